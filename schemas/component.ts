@@ -1,0 +1,12 @@
+// Names a shape once, so that routes, types and the OpenAPI document all refer to the same component.
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+
+/** Gives a schema the name under which it appears in `components.schemas`. */
+export function component<T extends TSchema>(name: string, schema: T): T {
+  return { ...schema, $id: name }
+}
+
+/** A typed reference to a component: `{ $ref }` on the wire, the component's own type in TypeScript. */
+export function ref<T extends TSchema>(schema: T) {
+  return Type.Unsafe<Static<T>>({ $ref: `${schema.$id}#` })
+}

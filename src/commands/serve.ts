@@ -1,0 +1,95 @@
+// serve: runs the service until it is told to stop.
+import type { AddressInfo } from 'node:net'
+import closeWithGrace from 'close-with-grace'
+import { Command } from 'commander'
+import pino from 'pino'
+import { Metrics, makeAdminServer } from '../admin.ts'
+import { buildApp } from '../app.ts'
+import { type Config, readConfig } from '../config.ts'
+import { makeAccessLog } from '../http/access-log.ts'
+import type { Access } from '../http/requests.ts'
+import { openStore, type Store } from '../store/store.ts'
+import { Tokens } from '../tokens/tokens.ts'
+
+const stopMs = 10_000
+const logFlushMs = 250
+/** What the log may hold in memory while its reader does not read; beyond it lines are dropped. */
+const maxLogBytes = 8 * 2 ** 20
+
+export function serveCommand(): Command {
+  return new Command('serve')
+    .description(
+      'Run the service. Words for you go to standard output, the log (JSON lines) to standard error.',
+    )
+    .action(() => serve(readConfig(process.env)))
+}
+
+async function serve(config: Config): Promise<void> {
+  const sink = openLog()
+  const logger = pino({ level: config.logLevel, base: { pid: process.pid } }, sink)
+  const store = await openStore(config.databaseUrl, { logger })
+  const metrics = config.adminPort === undefined ? undefined : new Metrics(store.log)
+  const app = await buildApp({ store, config, logger, report: makeReport(sink, logger, metrics) })
+  const admin = metrics && makeAdminServer(store.log, metrics)
+  closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
+    if (err) logger.fatal({ err }, 'the service failed')
+    else logger.info({ signal }, 'stopping')
+    await app.close()
+    admin?.closeAllConnections()
+    admin?.close()
+    await store.close()
+    sink.flushSync()
+  })
+
+  try {
+    await app.listen({ host: config.host, port: config.port })
+    if (admin)
+      await new Promise<void>((resolve, reject) => {
+        admin.once('error', reject).listen(config.adminPort, config.adminHost, resolve)
+      })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  await announce(app.server.address() as AddressInfo, store, config)
+  if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
+}
+
+function openLog() {
+  const minLength = process.stderr.isTTY ? 0 : 4096
+  const sink = pino.destination({ dest: 2, sync: false, minLength, maxLength: maxLogBytes })
+  // A log that nobody reads any more is no reason to stop serving.
+  sink.on('error', () => {})
+  setInterval(() => sink.flush(), logFlushMs).unref()
+  return sink
+}
+
+function makeReport(
+  sink: { write(text: string): unknown },
+  logger: pino.Logger,
+  metrics: Metrics | undefined,
+) {
+  const line = logger.isLevelEnabled('info') ? makeAccessLog(sink) : () => {}
+  if (!metrics) return line
+  return (access: Access) => {
+    line(access)
+    metrics.count(access)
+  }
+}
+
+async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {
+  const token = config.accessTokens.length === 0 ? await new Tokens(store.sql).createFirst() : undefined
+  if (token) {
+    console.log(
+      `This store had no token yet. Here is its first; it is shown only now:\n\n  ${token}\n\nTry it:\n`,
+    )
+    console.log(`  curl -H 'Authorization: Bearer ${token}' ${origin(address)}${config.basePath}plants\n`)
+  }
+  console.log(`listening on ${origin(address)}`)
+}
+
+/** Where the service can be reached from this machine. */
+function origin({ address, family, port }: AddressInfo): string {
+  const host = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address
+  return `http://${family === 'IPv6' ? `[${host}]` : host}:${port}`
+}

@@ -1,0 +1,89 @@
+// The only reader of the environment. A bad value is one clear line.
+
+export type Config = {
+  host: string
+  port: number
+  databaseUrl: string
+  accessTokens: string[]
+  /** Starts and ends with a slash. */
+  basePath: string
+  adminHost: string
+  adminPort: number | undefined
+  logLevel: string
+  trustProxy: boolean | number | string
+  corsOrigin: false | true | string | string[]
+}
+
+/** A value of the environment that cannot be used; the message names it. */
+export class ConfigError extends Error {}
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+/** Reads the configuration from environment variables. An empty value counts as absent. Throws ConfigError. */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const adminPort = env.ADMIN_PORT
+  return {
+    host: env.HOST || '127.0.0.1',
+    port: readPort('PORT', env.PORT || '3000'),
+    databaseUrl: readDatabaseUrl(env.DATABASE_URL || 'file:data/plants.db'),
+    accessTokens: splitList(env.ACCESS_TOKENS),
+    basePath: readBasePath(env.BASE_PATH || '/'),
+    adminHost: env.ADMIN_HOST || '127.0.0.1',
+    adminPort: adminPort ? readPort('ADMIN_PORT', adminPort) : undefined,
+    logLevel: readLogLevel(env.LOG_LEVEL || 'info'),
+    trustProxy: readTrustProxy(env.TRUST_PROXY),
+    corsOrigin: readCorsOrigin(env.CORS_ORIGIN),
+  }
+}
+
+function readPort(name: string, text: string): number {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new ConfigError(`${name} must be a port from 0 to 65535, not "${text}"`)
+  return port
+}
+
+function readDatabaseUrl(text: string): string {
+  if (/^file:./.test(text)) return text
+  if (/^postgres(ql)?:\/\/./.test(text)) return text
+  // A database URL can hold a password: the message does not repeat it.
+  throw new ConfigError('DATABASE_URL must start with file: (SQLite) or postgres:// (PostgreSQL)')
+}
+
+function readBasePath(text: string): string {
+  if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(text) || /\/\.{1,2}(\/|$)/.test(text))
+    throw new ConfigError(`BASE_PATH must be a path like /store/v1, not "${text}"`)
+  return text.endsWith('/') ? text : `${text}/`
+}
+
+function readLogLevel(text: string): string {
+  if (!logLevels.includes(text))
+    throw new ConfigError(`LOG_LEVEL must be one of ${logLevels.join(', ')}, not "${text}"`)
+  return text
+}
+
+/** As Fastify takes it: yes or no, a number of proxies, or their addresses. */
+function readTrustProxy(text = ''): boolean | number | string {
+  if (/^\d+$/.test(text)) return Number(text)
+  return readFlag(text) ?? text
+}
+
+/** As @fastify/cors takes it: yes or no, or the origins. */
+function readCorsOrigin(text = ''): false | true | string | string[] {
+  const flag = readFlag(text)
+  if (flag !== undefined) return flag
+  const origins = splitList(text)
+  return origins.length === 1 ? (origins[0] as string) : origins
+}
+
+function readFlag(text: string): boolean | undefined {
+  if (text === '' || text === 'false' || text === 'off') return false
+  return text === 'true' || text === 'on' ? true : undefined
+}
+
+function splitList(text = ''): string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+}

@@ -1,0 +1,44 @@
+// What every request meets first, whatever its path: it is observed, and refused when it is no proper request.
+import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
+import { ProblemError } from '../problem-error.ts'
+import type { Requests } from './requests.ts'
+import { maxUrlBytes } from './sockets.ts'
+
+const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
+
+/** Makes the root hook and the not-found handler. */
+export function guardRequests(requests: Requests) {
+  function observe(request: FastifyRequest, reply: FastifyReply): void {
+    requests.observe(request, reply.raw)
+    reply.header('x-content-type-options', 'nosniff')
+  }
+
+  const onRequest: onRequestHookHandler = (request, reply, done) => {
+    observe(request, reply)
+    const { url, headers, httpVersionMinor } = request.raw
+    if ((url as string).length > maxUrlBytes)
+      return done(new ProblemError('uri-too-long', 'The URL is too long.'))
+    // RFC 9112, section 3.2.
+    if (headers.host === undefined && httpVersionMinor > 0)
+      return done(badRequest('The Host header is missing.'))
+    if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
+      return done(
+        new ProblemError('expectation-failed', 'The only expectation that is understood is 100-continue.'),
+      )
+    done()
+  }
+
+  function notFound(request: FastifyRequest): never {
+    const url = decodeURIComponent(request.url.split('?', 1)[0] as string)
+    const allowed = methods.filter((method) => request.server.findRoute({ url, method }) !== null)
+    if (allowed.length === 0) throw new ProblemError('not-found', 'There is nothing at this path.')
+    const headers = { allow: allowed.join(', ') }
+    throw new ProblemError('method-not-allowed', `This path has ${headers.allow} only.`, { headers })
+  }
+
+  return { observe, onRequest, notFound }
+}
+
+function badRequest(detail: string): ProblemError {
+  return new ProblemError('invalid', detail)
+}

@@ -1,0 +1,64 @@
+// What happens around every request: its access line, its count, and its part in a quiet shutdown.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { FastifyRequest } from 'fastify'
+
+/** One answered (or abandoned) request. */
+export type Access = {
+  method: string
+  url: string
+  /** The status, or 499 when the client went away before it had the whole answer. */
+  status: number
+  durationMs: number
+  remoteAddress: string | undefined
+}
+
+type Observed = ServerResponse<IncomingMessage> & { startMs?: number; remoteAddress?: string | undefined }
+
+/** Observes requests until their answers are out, and tells `report` of each. */
+export class Requests {
+  readonly #report: (access: Access) => void
+  readonly #open = new Set<Observed>()
+  readonly #answeredEarly = new WeakSet<object>()
+  readonly #closed: (this: Observed) => void
+
+  constructor(report: (access: Access) => void) {
+    this.#report = report
+    const requests = this
+    this.#closed = function closed() {
+      requests.#ended(this)
+    }
+  }
+
+  /** How many requests are being answered. */
+  get open(): number {
+    return this.#open.size
+  }
+
+  observe(request: FastifyRequest, response: ServerResponse): void {
+    const observed: Observed = response
+    observed.startMs = performance.now()
+    observed.remoteAddress = request.ip
+    this.#open.add(observed)
+    observed.on('close', this.#closed)
+  }
+
+  #ended(response: Observed): void {
+    this.#open.delete(response)
+    const { method = '', url = '' } = response.req
+    const status = response.writableFinished ? response.statusCode : 499
+    const durationMs = performance.now() - (response.startMs as number)
+    if (!response.req.complete) this.#answeredEarly.add(response.req.socket)
+    this.#report({ method, url, status, durationMs, remoteAddress: response.remoteAddress })
+  }
+
+  /** Whether the last answer on a socket went out before all of its request had come in. */
+  answeredEarly(socket: object): boolean {
+    return this.#answeredEarly.has(socket)
+  }
+
+  /** From now on each answer closes its connection; after `graceMs` those still open are cut. */
+  drain(server: Server, graceMs: number): void {
+    for (const response of this.#open) response.shouldKeepAlive = false
+    setTimeout(() => server.closeAllConnections(), graceMs).unref()
+  }
+}

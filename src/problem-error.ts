@@ -1,0 +1,35 @@
+// The one error that is thrown on purpose. Whoever throws it picks a code; the HTTP layer knows what to answer.
+import type { Fault } from '../schemas/problem.ts'
+
+export type ProblemCode =
+  | 'invalid'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not-found'
+  | 'method-not-allowed'
+  | 'timeout'
+  | 'conflict'
+  | 'too-large'
+  | 'uri-too-long'
+  | 'unsupported-media-type'
+  | 'expectation-failed'
+  | 'headers-too-large'
+  | 'internal'
+  | 'unavailable'
+
+export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string>; cause?: unknown }
+
+/** A fault with a code. `detail` is meant for the client: it never speaks of the inside of the service. */
+export class ProblemError extends Error {
+  readonly code: ProblemCode
+  readonly errors: Fault[] | undefined
+  readonly headers: Record<string, string>
+
+  constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
+    super(detail, 'cause' in options ? { cause: options.cause } : undefined)
+    this.name = 'ProblemError'
+    this.code = code
+    this.errors = options.errors
+    this.headers = options.headers ?? {}
+  }
+}

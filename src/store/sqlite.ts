@@ -1,0 +1,61 @@
+// The embedded engine: one SQLite file. Reads happen here, in microseconds; writes in a thread of their own, so that
+// a slow disk never holds up the event loop.
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { SqliteWriter } from './sqlite-writer.ts'
+import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from './store.ts'
+
+/** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
+export async function openSqlite(url: string, { logger }: StoreOptions): Promise<Store> {
+  const path = sqlitePath(url)
+  makeDirectory(dirname(path))
+  const writer = new SqliteWriter(path, logger)
+  await writer.ready()
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 5000 })
+  const head = db.prepare('SELECT coalesce(max(position), 0) FROM plants')
+  head.setReturnArrays(true)
+  // A range of the primary key is read in its order, and so joined in it.
+  const read = db.prepare(
+    "SELECT cast(group_concat(item, ',') AS BLOB) FROM plants WHERE position > ? AND position <= ?",
+  )
+  read.setReturnArrays(true)
+  const nothing = new Uint8Array()
+  return {
+    id: String(db.prepare("SELECT value FROM meta WHERE key = 'store'").get()?.value),
+    log: {
+      append: (entries) => writer.append(entries),
+      head: () => (head.get() as unknown as [number])[0],
+      read: (after, count) =>
+        (read.get(after, after + count) as unknown as [Uint8Array | null])[0] ?? nothing,
+    },
+    sql: {
+      select: async (text, values = []) => db.prepare(text).all(named(values)) as Row[],
+      execute: (text, values = []) => writer.execute(text, named(values)),
+    },
+    async close() {
+      db.close()
+      await writer.close()
+    },
+  }
+}
+
+/** `$1` is a named parameter in SQLite, not a numbered one. */
+function named(values: Value[]): Record<string, Value> {
+  return Object.fromEntries(values.map((value, index) => [index + 1, value]))
+}
+
+function sqlitePath(url: string): string {
+  const path = url.startsWith('file://') ? fileURLToPath(url) : decodeURIComponent(url.slice('file:'.length))
+  if (path === '' || path.startsWith(':')) throw new StoreRefused(`DATABASE_URL names no file: ${url}`)
+  return path
+}
+
+function makeDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
+  }
+}

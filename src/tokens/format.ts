@@ -1,0 +1,39 @@
+// The form of a token: plant_<id>_<secret>_<checksum>. The checksum lets junk be refused without a look-up, and
+// secret scanners recognize a leaked token.
+import { randomInt } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const idLength = 8
+/** 32 characters of base62 are 190.5 bits. */
+const secretLength = 32
+const checksumLength = 6
+const form = new RegExp(
+  `^(plant_([0-9A-Za-z]{${idLength}})_[0-9A-Za-z]{${secretLength}})_([0-9A-Za-z]{${checksumLength}})$`,
+)
+
+/** A new token; `id` is public, the rest is secret. */
+export function makeToken(id = randomBase62(idLength)): { id: string; token: string } {
+  const body = `plant_${id}_${randomBase62(secretLength)}`
+  return { id, token: `${body}_${checksum(body)}` }
+}
+
+/** The id inside a token, or undefined when the text has not the form of one or its checksum is wrong. */
+export function readTokenId(text: string): string | undefined {
+  const [, body, id, sum] = form.exec(text) ?? []
+  return body !== undefined && checksum(body) === sum ? id : undefined
+}
+
+function checksum(body: string): string {
+  let value = crc32(body)
+  let text = ''
+  for (let i = 0; i < checksumLength; i++) {
+    text = base62[value % 62] + text
+    value = Math.floor(value / 62)
+  }
+  return text
+}
+
+function randomBase62(length: number): string {
+  return Array.from({ length }, () => base62[randomInt(62)]).join('')
+}
