@@ -24,7 +24,10 @@ export type PlantRoutesOptions = {
 const serializePlant = buildSerializer(Plant)
 
 /** `path`: where these routes are as clients see them; it starts the `Link` to a next page. */
-export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async (app, { access, log, storeId, path }) => {
+export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async (
+  app,
+  { access, log, storeId, path },
+) => {
   const commits = new GroupCommit(log)
   const head = shareHead(log)
   const pages = new Pages(log)

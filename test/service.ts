@@ -1,0 +1,102 @@
+// Two ways to a running service: in this process, as an app on a free port; and as a process of its own, through the
+// command line.
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
+import type { FastifyInstance } from 'fastify'
+import pino from 'pino'
+import type { Test } from 'tap'
+import { type AppOptions, buildApp } from '../src/app.ts'
+import { readConfig } from '../src/config.ts'
+import { openStore, type Store } from '../src/store/store.ts'
+
+export const token = 'a-token-for-tests'
+
+export type Running = { url: string; port: number; app: FastifyInstance; store: Store }
+
+/** Starts an app on the database at a URL; it takes the bearer `token`. Both close when the test ends. */
+export async function startApp(
+  t: Test,
+  databaseUrl: string,
+  { env = {}, ...options }: Partial<AppOptions> & { env?: NodeJS.ProcessEnv } = {},
+): Promise<Running> {
+  const logger = options.logger ?? pino({ level: 'silent' })
+  const store = options.store ?? (await openStore(databaseUrl, { logger }))
+  const app = await buildApp({
+    config: readConfig({ ACCESS_TOKENS: token, ...env }),
+    ...options,
+    logger,
+    store,
+  })
+  t.teardown(async () => {
+    await app.close()
+    await store.close()
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, port, app, store }
+}
+
+export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }
+
+/** Sends a request with the test token; `body` that is no string is sent as JSON. */
+export async function request(
+  url: string,
+  options: { method?: string; body?: unknown; headers?: Record<string, string> } = {},
+): Promise<Answer> {
+  const { body, headers = {}, method = body === undefined ? 'GET' : 'POST' } = options
+  const response = await fetch(url, {
+    method,
+    redirect: 'manual',
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) }
+}
+
+export type Service = {
+  url: string
+  child: ChildProcessByStdio<null, Readable, Readable>
+  output: () => { stdout: string; stderr: string }
+  /** Resolves when the process has ended, with its exit code or signal. */
+  ended: Promise<{ code: number | null; signal: string | null }>
+}
+
+const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+
+/** Starts `plant-store ARGUMENTS` with nothing else in its environment; it is killed when the test ends. */
+export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, cwd?: string) {
+  const child = spawn(process.execPath, [cli, ...args], {
+    cwd,
+    env: { PATH: process.env.PATH, NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk) => (stdout += chunk))
+  child.stderr.on('data', (chunk) => (stderr += chunk))
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
+  t.teardown(() => child.kill('SIGKILL'))
+  return { child, ended, output: () => ({ stdout, stderr }) }
+}
+
+/** Starts `plant-store serve` on a free port and waits until it is ready. It takes the bearer `token`. */
+export async function startService(t: Test, env: NodeJS.ProcessEnv, cwd?: string): Promise<Service> {
+  const running = spawnCli(t, ['serve'], { PORT: '0', ACCESS_TOKENS: token, ...env }, cwd)
+  const { child, output } = running
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', () => {
+      const ready = /listening on (\S+)/.exec(output().stdout)
+      if (ready) resolve(ready[1] as string)
+    })
+    child.on('close', () => reject(new Error(`it did not start: ${output().stderr}`)))
+  })
+  return { ...running, url }
+}
