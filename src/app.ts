@@ -71,7 +71,9 @@ export async function buildApp({
     await app.register(cors, {
       origin: config.corsOrigin,
       exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
+      strictPreflight: false,
     })
+  app.addHook('onRequest', guard.requireRoute)
   await describeRoutes(app, config.basePath)
   await serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })

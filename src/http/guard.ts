@@ -6,7 +6,7 @@ import { maxUrlBytes } from './sockets.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 
-/** Makes the root hook and the not-found handler. */
+/** Makes the root hooks and the not-found handler. */
 export function guardRequests(requests: Requests) {
   function observe(request: FastifyRequest, reply: FastifyReply): void {
     requests.observe(request, reply.raw)
@@ -28,15 +28,26 @@ export function guardRequests(requests: Requests) {
     done()
   }
 
-  function notFound(request: FastifyRequest): never {
-    const url = decodeURIComponent(request.url.split('?', 1)[0] as string)
-    const allowed = methods.filter((method) => request.server.findRoute({ url, method }) !== null)
-    if (allowed.length === 0) throw new ProblemError('not-found', 'There is nothing at this path.')
-    const headers = { allow: allowed.join(', ') }
-    throw new ProblemError('method-not-allowed', `This path has ${headers.allow} only.`, { headers })
+  /** A request without a route is answered as such, whatever its body is. */
+  const requireRoute: onRequestHookHandler = (request, _reply, done) => {
+    done(request.is404 ? describeMiss(request) : undefined)
   }
 
-  return { observe, onRequest, notFound }
+  function notFound(request: FastifyRequest): never {
+    throw describeMiss(request)
+  }
+
+  return { observe, onRequest, requireRoute, notFound }
+}
+
+function describeMiss(request: FastifyRequest): ProblemError {
+  const url = decodeURIComponent(request.url.split('?', 1)[0] as string)
+  const allowed = methods.filter((method) => request.server.findRoute({ url, method }) !== null)
+  // A route that has the method was there, and found nothing itself.
+  if (allowed.length === 0 || allowed.includes(request.method as HTTPMethods))
+    return new ProblemError('not-found', 'There is nothing at this path.')
+  const headers = { allow: allowed.join(', ') }
+  return new ProblemError('method-not-allowed', `This path has ${headers.allow} only.`, { headers })
 }
 
 function badRequest(detail: string): ProblemError {
