@@ -31,6 +31,7 @@ const frameworkErrors: Record<string, [ProblemCode, string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['too-large', 'The body is larger than 16 KiB.'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported-media-type', 'The body must be application/json.'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid', 'The body is not as long as Content-Length says.'],
+  FST_STATIC_FORBIDDEN_PATH: ['not-found', 'There is nothing at this path.'],
   FST_BEARER_AUTH_MISSING_AUTHORIZATION_HEADER: ['unauthorized', 'The request carries no bearer token.'],
   FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: ['unauthorized', 'The token is not valid.'],
 }
@@ -100,9 +101,9 @@ function challenge({ headers }: FastifyRequest): Record<string, string> {
   return { 'www-authenticate': `Bearer realm="plant-store"${error}` }
 }
 
-/** An error that the connection's other end caused (it went away in mid-body), or one of ours. */
-function clientFault(error: FastifyError): [ProblemCode, string] {
-  return error.statusCode === 400
-    ? ['invalid', 'The request ended before its body did.']
+/** An error that the client caused (it went away in mid-body, asked for an impossible range), or one of ours. */
+function clientFault({ statusCode = 500 }: FastifyError): [ProblemCode, string] {
+  return statusCode >= 400 && statusCode < 500
+    ? ['invalid', 'The request cannot be met as it is, or ended too early.']
     : ['internal', 'The service failed; the fault is ours.']
 }
