@@ -43,15 +43,12 @@ function readInteger(value: unknown): unknown {
 /** What the errors of a part of a request say to the client. */
 export function describeFaults(errors: ErrorObject[], httpPart: string): Fault[] {
   return errors.map((error) => {
-    const pointer = error.instancePath + lastStep(error)
     const detail = describe(error)
-    return httpPart === 'body' ? { detail, pointer } : { detail, parameter: pointer.slice(1) }
+    const name: string | undefined = error.params.missingProperty ?? error.params.additionalProperty
+    // A query is flat: its only step is the parameter.
+    if (httpPart !== 'body') return { detail, parameter: name ?? error.instancePath.slice(1) }
+    return { detail, pointer: error.instancePath + (name === undefined ? '' : `/${escapePointer(name)}`) }
   })
-}
-
-function lastStep({ params }: ErrorObject): string {
-  const name = params.missingProperty ?? params.additionalProperty
-  return name === undefined ? '' : `/${escapePointer(name)}`
 }
 
 function describe({ keyword, message, parentSchema }: ErrorObject): string {
