@@ -10,7 +10,7 @@ export function makeAccessLog(sink: LineSink, now: () => number = Date.now): (ac
   return ({ method, url, status, durationMs, remoteAddress }) => {
     sink.write(
       `{"level":30,"time":${now()},"method":"${method}","url":${quote(url)},"status":${status},` +
-        `"durationMs":${durationMs.toFixed(3)},"remoteAddress":"${remoteAddress}",${constant}`,
+        `"durationMs":${durationMs.toFixed(3)},"remoteAddress":${quote(String(remoteAddress))},${constant}`,
     )
   }
 }
