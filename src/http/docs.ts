@@ -47,7 +47,8 @@ export async function serveDocs(app: FastifyInstance, basePath: string): Promise
     uiConfig: { persistAuthorization: true, tryItOutEnabled: true },
     theme: { title: 'Plant Store' },
   })
-  const hidden = { schema: { hide: true } }
+  const hidden = { schema: { hide: true }, exposeHeadRoute: true }
+  app.head(`${basePath}docs`, hidden, (_request, reply) => reply.type('text/html; charset=utf-8').send())
   app.get(basePath, hidden, (_request, reply) => reply.redirect(`${basePath}docs`))
   app.get(`${basePath}openapi.yaml`, hidden, (_request, reply) =>
     reply.type('application/yaml').send(Buffer.from(app.swagger({ yaml: true }))),
