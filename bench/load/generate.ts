@@ -1,0 +1,39 @@
+// Closed-loop load: every connection sends its next request when it has the answer to the last.
+import { Connection } from './connection.ts'
+import type { Job, RequestKind, Result } from './job.ts'
+import { makePlant } from './plants.ts'
+
+/** Runs for `ms`; rejects as soon as an answer is not the expected one. */
+export async function generate({ url, request, connections, ms }: Job & { ms: number }): Promise<Result> {
+  const latencies: number[] = []
+  const target = { url, status: request.status, next: makeRequests(url, request) }
+  const all = Array.from({ length: connections }, () => new Connection(target, latencies))
+  try {
+    await Promise.all(all.map((connection) => connection.opened()))
+    const start = performance.now()
+    await Promise.all(all.map((connection) => connection.run(start + ms)))
+    return summarize(latencies, performance.now() - start)
+  } finally {
+    for (const connection of all) connection.close()
+  }
+}
+
+function makeRequests(url: string, { method, path, headers }: RequestKind): () => string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `${method} ${path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n${lines.join('')}`
+  if (method === 'GET') {
+    const text = `${head}\r\n`
+    return () => text
+  }
+  let n = Math.floor(Math.random() * 1e9)
+  return () => {
+    const body = JSON.stringify(makePlant(n++))
+    return `${head}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  }
+}
+
+function summarize(latencies: number[], ms: number): Result {
+  const sorted = Float64Array.from(latencies).sort()
+  const quantile = (q: number) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0
+  return { answers: sorted.length, ms, p50Ms: quantile(0.5), p99Ms: quantile(0.99) }
+}

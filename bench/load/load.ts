@@ -1,0 +1,38 @@
+// The bench's side of a load generator process.
+import { fileURLToPath } from 'node:url'
+import { spawnPinned } from '../processes.ts'
+import type { Job, Result } from './job.ts'
+
+const script = fileURLToPath(new URL('./process.ts', import.meta.url))
+
+export class Load {
+  readonly #child
+  readonly #waiting = new Map<number, { resolve(result: Result): void; reject(error: Error): void }>()
+  #jobs = 0
+
+  /** `cpus` as taskset takes them; `nice` from 0 to 19: a background load makes way for the one that is timed. */
+  constructor(cpus: string | undefined, nice = 0) {
+    this.#child = spawnPinned([process.execPath, script], {
+      cpus,
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      nice,
+    })
+    this.#child.on('message', ({ id, result, error }: { id: number; result?: Result; error?: string }) => {
+      const waiting = this.#waiting.get(id)
+      this.#waiting.delete(id)
+      if (result) waiting?.resolve(result)
+      else waiting?.reject(new Error(error))
+    })
+    this.#child.on('exit', () => {
+      for (const { reject } of this.#waiting.values()) reject(new Error('the load generator ended'))
+    })
+  }
+
+  run(job: Job): Promise<Result> {
+    const id = this.#jobs++
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject })
+      this.#child.send({ id, job })
+    })
+  }
+}

@@ -1,0 +1,29 @@
+// The machine: which processors the servers and the load get, and what is written under the results.
+import { spawnSync } from 'node:child_process'
+import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
+import { isInstalled } from './processes.ts'
+
+/** Processors as taskset takes them; undefined where processes cannot be pinned. */
+export type Pins = { server: string | undefined; load: string | undefined }
+
+/** One processor for the server, the others for the load and this process. */
+export function pinMachine(): Pins {
+  const count = availableParallelism()
+  if (process.platform !== 'linux' || count < 2 || !isInstalled('taskset'))
+    return { server: undefined, load: undefined }
+  // The first processor takes most interrupts, so the server gets another one.
+  const load = count === 2 ? '0' : `0,2-${count - 1}`
+  spawnSync('taskset', ['-c', '-a', '-p', load, String(process.pid)], { stdio: 'ignore' })
+  return { server: '1', load }
+}
+
+/** One line a fact. */
+export function describeMachine(pins: Pins): Record<string, string> {
+  return {
+    processor: `${cpus()[0]?.model.trim() ?? 'unknown'}, ${cpus().length} cores`,
+    memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
+    system: `${type()} ${release()}`,
+    node: `${process.version}, SQLite ${process.versions.sqlite}`,
+    pinned: pins.server === undefined ? 'no' : `server on processor ${pins.server}, load on ${pins.load}`,
+  }
+}

@@ -1,0 +1,55 @@
+// The bench's command line.
+import { Command, InvalidArgumentError, Option } from 'commander'
+
+export type Options = {
+  quick: boolean
+  only: string[]
+  rounds: number
+  roundMs: number
+  warmUpMs: number
+  generator: 'own' | 'autocannon'
+  postgres: string | undefined
+  output: string | undefined
+  /** How many plants the whole list has, and how many the large store. */
+  listPlants: number
+  largePlants: number
+}
+
+/** Reads argv; prints and exits on --help and on what it does not understand. */
+export function readOptions(argv: string[], scenarios: string[]): Options {
+  const only = new Option('--only <name...>', 'only these scenarios').choices(scenarios)
+  const generator = new Option('--generator <name>', 'where the load comes from')
+    .choices(['own', 'autocannon'])
+    .default('own')
+  const given = new Command('bench')
+    .description('Measures Plant Store beside a bare node:http server and other frameworks.')
+    .option('--quick', 'short rounds and small stores: under a minute, figures for orientation only')
+    .addOption(only)
+    .option('--rounds <n>', 'how many rounds each server gets', readCount)
+    .option('--seconds <n>', 'how long a round is', readCount)
+    .addOption(generator)
+    .option('--postgres <url>', 'an empty PostgreSQL database to use instead of one of its own')
+    .option('--output <directory>', 'where the results go instead of bench/results')
+    .parse(argv)
+    .opts()
+  const quick = given.quick === true
+  return {
+    quick,
+    only: given.only ?? scenarios,
+    rounds: given.rounds ?? (quick ? 2 : 5),
+    roundMs: given.seconds ? given.seconds * 1000 : quick ? 400 : 2000,
+    warmUpMs: quick ? 400 : 2000,
+    generator: given.generator,
+    postgres: given.postgres,
+    output: given.output,
+    listPlants: quick ? 100_000 : 1_000_000,
+    largePlants: quick ? 100_000 : 10_000_000,
+  }
+}
+
+function readCount(text: string): number {
+  const count = Number(text)
+  if (!/^\d+$/.test(text) || count < 1 || count > 100)
+    throw new InvalidArgumentError('It is a number from 1 to 100.')
+  return count
+}

@@ -1,0 +1,37 @@
+// Every process that the bench starts, and the end of each of them.
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
+import { setPriority } from 'node:os'
+
+const running = new Set<ChildProcess>()
+
+export type PinnedOptions = SpawnOptions & { cpus: string | undefined; nice?: number }
+
+/** Starts a command, on certain processors when `cpus` names some (in taskset's words). */
+export function spawnPinned(command: string[], { cpus, nice = 0, ...options }: PinnedOptions): ChildProcess {
+  const [file, ...args] = cpus === undefined ? command : ['taskset', '-c', cpus, ...command]
+  const child = spawn(file as string, args, options)
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+  if (nice > 0 && child.pid) setPriority(child.pid, nice)
+  return child
+}
+
+/** Asks a process to end, and ends it when it does not. */
+export async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
+  await ended
+  clearTimeout(timer)
+}
+
+/** Ends everything that still runs, at once. */
+export function killAll(): void {
+  for (const child of running) child.kill('SIGKILL')
+}
+
+/** Whether a program can be started here. */
+export function isInstalled(program: string): boolean {
+  return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0
+}

@@ -1,0 +1,91 @@
+// The results as people read them: a text table, and Markdown.
+import { type Goal, isMet, type Row } from './findings.ts'
+
+export type Report = {
+  date: string
+  quick: boolean
+  machine: Record<string, string>
+  rows: Row[]
+  goals: Goal[]
+  notes: string[]
+}
+
+type Table = { head: string[]; rows: string[][] }
+
+/** Both tables as aligned text. */
+export function toText(report: Report): string {
+  return [figures(report.rows), goals(report.goals)].map(alignTable).join('\n\n')
+}
+
+/** Both tables in Markdown, with the machine and the date. */
+export function toMarkdown(report: Report): string {
+  const machine = Object.entries(report.machine).map(([name, value]) => `- ${name}: ${value}`)
+  const notes = report.notes.map((note) => `\n${note}\n`)
+  return [
+    `# Benchmark of ${report.date}${report.quick ? ' (quick: for orientation only)' : ''}\n`,
+    `${machine.join('\n')}\n`,
+    `${markdownTable(figures(report.rows))}\n`,
+    `${markdownTable(goals(report.goals))}\n`,
+    'Figures are medians of interleaved rounds, ratios are medians of the ratios within a round. CPU is the ' +
+      'processor time of the server process with all its threads. Repeat it with `npm run bench`.',
+    ...notes,
+  ]
+    .join('\n')
+    .trimEnd()
+    .concat('\n')
+}
+
+function figures(rows: Row[]): Table {
+  return {
+    head: ['Work', 'Server', 'CPU µs/request', 'requests/s', 'p50 ms', 'p99 ms', 'CPU ratio to bare'],
+    rows: rows.map((row) => [
+      row.work,
+      row.server,
+      format(row.cpuUs),
+      format(row.perSecond),
+      format(row.p50Ms),
+      format(row.p99Ms),
+      row.ratio === undefined ? '' : format(row.ratio),
+    ]),
+  }
+}
+
+function goals(all: Goal[]): Table {
+  return {
+    head: ['Work', 'Figure', 'Reached', 'Target', 'Aim', ''],
+    rows: all.map((goal) => {
+      const sign = goal.more ? '≥' : '≤'
+      return [
+        goal.work,
+        goal.figure,
+        `${format(goal.value)}${goal.unit}`,
+        `${sign} ${goal.target}${goal.unit}`,
+        `${goal.aim}${goal.unit}`,
+        isMet(goal) ? 'met' : 'missed',
+      ]
+    }),
+  }
+}
+
+/** Three digits that mean something. */
+function format(value: number): string {
+  if (!Number.isFinite(value)) return 'n/a'
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
+}
+
+function alignTable({ head, rows }: Table): string {
+  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)))
+  return [head, widths.map((width) => '─'.repeat(width)), ...rows]
+    .map((row) => row.map((cell, column) => pad(cell, widths[column] ?? 0, column)).join('  '))
+    .join('\n')
+}
+
+function pad(cell: string, width: number, column: number): string {
+  return column < 2 ? cell.padEnd(width) : cell.padStart(width)
+}
+
+function markdownTable({ head, rows }: Table): string {
+  const rule = head.map((_, column) => (column < 2 ? '---' : '---:'))
+  return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+}

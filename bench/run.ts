@@ -1,0 +1,79 @@
+// npm run bench: runs the scenarios one after the other, prints a table and writes it into bench/results.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Bench, root } from './bench.ts'
+import { toSvg } from './chart.ts'
+import { describeMachine, pinMachine } from './machine.ts'
+import { type Options, readOptions } from './options.ts'
+import { killAll } from './processes.ts'
+import { Progress } from './progress.ts'
+import { type Report, toMarkdown, toText } from './report.ts'
+import { scenarios } from './scenarios/index.ts'
+
+const options = readOptions(
+  process.argv,
+  scenarios.map(({ name }) => name),
+)
+const progress = new Progress()
+const bench = new Bench(options, pinMachine(), progress)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(130))
+
+try {
+  const report = await runAll()
+  progress.clear()
+  console.log(`\n${toText(report)}\n`)
+  for (const note of report.notes) console.log(note)
+  write(report)
+  end(0)
+} catch (error) {
+  progress.clear()
+  console.error(`bench: ${(error as Error).message}`)
+  end(1)
+}
+
+async function runAll(): Promise<Report> {
+  const report: Report = {
+    date: new Date().toISOString().slice(0, 10),
+    quick: options.quick,
+    machine: describeMachine(bench.pins),
+    rows: [],
+    goals: [],
+    notes: [],
+  }
+  const chosen = scenarios.filter(({ name }) => options.only.includes(name))
+  for (const [index, scenario] of chosen.entries()) {
+    progress.begin(index, chosen.length, scenario.title)
+    const reason = await scenario.unable?.(bench)
+    if (reason !== undefined) {
+      report.notes.push(`Not measured: ${scenario.title} (${reason}).`)
+      continue
+    }
+    const { rows, goals } = await scenario.run(bench)
+    report.rows.push(...rows)
+    report.goals.push(...goals)
+    await bench.stopServers()
+  }
+  return report
+}
+
+function write(report: Report): void {
+  const directory = options.output ?? join(root, 'bench/results')
+  const file = join(directory, fileName(options))
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
+  writeFileSync(`${file}.md`, toMarkdown(report))
+  writeFileSync(`${file}.svg`, toSvg(report.rows))
+  console.log(`Written to ${file}.json, .md and .svg`)
+}
+
+/** Only a full run becomes the result that is kept. */
+function fileName({ quick, only }: Options): string {
+  if (quick) return 'quick'
+  return only.length < scenarios.length ? 'partial' : 'latest'
+}
+
+function end(code: number): never {
+  killAll()
+  bench.clean()
+  process.exit(code)
+}

@@ -1,0 +1,35 @@
+// POST of a plant, on stable storage before the answer.
+import { addPlant } from '../contenders.ts'
+import { atLeast, atMost, makeRows } from '../findings.ts'
+import { measureRounds, type Round, ratioOf } from '../rounds.ts'
+import { startServers } from './list.ts'
+import type { Scenario } from './scenario.ts'
+
+const title = 'POST, 64 connections'
+
+export const add: Scenario = {
+  name: 'add',
+  title,
+  async run(bench) {
+    const servers = await startServers(bench)
+    const results = await measureRounds(
+      bench,
+      servers.map((server) => ({
+        server,
+        connections: 64,
+        // json-server answers 201.
+        request: server.name === 'json-server' ? { ...addPlant, status: 201 } : addPlant,
+      })),
+    )
+    const [bare, ours, express, hono] = results as [Round[], Round[], Round[], Round[]]
+    return {
+      rows: makeRows(title, servers, results, 0),
+      goals: [
+        atMost(title, 'CPU per request / bare', ratioOf(ours, bare, 'cpuUs'), [1.6, 1.25]),
+        atMost(title, 'p99 / bare', ratioOf(ours, bare, 'p99Ms'), [2, 1.3]),
+        atLeast(title, 'requests/s / Express', ratioOf(ours, express, 'perSecond'), [10, 14]),
+        atLeast(title, 'requests/s / Hono', ratioOf(ours, hono, 'perSecond'), [10, 14]),
+      ],
+    }
+  },
+}

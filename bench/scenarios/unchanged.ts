@@ -1,0 +1,29 @@
+// GET of a list that the client has: the answer is 304, without a body.
+import { getList, startBare, startPlantStore } from '../contenders.ts'
+import { atMost, makeRows } from '../findings.ts'
+import { measureRounds, type Round, ratioOf } from '../rounds.ts'
+import type { Scenario } from './scenario.ts'
+
+const title = 'GET ?limit=100 answered 304, 32 connections'
+
+export const unchanged: Scenario = {
+  name: 'unchanged',
+  title,
+  async run(bench) {
+    const ours = await startPlantStore(bench)
+    const bare = await startBare(bench, ours)
+    const first = await fetch(ours.url + getList.path, { headers: getList.headers })
+    await first.arrayBuffer()
+    const headers = { ...getList.headers, 'If-None-Match': first.headers.get('etag') ?? '' }
+    const request = { ...getList, status: 304, headers }
+    const results = await measureRounds(bench, [
+      { server: bare, connections: 32, request: { ...request, path: '/unchanged' } },
+      { server: ours, connections: 32, request },
+    ])
+    const [floor, measured] = results as [Round[], Round[]]
+    return {
+      rows: makeRows(title, [bare, ours], results, 0),
+      goals: [atMost(title, 'CPU per request / bare', ratioOf(measured, floor, 'cpuUs'), [1.7, 1.3])],
+    }
+  },
+}
