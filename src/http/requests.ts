@@ -12,12 +12,13 @@ export type Access = {
   remoteAddress: string | undefined
 }
 
-type Observed = ServerResponse<IncomingMessage> & { startMs?: number; remoteAddress?: string | undefined }
+type Observed = ServerResponse<IncomingMessage> & { startMs: number; remoteAddress: string; place: number }
 
 /** Observes requests until their answers are out, and tells `report` of each. */
 export class Requests {
   readonly #report: (access: Access) => void
-  readonly #open = new Set<Observed>()
+  /** An array and not a Set: the tables that a busy Set leaves behind keep what was in them through many collections. */
+  readonly #open: Observed[] = []
   readonly #answeredEarly = new WeakSet<object>()
   readonly #closed: (this: Observed) => void
 
@@ -31,22 +32,26 @@ export class Requests {
 
   /** How many requests are being answered. */
   get open(): number {
-    return this.#open.size
+    return this.#open.length
   }
 
   observe(request: FastifyRequest, response: ServerResponse): void {
-    const observed: Observed = response
+    const observed = response as Observed
     observed.startMs = performance.now()
     observed.remoteAddress = request.ip
-    this.#open.add(observed)
+    observed.place = this.#open.push(observed) - 1
     observed.on('close', this.#closed)
   }
 
   #ended(response: Observed): void {
-    this.#open.delete(response)
+    const last = this.#open.pop() as Observed
+    if (last !== response) {
+      this.#open[response.place] = last
+      last.place = response.place
+    }
     const { method = '', url = '' } = response.req
     const status = response.writableFinished ? response.statusCode : 499
-    const durationMs = performance.now() - (response.startMs as number)
+    const durationMs = performance.now() - response.startMs
     if (!response.req.complete) this.#answeredEarly.add(response.req.socket)
     this.#report({ method, url, status, durationMs, remoteAddress: response.remoteAddress })
   }
@@ -54,6 +59,14 @@ export class Requests {
   /** Whether the last answer on a socket went out before all of its request had come in. */
   answeredEarly(socket: object): boolean {
     return this.#answeredEarly.has(socket)
+  }
+
+  /** The latest answer still to come to a request that came in whole on a socket. */
+  pending(socket: object): ServerResponse | undefined {
+    let latest: ServerResponse | undefined
+    for (const response of this.#open)
+      if (response.req.socket === socket && response.req.complete) latest = response
+    return latest
   }
 
   /** From now on each answer closes its connection; after `graceMs` those still open are cut. */

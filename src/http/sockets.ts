@@ -13,10 +13,17 @@ type ClientError = Error & { code?: string; rawPacket?: unknown }
 
 /** Makes the answer to what the HTTP parser could not read, or did not get in time. */
 export function makeClientErrorHandler(requests: Requests) {
+  const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
-    if (!socket.writable || error.code === 'ECONNRESET') socket.destroy()
+    if (error.code === 'ECONNRESET') return void socket.destroy()
     // Its answer is out, and what did not come in time is the rest of a body that nobody waits for.
-    else if (requests.answeredEarly(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT') socket.destroy()
+    if (requests.answeredEarly(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
+      return void socket.destroy()
+    if (broken.has(socket)) return
+    broken.add(socket)
+    // What cannot be read came after a proper request: that one has its own answer, and has it first.
+    const pending = requests.pending(socket)
+    if (pending) pending.on('close', () => endWithProblem(socket, toProblem(error)))
     else endWithProblem(socket, toProblem(error))
   }
 }
@@ -32,6 +39,7 @@ function toProblem({ code, rawPacket }: ClientError): ProblemError {
 }
 
 function endWithProblem(socket: Duplex, error: ProblemError): void {
+  if (!socket.writable) return void socket.destroy()
   const { status, problem, headers } = describeProblem(error)
   const body = JSON.stringify(problem)
   const all = {
