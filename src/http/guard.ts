@@ -1,4 +1,5 @@
 // What every request meets first, whatever its path: it is observed, and refused when it is no proper request.
+import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
 import { ProblemError } from '../problem-error.ts'
 import type { Requests } from './requests.ts'
@@ -15,12 +16,11 @@ export function guardRequests(requests: Requests) {
 
   const onRequest: onRequestHookHandler = (request, reply, done) => {
     observe(request, reply)
-    const { url, headers, httpVersionMinor } = request.raw
+    const { url, headers } = request.raw
     if ((url as string).length > maxUrlBytes)
       return done(new ProblemError('uri-too-long', 'The URL is too long.'))
-    // RFC 9112, section 3.2.
-    if (headers.host === undefined && httpVersionMinor > 0)
-      return done(badRequest('The Host header is missing.'))
+    if (!hasProperHost(request.raw))
+      return done(new ProblemError('invalid', 'The request must have one Host header.'))
     if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
       return done(
         new ProblemError('expectation-failed', 'The only expectation that is understood is 100-continue.'),
@@ -50,6 +50,12 @@ function describeMiss(request: FastifyRequest): ProblemError {
   return new ProblemError('method-not-allowed', `This path has ${headers.allow} only.`, { headers })
 }
 
-function badRequest(detail: string): ProblemError {
-  return new ProblemError('invalid', detail)
+/** RFC 9112, section 3.2: one line, which only HTTP/1.0 may leave out. */
+function hasProperHost({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
+  let lines = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string
+    if (name.length === 4 && name.toLowerCase() === 'host') lines++
+  }
+  return lines === 1 || (lines === 0 && httpVersionMinor === 0)
 }
