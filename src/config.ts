@@ -1,5 +1,7 @@
 // The only reader of the environment. A bad value is one clear line.
 
+import { isIP, isIPv4 } from 'node:net'
+
 export type Config = {
   host: string
   port: number
@@ -44,10 +46,18 @@ function readPort(name: string, text: string): number {
 }
 
 function readDatabaseUrl(text: string): string {
-  if (/^file:./.test(text)) return text
+  if (/^file:./.test(text) && isDecodable(text)) return text
   if (/^postgres(ql)?:\/\/./.test(text)) return text
   // A database URL can hold a password: the message does not repeat it.
   throw new ConfigError('DATABASE_URL must start with file: (SQLite) or postgres:// (PostgreSQL)')
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== ''
+  } catch {
+    return false
+  }
 }
 
 function readBasePath(text: string): string {
@@ -65,7 +75,18 @@ function readLogLevel(text: string): string {
 /** As Fastify takes it: yes or no, a number of proxies, or their addresses. */
 function readTrustProxy(text = ''): boolean | number | string {
   if (/^\d+$/.test(text)) return Number(text)
-  return readFlag(text) ?? text
+  const flag = readFlag(text)
+  if (flag === undefined && !splitList(text).every(isNetwork))
+    throw new ConfigError(`TRUST_PROXY must be true, false or addresses like 10.0.0.0/8, not "${text}"`)
+  return flag ?? text
+}
+
+/** An address, a subnet, or a name that stands for some of them. */
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', mask = '32', ...rest] = text.split('/')
+  const bits = isIPv4(mask) ? 32 : Number(mask)
+  return isIP(address) > 0 && rest.length === 0 && bits > 0 && bits <= (isIPv4(address) ? 32 : 128)
 }
 
 /** As @fastify/cors takes it: yes or no, or the origins. */
@@ -73,6 +94,10 @@ function readCorsOrigin(text = ''): false | true | string | string[] {
   const flag = readFlag(text)
   if (flag !== undefined) return flag
   const origins = splitList(text)
+  if (!origins.every((origin) => /^(\*|null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(origin)))
+    throw new ConfigError(
+      `CORS_ORIGIN must be true, false, * or origins like https://example.org, not "${text}"`,
+    )
   return origins.length === 1 ? (origins[0] as string) : origins
 }
 
