@@ -21,9 +21,12 @@ export type Token = {
 export type NewToken = { name: string; scopes?: readonly Scope[]; expiresAt?: number | null }
 
 /** SHA-256 in hex. */
-export function hashToken(token: string): string {
+export function hashToken(token: string | Buffer): string {
   return hash('sha256', token)
 }
+
+/** How exactly the last use of a token is known. */
+export const touchMs = 60_000
 
 /** The first token of a store has a known id, so that of many replicas starting at once one makes it. */
 const firstTokenId = '00000000'
@@ -82,9 +85,13 @@ export class Tokens {
     return (await this.#sql.execute(text, [id, this.#now()])) === 1
   }
 
-  /** Notes that a token was used now. */
+  /** Notes that a token was used now, when that was not noted in the last minute. */
   async touch(id: string): Promise<void> {
-    await this.#sql.execute('UPDATE tokens SET last_used_at = $2 WHERE id = $1', [id, this.#now()])
+    const now = this.#now()
+    await this.#sql.execute(
+      'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at, 0) <= $3',
+      [id, now, now - touchMs],
+    )
   }
 }
 

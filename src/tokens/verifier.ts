@@ -4,14 +4,13 @@ import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { readTokenId } from './format.ts'
-import { hashToken, type Scope, scopes, type Token, type Tokens } from './tokens.ts'
+import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
 /** What a token allows; undefined: it is not valid. */
 export type Grant = ReadonlySet<Scope> | undefined
 type Verdict = { grant: Grant; expiresAt: number }
 
 const verdictMs = 2000
-const touchMs = 60_000
 const allScopes: Grant = new Set(scopes)
 
 export type VerifierOptions = { accessTokens: string[]; logger: Logger; now?: () => number }
@@ -46,7 +45,8 @@ export function makeVerifier(tokens: Tokens, { accessTokens, logger, now = Date.
   }
 
   return function verify(token: string): Grant | Promise<Grant> {
-    const digest = hashToken(token)
+    // The text of a header is Latin-1 (RFC 9110, section 5.5); clients put UTF-8 into it.
+    const digest = hashToken(Buffer.from(token, 'latin1'))
     if (own.has(digest)) return allScopes
     const verdict = verdicts.get(digest)
     return verdict && verdict.expiresAt > now() ? verdict.grant : lookUp(token, digest)
