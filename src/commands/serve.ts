@@ -47,11 +47,13 @@ async function serve(config: Config): Promise<void> {
       await new Promise<void>((resolve, reject) => {
         admin.once('error', reject).listen(config.adminPort, config.adminHost, resolve)
       })
+    await announce(app.server.address() as AddressInfo, store, config)
   } catch (error) {
+    await app.close()
+    admin?.close()
     await store.close()
     throw error
   }
-  await announce(app.server.address() as AddressInfo, store, config)
   if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
 }
 
