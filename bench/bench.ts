@@ -50,6 +50,6 @@ export class Bench {
 
   /** Removes what was made on disk. */
   clean(): void {
-    rmSync(this.directory, { recursive: true, force: true })
+    rmSync(this.directory, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
   }
 }

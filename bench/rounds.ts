@@ -1,7 +1,7 @@
 // Interleaved rounds: each server in turn, over and over, so that what disturbs the machine disturbs all of them.
 // What is reported are medians, and medians of the ratios within a round.
 import type { Bench } from './bench.ts'
-import type { Job, RequestKind } from './load/job.ts'
+import type { Job, RequestKind, Result } from './load/job.ts'
 import type { Server } from './server.ts'
 
 export type Contender = { server: Server; request: RequestKind; connections: number }
@@ -28,21 +28,34 @@ export async function measureRounds(bench: Bench, contenders: Contender[]): Prom
   return results
 }
 
-/** One round, with another load in the background when there is one. */
+/** One round of one contender. */
 export async function measure(
   bench: Bench,
   { server, request, connections }: Contender,
   ms: number,
-  background?: Background,
 ): Promise<Round> {
-  const beside = background && bench.background.run({ ...background, ms: ms + 2 * marginMs } as Job)
-  if (beside) await new Promise((resolve) => setTimeout(resolve, marginMs))
   const kind = bench.options.generator === 'own' ? 'requests' : 'autocannon'
   const before = server.cpuUs() ?? Number.NaN
   const result = await bench.load.run({ kind, url: server.url, request, connections, ms })
-  const cpuUs = ((server.cpuUs() ?? Number.NaN) - before) / result.answers
-  await beside
-  return { cpuUs, perSecond: result.answers / (result.ms / 1000), p50Ms: result.p50Ms, p99Ms: result.p99Ms }
+  return toRound(result, (server.cpuUs() ?? Number.NaN) - before)
+}
+
+/** One round while another load is there; resolves to what was measured of both. */
+export async function measureBeside(
+  bench: Bench,
+  contender: Contender,
+  ms: number,
+  background: Background,
+): Promise<{ round: Round; beside: Round }> {
+  const beside = bench.background.run({ ...background, ms: ms + 2 * marginMs } as Job)
+  await new Promise((resolve) => setTimeout(resolve, marginMs))
+  const round = await measure(bench, contender, ms)
+  // The processor time is that of both loads together, and says nothing of either.
+  return { round: { ...round, cpuUs: Number.NaN }, beside: toRound(await beside, Number.NaN) }
+}
+
+function toRound({ answers, ms, p50Ms, p99Ms }: Result, cpuUs: number): Round {
+  return { cpuUs: cpuUs / answers, perSecond: answers / (ms / 1000), p50Ms, p99Ms }
 }
 
 export function median(values: number[]): number {

@@ -24,7 +24,7 @@ try {
   console.log(`\n${toText(report)}\n`)
   for (const note of report.notes) console.log(note)
   write(report)
-  end(0)
+  end(process.exitCode === 1 ? 1 : 0)
 } catch (error) {
   progress.clear()
   console.error(`bench: ${(error as Error).message}`)
@@ -48,9 +48,14 @@ async function runAll(): Promise<Report> {
       report.notes.push(`Not measured: ${scenario.title} (${reason}).`)
       continue
     }
-    const { rows, goals } = await scenario.run(bench)
-    report.rows.push(...rows)
-    report.goals.push(...goals)
+    try {
+      const { rows, goals } = await scenario.run(bench)
+      report.rows.push(...rows)
+      report.goals.push(...goals)
+    } catch (error) {
+      report.notes.push(`Failed: ${scenario.title} (${(error as Error).message}).`)
+      process.exitCode = 1
+    }
     await bench.stopServers()
   }
   return report

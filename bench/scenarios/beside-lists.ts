@@ -1,7 +1,7 @@
 // Short lists while other clients pull long ones: how long the short ones wait.
 import { getList, getWholeList, makeStore, startPlantStore } from '../contenders.ts'
 import { makeRows } from '../findings.ts'
-import { measure, medianOf, type Round } from '../rounds.ts'
+import { measureBeside, medianOf, type Round } from '../rounds.ts'
 import type { Scenario } from './scenario.ts'
 
 export const besideLists: Scenario = {
@@ -13,14 +13,13 @@ export const besideLists: Scenario = {
     const server = await startPlantStore(bench, { databaseUrl: await makeStore(bench, listPlants) })
     const contender = { server, request: getList, connections: 32 }
     const pullers = { kind: 'pull', url: server.url, request: getWholeList, connections: 4 } as const
-    await measure(bench, contender, warmUpMs, pullers)
+    await measureBeside(bench, contender, warmUpMs, pullers)
     const results: Round[] = []
     for (let round = 0; round < rounds; round++) {
       bench.progress.step(round / rounds, `round ${round + 1}`)
-      results.push(await measure(bench, contender, roundMs, pullers))
+      results.push((await measureBeside(bench, contender, roundMs, pullers)).round)
     }
-    // Processor time goes to the long lists, and says nothing here.
-    const rows = makeRows(title, [server], [results], undefined).map((row) => ({ ...row, cpuUs: Number.NaN }))
+    const rows = makeRows(title, [server], [results], undefined)
     const value = medianOf(results, 'p99Ms')
     return {
       rows,

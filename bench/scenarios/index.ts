@@ -3,9 +3,19 @@ import { add } from './add.ts'
 import { besideLists } from './beside-lists.ts'
 import { largeStore } from './large-store.ts'
 import { list } from './list.ts'
+import { postgres } from './postgres.ts'
 import type { Scenario } from './scenario.ts'
 import { slowDisk } from './slow-disk.ts'
 import { unchanged } from './unchanged.ts'
 import { wholeList } from './whole-list.ts'
 
-export const scenarios: Scenario[] = [list, unchanged, add, wholeList, besideLists, largeStore, slowDisk]
+export const scenarios: Scenario[] = [
+  list,
+  unchanged,
+  add,
+  wholeList,
+  besideLists,
+  largeStore,
+  slowDisk,
+  postgres,
+]
