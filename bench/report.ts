@@ -4,6 +4,8 @@ import { type Goal, isMet, type Row } from './findings.ts'
 export type Report = {
   date: string
   quick: boolean
+  /** Whether no scenario failed. */
+  complete: boolean
   machine: Record<string, string>
   rows: Row[]
   goals: Goal[]

@@ -24,7 +24,7 @@ try {
   console.log(`\n${toText(report)}\n`)
   for (const note of report.notes) console.log(note)
   write(report)
-  end(process.exitCode === 1 ? 1 : 0)
+  end(report.complete ? 0 : 1)
 } catch (error) {
   progress.clear()
   console.error(`bench: ${(error as Error).message}`)
@@ -35,6 +35,7 @@ async function runAll(): Promise<Report> {
   const report: Report = {
     date: new Date().toISOString().slice(0, 10),
     quick: options.quick,
+    complete: true,
     machine: describeMachine(bench.pins),
     rows: [],
     goals: [],
@@ -54,7 +55,7 @@ async function runAll(): Promise<Report> {
       report.goals.push(...goals)
     } catch (error) {
       report.notes.push(`Failed: ${scenario.title} (${(error as Error).message}).`)
-      process.exitCode = 1
+      report.complete = false
     }
     await bench.stopServers()
   }

@@ -5,6 +5,9 @@ import type { Job, Result } from './job.ts'
 
 const script = fileURLToPath(new URL('./process.ts', import.meta.url))
 
+/** How much longer than it should a job may take. */
+const graceMs = 60_000
+
 export class Load {
   readonly #child
   readonly #waiting = new Map<number, { resolve(result: Result): void; reject(error: Error): void }>()
@@ -31,7 +34,23 @@ export class Load {
   run(job: Job): Promise<Result> {
     const id = this.#jobs++
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject })
+      const timer = setTimeout(
+        () => {
+          this.#waiting.delete(id)
+          reject(new Error(`${job.url}${job.request.path} did not answer in time`))
+        },
+        (job.ms ?? 0) + graceMs,
+      )
+      this.#waiting.set(id, {
+        resolve(result) {
+          clearTimeout(timer)
+          resolve(result)
+        },
+        reject(error) {
+          clearTimeout(timer)
+          reject(error)
+        },
+      })
       this.#child.send({ id, job })
     })
   }
