@@ -26,13 +26,31 @@ export const migrations: Migration[] = [
       CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
         BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
       ${tokens}`,
-    postgres: '',
+    // The table `meta` is there before the first step: whoever migrates holds a lock on one of its rows.
+    postgres: `
+      CREATE TABLE head (position BIGINT NOT NULL);
+      INSERT INTO head VALUES (0);
+      CREATE TABLE writers (id TEXT PRIMARY KEY, batch BIGINT NOT NULL, seen_at BIGINT NOT NULL);
+      CREATE TABLE plants (position BIGINT PRIMARY KEY, id BIGINT UNIQUE, item TEXT NOT NULL);
+      CREATE FUNCTION plants_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'the log of plants is append-only'; END $$;
+      CREATE TRIGGER plants_no_change BEFORE UPDATE OR DELETE ON plants
+        FOR EACH ROW EXECUTE FUNCTION plants_append_only();
+      CREATE TRIGGER plants_no_truncate BEFORE TRUNCATE ON plants
+        FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
+      ${tokens}`,
   },
 ]
 
-/** Throws StoreRefused when a database was made by a newer version of the service. */
-export function checkVersion(version: number): void {
-  if (version > migrations.length)
+/**
+ * The oldest schema version whose code still works on the present schema. In a rolling upgrade old replicas run beside
+ * new ones on the new schema: raise this only when they cannot, one release after the one that stopped needing it.
+ */
+export const oldestCompatible = 1
+
+/** Throws StoreRefused when this version of the service cannot work on the schema of a newer one. */
+export function checkVersion(version: number, compatible = version): void {
+  if (compatible > migrations.length)
     throw new StoreRefused(
       `the database has schema version ${version}, this plant-store knows ${migrations.length}: use a newer plant-store`,
     )
