@@ -14,7 +14,7 @@ export type Engine = {
   createDatabase(t: Test): Promise<string>
 }
 
-const sqlite: Engine = {
+export const sqlite: Engine = {
   name: 'SQLite',
   async createDatabase(t) {
     return pathToFileURL(join(createDirectory(t), 'plants.db')).href

@@ -1,0 +1,159 @@
+// The add operation: what is kept, what an id means, what is answered.
+import { readFileSync } from 'node:fs'
+import { type Test, test } from 'tap'
+import type { Plant } from '../schemas/plant.ts'
+import { engines } from './engines.ts'
+import { assertProblem } from './problem.ts'
+import { request, startApp } from './service.ts'
+
+const realPlants = JSON.parse(
+  readFileSync(new URL('./fixtures/plants.json', import.meta.url), 'utf8'),
+) as Plant[]
+
+async function start(t: Test, databaseUrl: string) {
+  const { url } = await startApp(t, databaseUrl)
+  const add = (body: unknown, headers: Record<string, string> = {}) =>
+    request(`${url}/plants`, { body, headers })
+  const list = async () => (await request(`${url}/plants`)).json() as Plant[]
+  return { url, add, list }
+}
+
+for (const engine of engines) {
+  test(`${engine.name}: adding`, async (t) => {
+    t.test('a plant is answered with its name and tag, never with its id', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      const answer = await add({ id: 7, tag: 'Alnus', name: 'Alder' })
+      t.equal(answer.status, 200)
+      t.match(answer.headers.get('content-type'), /^application\/json(; charset=utf-8)?$/)
+      t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+      t.equal(answer.headers.get('server'), null)
+      t.equal(answer.text, '{"name":"Alder","tag":"Alnus"}')
+      t.same(await list(), [{ name: 'Alder', tag: 'Alnus' }])
+    })
+
+    t.test('two equal plants without an id are two plants', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      const plant = { name: 'Alder', tag: '' }
+      await add(plant)
+      await add(plant)
+      t.same(await list(), [plant, plant])
+    })
+
+    t.test('the same id with the same plant adds nothing, however it is written', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      await add({ name: 'Alder', tag: 'Alnus', id: 100 })
+      const bodies = [
+        '{"name":"Alder","tag":"Alnus","id":100}',
+        '{ "id": 100, "tag": "Alnus", "name": "\\u0041lder" }',
+        '{"name":"Alder","tag":"Alnus","id":1e2}',
+        '{"name":"Alder","tag":"Alnus","id":100.0}',
+      ]
+      for (const body of bodies) {
+        const answer = await add(body)
+        t.equal(answer.status, 200, body)
+        t.equal(answer.text, '{"name":"Alder","tag":"Alnus"}')
+      }
+      t.same(await list(), [{ name: 'Alder', tag: 'Alnus' }])
+    })
+
+    t.test('the same id with another name or tag is a conflict, and changes nothing', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      await add({ name: 'Alder', tag: 'Alnus', id: 7 })
+      const others = [
+        { name: 'alder', tag: 'Alnus', id: 7 },
+        { name: 'Alder', tag: '', id: 7 },
+        { name: 'Alder ', tag: 'Alnus', id: 7 },
+      ]
+      for (const other of others) assertProblem(t, await add(other), 409)
+      t.same(await list(), [{ name: 'Alder', tag: 'Alnus' }])
+    })
+
+    t.test('ids at both ends of the range are told apart from their neighbours', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      const ids = [0, 1, Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER]
+      const plants = ids.map((id) => ({ name: `plant ${id}`, tag: '' }))
+      for (const [index, id] of ids.entries()) t.equal((await add({ ...plants[index], id })).status, 200)
+      for (const id of ids) assertProblem(t, await add({ name: 'another', tag: '', id }), 409)
+      t.same(await list(), plants)
+    })
+
+    t.test('text is kept to the byte', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      const names = [
+        '山椒',
+        'é',
+        'e\u0301',
+        '\ufeffx',
+        ' x ',
+        '"\\/',
+        'a\u2028b',
+        '\u0085x',
+        '\uffff',
+        '🌿'.repeat(255),
+      ]
+      for (const name of names) {
+        const answer = await add({ name, tag: name })
+        t.equal(answer.status, 200, name)
+        t.same(answer.json(), { name, tag: name })
+      }
+      t.same(
+        (await list()).map(({ name }) => name),
+        names,
+      )
+    })
+
+    t.test('of many requests with one id at the same time exactly one adds', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      const same = await Promise.all(Array.from({ length: 40 }, () => add({ name: 'a', tag: '', id: 1 })))
+      t.ok(same.every(({ status }) => status === 200))
+      const rivals = await Promise.all(
+        Array.from({ length: 40 }, (_, n) => add({ name: `b${n}`, tag: '', id: 2 })),
+      )
+      const winners = rivals.filter(({ status }) => status === 200)
+      t.equal(winners.length, 1)
+      t.equal(rivals.filter(({ status }) => status === 409).length, 39)
+      t.same(await list(), [{ name: 'a', tag: '' }, winners[0]?.json()])
+    })
+
+    t.test('what a client accepts does not matter, and UTF-8 may be named', async (t) => {
+      const { add } = await start(t, await engine.createDatabase(t))
+      const headers = [
+        { accept: 'text/html' },
+        { accept: '*/*;q=0' },
+        { 'content-type': 'application/json; charset=utf-8' },
+        { 'content-type': 'Application/JSON;charset="UTF-8"' },
+      ]
+      for (const header of headers) {
+        const answer = await add({ name: 'a', tag: '' }, header as Record<string, string>)
+        t.equal(answer.status, 200, JSON.stringify(header))
+        t.match(answer.headers.get('content-type'), /^application\/json/)
+      }
+    })
+
+    t.test('a body of 16 KiB is taken', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      t.equal((await add('{"name":"a","tag":""}'.padEnd(16 * 1024))).status, 200)
+      t.same(await list(), [{ name: 'a', tag: '' }])
+    })
+
+    t.test('the real plants come out as they went in, in order, also after a restart', async (t) => {
+      const database = await engine.createDatabase(t)
+      t.equal(realPlants.length, 625)
+      await t.test('first run', async (t) => {
+        const { add, list } = await start(t, database)
+        for (const [id, plant] of realPlants.entries()) {
+          const answer = await add({ ...plant, id })
+          if (answer.status !== 200 || answer.text !== JSON.stringify(plant)) t.fail(answer.text)
+        }
+        t.same(await list(), realPlants)
+      })
+      await t.test('second run', async (t) => {
+        const { url, add } = await start(t, database)
+        t.equal((await request(`${url}/plants`)).text, JSON.stringify(realPlants))
+        t.equal((await add({ ...realPlants[3], id: 3 })).status, 200)
+        assertProblem(t, await add({ ...realPlants[3], id: 4 }), 409)
+        t.equal((await request(`${url}/plants`)).text, JSON.stringify(realPlants))
+      })
+    })
+  })
+}

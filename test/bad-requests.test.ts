@@ -1,0 +1,339 @@
+// Everything that is no good request gets its status and problem details, and changes nothing.
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import type { Problem } from '../schemas/problem.ts'
+import { openStore } from '../src/store/store.ts'
+import { engines, sqlite } from './engines.ts'
+import { assertProblem } from './problem.ts'
+import { request, startApp, token } from './service.ts'
+import { compose, exchange, type Parts, send } from './wire.ts'
+
+const good = { name: 'Alder', tag: 'Alnus', id: 7 }
+const text = (length: number, character = 'x') => character.repeat(length)
+
+/** Bodies and the places of their faults: JSON Pointers. */
+const bodies: [body: unknown, ...pointers: string[]][] = [
+  ['', ''],
+  ['  \r\n', ''],
+  ['{', ''],
+  ['{"name":"a","tag":"b"', ''],
+  ['{"name":"a","tag":"b"}}', ''],
+  ["{'name':'a','tag':'b'}", ''],
+  ['{"name":"a","tag":"b",}', ''],
+  ['{"name":"a",/**/"tag":"b"}', ''],
+  ['\ufeff{"name":"a","tag":"b"}', ''],
+  ['name=a&tag=b', ''],
+  ['{"name":"a","tag":"b","id":NaN}', ''],
+  ['{"name":"a","tag":"b","id":07}', ''],
+  ['{"name":"a","tag":"b","id":0x10}', ''],
+  ['{"name":"a","name":"a","tag":"b"}', ''],
+  ['{"name":"a","tag":"b","t\\u0061g":"c"}', ''],
+  ['{"name":"a\u0000","tag":"b"}', ''],
+  [Buffer.from('{"name":"\xff","tag":"b"}', 'latin1'), ''],
+  [Buffer.from('{"name":"\xed\xa0\x80","tag":"b"}', 'latin1'), ''],
+  [Buffer.from('{"name":"a","tag":"\xc0\xaf"}', 'latin1'), ''],
+  [Buffer.from('{"name":"a","tag":"b"}', 'utf16le'), ''],
+  ['null', ''],
+  ['5', ''],
+  ['"a"', ''],
+  ['true', ''],
+  [[], ''],
+  [[{ name: 'a', tag: 'b' }], ''],
+  [{}, '/name', '/tag'],
+  [{ name: 'a' }, '/tag'],
+  [{ tag: 'b' }, '/name'],
+  [{ name: null, tag: null, id: null }, '/name', '/tag', '/id'],
+  [{ name: 5, tag: 'b' }, '/name'],
+  [{ name: ['a'], tag: { b: 'c' } }, '/name', '/tag'],
+  [{ name: '', tag: 'b' }, '/name', '/name'],
+  [{ name: ' \u00a0\u3000', tag: 'b' }, '/name'],
+  [{ name: text(256), tag: 'b' }, '/name'],
+  [{ name: text(256, '🌿'), tag: 'b' }, '/name'],
+  [{ name: 'a', tag: text(256) }, '/tag'],
+  [{ name: 'a\nb', tag: 'b' }, '/name'],
+  [{ name: 'a', tag: 'b\u0000' }, '/tag'],
+  [{ name: 'a', tag: '\u001f' }, '/tag'],
+  [{ name: 'a\u007f', tag: 'b' }, '/name'],
+  ['{"name":"\\ud800","tag":"b"}', '/name'],
+  ['{"name":"a","tag":"\\udc00\\ud800"}', '/tag'],
+  [{ name: 'a', tag: 'b', id: '7' }, '/id'],
+  [{ name: 'a', tag: 'b', id: -1 }, '/id'],
+  [{ name: 'a', tag: 'b', id: 1.5 }, '/id'],
+  [{ name: 'a', tag: 'b', id: true }, '/id'],
+  ['{"name":"a","tag":"b","id":9007199254740992}', '/id'],
+  ['{"name":"a","tag":"b","id":9007199254740991.4}', '/id'],
+  ['{"name":"a","tag":"b","id":7.00000000000000000001}', '/id'],
+  ['{"name":"a","tag":"b","id":1e-400}', '/id'],
+  ['{"name":"a","tag":"b","id":1e400}', '/id'],
+  [{ name: 'a', tag: 'b', ID: 7 }, '/ID'],
+  [{ name: 'a', tag: 'b', 'x/y~z': 7 }, '/x~1y~0z'],
+  ['{"name":"a","tag":"b","__proto__":{}}', '/__proto__'],
+  [{ name: 1, tag: 2, id: 'x', colour: 'red' }, '/colour', '/name', '/tag', '/id'],
+]
+
+/** Queries of the list operation and the parameters that are at fault. */
+const queries: [query: string, ...parameters: string[]][] = [
+  ['limit=', 'limit'],
+  ['limit', 'limit'],
+  ['limit=-1', 'limit'],
+  ['limit=1e3', 'limit'],
+  ['limit=0x10', 'limit'],
+  ['limit=%2B5', 'limit'],
+  ['limit=+5', 'limit'],
+  ['limit=%205', 'limit'],
+  ['limit=5.0', 'limit'],
+  ['limit=five', 'limit'],
+  ['limit=%D9%A5', 'limit'],
+  ['limit=%zz', 'limit'],
+  ['limit=1&limit=1', 'limit'],
+  ['limit=9007199254740992', 'limit'],
+  [`limit=${text(400, '9')}`, 'limit'],
+  ['limt=5', 'limt'],
+  ['Limit=5', 'Limit'],
+  ['limit[]=5', 'limit[]'],
+  ['=5', ''],
+  ['a%2Fb~c=1', 'a/b~c'],
+  ['__proto__=1', '__proto__'],
+  ['toString=1', 'toString'],
+  ['after=', 'after'],
+  ['after=5', 'after'],
+  ['after=1-AAAAAAAAAAA', 'after'],
+  ['after=1-AAAAAAAAAAA&after=1-AAAAAAAAAAA', 'after'],
+  [`after=${text(65)}`, 'after'],
+  ['limit=x&offset=1&after=1&after=2', 'offset', 'limit', 'after'],
+]
+
+/** All else: what is sent and its status. */
+const others: [title: string, status: number, parts: Parts][] = [
+  ['a query on the add operation', 400, { target: '/plants?limit=1', body: JSON.stringify(good) }],
+  ['a path that is no UTF-8', 400, { target: '/%ff' }],
+  ['a path with a broken escape', 400, { target: '/plants/%zz' }],
+  ['no Host', 400, { headers: { Host: undefined } }],
+  ['two Hosts', 400, { headers: { host: 'another.test' } }],
+  ['no token', 401, { headers: { Authorization: undefined } }],
+  ['no token to add', 401, { headers: { Authorization: undefined }, body: '{' }],
+  ['an empty Authorization', 401, { headers: { Authorization: '' } }],
+  ['another scheme', 401, { headers: { Authorization: `Basic ${token}` } }],
+  ['a scheme alone', 401, { headers: { Authorization: 'Bearer' } }],
+  ['an empty token', 401, { headers: { Authorization: 'Bearer  ' } }],
+  ['a token alone', 401, { headers: { Authorization: token } }],
+  ['a wrong token', 401, { headers: { Authorization: `Bearer ${token}x` } }],
+  ['two tokens', 401, { headers: { Authorization: `Bearer ${token}, Bearer ${token}` } }],
+  [
+    'a token in the query',
+    401,
+    { target: `/plants?access_token=${token}`, headers: { Authorization: undefined } },
+  ],
+  ['an unknown path', 404, { target: '/plant' }],
+  ['a path below', 404, { target: '/plants/7' }],
+  ['a slash too many', 404, { target: '/plants/' }],
+  ['another case', 404, { target: '/Plants' }],
+  ['no token on an unknown path', 404, { target: '/x', headers: { Authorization: undefined } }],
+  ['an unknown path with a bad body', 404, { target: '/x', body: '{' }],
+  ['a path out of the docs', 404, { target: '/docs/static/../../package.json' }],
+  ['an escaped path out of the docs', 404, { target: '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json' }],
+  ['an unknown file of the docs', 404, { target: '/docs/static/nothing.js' }],
+  ['a path that is very long', 404, { target: `/${text(5000)}` }],
+  ['PUT', 405, { method: 'PUT', body: JSON.stringify(good) }],
+  ['PUT with a bad body', 405, { method: 'PUT', body: '{' }],
+  ['PATCH', 405, { method: 'PATCH' }],
+  ['DELETE', 405, { method: 'DELETE' }],
+  ['OPTIONS', 405, { method: 'OPTIONS' }],
+  ['TRACE', 405, { method: 'TRACE' }],
+  ['PROPFIND', 405, { method: 'PROPFIND' }],
+  ['QUERY', 405, { method: 'QUERY' }],
+  ['DELETE of an absolute URL', 405, { method: 'DELETE', target: 'http://plants.test/plants' }],
+  ['POST to the docs', 405, { method: 'POST', target: '/docs' }],
+  ['POST to the contract', 405, { method: 'POST', target: '/openapi.yaml' }],
+  ['a known id with another name', 409, { body: JSON.stringify({ ...good, name: 'Black alder' }) }],
+  ['a known id with another tag', 409, { body: JSON.stringify({ ...good, tag: '' }) }],
+  ['a body that is too large', 413, { body: JSON.stringify({ name: 'a', tag: 'b' }).padEnd(16 * 1024 + 1) }],
+  ['a body that says it is too large', 413, { body: '{}', headers: { 'Content-Length': '1000000000000' } }],
+  [
+    'a chunked body that becomes too large',
+    413,
+    {
+      body: `5000\r\n${text(0x5000, ' ')}\r\n0\r\n\r\n`,
+      headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },
+    },
+  ],
+  ['a URL that is too long', 414, { target: `/plants?limit=${text(8200, '1')}` }],
+  ['a URL larger than all headers may be', 414, { target: `/plants?limit=${text(20_000, '1')}` }],
+  ['no media type', 415, { body: '{}', headers: { 'Content-Type': undefined } }],
+  ['an empty media type', 415, { body: '{}', headers: { 'Content-Type': '' } }],
+  ['text', 415, { body: '{}', headers: { 'Content-Type': 'text/plain' } }],
+  ['a form', 415, { body: 'name=a&tag=b', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } }],
+  [
+    'a media type that only begins like JSON',
+    415,
+    { body: '{}', headers: { 'Content-Type': 'application/jsonl' } },
+  ],
+  ['a media type that is none', 415, { body: '{}', headers: { 'Content-Type': 'application/json x' } }],
+  ['another charset', 415, { body: '{}', headers: { 'Content-Type': 'application/json; charset=latin1' } }],
+  ['UTF-16', 415, { body: '{}', headers: { 'Content-Type': 'application/json;charset="UTF-16"' } }],
+  ['a compressed body', 415, { body: 'x', headers: { 'Content-Encoding': 'gzip' } }],
+  [
+    'an encoding that is none',
+    415,
+    { body: JSON.stringify(good), headers: { 'Content-Encoding': 'identity' } },
+  ],
+  ['an unknown expectation', 417, { body: JSON.stringify(good), headers: { Expect: '200-maybe' } }],
+  ['a header that is too long', 431, { headers: { 'X-Long': text(20_000) } }],
+  [
+    'too many headers',
+    431,
+    { headers: Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`X-Header-${n}`, text(20)])) },
+  ],
+]
+
+const auth = `Host: a\r\nAuthorization: Bearer ${token}\r\n`
+const json = `${auth}Content-Type: application/json\r\n`
+
+/** Bytes that are no request at all. */
+const garbage: [title: string, status: number, bytes: string][] = [
+  ['no request line', 400, 'hello\r\n\r\n'],
+  ['a greeting of TLS', 400, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+  ['a greeting of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  ['an unknown method', 400, `PLANT /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a method in lower case', 400, `get /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['an unknown version', 400, `GET /plants HTTP/3.7\r\n${auth}\r\n`],
+  ['a target without a slash', 400, `GET plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a NUL in the target', 400, `GET /pla\0nts HTTP/1.1\r\n${auth}\r\n`],
+  ['a header without a colon', 400, `GET /plants HTTP/1.1\r\n${auth}broken\r\n\r\n`],
+  ['a header with a space in its name', 400, `GET /plants HTTP/1.1\r\n${auth}X Y: z\r\n\r\n`],
+  ['a NUL in a header', 400, `GET /plants HTTP/1.1\r\n${auth}X: \0\r\n\r\n`],
+  ['line ends without a carriage return', 400, `GET /plants HTTP/1.1\n${auth.replaceAll('\r', '')}\n`],
+  ['a length that is no number', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: abc\r\n\r\n`],
+  ['a negative length', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: -1\r\n\r\n`],
+  ['two lengths', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`],
+  [
+    'a length and chunks',
+    400,
+    `POST /plants HTTP/1.1\r\n${json}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}`,
+  ],
+  ['a chunk that is none', 400, `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`],
+  ['an unknown transfer encoding', 400, `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip\r\n\r\n{}`],
+  ['a tunnel', 404, 'CONNECT plants.test:443 HTTP/1.1\r\nHost: plants.test\r\n\r\n'],
+]
+
+async function start(t: Test, databaseUrl: string) {
+  const running = await startApp(t, databaseUrl)
+  await request(`${running.url}/plants`, { body: good })
+  return running
+}
+
+/** Ends a test: after all that the store holds what it held, and the service goes on. */
+async function assertUnchanged(t: Test, url: string): Promise<void> {
+  t.equal((await request(`${url}/plants`)).text, JSON.stringify([{ name: good.name, tag: good.tag }]))
+}
+
+const places = ({ errors = [] }: Problem) => errors.map(({ pointer, parameter }) => pointer ?? parameter)
+
+for (const engine of engines) {
+  test(`${engine.name}: bad requests`, async (t) => {
+    t.test('a bad body is 400 and each of its faults is named', async (t) => {
+      const { port, url } = await start(t, await engine.createDatabase(t))
+      for (const [body, ...pointers] of bodies) {
+        t.comment(JSON.stringify(body))
+        const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+        const problem = assertProblem(t, await send(port, compose({ body: bytes })), 400)
+        t.same(places(problem).sort(), pointers.sort())
+      }
+      await assertUnchanged(t, url)
+    })
+
+    t.test('a bad query is 400 and each of its faults is named', async (t) => {
+      const { port, url } = await start(t, await engine.createDatabase(t))
+      for (const [query, ...parameters] of queries) {
+        t.comment(query)
+        const problem = assertProblem(t, await send(port, compose({ target: `/plants?${query}` })), 400)
+        t.same(places(problem).sort(), parameters.sort())
+      }
+      await assertUnchanged(t, url)
+    })
+
+    t.test('the faults of body and query are named together', async (t) => {
+      const { port, url } = await start(t, await engine.createDatabase(t))
+      const bytes = compose({ target: '/plants?x=1', body: '{"name":"a"}' })
+      const problem = assertProblem(t, await send(port, bytes), 400)
+      t.match(problem.errors, [{ pointer: '/tag' }, { parameter: 'x' }])
+      await assertUnchanged(t, url)
+    })
+
+    t.test('other bad requests have their status', async (t) => {
+      const { port, url } = await start(t, await engine.createDatabase(t))
+      for (const [title, status, parts] of others) {
+        t.comment(title)
+        const answer = await send(port, compose(parts))
+        assertProblem(t, answer, status)
+        if (status === 405 && /plants$/.test(String(parts.target ?? '/plants')))
+          t.equal(answer.headers.get('allow'), 'GET, HEAD, POST')
+        if (status === 401)
+          t.equal(
+            answer.headers.get('www-authenticate'),
+            `Bearer realm="plant-store"${parts.headers?.Authorization === undefined ? '' : ', error="invalid_token"'}`,
+          )
+      }
+      await assertUnchanged(t, url)
+    })
+
+    t.test('bytes that are no request are answered, and the connection ends', async (t) => {
+      const { port, url } = await start(t, await engine.createDatabase(t))
+      for (const [title, status, bytes] of garbage) {
+        t.comment(title)
+        const answers = await exchange(port, Buffer.from(bytes, 'latin1'), Number.POSITIVE_INFINITY)
+        t.equal(answers.length, 1)
+        if (answers[0]) assertProblem(t, answers[0], status)
+      }
+      await assertUnchanged(t, url)
+    })
+  })
+}
+
+test('what follows a proper request cannot take its answer', async (t) => {
+  const { port, url } = await startApp(t, await sqlite.createDatabase(t))
+  const body = '{"name":"a","tag":"b"}'
+  const answers = await exchange(
+    port,
+    compose({ body: `${body}garbage`, headers: { 'Content-Length': '22' } }),
+    3,
+  )
+  t.equal(answers.length, 2)
+  t.match(answers[0], { status: 200, text: body })
+  assertProblem(t, answers[1] as (typeof answers)[1], 400)
+  t.equal((await request(`${url}/plants`)).text, `[${body}]`)
+})
+
+test('HTTP/1.0 needs no Host', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const bytes = `GET /plants HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  t.match(await send(port, bytes), { status: 200, text: '[]' })
+})
+
+test('a request that does not arrive in time is 408, and the connection ends', async (t) => {
+  const { app, port, url } = await startApp(t, await sqlite.createDatabase(t))
+  t.equal(app.server.headersTimeout, 10_000)
+  t.equal(app.server.requestTimeout, 20_000)
+  // So that the test need not wait that long.
+  app.server.headersTimeout = 300
+  app.server.requestTimeout = 300
+  const slow = [
+    'GET /plants HTTP/1.1\r\nHost: a\r\n',
+    compose({ body: '{"name":"a"', headers: { 'Content-Length': '22' } }),
+  ]
+  for (const bytes of slow) {
+    const answers = await exchange(port, bytes, Number.POSITIVE_INFINITY)
+    t.equal(answers.length, 1)
+    if (answers[0]) assertProblem(t, answers[0], 408)
+  }
+  t.equal((await request(`${url}/plants`)).text, '[]')
+})
+
+test('a fault of the service is 500 and says nothing of its inside', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const log = { ...store.log, head: () => Promise.reject(new Error('secret of the inside')) }
+  const { url } = await startApp(t, '', { store: { ...store, log } })
+  const answer = await request(`${url}/plants`)
+  assertProblem(t, answer, 500)
+  t.notMatch(answer.text, /secret|inside|stack/)
+})

@@ -1,0 +1,199 @@
+// The list operation: order, limit, pages, conditional requests, HEAD.
+
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import type { Plant } from '../schemas/plant.ts'
+import { openStore } from '../src/store/store.ts'
+import { engines } from './engines.ts'
+import { assertProblem } from './problem.ts'
+import { type Running, request, startApp } from './service.ts'
+
+const plants = Array.from({ length: 25 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n}` }))
+
+async function startWithPlants(t: Test, databaseUrl: string, env: NodeJS.ProcessEnv = {}): Promise<Running> {
+  const running = await startApp(t, databaseUrl, { env })
+  for (const plant of plants) await request(`${running.url}${env.BASE_PATH ?? ''}/plants`, { body: plant })
+  return running
+}
+
+/** Where the Link header leads, when there is one. */
+function nextOf(headers: Headers): string | undefined {
+  const link = headers.get('link')
+  return link === null ? undefined : /^<([^>]+)>; rel="next"$/.exec(link)?.[1]
+}
+
+for (const engine of engines) {
+  test(`${engine.name}: listing`, async (t) => {
+    t.test('an empty store is an empty list', async (t) => {
+      const { url } = await startApp(t, await engine.createDatabase(t))
+      const answer = await request(`${url}/plants`)
+      t.equal(answer.status, 200)
+      t.match(answer.headers.get('content-type'), /^application\/json(; charset=utf-8)?$/)
+      t.equal(answer.headers.get('link'), null)
+      t.equal(answer.text, '[]')
+    })
+
+    t.test('without a limit all plants are listed in the order in which they were added', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t))
+      const answer = await request(`${url}/plants`)
+      t.equal(answer.text, JSON.stringify(plants))
+      t.equal(answer.headers.get('link'), null)
+      t.equal(answer.headers.get('cache-control'), 'private, no-cache')
+      t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+    })
+
+    t.test('a limit cuts the list, and the Link header says whether there is more', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t))
+      const limits: [text: string, count: number, more: boolean][] = [
+        ['0', 0, false],
+        ['1', 1, true],
+        ['024', 24, true],
+        ['25', 25, false],
+        ['26', 25, false],
+        ['9007199254740991', 25, false],
+      ]
+      for (const [limit, count, more] of limits) {
+        const answer = await request(`${url}/plants?limit=${limit}`)
+        t.equal(answer.status, 200, `limit=${limit}`)
+        t.same(answer.json(), plants.slice(0, count))
+        t.equal(nextOf(answer.headers) !== undefined, more)
+      }
+    })
+
+    t.test('following the links gives every plant once, in order, while others are added', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t))
+      const pages: Plant[][] = []
+      for (let next: string | undefined = '/plants?limit=7'; next; ) {
+        const answer = await request(new URL(next, url).href)
+        pages.push(answer.json() as Plant[])
+        next = nextOf(answer.headers)
+        if (pages.length === 1) await request(`${url}/plants`, { body: { name: 'late', tag: '' } })
+      }
+      t.same(
+        pages.map((page) => page.length),
+        [7, 7, 7, 5],
+      )
+      t.same(pages.flat(), [...plants, { name: 'late', tag: '' }])
+    })
+
+    t.test('a page can be asked for without a limit, or with another', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t))
+      const next = new URL(nextOf((await request(`${url}/plants?limit=20`)).headers) as string, url)
+      next.searchParams.delete('limit')
+      t.same((await request(next.href)).json(), plants.slice(20))
+      next.searchParams.set('limit', '2')
+      t.same((await request(next.href)).json(), plants.slice(20, 22))
+      next.searchParams.set('limit', '0')
+      const none = await request(next.href)
+      t.equal(none.text, '[]')
+      t.equal(none.headers.get('link'), null)
+    })
+
+    t.test('a place in the list of one store means nothing to another', async (t) => {
+      const one = await startWithPlants(t, await engine.createDatabase(t))
+      const two = await startWithPlants(t, await engine.createDatabase(t))
+      const next = nextOf((await request(`${one.url}/plants?limit=5`)).headers) as string
+      const problem = assertProblem(t, await request(`${two.url}${next}`), 400)
+      t.equal(problem.errors?.[0]?.parameter, 'after')
+    })
+
+    t.test('links stay below the base path', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t), { BASE_PATH: '/store/v1' })
+      const next = nextOf((await request(`${url}/store/v1/plants?limit=20`)).headers)
+      t.match(next, /^\/store\/v1\/plants\?/)
+      t.same((await request(`${url}${next}`)).json(), plants.slice(20))
+      assertProblem(t, await request(`${url}/plants`), 404)
+    })
+
+    t.test('the ETag names the content: it changes with it, and with the store', async (t) => {
+      const one = await startWithPlants(t, await engine.createDatabase(t))
+      const two = await startWithPlants(t, await engine.createDatabase(t))
+      const etagOf = async (url: string) => (await request(url)).headers.get('etag')
+      const all = await etagOf(`${one.url}/plants`)
+      const first = await etagOf(`${one.url}/plants?limit=5`)
+      t.match(all, /^"[\x21\x23-\x7e]+"$/, 'a strong one')
+      t.equal(await etagOf(`${one.url}/plants`), all)
+      t.not(first, all)
+      t.not(await etagOf(`${one.url}/plants?limit=6`), first)
+      t.not(await etagOf(`${two.url}/plants`), all)
+      await request(`${one.url}/plants`, { body: { name: 'another', tag: '' } })
+      t.not(await etagOf(`${one.url}/plants`), all)
+      t.equal(await etagOf(`${one.url}/plants?limit=5`), first, 'the first plants are still the same')
+    })
+
+    t.test('If-None-Match gives 304 when it names the list', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t))
+      const full = await request(`${url}/plants?limit=5`)
+      const etag = full.headers.get('etag') as string
+      const conditions: [text: string, status: number][] = [
+        [etag, 304],
+        [`W/${etag}`, 304],
+        [`"other", ${etag}`, 304],
+        [`"a,b" , W/"c",W/${etag} , "d"`, 304],
+        ['*', 304],
+        ['"other"', 200],
+        ['W/"other", "another"', 200],
+        [etag.slice(1, -1), 200],
+        ['"*"', 200],
+        ['', 200],
+      ]
+      for (const [condition, status] of conditions) {
+        const answer = await request(`${url}/plants?limit=5`, { headers: { 'if-none-match': condition } })
+        t.equal(answer.status, status, condition)
+        for (const name of ['etag', 'link', 'cache-control', 'x-content-type-options'])
+          t.equal(answer.headers.get(name), full.headers.get(name), name)
+        t.equal(answer.text, status === 304 ? '' : full.text)
+      }
+      await request(`${url}/plants`, { body: { name: 'another', tag: '' } })
+      const all = await request(`${url}/plants`, { headers: { 'if-none-match': etag } })
+      t.equal(all.status, 200)
+    })
+
+    t.test('a 304 is given without reading plants', async (t) => {
+      const database = await engine.createDatabase(t)
+      const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+      const log = { ...store.log, read: () => Promise.reject(new Error('plants were read')) }
+      const { url } = await startApp(t, database, { store: { ...store, log } })
+      await request(`${url}/plants`, { body: { name: 'a', tag: '' } })
+      const etag = (await request(`${url}/plants`, { method: 'HEAD' })).headers.get('etag') as string
+      assertProblem(t, await request(`${url}/plants`), 500)
+      t.equal((await request(`${url}/plants`, { headers: { 'if-none-match': etag } })).status, 304)
+    })
+
+    t.test('HEAD is GET without the body', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t))
+      for (const query of ['', '?limit=5', '?limit=0', '?limit=x']) {
+        const get = await request(`${url}/plants${query}`)
+        const head = await request(`${url}/plants${query}`, { method: 'HEAD' })
+        t.equal(head.status, get.status, query)
+        t.equal(head.text, '')
+        for (const name of ['etag', 'link', 'cache-control', 'content-type', 'x-content-type-options'])
+          t.equal(head.headers.get(name), get.headers.get(name), name)
+        const length = head.headers.get('content-length')
+        t.ok(length === null || length === get.headers.get('content-length'), 'no wrong length')
+      }
+      const etag = (await request(`${url}/plants`)).headers.get('etag') as string
+      const headers = { 'if-none-match': etag }
+      t.equal((await request(`${url}/plants`, { method: 'HEAD', headers })).status, 304)
+      t.equal(
+        (await request(`${url}/plants`, { method: 'HEAD', headers: { authorization: '' } })).status,
+        401,
+      )
+    })
+
+    t.test('a list holds every plant whose addition was answered before', async (t) => {
+      const { url } = await startApp(t, await engine.createDatabase(t))
+      await Promise.all(
+        Array.from({ length: 20 }, async (_, writer) => {
+          for (let n = 0; n < 5; n++) {
+            const name = `${writer}-${n}`
+            await request(`${url}/plants`, { body: { name, tag: '' } })
+            const list = (await request(`${url}/plants`)).json() as Plant[]
+            if (!list.some((plant) => plant.name === name)) t.fail(`${name} is missing`)
+          }
+        }),
+      )
+      t.equal(((await request(`${url}/plants`)).json() as Plant[]).length, 100)
+    })
+  })
+}

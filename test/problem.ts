@@ -1,0 +1,35 @@
+// What every error answer has in common.
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { Test } from 'tap'
+import { components } from '../schemas/index.ts'
+import type { Problem } from '../schemas/problem.ts'
+
+const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { 'uri-reference': true } })
+ajv.addVocabulary(['example', 'x-pattern'])
+for (const schema of components) ajv.addSchema(schema)
+
+/** The errors of a value under a component of the contract; null when it is valid. */
+export function findErrors(component: string, value: unknown) {
+  const validate = ajv.getSchema(component)
+  if (!validate) throw new Error(`there is no component ${component}`)
+  return validate(value) ? null : validate.errors
+}
+
+export type AnyAnswer = { status: number; headers: Headers; text: string }
+
+/** Asserts that an answer is a problem of a status, in every respect that holds for all; returns its body. */
+export function assertProblem(t: Test, answer: AnyAnswer, status: number): Problem {
+  t.equal(answer.status, status)
+  t.equal(answer.headers.get('content-type'), 'application/problem+json')
+  t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+  t.equal(answer.headers.get('server'), null)
+  t.equal(answer.headers.get('x-powered-by'), null)
+  const problem = JSON.parse(answer.text) as Problem
+  t.equal(findErrors('Problem', problem), null)
+  t.equal(problem.status, status)
+  t.equal(status === 400, problem.errors !== undefined, 'a 400 names its faults, and nothing else does')
+  if (status === 401 || status === 403)
+    t.match(answer.headers.get('www-authenticate'), /^Bearer realm="plant-store"/)
+  if (status === 405) t.match(answer.headers.get('allow'), /^[A-Z]+(, [A-Z]+)*$/)
+  return problem
+}

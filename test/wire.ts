@@ -1,0 +1,74 @@
+// Talks HTTP byte for byte, where a client library would tidy up what it sends.
+import { connect } from 'node:net'
+import { token } from './service.ts'
+
+export type WireAnswer = { status: number; headers: Headers; text: string }
+
+export type Parts = {
+  method?: string
+  target?: string
+  /** Replaces or, with undefined, leaves out the header lines that are sent by themselves. */
+  headers?: Record<string, string | undefined>
+  body?: string | Buffer
+}
+
+/** A request that is good as long as nothing is changed about it. */
+export function compose({ method, target = '/plants', headers = {}, body }: Parts = {}): Buffer {
+  const all: Record<string, string | undefined> = {
+    Host: 'plants.test',
+    Authorization: `Bearer ${token}`,
+    ...(body !== undefined && {
+      'Content-Type': 'application/json',
+      'Content-Length': String(Buffer.byteLength(body)),
+    }),
+    ...headers,
+  }
+  const lines = Object.entries(all).flatMap(([name, value]) =>
+    value === undefined ? [] : `${name}: ${value}\r\n`,
+  )
+  const head = `${method ?? (body === undefined ? 'GET' : 'POST')} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body ?? '')])
+}
+
+/** Sends bytes and resolves to the answers: as soon as `count` are there, or all there are when the server hangs up. */
+export function exchange(port: number, bytes: string | Buffer, count = 1): Promise<WireAnswer[]> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+    let received = ''
+    socket.setEncoding('latin1')
+    socket.on('data', (chunk) => {
+      received += chunk
+      if (readAnswers(received).length >= count) socket.destroy()
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(readAnswers(received)))
+  })
+}
+
+/** Sends one request and resolves to its answer. */
+export async function send(port: number, bytes: string | Buffer): Promise<WireAnswer> {
+  const [answer] = await exchange(port, bytes)
+  if (!answer) throw new Error('the server hung up without an answer')
+  return answer
+}
+
+/** The answers that are complete in a text of bytes. Those to HEAD requests have no body: they count as complete. */
+export function readAnswers(received: string): WireAnswer[] {
+  const answers: WireAnswer[] = []
+  let rest = received
+  for (;;) {
+    const end = rest.indexOf('\r\n\r\n')
+    if (end === -1) return answers
+    const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n')
+    const headers = new Headers(lines.map((line) => line.split(/:\s*(.*)/s, 2) as [string, string]))
+    const length = Number(headers.get('content-length') ?? 0)
+    const body = rest.slice(end + 4, end + 4 + length)
+    if (body.length < length) return answers
+    answers.push({
+      status: Number(statusLine.split(' ')[1]),
+      headers,
+      text: Buffer.from(body, 'latin1').toString(),
+    })
+    rest = rest.slice(end + 4 + length)
+  }
+}
