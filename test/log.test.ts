@@ -1,0 +1,274 @@
+// What a log of plants promises, on every engine.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+import pino from 'pino'
+import tap, { type Test } from 'tap'
+import { ProblemError } from '../src/problem-error.ts'
+import { type Entry, type Outcome, openStore, type Store, StoreRefused } from '../src/store/store.ts'
+import { type Engine, engines, sharedServer } from './engines.ts'
+import { passwordRole } from './postgres.ts'
+
+const logger = pino({ level: 'silent' })
+
+async function open(t: Test, url: string): Promise<Store> {
+  const store = await openStore(url, { logger })
+  t.teardown(() => store.close())
+  return store
+}
+
+async function openNew(t: Test, engine: Engine): Promise<Store> {
+  return open(t, await engine.createDatabase(t))
+}
+
+function entry(item: string, id?: number): Entry {
+  return { item, id }
+}
+
+async function readText(store: Store, after: number, count: number): Promise<string> {
+  return Buffer.from(await store.log.read(after, count)).toString()
+}
+
+/** What a log must do, in the plainest words. */
+class Oracle {
+  readonly items: string[] = []
+  readonly #known = new Map<number, string>()
+
+  append(entries: Entry[]): Outcome[] {
+    return entries.map(({ item, id }) => {
+      const known = id === undefined ? undefined : this.#known.get(id)
+      if (known !== undefined) return known === item ? 'replayed' : 'conflict'
+      if (id !== undefined) this.#known.set(id, item)
+      this.items.push(item)
+      return 'added'
+    })
+  }
+}
+
+const anyEntry = fc.record({
+  item: fc.constantFrom('{"name":"a"}', '{"name":"b"}', '{"name":"\\\\ \\" {,} \'"}', '{"name":"🌵 ñ 木"}'),
+  id: fc.option(fc.oneof(fc.nat(99), fc.constant(2 ** 53 - 1)), { nil: undefined }),
+})
+const anyBatch = fc.array(anyEntry, { minLength: 1, maxLength: 12 })
+
+/** How a newer version leaves its mark, and everything that a refusal could have changed. */
+const newer: Record<string, { mark: string; look: (url: string) => Promise<unknown> }> = {
+  SQLite: {
+    mark: 'PRAGMA user_version = 99',
+    look: async (url) => readFileSync(fileURLToPath(url)),
+  },
+  PostgreSQL: {
+    mark: "UPDATE meta SET value = '99' WHERE key IN ('version', 'compatible')",
+    look: async (url) => {
+      const database = new URL(url).pathname.slice(1)
+      const server = await sharedServer()
+      return [
+        await server.query('SELECT * FROM meta ORDER BY key', database),
+        await server.query('SELECT oid, relname FROM pg_class ORDER BY oid', database),
+      ]
+    },
+  },
+}
+
+for (const engine of engines) {
+  tap.test(`a log on ${engine.name}`, async (t) => {
+    t.test('does what the oracle says, batch by batch', async (t) => {
+      const store = await openNew(t, engine)
+      const oracle = new Oracle()
+      const { items } = oracle
+      const property = fc.asyncProperty(anyBatch, async (batch) => {
+        const start = items.length
+        t.strictSame(await store.log.append(batch), oracle.append(batch), 'the same outcomes')
+        t.equal(await store.log.head(), items.length)
+        t.equal(await readText(store, start, batch.length), items.slice(start).join())
+      })
+      // The log goes on from batch to batch: a failure cannot be shrunk.
+      await fc.assert(property, { numRuns: 100, endOnFailure: true })
+      t.equal(await readText(store, 0, items.length), items.join())
+    })
+
+    t.test('reads any range of positions, joined exactly', async (t) => {
+      const store = await openNew(t, engine)
+      const items = Array.from({ length: 12 }, (_, index) => `{"name":"plant ${index}"}`)
+      await store.log.append(items.slice(0, 5).map((item) => entry(item)))
+      await store.log.append(items.slice(5).map((item) => entry(item)))
+      for (let after = 0; after <= items.length; after++)
+        for (const count of [0, 1, 3, items.length, 2 ** 40])
+          t.equal(await readText(store, after, count), items.slice(after, after + count).join())
+    })
+
+    t.test('numbers plants without gaps, in the order of the calls', async (t) => {
+      const store = await openNew(t, engine)
+      const batches = Array.from({ length: 20 }, (_, batch) =>
+        Array.from({ length: 1 + (batch % 3) }, (_, index) => entry(`"${batch}.${index}"`, index)),
+      )
+      const outcomes = await Promise.all(batches.map((batch) => store.log.append(batch)))
+      t.strictSame(outcomes.slice(0, 3), [
+        ['added'],
+        ['conflict', 'added'],
+        ['conflict', 'conflict', 'added'],
+      ])
+      const rows = await store.sql.select('SELECT position, item FROM plants ORDER BY position')
+      t.strictSame(
+        rows.map((row) => ({ ...row })),
+        [
+          { position: 1, item: '"0.0"' },
+          { position: 2, item: '"1.1"' },
+          { position: 3, item: '"2.2"' },
+        ],
+      )
+    })
+
+    t.test('takes 4096 plants of 6 KiB at once', async (t) => {
+      const store = await openNew(t, engine)
+      const batch = Array.from({ length: 4096 }, (_, id) => entry(`"${id} ${'x'.repeat(6144)}"`, id))
+      t.ok((await store.log.append(batch)).every((outcome) => outcome === 'added'))
+      t.ok((await store.log.append(batch)).every((outcome) => outcome === 'replayed'))
+      t.equal(await store.log.head(), 4096)
+      t.equal(await readText(store, 4095, 1), batch[4095]?.item)
+    })
+
+    t.test('appends all of a batch or nothing', async (t) => {
+      const store = await openNew(t, engine)
+      const impossible = store.log.append([entry('"a"'), entry('"b"', 1.5), entry('"c"')])
+      await t.rejects(impossible, { code: 'unavailable', message: /nothing was added/ })
+      t.equal(await store.log.head(), 0)
+      t.strictSame(await store.log.append([entry('"d"'), entry('"e"', 2)]), ['added', 'added'])
+      t.equal(await readText(store, 0, 9), '"d","e"')
+    })
+
+    t.test('refuses to change or remove a plant, in the database itself', async (t) => {
+      const store = await openNew(t, engine)
+      await store.log.append([entry('"a"'), entry('"b"')])
+      const statements = [
+        "UPDATE plants SET item = '0' WHERE position = 1",
+        'DELETE FROM plants WHERE position = 2',
+      ]
+      if (engine.name === 'PostgreSQL') statements.push('TRUNCATE plants')
+      for (const statement of statements)
+        await t.rejects(store.sql.execute(statement), { code: 'unavailable' }, statement)
+      t.equal(await readText(store, 0, 9), '"a","b"')
+    })
+
+    t.test('is seen by two stores on one database at once', async (t) => {
+      const url = await engine.createDatabase(t)
+      const stores = [await open(t, url), await open(t, url)] as const
+      t.equal(stores[0].id, stores[1].id)
+      for (let n = 1; n <= 20; n++) {
+        await stores[n % 2]?.log.append([entry(`"${n}"`, n)])
+        t.equal(await stores[(n + 1) % 2]?.log.head(), n)
+      }
+      t.strictSame(await stores[0].log.append([entry('"1"', 1)]), ['replayed'])
+      await Promise.all(
+        stores.flatMap(({ log }) =>
+          Array.from({ length: 20 }, (_, n) => log.append([entry(`"${n}"`, 100 + n)])),
+        ),
+      )
+      t.equal(await stores[0].log.head(), 40, 'each id once')
+      t.equal(await readText(stores[0], 0, 40), await readText(stores[1], 0, 40))
+    })
+
+    t.test('keeps its plants and its name when it is closed and opened', async (t) => {
+      const url = await engine.createDatabase(t)
+      const first = await openStore(url, { logger })
+      await first.log.append([entry('"a"', 7)])
+      await first.close()
+      const second = await open(t, url)
+      t.equal(second.id, first.id)
+      t.match(second.id, /^[\w-]{22}$/)
+      t.equal(await readText(second, 0, 9), '"a"')
+      t.not((await openNew(t, engine)).id, first.id)
+    })
+
+    t.test('of a newer version is refused and left as it is', async (t) => {
+      const url = await engine.createDatabase(t)
+      const store = await openStore(url, { logger })
+      const { mark, look } = newer[engine.name] as (typeof newer)[string]
+      await store.sql.execute(mark)
+      await store.close()
+      const before = await look(url)
+      await t.rejects(openStore(url, { logger }), { constructor: StoreRefused, message: /newer plant-store/ })
+      t.strictSame(await look(url), before)
+    })
+
+    t.test('has portable SQL beside it', async (t) => {
+      const { sql } = await openNew(t, engine)
+      const insert = `INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, $2, '', '', $3)`
+      t.equal(await sql.execute(insert, ['a', '🌵', 2 ** 53 - 1]), 1)
+      t.equal(await sql.execute(insert, ['b', "'", -(2 ** 53) + 1]), 1)
+      const rows = await sql.select('SELECT id, name, created_at, revoked_at FROM tokens WHERE id = $1', [
+        'a',
+      ])
+      t.strictSame({ ...rows[0] }, { id: 'a', name: '🌵', created_at: 2 ** 53 - 1, revoked_at: null })
+      t.equal(await sql.execute('UPDATE tokens SET revoked_at = $1', [1]), 2)
+      t.equal(await sql.execute('DELETE FROM tokens WHERE id = $1', ['c']), 0)
+    })
+  })
+}
+
+tap.test('PostgreSQL', async (t) => {
+  const postgres = engines[1] as Engine
+
+  t.test('is refused in one line without the password', async (t) => {
+    const server = await sharedServer()
+    const { host } = new URL(server.url())
+    await server.query(`CREATE ROLE ${passwordRole} LOGIN PASSWORD 'right'`)
+    await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+    await server.query('CREATE DATABASE foreigner')
+    await server.query('CREATE TABLE plants (name TEXT)', 'foreigner')
+    const refusals: [url: string, message: RegExp][] = [
+      [`postgres://${passwordRole}:wr%40ng@${host}/postgres`, /password authentication failed/],
+      [`postgres://postgres@${host}/nowhere`, /database "nowhere" does not exist/],
+      [`postgres://postgres@127.0.0.1:1,${host}/nowhere`, /database "nowhere" does not exist/],
+      [
+        `postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`,
+        /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/,
+      ],
+      [`postgres://postgres@${host}/latin`, /LATIN1/],
+      [`postgres://postgres@${host}/foreigner`, /"plants" already exists/],
+      ['postgres://gardener:wr%40ng@host:port/plants', /is not like postgres:/],
+    ]
+    for (const [url, message] of refusals) {
+      const error = await openStore(url, { logger }).catch((error) => error)
+      t.ok(error instanceof StoreRefused, url)
+      t.match(error.message, message)
+      t.notMatch(error.message, /wr|\n/)
+    }
+  })
+
+  t.test('is opened by an older version while a newer one that is compatible runs', async (t) => {
+    const url = await postgres.createDatabase(t)
+    const store = await open(t, url)
+    await store.sql.execute("UPDATE meta SET value = '2' WHERE key = 'version'")
+    const older = await open(t, url)
+    t.strictSame(await older.log.append([entry('"a"')]), ['added'])
+    t.strictSame(
+      { ...(await older.sql.select("SELECT value FROM meta WHERE key = 'version'"))[0] },
+      { value: '2' },
+    )
+  })
+
+  t.test('waits for stable storage whatever the default of the server is', async (t) => {
+    const url = await postgres.createDatabase(t)
+    const database = new URL(url).pathname.slice(1)
+    const server = await sharedServer()
+    for (const [level, expected] of [
+      ['off', 'on'],
+      ['remote_write', 'on'],
+      ['remote_apply', 'remote_apply'],
+    ]) {
+      await server.query(`ALTER DATABASE ${database} SET synchronous_commit = ${level}`)
+      const { sql } = await open(t, url)
+      t.strictSame({ ...(await sql.select('SHOW synchronous_commit'))[0] }, { synchronous_commit: expected })
+    }
+  })
+
+  t.test('answers nothing any more once it is closed', async (t) => {
+    const store = await openStore(await postgres.createDatabase(t), { logger })
+    const last = store.log.append([entry('"a"')])
+    await store.close()
+    t.strictSame(await last, ['added'], 'what was under way is finished')
+    for (const late of [store.log.head(), store.log.append([]), store.sql.select('SELECT 1')])
+      await t.rejects(Promise.resolve(late), ProblemError)
+  })
+})
