@@ -1,0 +1,234 @@
+// Who may do what: tokens from the environment and from the database, their scopes, their end, and what is kept of them.
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import { openStore } from '../src/store/store.ts'
+import { makeToken } from '../src/tokens/format.ts'
+import { scopes, Tokens } from '../src/tokens/tokens.ts'
+import { makeVerifier } from '../src/tokens/verifier.ts'
+import { createDirectory, engines, sqlite } from './engines.ts'
+import { assertProblem } from './problem.ts'
+import { request, spawnCli, startApp, startService, token } from './service.ts'
+import { compose, exchange, send } from './wire.ts'
+
+const logger = pino({ level: 'silent' })
+const bearer = (text: string) => ({ authorization: `Bearer ${text}` })
+const plant = { name: 'Alder', tag: 'Alnus' }
+
+for (const engine of engines) {
+  test(`${engine.name}: tokens`, async (t) => {
+    t.test('a token does what its scopes say, and no more', async (t) => {
+      const { url, store } = await startApp(t, await engine.createDatabase(t))
+      const tokens = new Tokens(store.sql)
+      const reader = await tokens.create({ name: 'reader', scopes: ['plants:read'] })
+      const writer = await tokens.create({ name: 'writer', scopes: ['plants:write'] })
+      const both = await tokens.create({ name: 'both' })
+      const attempts: [text: string, read: number, write: number][] = [
+        [reader, 200, 403],
+        [writer, 403, 200],
+        [both, 200, 200],
+        [token, 200, 200],
+      ]
+      for (const [text, read, write] of attempts) {
+        const list = await request(`${url}/plants`, { headers: bearer(text) })
+        const add = await request(`${url}/plants`, { body: plant, headers: bearer(text) })
+        t.same([list.status, add.status], [read, write])
+        for (const [answer, scope] of [
+          [list, 'plants:read'],
+          [add, 'plants:write'],
+        ] as const) {
+          if (answer.status !== 403) continue
+          assertProblem(t, answer, 403)
+          t.equal(
+            answer.headers.get('www-authenticate'),
+            `Bearer realm="plant-store", error="insufficient_scope", scope="${scope}"`,
+          )
+        }
+      }
+      t.equal((await request(`${url}/plants`, { method: 'HEAD', headers: bearer(writer) })).status, 403)
+    })
+
+    t.test('an expired, a revoked and an altered token are refused', async (t) => {
+      const { url, store } = await startApp(t, await engine.createDatabase(t))
+      const tokens = new Tokens(store.sql)
+      const expired = await tokens.create({ name: 'a', expiresAt: Date.now() - 1 })
+      const revoked = await tokens.create({ name: 'b' })
+      const valid = await tokens.create({ name: 'c', expiresAt: Date.now() + 60_000 })
+      t.equal(await tokens.revoke(revoked.slice(6, 14)), true)
+      t.equal(await tokens.revoke(revoked.slice(6, 14)), false)
+      const [, id] = valid.split('_')
+      const refused = [
+        expired,
+        revoked,
+        `${valid}x`,
+        valid.toUpperCase(),
+        makeToken(id).token,
+        makeToken().token,
+      ]
+      for (const text of refused) {
+        const answer = await request(`${url}/plants`, { headers: bearer(text) })
+        assertProblem(t, answer, 401)
+        t.equal(answer.headers.get('www-authenticate'), 'Bearer realm="plant-store", error="invalid_token"')
+      }
+      t.equal((await request(`${url}/plants`, { headers: bearer(valid) })).status, 200)
+    })
+
+    t.test('a revoked token is refused within 5 seconds, an expired one at once', async (t) => {
+      const store = await openStore(await engine.createDatabase(t), { logger })
+      t.teardown(() => store.close())
+      let nowMs = 1_000_000_000_000
+      const now = () => nowMs
+      const tokens = new Tokens(store.sql, now)
+      const verify = makeVerifier(tokens, { accessTokens: [], logger, now })
+      const text = await tokens.create({ name: 'a', expiresAt: nowMs + 10_000 })
+      t.same(await verify(text), new Set(scopes))
+      await tokens.revoke(text.slice(6, 14))
+      nowMs += 4999
+      t.equal(await verify(text), undefined)
+      const short = await tokens.create({ name: 'b', expiresAt: nowMs + 500 })
+      t.ok(await verify(short))
+      nowMs += 500
+      t.equal(await verify(short), undefined)
+    })
+
+    t.test('the last use of a token is noted at most once a minute', async (t) => {
+      const store = await openStore(await engine.createDatabase(t), { logger })
+      t.teardown(() => store.close())
+      let nowMs = 1_000_000_000_000
+      const now = () => nowMs
+      const tokens = new Tokens(store.sql, now)
+      const text = await tokens.create({ name: 'a' })
+      const noted = async () => (await tokens.list())[0]?.lastUsedAt
+      t.equal(await noted(), null)
+      // What the verifier starts here ends before what the test asks next: writes are made one after the other.
+      const use = async () => {
+        await makeVerifier(tokens, { accessTokens: [], logger, now })(text)
+        await tokens.revoke('nobody')
+      }
+      await use()
+      const first = nowMs
+      t.equal(await noted(), first)
+      nowMs = first + 59_999
+      await use()
+      await tokens.touch(text.slice(6, 14))
+      t.equal(await noted(), first)
+      nowMs = first + 60_000
+      await use()
+      t.equal(await noted(), first + 60_000)
+    })
+  })
+}
+
+test('the scheme is case-insensitive, and the token may be anything but a comma', async (t) => {
+  const tokens = ['plain', 'with space', 'p@$$:w0rd=="', 'ключ']
+  const { port } = await startApp(t, await sqlite.createDatabase(t), {
+    env: { ACCESS_TOKENS: tokens.join(' , ') },
+  })
+  for (const text of tokens)
+    for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR']) {
+      const answer = await send(port, compose({ headers: { Authorization: `${scheme} ${text}` } }))
+      t.equal(answer.status, 200, `${scheme} ${text}`)
+    }
+  for (const text of ['plain,with space', 'Plain', ',', 'ключ '.repeat(2)])
+    assertProblem(t, await send(port, compose({ headers: { Authorization: `Bearer ${text}` } })), 401)
+})
+
+test('what has not the form of a token, or not its checksum, is refused with no look-up', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  t.teardown(() => store.close())
+  let lookUps = 0
+  const select: typeof store.sql.select = (...args) => {
+    lookUps++
+    return store.sql.select(...args)
+  }
+  const tokens = new Tokens({ ...store.sql, select })
+  const verify = makeVerifier(tokens, { accessTokens: [], logger })
+  const { token: good } = makeToken()
+  const junk = [
+    '',
+    'x',
+    good.slice(0, -1),
+    `${good}0`,
+    ` ${good}`,
+    good.replace('plant_', 'tree_'),
+    good.slice(0, 20) + (good[20] === '0' ? '1' : '0') + good.slice(21),
+    good.slice(0, -1) + (good.endsWith('0') ? '1' : '0'),
+  ]
+  for (const text of junk) t.equal(await verify(text), undefined)
+  t.equal(lookUps, 0)
+  t.equal(await verify(good), undefined)
+  t.equal(lookUps, 1, 'a well-formed one is looked up')
+  for (let n = 0; n < 10; n++) await verify(good)
+  t.equal(lookUps, 1, 'once in a while')
+})
+
+test('a token has the form that scanners look for, and differs each time', async (t) => {
+  const texts = Array.from({ length: 1000 }, () => makeToken().token)
+  for (const text of texts) t.match(text, /^plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}$/)
+  t.equal(new Set(texts.map((text) => text.slice(15, 47))).size, 1000)
+  t.ok(32 * Math.log2(62) >= 190)
+})
+
+test('401 comes before the body is read', async (t) => {
+  const { port, url } = await startApp(t, await sqlite.createDatabase(t))
+  const expectations = [undefined, '100-continue']
+  for (const Expect of expectations) {
+    const head = compose({
+      body: '',
+      headers: { Authorization: 'Bearer no', 'Content-Length': '10000', Expect },
+    })
+    // The body never comes, and an answer that asked for it would be the first here.
+    assertProblem(t, await send(port, head), 401)
+  }
+  t.equal((await request(`${url}/plants`)).text, '[]')
+})
+
+test('a request that waits for 100 Continue gets it once its token is known', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const body = JSON.stringify(plant)
+  const bytes = compose({ body, headers: { Expect: '100-continue' } })
+  const answers = await exchange(port, bytes, 2)
+  t.same(
+    answers.map(({ status }) => status),
+    [100, 200],
+  )
+})
+
+test('of a token the database holds the hash, and the log nothing', async (t) => {
+  const directory = createDirectory(t)
+  const DATABASE_URL = `file:${join(directory, 'plants.db')}`
+  const service = await startService(t, { DATABASE_URL, LOG_LEVEL: 'trace' })
+  const created = spawnCli(t, ['token', 'create', '--name', 'a'], { DATABASE_URL })
+  t.match(await created.ended, { code: 0 })
+  const text = created.output().stdout.trim()
+  for (const secret of [text, token, `${text}x`, makeToken().token]) {
+    await request(`${service.url}/plants`, { headers: bearer(secret) })
+    await request(`${service.url}/plants`, { body: '{', headers: bearer(secret) })
+    await request(`${service.url}/nothing`, { headers: bearer(secret) })
+  }
+  const files = readdirSync(directory)
+  const content = Buffer.concat(files.map((name) => readFileSync(join(directory, name)))).toString('latin1')
+  t.ok(files.length > 0)
+  t.ok(content.includes(createHash('sha256').update(text).digest('hex')))
+  const [, id = '', secret = ''] = text.split('_')
+  t.ok(content.includes(id))
+  t.notOk(content.includes(secret))
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  const { stdout, stderr } = service.output()
+  t.equal(stderr.match(/"msg":"request"/g)?.length, 12)
+  for (const part of [secret, token, 'Bearer', 'plant_']) t.notOk((stdout + stderr).includes(part), part)
+})
+
+test('a store that fails makes no token valid', async (t: Test) => {
+  const database = await sqlite.createDatabase(t)
+  const store = await openStore(database, { logger })
+  const sql = { ...store.sql, select: () => Promise.reject(new Error('no database')) }
+  const { url } = await startApp(t, database, { store: { ...store, sql } })
+  const answer = await request(`${url}/plants`, { headers: bearer(makeToken().token) })
+  t.ok(answer.status >= 500)
+  assertProblem(t, answer, answer.status)
+  t.equal((await request(`${url}/plants`)).status, 200)
+})
