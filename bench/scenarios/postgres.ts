@@ -1,4 +1,6 @@
 // The same service on PostgreSQL, beside SQLite and beside one INSERT a request.
+
+import { findPorts, PostgresServer } from '../../test/postgres.ts'
 import type { Bench } from '../bench.ts'
 import { addPlant, getList, getWholeList, makeStore, startPgInsert, startPlantStore } from '../contenders.ts'
 import { fillStore } from '../fill.ts'
@@ -14,9 +16,8 @@ const connections = 64
 export const postgres: Scenario = {
   name: 'postgres',
   title: 'PostgreSQL beside SQLite',
-  unable: ({ options }) => (options.postgres ? undefined : 'give a database with --postgres'),
   async run(bench) {
-    const databaseUrl = bench.options.postgres as string
+    const databaseUrl = bench.options.postgres ?? (await startDatabase())
     const count = bench.options.listPlants
     await fillStore(databaseUrl, count, (done) => bench.progress.step(0, `${done} of ${count} plants`))
     const sqliteUrl = await makeStore(bench, count)
@@ -34,6 +35,15 @@ export const postgres: Scenario = {
       goals: [...findings.flatMap(({ goals }) => goals), growth],
     }
   },
+}
+
+/** A server of the bench's own, in its standard configuration; it goes when the bench ends. */
+async function startDatabase(): Promise<string> {
+  const [port] = await findPorts(1)
+  const server = new PostgresServer({ port: port as number })
+  await server.init()
+  await server.start()
+  return server.url()
 }
 
 async function compareWholeLists(bench: Bench, [sqlite, ours]: [Server, Server]): Promise<Findings> {
