@@ -2,8 +2,8 @@
 // port of the loopback address. PostgreSQL does not run as root: then its processes get an unprivileged user.
 import { type ExecFileOptions, execFile } from 'node:child_process'
 import {
-  appendFileSync,
   chownSync,
+  copyFileSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
@@ -55,15 +55,47 @@ export class PostgresServer {
       `host all ${passwordRole} 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust
 host replication all 127.0.0.1/32 trust\n`,
     )
+    this.configure()
+  }
+
+  /** Copies what a base backup of a running server holds. Its files may change meanwhile: its log makes up for that. */
+  copyFiles(from: PostgresServer): void {
+    rmSync(this.data, { recursive: true, force: true })
+    const left = /^(postmaster\..*|.*\.signal|pg_wal\/.*|pg_replslot\/.*)$/
+    this.#makeFolder('')
+    for (const entry of readdirSync(from.data, { recursive: true, withFileTypes: true })) {
+      const name = join(relative(from.data, entry.parentPath), entry.name)
+      if (entry.isDirectory()) this.#makeFolder(name)
+      else if (!left.test(name)) this.#copyFile(name, from)
+    }
+    this.configure()
+  }
+
+  #makeFolder(name: string): void {
+    mkdirSync(join(this.data, name), { recursive: true, mode: 0o700 })
+    own(join(this.data, name))
+  }
+
+  #copyFile(name: string, from: PostgresServer): void {
+    try {
+      copyFileSync(join(from.data, name), join(this.data, name))
+      own(join(this.data, name))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+  }
+
+  /** Writes its settings. */
+  configure(): void {
     const settings = [`port = ${this.port}`, "listen_addresses = '127.0.0.1'", "unix_socket_directories = ''"]
-    appendFileSync(join(this.data, 'postgresql.conf'), [...settings, ...this.#settings, ''].join('\n'))
+    this.write('postgresql.conf', [...settings, ...this.#settings, ''].join('\n'))
   }
 
   /** Writes a file of the server. */
   write(name: string, text: string): void {
     const path = join(this.data, name)
     writeFileSync(path, text)
-    if (user) chownSync(path, user.uid, user.gid)
+    own(path)
   }
 
   /** Resolves when the server takes connections. */
@@ -155,9 +187,13 @@ function readParent(pid: string): number | undefined {
   }
 }
 
+function own(path: string): void {
+  if (user) chownSync(path, user.uid, user.gid)
+}
+
 function createServerDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
-  if (user) chownSync(directory, user.uid, user.gid)
+  own(directory)
   return directory
 }
 

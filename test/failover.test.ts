@@ -1,0 +1,129 @@
+// Servers and replicas fail in the middle of the work: no acknowledged plant is lost, none is there twice, and all
+// readers see one order. The servers write to stable storage here (fsync is on).
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import tap from 'tap'
+import { startCluster } from './cluster.ts'
+import { Inconsistent, Ledger, list, post, Reader } from './ledger.ts'
+import { type Service, startService, token } from './service.ts'
+
+const writers = 32
+/** No request may hang: its limit, twice (the batch before it, its own), and time for a slow machine. */
+const longestMs = 15_000
+
+/** Adds plants one by one, every other with an id: those are sent again until they are acknowledged. */
+async function write(writer: number, services: Service[], ledger: Ledger, stop: AbortSignal): Promise<void> {
+  for (let n = 0; !stop.aborted; n++) {
+    const plant = { name: `${writer}-${n}`, tag: 'chaos', ...(n % 2 === 0 && { id: writer * 1_000_000 + n }) }
+    for (let attempt = 0; ; attempt++) {
+      const { url } = services[(writer + attempt) % services.length] as Service
+      if ((await post(ledger, url, plant, token)) || plant.id === undefined) break
+      await sleep(50)
+    }
+  }
+}
+
+/** Reads whenever there is something new. While the service is down it is asked again. */
+async function read(
+  reader: Reader,
+  service: () => Service,
+  ledger: Ledger,
+  stop: AbortSignal,
+): Promise<void> {
+  while (!stop.aborted) {
+    await once(ledger, 'acknowledged')
+    await reader.readOn(service().url, ledger).catch((error) => {
+      if (error instanceof Inconsistent) throw error
+    })
+  }
+}
+
+tap.test('primaries and a replica die under the hands of 32 writers', { timeout: 200_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 2, synchronous: true })
+  const env = { DATABASE_URL: cluster.url(), LOG_LEVEL: 'error' }
+  const services = [await startService(t, env), await startService(t, env)]
+  const ledger = new Ledger()
+  const stop = new AbortController()
+  const readers = services.map(() => new Reader(token))
+  const writing = Promise.all(
+    Array.from({ length: writers }, (_, writer) => write(writer, services, ledger, stop.signal)),
+  )
+  const reading = Promise.all(
+    readers.map((reader, index) => read(reader, () => services[index] as Service, ledger, stop.signal)),
+  )
+
+  async function failOver(fault: string, signal: NodeJS.Signals): Promise<void> {
+    await ledger.more(500)
+    cluster.primary.signal(signal)
+    await cluster.failOver()
+    const promoted = performance.now()
+    await ledger.more(1)
+    const outageMs = performance.now() - promoted
+    t.comment(`${fault}: writers went on ${outageMs.toFixed()} ms after the promotion`)
+    t.ok(outageMs < longestMs, fault)
+    await ledger.more(500)
+    await cluster.rebuild()
+  }
+
+  async function killReplica(): Promise<void> {
+    await ledger.more(500)
+    const { cut } = ledger
+    services[1]?.child.kill('SIGKILL')
+    await services[1]?.ended
+    services[1] = await startService(t, env)
+    await ledger.more(500)
+    t.ok(ledger.cut > cut, 'the replica died with requests in its hands')
+  }
+
+  async function chaos(): Promise<void> {
+    await failOver('primary killed', 'SIGKILL')
+    await failOver('primary killed', 'SIGKILL')
+    await failOver('primary frozen', 'SIGSTOP')
+    await killReplica()
+    for (let n = 0; n < 3; n++) await failOver('primary killed', 'SIGKILL')
+  }
+  await Promise.race([chaos(), writing, reading])
+  stop.abort()
+  await writing
+  ledger.emit('acknowledged')
+  await reading
+
+  const { names } = await list(`${services[0]?.url}/plants`, token)
+  t.strictSame(ledger.findFaults(names).slice(0, 10), [], 'each acknowledged plant is there once')
+  for (const [index, reader] of readers.entries()) {
+    await reader.readOn((services[index] as Service).url, ledger)
+    t.ok(same(reader.names, names), 'every reader saw this order, from the first plant to the last')
+  }
+  t.ok(ledger.longestMs < longestMs, 'no request hung')
+  const { acknowledged, refused, unknown, cut } = ledger
+  t.comment(
+    `${names.length} plants, ${acknowledged.size} acknowledged, ${refused.size} refused, ${unknown} unknown, ` +
+      `${cut} requests cut, the longest took ${ledger.longestMs.toFixed()} ms`,
+  )
+})
+
+function same(a: string[], b: string[]): boolean {
+  return a.length === b.length && a.every((name, index) => name === b[index])
+}
+
+tap.test('the check sees a loss when there is one', { timeout: 60_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  const env = { DATABASE_URL: cluster.url(), LOG_LEVEL: 'error' }
+  const ledger = new Ledger()
+  const first = await startService(t, env)
+  for (let n = 0; n < 10; n++) await post(ledger, first.url, { name: `early ${n}`, tag: '' }, token)
+  await cluster.caughtUp()
+  await cluster.standbys[0]?.stop()
+  for (let n = 0; n < 10; n++) await post(ledger, first.url, { name: `late ${n}`, tag: '' }, token)
+  t.equal(ledger.acknowledged.size, 20)
+  cluster.primary.kill()
+  await cluster.standbys[0]?.start()
+  await cluster.failOver()
+
+  const second = await startService(t, env)
+  const { names } = await list(`${second.url}/plants`, token)
+  const lost = Array.from({ length: 10 }, (_, n) => `late ${n} was acknowledged and is lost`)
+  t.strictSame(ledger.findFaults(names), lost)
+  t.match(ledger.findFaults([...names, 'early 0']), ['early 0 is there twice'])
+  await t.rejects(list(`${first.url}/plants`, token), /503/, 'who saw the lost plants serves no other log')
+})

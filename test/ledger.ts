@@ -1,0 +1,116 @@
+// Keeps the books of a fault test: what writers sent and were told, so that it can be held against the log.
+import { EventEmitter, once } from 'node:events'
+
+export class Ledger extends EventEmitter {
+  /** Names of plants. Acknowledged ones must be in the log; refused ones ("nothing was added") must not. */
+  readonly acknowledged = new Set<string>()
+  readonly refused = new Set<string>()
+  /** How many answers left open whether the plant was added, and how many requests got none. */
+  unknown = 0
+  cut = 0
+  longestMs = 0
+
+  /** Writes down that a plant is in the log, says the service. */
+  acknowledge(name: string): void {
+    this.acknowledged.add(name)
+    this.emit('acknowledged')
+  }
+
+  /** Resolves when this many more plants are acknowledged. */
+  async more(count: number): Promise<void> {
+    const goal = this.acknowledged.size + count
+    while (this.acknowledged.size < goal) await once(this, 'acknowledged')
+  }
+
+  /** What is wrong with a log that holds these names, in words; names are unique, so none may be there twice. */
+  findFaults(names: string[]): string[] {
+    const held = new Set<string>()
+    const twice = names.filter((name) => held.size === held.add(name).size)
+    const lost = [...this.acknowledged].filter((name) => !held.has(name))
+    const risen = [...this.refused].filter((name) => held.has(name))
+    return [
+      ...twice.map((name) => `${name} is there twice`),
+      ...lost.map((name) => `${name} was acknowledged and is lost`),
+      ...risen.map((name) => `${name} was refused and is there`),
+    ]
+  }
+}
+
+export type Plant = { name: string; tag: string; id?: number }
+
+/** Posts a plant, writes down what became of it, and resolves to whether it is known to be in the log. */
+export async function post(ledger: Ledger, url: string, plant: Plant, token: string): Promise<boolean> {
+  const start = performance.now()
+  try {
+    const response = await fetch(`${url}/plants`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(plant),
+    })
+    const text = await response.text()
+    if (response.status === 200) ledger.acknowledge(plant.name)
+    else if (response.status !== 503 || !response.headers.has('retry-after'))
+      throw new Error(`unexpected answer ${response.status}: ${text}`)
+    else if (/nothing was added/.test(text)) ledger.refused.add(plant.name)
+    else ledger.unknown++
+    return response.status === 200
+  } catch (error) {
+    // fetch says TypeError when the connection failed.
+    if (!(error instanceof TypeError)) throw error
+    ledger.cut++
+    return false
+  } finally {
+    ledger.longestMs = Math.max(ledger.longestMs, performance.now() - start)
+  }
+}
+
+/** `GET` on any of the service's addresses: the names in a list, and the path of the next page. */
+export async function list(
+  url: string,
+  token: string,
+): Promise<{ names: string[]; next: string | undefined }> {
+  const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
+  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`)
+  const plants = (await response.json()) as Plant[]
+  const next = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+  return { names: plants.map(({ name }) => name), next }
+}
+
+/** Follows the log page by page while it grows. */
+export class Reader {
+  /** The names before the present page, and those in it so far. */
+  #before: string[] = []
+  #page: string[] = []
+  #path = '/plants?limit=500'
+  readonly #token: string
+
+  constructor(token: string) {
+    this.#token = token
+  }
+
+  get names(): string[] {
+    return [...this.#before, ...this.#page]
+  }
+
+  /** Reads on to the end of the log. Throws when what was seen before has changed, or an acknowledged plant is missing. */
+  async readOn(url: string, ledger: Ledger): Promise<void> {
+    for (;;) {
+      const due = ledger.acknowledged.size
+      const { names, next } = await list(url + this.#path, this.#token)
+      const changed = this.#page.findIndex((name, index) => name !== names[index])
+      if (changed !== -1) throw new Inconsistent(`${this.#page[changed]} became ${names[changed]}`)
+      this.#page = names
+      if (next === undefined && this.#before.length + names.length < due)
+        throw new Inconsistent(
+          `${due} plants were acknowledged, ${this.#before.length + names.length} listed`,
+        )
+      if (next === undefined) return
+      this.#before.push(...names)
+      this.#page = []
+      this.#path = next
+    }
+  }
+}
+
+/** A reader saw what no reader may see. */
+export class Inconsistent extends Error {}
