@@ -45,7 +45,11 @@ export async function serveDocs(app: FastifyInstance, basePath: string): Promise
     routePrefix: `${basePath}docs`,
     staticCSP: pagePolicy,
     uiConfig: { persistAuthorization: true, tryItOutEnabled: true },
-    theme: { title: 'Plant Store' },
+    // The bar above the page shows the framework's logo, and offers to load documents from elsewhere.
+    theme: {
+      title: 'Plant Store',
+      css: [{ filename: 'theme.css', content: '.swagger-ui .topbar { display: none }' }],
+    },
   })
   const hidden = { schema: { hide: true }, exposeHeadRoute: true }
   app.head(`${basePath}docs`, hidden, (_request, reply) => reply.type('text/html; charset=utf-8').send())
