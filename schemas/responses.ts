@@ -31,6 +31,10 @@ const challenge: Header = {
   description: 'What the request lacks (RFC 6750, section 3).',
   example: 'Bearer realm="plant-store", error="invalid_token"',
 }
+const scopeChallenge: Header = {
+  ...challenge,
+  example: 'Bearer realm="plant-store", error="insufficient_scope", scope="plants:write"',
+}
 const allow: Header = {
   type: 'string',
   description: 'The methods of this path (RFC 9110, 10.2.1).',
@@ -56,7 +60,7 @@ function problem(description: string, headers?: Record<string, Header>) {
 const always = {
   400: problem('The request is not valid; `errors` names every fault and where it is.'),
   401: problem('The token is missing, wrong, expired or revoked.', { 'WWW-Authenticate': challenge }),
-  403: problem('The token lacks the scope of this operation.', { 'WWW-Authenticate': challenge }),
+  403: problem('The token lacks the scope of this operation.', { 'WWW-Authenticate': scopeChallenge }),
   405: problem('The path does not have this method.', { Allow: allow }),
   408: problem('The request did not arrive in time.'),
   414: problem('The URL is too long.'),
