@@ -81,11 +81,13 @@ export class Reader {
   /** The names before the present page, and those in it so far. */
   #before: string[] = []
   #page: string[] = []
-  #path = '/plants?limit=500'
+  #path: string
   readonly #token: string
 
-  constructor(token: string) {
+  /** `limit`: how many plants a page may have. */
+  constructor(token: string, limit = 500) {
     this.#token = token
+    this.#path = `/plants?limit=${limit}`
   }
 
   get names(): string[] {

@@ -214,6 +214,8 @@ tap.test('PostgreSQL', async (t) => {
     const { host } = new URL(server.url())
     await server.query(`CREATE ROLE ${passwordRole} LOGIN PASSWORD 'right'`)
     await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+    await server.query('CREATE DATABASE standby')
+    await server.query('ALTER DATABASE standby SET default_transaction_read_only = on')
     await server.query('CREATE DATABASE foreigner')
     await server.query('CREATE TABLE plants (name TEXT)', 'foreigner')
     const refusals: [url: string, message: RegExp][] = [
@@ -224,16 +226,18 @@ tap.test('PostgreSQL', async (t) => {
         `postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`,
         /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/,
       ],
+      [`postgres://postgres@${host}/standby`, /takes no/],
       [`postgres://postgres@${host}/latin`, /LATIN1/],
       [`postgres://postgres@${host}/foreigner`, /"plants" already exists/],
       ['postgres://gardener:wr%40ng@host:port/plants', /is not like postgres:/],
     ]
-    for (const [url, message] of refusals) {
+    const refuse = async ([url, message]: [string, RegExp]) => {
       const error = await openStore(url, { logger }).catch((error) => error)
       t.ok(error instanceof StoreRefused, url)
       t.match(error.message, message)
-      t.notMatch(error.message, /wr|\n/)
+      t.notMatch(error.message, /wr[%@]|\n/)
     }
+    await Promise.all(refusals.map(refuse))
   })
 
   t.test('is opened by an older version while a newer one that is compatible runs', async (t) => {
@@ -266,8 +270,10 @@ tap.test('PostgreSQL', async (t) => {
   t.test('answers nothing any more once it is closed', async (t) => {
     const store = await openStore(await postgres.createDatabase(t), { logger })
     const last = store.log.append([entry('"a"')])
+    const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), { code: 'unavailable' })
     await store.close()
-    t.strictSame(await last, ['added'], 'what was under way is finished')
+    await cut
+    t.strictSame(await last, ['added'], 'a batch that was under way is finished')
     for (const late of [store.log.head(), store.log.append([]), store.sql.select('SELECT 1')])
       await t.rejects(Promise.resolve(late), ProblemError)
   })

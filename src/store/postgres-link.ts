@@ -9,6 +9,8 @@ import { StoreRefused } from './store.ts'
 const attemptMs = 2000
 /** How long a request may take in all, over all attempts. */
 const limitMs = 5000
+/** With less time left than this, no further attempt is made. */
+const shortestMs = 500
 const pauseMs = 50
 /**
  * Less than an attempt: a wait for a lock ends on the server first, so that no sessions without a client pile up there.
@@ -44,7 +46,7 @@ export class Link {
       try {
         return await this.#attempt(work, Math.min(attemptMs, deadline - Date.now()))
       } catch (error) {
-        if (isFinal(error) || Date.now() + pauseMs >= deadline) throw error
+        if (isFinal(error) || deadline - Date.now() < shortestMs) throw error
         await sleep(pauseMs)
       }
     }
@@ -119,13 +121,14 @@ async function openWritable(client: pg.Client): Promise<pg.Client> {
   client.on('error', () => {})
   await client.connect()
   const { rows } = await client.query(prepareSession)
-  if (rows[0].read_only === 'on') throw new Error(`${client.host}:${client.port} is a standby`)
+  if (rows[0].read_only === 'on') throw new Error(`${client.host}:${client.port} takes no writes`)
   return client
 }
 
 /** What a server said (a wrong password, a database that is not there) says more than that another is not reachable. */
 function mostTelling(errors: (Error & { code?: string })[]): Error {
   const said = errors.find((error) => error instanceof pg.DatabaseError)
+  /* c8 ignore next: only the failure of a name with several addresses has a code and no message */
   return said ?? new Error(errors.map(({ message, code }) => message || code).join('; '))
 }
 

@@ -24,7 +24,7 @@ export async function prepareSchema(client: Client): Promise<string> {
       return id
     } catch (error) {
       await client.query('ROLLBACK')
-      if (attempt === attempts || !overtaken.includes((error as { code?: string }).code ?? '')) throw error
+      if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error
     }
   }
 }

@@ -57,10 +57,13 @@ function refuse(cause: unknown): never {
 
 /** One URL for each server that the URL names: the way pg takes them. */
 function splitHosts(url: string): string[] {
-  const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/.exec(url) ?? []
-  const urls = String(hosts)
-    .split(',')
-    .map((host) => `${start}${host}${end}`)
+  const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as unknown as [
+    string,
+    string,
+    string,
+    string,
+  ]
+  const urls = hosts.split(',').map((host) => `${start}${host}${end}`)
   if (urls.every((one) => URL.canParse(one))) return urls
   // A database URL can hold a password: the message does not repeat it.
   throw new StoreRefused('DATABASE_URL is not like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE')

@@ -1,0 +1,128 @@
+// A connection breaks in the middle of a transaction: what was sent is done once, or the answer says what is not known.
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import pg from 'pg'
+import pino from 'pino'
+import tap, { type Test } from 'tap'
+import { openStore, type Store } from '../src/store/store.ts'
+import { type Engine, engines } from './engines.ts'
+import { type Fault, type Relay, startRelay } from './relay.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const twoPlants = [
+  { item: '"a"', id: undefined },
+  { item: '"b"', id: undefined },
+]
+
+/** As it is on the wire; BEGIN … READ COMMITTED is another. */
+const commit = 'COMMIT\0'
+
+type Relayed = { relay: Relay; store: Store; direct: string; port: number; lines: PassThrough }
+
+/** A store behind a relay. */
+async function open(t: Test): Promise<Relayed> {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url, port } = await startRelay(t, direct)
+  const lines = new PassThrough()
+  const store = await openStore(url, { logger: pino(lines) })
+  t.teardown(() => store.close())
+  return { relay, store, direct, port, lines }
+}
+
+async function items(store: Store): Promise<string> {
+  return String(await store.log.read(0, await store.log.head()))
+}
+
+tap.jobs = 8
+
+for (const fault of ['before', 'after'] satisfies Fault[]) {
+  tap.test(`a connection that breaks ${fault} the commit`, { buffered: true }, async (t) => {
+    const { relay, store } = await open(t)
+    const broken = relay.breakAt(commit, fault)
+    t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
+    await broken
+    t.equal(await items(store), '"a","b"', 'plants without an id are there once')
+
+    const brokenAgain = relay.breakAt(commit, fault)
+    const insert =
+      "INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, '', '', '', 0) ON CONFLICT DO NOTHING"
+    t.equal(await store.sql.execute(insert, ['a']), 1, 'a statement is done once, and its count is right')
+    await brokenAgain
+  })
+}
+
+tap.test('a connection that breaks when the lock is taken', { buffered: true }, async (t) => {
+  const { relay, store } = await open(t)
+  await store.log.append(twoPlants)
+  const broken = relay.breakAt('lock', 'after')
+  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+  await broken
+  t.equal(await items(store), '"a","b","c"')
+})
+
+tap.test('a connection that breaks under a reader', { buffered: true }, async (t) => {
+  const { relay, store } = await open(t)
+  await store.log.append(twoPlants)
+  for (const statement of ['head', 'read']) {
+    const broken = relay.breakAt(statement, 'after')
+    t.equal(await items(store), '"a","b"')
+    await broken
+  }
+})
+
+tap.test('a database that does not come back after the commit', { buffered: true }, async (t) => {
+  const { relay, store, port } = await open(t)
+  const answer = t.rejects(store.log.append(twoPlants), {
+    code: 'unavailable',
+    message: /whether the plant was added is unknown/,
+    headers: { 'Retry-After': '1' },
+  })
+  await relay.breakAt(commit, 'after')
+  relay.close()
+  await answer
+  await relay.listen(port)
+  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
+  t.match(await items(store), /^("a","b",)?"c"$/)
+})
+
+tap.test('a database that is not there', { buffered: true }, async (t) => {
+  const { relay, store } = await open(t)
+  relay.close()
+  const start = performance.now()
+  const told = { code: 'unavailable', headers: { 'Retry-After': '1' } }
+  await Promise.all([
+    t.rejects(store.log.append(twoPlants), { ...told, message: /nothing was added/ }),
+    t.rejects(Promise.resolve(store.log.head()), told),
+    t.rejects(Promise.resolve(store.log.read(0, 1)), told),
+    t.rejects(store.sql.select('SELECT 1'), told),
+  ])
+  t.ok(performance.now() - start < 10_000, 'is said within the limit')
+})
+
+tap.test('a server on which the log is shorter than it was', { buffered: true }, async (t) => {
+  const { store, direct } = await open(t)
+  await store.log.append(twoPlants)
+  const other = new pg.Client(direct)
+  await other.connect()
+  await other.query('UPDATE head SET position = 0')
+  await Promise.all([
+    t.rejects(Promise.resolve(store.log.head()), { code: 'unavailable' }),
+    t.rejects(store.log.append(twoPlants), { code: 'unavailable', message: /nothing was added/ }),
+  ])
+  await other.query('UPDATE head SET position = 2')
+  await other.end()
+  t.equal(await store.log.head(), 2)
+})
+
+tap.test('a lock that another session holds for long', { buffered: true }, async (t) => {
+  const { store, direct, lines } = await open(t)
+  const other = new pg.Client(direct)
+  await other.connect()
+  await other.query('BEGIN; SELECT position FROM head FOR UPDATE')
+  const answer = store.log.append(twoPlants)
+  const [line] = await once(lines, 'data')
+  t.match(String(line), /lock timeout/, 'the wait ends on the server first')
+  await other.query('COMMIT')
+  await other.end()
+  t.strictSame(await answer, ['added', 'added'])
+})

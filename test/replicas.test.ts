@@ -1,0 +1,72 @@
+// Many replicas on one database: readers of all of them see one log, and they start and share tokens in peace.
+import { once } from 'node:events'
+import pino from 'pino'
+import tap from 'tap'
+import { openStore, type Store } from '../src/store/store.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { type Engine, engines } from './engines.ts'
+import { Ledger, list, post, Reader } from './ledger.ts'
+import { startApp, startService, token } from './service.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const logger = pino({ level: 'silent' })
+
+tap.test('readers page through two replicas while writers write through both', async (t) => {
+  const env = { DATABASE_URL: await postgres.createDatabase(t), LOG_LEVEL: 'error' }
+  const urls = [(await startService(t, env)).url, (await startService(t, env)).url]
+  const ledger = new Ledger()
+  const readers = Array.from({ length: 4 }, (_, index) => new Reader(token, 7 * (index + 1)))
+  let writing = true
+  const write = async (writer: number) => {
+    for (let n = 0; n < 100; n++)
+      await post(ledger, urls[(writer + n) % 2] as string, { name: `${writer}-${n}`, tag: '' }, token)
+  }
+  const read = async (reader: Reader, index: number) => {
+    while (writing) {
+      await once(ledger, 'acknowledged')
+      // Each reader goes back and forth between the replicas, too.
+      await reader.readOn(urls[(index + ledger.acknowledged.size) % 2] as string, ledger)
+    }
+  }
+  const reading = Promise.all(readers.map(read))
+  await Promise.all(Array.from({ length: 16 }, (_, writer) => write(writer)))
+  writing = false
+  ledger.emit('acknowledged')
+  await reading
+
+  const { names } = await list(`${urls[0]}/plants`, token)
+  t.equal(names.length, 1600)
+  t.equal(ledger.acknowledged.size, 1600)
+  t.strictSame(ledger.findFaults(names), [], 'each plant is there once')
+  for (const reader of readers)
+    t.strictSame(reader.names, names, 'each reader saw each plant once, in this order')
+})
+
+tap.test('16 replicas start at once on an empty database, 20 times', async (t) => {
+  for (let round = 0; round < 20; round++) {
+    const url = await postgres.createDatabase(t)
+    const stores: Store[] = await Promise.all(Array.from({ length: 16 }, () => openStore(url, { logger })))
+    t.equal(new Set(stores.map(({ id }) => id)).size, 1, 'all are the same store')
+    t.strictSame(await stores[0]?.log.append([{ item: '"a"', id: 1 }]), ['added'])
+    t.equal(await stores[15]?.log.head(), 1)
+    await Promise.all(stores.map((store) => store.close()))
+  }
+})
+
+tap.test('a token of one replica is honoured on all, and revoked everywhere within 5 s', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const replicas = [await startApp(t, url), await startApp(t, url)]
+  const tokens = new Tokens(replicas[0]?.store.sql as Store['sql'])
+  const issued = await tokens.create({ name: 'gardener' })
+  const ask = async ({ url }: { url: string }) =>
+    (await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${issued}` } })).status
+  t.strictSame(await Promise.all(replicas.map(ask)), [200, 200])
+
+  t.equal(await tokens.revoke(issued.split('_')[1] as string), true)
+  const revoked = performance.now()
+  let statuses: number[] = []
+  while (performance.now() - revoked < 5000 && statuses.join() !== '401,401')
+    statuses = await Promise.all(replicas.map(ask))
+  t.strictSame(statuses, [401, 401])
+  t.comment(`refused everywhere ${(performance.now() - revoked).toFixed()} ms after it was revoked`)
+})
