@@ -32,7 +32,7 @@ export class Metrics {
   }
 
   /** `route`: the paths of the contract by themselves, all others together, so that a scan makes no new series. */
-  count({ method, url, status, durationMs }: Access): void {
+  readonly count = ({ method, url, status, durationMs }: Access): void => {
     const route = /\/plants(\?|$)/.test(url) ? '/plants' : 'other'
     this.#durations.observe({ method, route, status: String(status) }, durationMs / 1000)
   }

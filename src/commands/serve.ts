@@ -29,7 +29,10 @@ async function serve(config: Config): Promise<void> {
   const logger = pino({ level: config.logLevel, base: { pid: process.pid } }, sink)
   const store = await openStore(config.databaseUrl, { logger })
   const metrics = config.adminPort === undefined ? undefined : new Metrics(store.log)
-  const app = await buildApp({ store, config, logger, report: makeReport(sink, logger, metrics) })
+  const accessLog = makeAccessLog(sink)
+  setInterval(accessLog.flush, logFlushMs).unref()
+  const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
+  const app = await buildApp({ store, config, logger, report: metrics ? both(add, metrics.count) : add })
   const admin = metrics && makeAdminServer(store.log, metrics)
   closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
     if (err) logger.fatal({ err }, 'the service failed')
@@ -38,6 +41,7 @@ async function serve(config: Config): Promise<void> {
     admin?.closeAllConnections()
     admin?.close()
     await store.close()
+    accessLog.flush()
     sink.flushSync()
   })
 
@@ -58,24 +62,16 @@ async function serve(config: Config): Promise<void> {
 }
 
 function openLog() {
-  const minLength = process.stderr.isTTY ? 0 : 4096
-  const sink = pino.destination({ dest: 2, sync: false, minLength, maxLength: maxLogBytes })
+  const sink = pino.destination({ dest: 2, sync: false, maxLength: maxLogBytes })
   // A log that nobody reads any more is no reason to stop serving.
   sink.on('error', () => {})
-  setInterval(() => sink.flush(), logFlushMs).unref()
   return sink
 }
 
-function makeReport(
-  sink: { write(text: string): unknown },
-  logger: pino.Logger,
-  metrics: Metrics | undefined,
-) {
-  const line = logger.isLevelEnabled('info') ? makeAccessLog(sink) : () => {}
-  if (!metrics) return line
+function both(first: (access: Access) => void, second: (access: Access) => void) {
   return (access: Access) => {
-    line(access)
-    metrics.count(access)
+    first(access)
+    second(access)
   }
 }
 

@@ -1,5 +1,6 @@
 // Where a page of the list starts, as clients see it: a position, with a mark that only the store can make.
 import { createHmac } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 
 export type Cursors = {
   encode(position: number): string
@@ -7,17 +8,22 @@ export type Cursors = {
   decode(cursor: string): number | undefined
 }
 
+const maxKept = 1000
+
 /** `storeId`: the key of the mark; cursors of one store mean nothing to another. */
 export function makeCursors(storeId: string): Cursors {
-  function encode(position: number): string {
+  const cursors = new LRUCache<number, string>({ max: maxKept, memoMethod: make })
+
+  function make(position: number): string {
     const mark = createHmac('sha256', storeId).update(`after:${position}`).digest('base64url').slice(0, 11)
     return `${position.toString(36)}-${mark}`
   }
+
   return {
-    encode,
+    encode: (position) => cursors.memo(position),
     decode(cursor) {
       const position = Number.parseInt(cursor, 36)
-      return Number.isSafeInteger(position) && encode(position) === cursor ? position : undefined
+      return Number.isSafeInteger(position) && make(position) === cursor ? position : undefined
     },
   }
 }

@@ -1,4 +1,5 @@
 // The two operations: add a plant, list plants.
+import { createHash } from 'node:crypto'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import buildSerializer from 'fast-json-stringify'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
@@ -12,7 +13,10 @@ import { makeCursors } from './cursor.ts'
 import { etagMatches } from './etag.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Pages, pagePlants } from './pages.ts'
-import { shareHead } from './shared-head.ts'
+import { SharedHead } from './shared-head.ts'
+
+/** A list request on its way. */
+type Waiting = { request: FastifyRequest; reply: FastifyReply }
 
 export type PlantRoutesOptions = {
   access: { read: onRequestHookHandler; write: onRequestHookHandler }
@@ -29,10 +33,10 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
   { access, log, storeId, path },
 ) => {
   const commits = new GroupCommit(log)
-  const head = shareHead(log)
+  const head = new SharedHead<Waiting>(log, { answer: answerList, fail })
   const pages = new Pages(log)
   const cursors = makeCursors(storeId)
-  const tagPrefix = cursors.encode(0).slice(2)
+  const storeTag = createHash('sha256').update(storeId).digest('base64url').slice(0, 8)
 
   app.post('/plants', {
     onRequest: access.write,
@@ -54,8 +58,8 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
           'conflict',
           `A plant with the id ${request.body.id} is there with another name or tag.`,
         )
-      reply.header('content-type', 'application/json')
-      return Buffer.from(item)
+      reply.header('content-type', 'application/json; charset=utf-8')
+      return item
     },
   })
 
@@ -70,35 +74,49 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
       querystring: ListQuery,
       response: listPlantsResponses,
     },
-    handler: listPlants,
+    handler(request: FastifyRequest, reply: FastifyReply): void {
+      head.wait({ request, reply })
+    },
   }
   app.get('/plants', list)
   app.head('/plants', { ...list, schema: { ...list.schema, hide: true } })
 
-  async function listPlants(request: FastifyRequest, reply: FastifyReply) {
+  function answerList(end: number, { request, reply }: Waiting): void {
     const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
-    const end = await head()
-    const after = cursor === undefined ? 0 : startOf(cursor, end)
+    const after = cursor === undefined ? 0 : cursors.decode(cursor)
+    if (after === undefined || after > end) return void reply.send(badCursor())
     const last = Math.min(after + limit, end)
     const key = `${after}-${last}`
-    const etag = `"${tagPrefix}-${key}"`
-    reply.headers({ etag, 'cache-control': 'private, no-cache' })
-    if (last < end && limit > 0)
-      reply.header('link', `<${path}plants?after=${cursors.encode(last)}&limit=${limit}>; rel="next"`)
+    const etag = `"${storeTag}-${key}"`
+    reply.header('etag', etag).header('cache-control', 'private, no-cache')
+    if (last < end && limit > 0) reply.header('link', linkTo(last, limit))
     const condition = request.headers['if-none-match']
-    if (condition !== undefined && etagMatches(condition, etag)) return reply.code(304).send()
-    reply.header('content-type', 'application/json')
-    if (request.method === 'HEAD') return reply.send()
-    if (last - after > pagePlants) return pages.stream(after, last)
-    return pages.cached(key) ?? pages.page(key, after, last)
+    if (condition !== undefined && etagMatches(condition, etag)) return void reply.code(304).send()
+    reply.header('content-type', 'application/json; charset=utf-8')
+    if (request.method === 'HEAD') reply.send()
+    else if (last - after > pagePlants) reply.send(pages.stream(after, last))
+    else sendPage(reply, pages.cached(key) ?? pages.page(key, after, last))
   }
 
-  function startOf(cursor: string, end: number): number {
-    const position = cursors.decode(cursor)
-    if (position !== undefined && position <= end) return position
-    const detail = 'must be taken from the Link header of a list of this store'
-    throw new ProblemError('invalid', 'The request has 1 fault.', {
-      errors: [{ detail, parameter: 'after' }],
-    })
+  function linkTo(after: number, limit: number): string {
+    return `<${path}plants?after=${cursors.encode(after)}&limit=${limit}>; rel="next"`
   }
+}
+
+function sendPage(reply: FastifyReply, page: Buffer | Promise<Buffer>): void {
+  if (page instanceof Promise)
+    page.then(
+      (bytes) => reply.send(bytes),
+      (error) => reply.send(error),
+    )
+  else reply.send(page)
+}
+
+function fail(error: unknown, { reply }: Waiting): void {
+  reply.send(error)
+}
+
+function badCursor(): ProblemError {
+  const detail = 'must be taken from the Link header of a list of this store'
+  return new ProblemError('invalid', 'The request has 1 fault.', { errors: [{ detail, parameter: 'after' }] })
 }

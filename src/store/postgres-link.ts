@@ -57,15 +57,14 @@ export class Link {
     this.#connection ??= connect(this.#urls)
     const connection = this.#connection
     const late = Promise.withResolvers<never>()
-    const timer = setTimeout(() => late.reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
-    try {
-      return await Promise.race([connection.client.then(work), late.promise])
-    } catch (error) {
-      this.#giveUp(connection, error)
-      throw error
-    } finally {
-      clearTimeout(timer)
-    }
+    const timer = setTimeout(late.reject, timeoutMs, new Error(`no answer in ${timeoutMs} ms`))
+    const done = Promise.race([connection.client.then(work), late.promise])
+    return done
+      .catch((error) => {
+        this.#giveUp(connection, error)
+        throw error
+      })
+      .finally(() => clearTimeout(timer))
   }
 
   #giveUp(connection: Connection, error: unknown): void {

@@ -16,16 +16,25 @@ const attempts = 10
  * untouched, when it is of a newer version that this one cannot work beside, or not in UTF-8.
  */
 export async function prepareSchema(client: Client): Promise<string> {
-  for (let attempt = 1; ; attempt++) {
-    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+  for (let attempt = 1; attempt < attempts; attempt++) {
     try {
-      const id = await migrate(client)
-      await client.query('COMMIT')
-      return id
+      return await transact(client, migrate)
     } catch (error) {
-      await client.query('ROLLBACK')
-      if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error
+      if (!overtaken.includes(String((error as { code?: string }).code))) throw error
     }
+  }
+  return transact(client, migrate)
+}
+
+async function transact<T>(client: Client, work: (client: Client) => Promise<T>): Promise<T> {
+  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+  try {
+    const result = await work(client)
+    await client.query('COMMIT')
+    return result
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
   }
 }
 
