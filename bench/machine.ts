@@ -1,6 +1,7 @@
 // The machine: which processors the servers and the load get, and what is written under the results.
 import { spawnSync } from 'node:child_process'
-import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
+import { readFileSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
 import { isInstalled } from './processes.ts'
 
 /** Processors as taskset takes them; undefined where processes cannot be pinned. */
@@ -17,6 +18,20 @@ export function pinMachine(): Pins {
   return { server: '1', load }
 }
 
+const { dependencies, devDependencies } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+) as Record<string, Record<string, string>>
+const versions: Record<string, string> = { ...dependencies, ...devDependencies }
+const peers = ['express', 'hono', '@hono/node-server', 'json-server', 'pg']
+
+/** What to say of a machine on which others work too; undefined when it is quiet. Call it before any load. */
+export function describeNeighbours(): string | undefined {
+  const load = loadavg()[0] ?? 0
+  // Up to half a processor is what the last minute's shell commands leave.
+  if (load < 0.5) return undefined
+  return `The machine was busy with other work (load average ${load.toFixed(1)} at the start): rates and times suffer from it, CPU per request less.`
+}
+
 /** One line a fact. */
 export function describeMachine(pins: Pins): Record<string, string> {
   return {
@@ -24,6 +39,7 @@ export function describeMachine(pins: Pins): Record<string, string> {
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
     system: `${type()} ${release()}`,
     node: `${process.version}, SQLite ${process.versions.sqlite}`,
+    peers: peers.map((name) => `${name} ${versions[name]}`).join(', '),
     pinned: pins.server === undefined ? 'no' : `server on processor ${pins.server}, load on ${pins.load}`,
   }
 }

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Bench, root } from './bench.ts'
 import { toSvg } from './chart.ts'
-import { describeMachine, pinMachine } from './machine.ts'
+import { describeMachine, describeNeighbours, pinMachine } from './machine.ts'
 import { type Options, readOptions } from './options.ts'
 import { killAll } from './processes.ts'
 import { Progress } from './progress.ts'
@@ -39,7 +39,7 @@ async function runAll(): Promise<Report> {
     machine: describeMachine(bench.pins),
     rows: [],
     goals: [],
-    notes: [],
+    notes: [describeNeighbours()].filter((note) => note !== undefined),
   }
   const chosen = scenarios.filter(({ name }) => options.only.includes(name))
   for (const [index, scenario] of chosen.entries()) {
