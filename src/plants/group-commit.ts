@@ -3,41 +3,44 @@
 import { ProblemError } from '../problem-error.ts'
 import type { Entry, Outcome, PlantLog } from '../store/store.ts'
 
-type Waiting = { resolve: (outcome: Outcome) => void; reject: (error: unknown) => void }
+/** What waits for its entry to be committed. `answer` and `fail` do not throw. */
+export type Committed<T> = {
+  answer: (outcome: Outcome, waiting: T) => void
+  fail: (error: unknown, waiting: T) => void
+}
 
-/** The most that a batch waits for company: little beside the time a request takes anyway. */
-const maxGatherMs = 1
+/** How many plants may wait for the next batch. */
+const maxWaiting = 4096
+/** A batch waits for company at least as long as a commit takes, and at most this long. */
+const maxGatherMs = 3
 
-export class GroupCommit {
+export class GroupCommit<T> {
   readonly #log: PlantLog
-  readonly #maxWaiting: number
+  readonly #committed: Committed<T>
   #entries: Entry[] = []
-  #waiting: Waiting[] = []
+  #waiting: T[] = []
   #committing = false
 
-  /** `maxWaiting`: how many plants may wait for the next batch; beyond it they are refused. */
-  constructor(log: PlantLog, maxWaiting = 4096) {
+  constructor(log: PlantLog, committed: Committed<T>) {
     this.#log = log
-    this.#maxWaiting = maxWaiting
+    this.#committed = committed
   }
 
-  /** Resolves with what became of the entry, once that is on stable storage. Rejects with `unavailable`. */
-  append(entry: Entry): Promise<Outcome> {
-    return new Promise((resolve, reject) => {
-      if (this.#entries.length >= this.#maxWaiting) return reject(refusal())
-      this.#entries.push(entry)
-      this.#waiting.push({ resolve, reject })
-      if (this.#committing) return
-      this.#committing = true
-      void this.#commitAll()
-    })
+  /** Has `waiting` answered once the entry is on stable storage. Throws `unavailable` when too many wait. */
+  append(entry: Entry, waiting: T): void {
+    if (this.#entries.length >= maxWaiting) throw refusal()
+    this.#entries.push(entry)
+    this.#waiting.push(waiting)
+    if (this.#committing) return
+    this.#committing = true
+    void this.#commitAll()
   }
 
   async #commitAll(): Promise<void> {
     let answered = 0
     let commitMs = 0
     while (this.#entries.length > 0) {
-      await this.#gather(answered + this.#entries.length, Math.min(commitMs, maxGatherMs))
+      await this.#gather(answered + this.#entries.length, commitMs)
       const startMs = performance.now()
       answered = await this.#commit()
       commitMs = performance.now() - startMs
@@ -46,13 +49,22 @@ export class GroupCommit {
   }
 
   /**
-   * Waits for the turn's other requests, and for those of the clients that were just answered, who tend to come back
-   * at once: up to the time that one more commit would take them.
+   * Waits for the other requests of this turn, and for the clients that were just answered, who tend to come back at
+   * once: while more come, or for the time that one more commit would take them.
    */
-  async #gather(expected: number, maxMs: number): Promise<void> {
-    const endMs = performance.now() + maxMs
-    do await new Promise(setImmediate)
-    while (this.#entries.length < expected && performance.now() < endMs)
+  async #gather(expected: number, commitMs: number): Promise<void> {
+    const startMs = performance.now()
+    let waitedMs = 0
+    let before: number
+    do {
+      before = this.#entries.length
+      await new Promise(setImmediate)
+      waitedMs = performance.now() - startMs
+    } while (
+      this.#entries.length < expected &&
+      waitedMs < maxGatherMs &&
+      (this.#entries.length > before || waitedMs < commitMs)
+    )
   }
 
   async #commit(): Promise<number> {
@@ -62,9 +74,11 @@ export class GroupCommit {
     this.#waiting = []
     try {
       const outcomes = await this.#log.append(entries)
-      for (let i = 0; i < waiting.length; i++) waiting[i]?.resolve(outcomes[i] as Outcome)
+      waiting.forEach((one, index) => {
+        this.#committed.answer(outcomes[index] as Outcome, one)
+      })
     } catch (error) {
-      for (const { reject } of waiting) reject(error)
+      for (const one of waiting) this.#committed.fail(error, one)
     }
     return entries.length
   }

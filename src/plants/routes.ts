@@ -8,15 +8,16 @@ import { ListQuery, NewPlant, NoQuery, Plant } from '../../schemas/plant.ts'
 import { createPlantResponses, listPlantsResponses } from '../../schemas/responses.ts'
 import { requirePlainJson } from '../http/bodies.ts'
 import { ProblemError } from '../problem-error.ts'
-import type { PlantLog } from '../store/store.ts'
+import type { Outcome, PlantLog } from '../store/store.ts'
 import { makeCursors } from './cursor.ts'
 import { etagMatches } from './etag.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Pages, pagePlants } from './pages.ts'
 import { SharedHead } from './shared-head.ts'
 
-/** A list request on its way. */
-type Waiting = { request: FastifyRequest; reply: FastifyReply }
+/** Requests on their way. */
+type Adding = { reply: FastifyReply; item: string }
+type Listing = { request: FastifyRequest; reply: FastifyReply }
 
 export type PlantRoutesOptions = {
   access: { read: onRequestHookHandler; write: onRequestHookHandler }
@@ -32,8 +33,8 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
   app,
   { access, log, storeId, path },
 ) => {
-  const commits = new GroupCommit(log)
-  const head = new SharedHead<Waiting>(log, { answer: answerList, fail })
+  const commits = new GroupCommit<Adding>(log, { answer: answerAdded, fail })
+  const head = new SharedHead<Listing>(log, { answer: answerList, fail })
   const pages = new Pages(log)
   const cursors = makeCursors(storeId)
   const storeTag = createHash('sha256').update(storeId).digest('base64url').slice(0, 8)
@@ -50,16 +51,11 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
       querystring: NoQuery,
       response: createPlantResponses,
     },
-    handler: async (request, reply) => {
+    handler(request, reply): void {
       // This text is what the log keeps and what every answer shows: a plant is serialized once in its life.
+      const { id } = request.body
       const item = serializePlant(request.body)
-      if ((await commits.append({ item, id: request.body.id })) === 'conflict')
-        throw new ProblemError(
-          'conflict',
-          `A plant with the id ${request.body.id} is there with another name or tag.`,
-        )
-      reply.header('content-type', 'application/json; charset=utf-8')
-      return item
+      commits.append({ item, id }, { reply, item })
     },
   })
 
@@ -81,7 +77,7 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
   app.get('/plants', list)
   app.head('/plants', { ...list, schema: { ...list.schema, hide: true } })
 
-  function answerList(end: number, { request, reply }: Waiting): void {
+  function answerList(end: number, { request, reply }: Listing): void {
     const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
     const after = cursor === undefined ? 0 : cursors.decode(cursor)
     if (after === undefined || after > end) return void reply.send(badCursor())
@@ -103,6 +99,11 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
   }
 }
 
+function answerAdded(outcome: Outcome, { reply, item }: Adding): void {
+  if (outcome === 'conflict') reply.send(conflict())
+  else reply.header('content-type', 'application/json; charset=utf-8').send(item)
+}
+
 function sendPage(reply: FastifyReply, page: Buffer | Promise<Buffer>): void {
   if (page instanceof Promise)
     page.then(
@@ -112,8 +113,12 @@ function sendPage(reply: FastifyReply, page: Buffer | Promise<Buffer>): void {
   else reply.send(page)
 }
 
-function fail(error: unknown, { reply }: Waiting): void {
+function fail(error: unknown, { reply }: { reply: FastifyReply }): void {
   reply.send(error)
+}
+
+function conflict(): ProblemError {
+  return new ProblemError('conflict', 'A plant with this id is there, with another name or tag.')
 }
 
 function badCursor(): ProblemError {

@@ -12,6 +12,8 @@ import { type Outcome, StoreRefused } from './store.ts'
 /** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
 const applicationId = 0x706c6e74
 const busyTimeoutMs = 5000
+/** Of 4 KiB each: the write-ahead log is copied into the file when it is this long. */
+const checkpointPages = 4000
 
 const path = workerData as string
 const port = parentPort as NonNullable<typeof parentPort>
@@ -37,6 +39,7 @@ function openDatabase(): DatabaseSync | undefined {
     const opened = new DatabaseSync(path, { timeout: busyTimeoutMs })
     // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
     opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
+    opened.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
     migrate(opened)
     syncDirectory()
     port.postMessage({ done: 0 })
