@@ -2,6 +2,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { readConfig } from '../config.ts'
+import { ProblemError } from '../problem-error.ts'
 import { openStore } from '../store/store.ts'
 import { type Scope, scopes, type Token, Tokens } from '../tokens/tokens.ts'
 
@@ -47,7 +48,7 @@ export function tokenCommand(): Command {
     .action((id: string) =>
       withTokens(async (tokens) => {
         if (!(await tokens.revoke(id)))
-          command.error(`error: there is no token ${id} that could be revoked`, { exitCode: 1 })
+          throw new ProblemError('not-found', `there is no token ${id} that could be revoked`)
         console.log(`revoked ${id}`)
       }),
     )
@@ -66,8 +67,8 @@ async function withTokens(work: (tokens: Tokens) => Promise<void>): Promise<void
 }
 
 function parseName(text: string): string {
-  if (text.trim() === '' || text.length > maxNameLength)
-    throw new InvalidArgumentError(`It takes 1 to ${maxNameLength} characters.`)
+  if (text.trim() === '' || text.length > maxNameLength || /[\u0000-\u001f\u007f]/.test(text))
+    throw new InvalidArgumentError(`It takes 1 to ${maxNameLength} characters, and no control characters.`)
   return text
 }
 
