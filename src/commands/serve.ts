@@ -34,7 +34,7 @@ async function serve(config: Config): Promise<void> {
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const app = await buildApp({ store, config, logger, report: metrics ? both(add, metrics.count) : add })
   const admin = metrics && makeAdminServer(store.log, metrics)
-  closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
+  const grace = closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
     await app.close()
@@ -53,6 +53,7 @@ async function serve(config: Config): Promise<void> {
       })
     await announce(app.server.address() as AddressInfo, store, config)
   } catch (error) {
+    grace.uninstall()
     await app.close()
     admin?.close()
     await store.close()
