@@ -31,7 +31,7 @@ export function makeAccessLog(sink: LineSink, now: () => number = Date.now): Acc
     add({ method, url, status, durationMs, remoteAddress }) {
       length += chunk.write(
         `{"level":30,"time":${now()},"method":"${method}","url":${quote(url)},"status":${status},` +
-          `"durationMs":${durationMs.toFixed(3)},"remoteAddress":"${remoteAddress}",${constant}`,
+          `"durationMs":${durationMs.toFixed(3)},"remoteAddress":${quote(String(remoteAddress))},${constant}`,
         length,
       )
       if (length >= chunkBytes) flush()
@@ -40,6 +40,7 @@ export function makeAccessLog(sink: LineSink, now: () => number = Date.now): Acc
   }
 }
 
+// A remote address is a client's text too, when it comes from a proxy's header.
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 function quote(text: string): string {
