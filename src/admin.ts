@@ -55,7 +55,9 @@ export function makeAdminServer(log: PlantLog, metrics: Metrics): Server {
       const known =
         error instanceof ProblemError
           ? error
-          : new ProblemError('unavailable', 'The store cannot be read now.')
+          : new ProblemError('unavailable', 'The store cannot be read now.', {
+              headers: { 'Retry-After': '1' },
+            })
       const { status, problem, headers } = describeProblem(known)
       response
         .writeHead(status, { ...headers, 'x-content-type-options': 'nosniff' })
