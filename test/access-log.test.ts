@@ -1,0 +1,117 @@
+// The access log: one line a request, true to what happened, whatever clients send.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { type Test, test } from 'tap'
+import type { Access } from '../src/http/requests.ts'
+import { createDirectory, sqlite } from './engines.ts'
+import { request, type Service, startApp, startService } from './service.ts'
+import { compose, exchange, send } from './wire.ts'
+
+type Line = { level: number; time: number; msg: string; url: string; status: number; [name: string]: unknown }
+
+/** Ends a service and returns what it logged. */
+async function readLog(t: Test, service: Service): Promise<Line[]> {
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  const lines = service.output().stderr.split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line))
+}
+
+const accessLines = (lines: Line[]) => lines.filter(({ msg }) => msg === 'request')
+
+test('there is one line for every request, with its outcome', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  const port = Number(new URL(service.url).port)
+  const beforeMs = Date.now()
+  await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
+  await request(`${service.url}/plants?limit=1`)
+  await request(`${service.url}/plants`, { headers: { authorization: '' } })
+  await request(`${service.url}/nothing/"\\ü`)
+  await send(port, compose({ target: '/%ff' }))
+  await send(port, compose({ target: '/plants', headers: { 'If-None-Match': '*' } }))
+  const lines = accessLines(await readLog(t, service))
+  t.match(
+    lines.map(({ method, url, status, level }) => [method, url, status, level]),
+    [
+      ['POST', '/plants', 200, 30],
+      ['GET', '/plants?limit=1', 200, 30],
+      ['GET', '/plants', 401, 30],
+      ['GET', '/nothing/%22/%C3%BC', 404, 30],
+      ['GET', '/%ff', 400, 30],
+      ['GET', '/plants', 304, 30],
+    ],
+  )
+  t.equal(lines.length, 6)
+  for (const line of lines) {
+    t.equal(line.remoteAddress, '127.0.0.1')
+    t.ok(line.time >= beforeMs && line.time <= Date.now())
+    t.ok(Number(line.durationMs) >= 0)
+  }
+})
+
+test('a quotation mark or a backslash in a URL stays what it is', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  const target = '/a"b\\c'
+  await send(Number(new URL(service.url).port), compose({ target }))
+  t.match(accessLines(await readLog(t, service)), [{ url: target, status: 404 }])
+})
+
+test('the address of a client behind a trusted proxy is its own, and cannot forge a line', async (t) => {
+  const forged = '9.9.9.9" \\ "x'
+  const cases: [trust: string, forwarded: string, remoteAddress: string][] = [
+    ['off', '9.9.9.9', '127.0.0.1'],
+    ['true', '9.9.9.9', '9.9.9.9'],
+    ['loopback', '9.9.9.9, 8.8.8.8', '8.8.8.8'],
+    ['10.0.0.0/8', '9.9.9.9', '127.0.0.1'],
+    ['true', forged, forged],
+  ]
+  for (const [TRUST_PROXY, forwarded, remoteAddress] of cases) {
+    const service = await startService(t, { TRUST_PROXY }, createDirectory(t))
+    await request(`${service.url}/nothing`, { headers: { 'x-forwarded-for': forwarded } })
+    t.match(accessLines(await readLog(t, service)), [{ status: 404, remoteAddress }], TRUST_PROXY)
+  }
+})
+
+test('LOG_LEVEL says what is logged', async (t) => {
+  for (const [LOG_LEVEL, count] of [
+    ['trace', 1],
+    ['warn', 0],
+    ['silent', 0],
+  ] as const) {
+    const service = await startService(t, { LOG_LEVEL }, createDirectory(t))
+    await request(`${service.url}/plants`)
+    const lines = await readLog(t, service)
+    t.equal(accessLines(lines).length, count, LOG_LEVEL)
+    if (count === 0) t.same(lines, [])
+  }
+})
+
+test('a client that went away before its answer is reported as such', async (t) => {
+  const reported: Access[] = []
+  const report = (access: Access) => void reported.push(access)
+  const { app, port } = await startApp(t, await sqlite.createDatabase(t), { report })
+  const closed = new Promise((resolve) =>
+    app.server.once('connection', (socket) => socket.once('close', resolve)),
+  )
+  const socket = connect(port, '127.0.0.1')
+  const came = once(app.server, 'request')
+  socket.write(compose({ body: '{"name":', headers: { 'Content-Length': '100' } }))
+  await came
+  socket.destroy()
+  await closed
+  await app.close()
+  t.match(reported, [{ method: 'POST', url: '/plants', status: 499 }])
+})
+
+test('pipelined requests are answered and reported one by one', async (t) => {
+  const reported: Access[] = []
+  const report = (access: Access) => void reported.push(access)
+  const { port } = await startApp(t, await sqlite.createDatabase(t), { report })
+  const add = (name: string) => compose({ body: JSON.stringify({ name, tag: '' }) })
+  const answers = await exchange(port, Buffer.concat([add('a'), add('b'), compose(), add('c')]), 4)
+  t.same(
+    answers.map(({ text }) => text),
+    ['{"name":"a","tag":""}', '{"name":"b","tag":""}', answers[2]?.text, '{"name":"c","tag":""}'],
+  )
+  t.match(reported, [{ method: 'POST' }, { method: 'POST' }, { method: 'GET' }, { method: 'POST' }])
+})

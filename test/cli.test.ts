@@ -1,0 +1,207 @@
+// The command line: what it understands, what it says, and how it exits.
+import { execFile } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { type Test, test } from 'tap'
+import { createDirectory } from './engines.ts'
+import { request, spawnCli, startService, token } from './service.ts'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+/** Runs a command to its end in an empty directory. */
+async function run(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, cwd = createDirectory(t)) {
+  const { ended, output } = spawnCli(t, args, env, cwd)
+  const { code } = await ended
+  return { code, ...output() }
+}
+
+test('--help says what there is, for every command', async (t) => {
+  const commands = [
+    [],
+    ['serve'],
+    ['token'],
+    ['token', 'create'],
+    ['token', 'list'],
+    ['token', 'revoke'],
+    ['openapi'],
+  ]
+  for (const command of commands) {
+    const { code, stdout, stderr } = await run(t, [...command, '--help'])
+    t.match({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, new RegExp(`^Usage: ${['plant-store', ...command].join(' ')}`))
+    t.match(stdout, /--help/)
+  }
+  const { stdout } = await run(t, ['--help'])
+  for (const name of ['serve', 'token', 'openapi', 'DATABASE_URL']) t.match(stdout, name)
+})
+
+test('--version is the version of the package', async (t) => {
+  t.match(await run(t, ['--version']), { code: 0, stdout: `${version}\n` })
+})
+
+test('what is not understood is refused with a hint, and exit code 2', async (t) => {
+  const lines: [args: string[], hint: RegExp][] = [
+    [[], /Usage: plant-store/],
+    [['srve'], /unknown command 'srve'[\s\S]*Did you mean serve/],
+    [['help', 'nothing'], /Usage/],
+    [['--nothing'], /unknown option '--nothing'[\s\S]*--help/],
+    [['serve', '--port', '1'], /unknown option '--port'[\s\S]*--help/],
+    [['serve', 'now'], /too many arguments[\s\S]*--help/],
+    [['token'], /Usage: plant-store token/],
+    [['token', 'craete'], /unknown command 'craete'[\s\S]*Did you mean create/],
+    [['token', 'create'], /--name/],
+    [['token', 'create', '--name', ' '], /1 to 100 characters/],
+    [['token', 'create', '--name', 'a\nb'], /no control characters/],
+    [['token', 'create', '--name', 'a', '--scope', 'plants'], /plants:read, plants:write/],
+    [['token', 'create', '--name', 'a', '--expires', 'soon'], /like 90d/],
+    [['token', 'create', '--name', 'a', '--expires', '2001-01-01'], /time to come/],
+    [['token', 'revoke'], /missing required argument 'id'/],
+  ]
+  for (const [args, hint] of lines) {
+    const directory = createDirectory(t)
+    const { code, stdout, stderr } = await run(t, args, {}, directory)
+    t.match({ code, stdout }, { code: 2, stdout: '' }, args.join(' '))
+    t.match(stderr, hint)
+    t.notMatch(stderr, /node:|\n {4}at /)
+    t.notOk(existsSync(join(directory, 'data')), 'nothing was made')
+  }
+})
+
+test('tokens are created, listed and revoked', async (t) => {
+  const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
+  const token = (...args: string[]) => run(t, ['token', ...args], { DATABASE_URL })
+  const created = [
+    await token('create', '--name', 'all'),
+    await token('create', '--name', 'reader', '--scope', 'plants:read', 'plants:read', '--expires', '90d'),
+    await token('create', '--name', 'writer', '--scope', 'plants:write', '--expires', '2100-01-31'),
+  ]
+  for (const { code, stdout, stderr } of created) {
+    t.match({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, /^plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}\n$/)
+  }
+  const ids = created.map(({ stdout }) => stdout.slice(6, 14))
+  const revoked = await token('revoke', ids[0] as string)
+  t.match(revoked, { code: 0, stdout: `revoked ${ids[0]}\n` })
+  for (const id of [ids[0] as string, 'nobody00', '']) {
+    const again = await token('revoke', id)
+    t.match(again, {
+      code: 1,
+      stdout: '',
+      stderr: `plant-store: there is no token ${id} that could be revoked\n`,
+    })
+  }
+
+  const list = JSON.parse((await token('list', '--json')).stdout)
+  t.match(list, [
+    { id: ids[0], name: 'all', scopes: 'plants:read plants:write', expires: null, lastUsed: null },
+    { id: ids[1], name: 'reader', scopes: 'plants:read', revoked: null },
+    {
+      id: ids[2],
+      name: 'writer',
+      scopes: 'plants:write',
+      expires: '2100-01-31T00:00:00.000Z',
+      revoked: null,
+    },
+  ])
+  t.ok(Math.abs(Date.parse(list[1].expires) - Date.parse(list[1].created) - 90 * 86_400_000) < 60_000)
+  t.ok(Date.parse(list[0].revoked) >= Date.parse(list[0].created))
+  const table = (await token('list')).stdout
+  t.equal(table.split('\n').length, 5)
+  for (const id of ids) t.match(table, id)
+  for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
+})
+
+test('openapi writes the document as YAML or JSON, on standard output or into a file', async (t) => {
+  const directory = createDirectory(t)
+  const yaml = (await run(t, ['openapi'], {}, directory)).stdout
+  t.match(yaml, /^openapi: 3\.1\.0\n/)
+  t.match(await run(t, ['openapi', '--output', 'a.yaml'], {}, directory), { code: 0, stdout: '', stderr: '' })
+  t.equal(readFileSync(join(directory, 'a.yaml'), 'utf8'), yaml)
+  const json = await run(t, ['openapi', '--json'], { BASE_PATH: '/v1' })
+  t.match(JSON.parse(json.stdout), { openapi: '3.1.0', servers: [{ url: '/v1' }] })
+  t.match(await run(t, ['openapi', '-o', 'no/such/directory'], {}, directory), {
+    code: 1,
+    stderr: /^plant-store: ENOENT[^\n]*\n$/,
+  })
+  t.notOk(existsSync(join(directory, 'data')))
+})
+
+test('the first start prints one token and a curl line that works as printed; the second prints none', async (t) => {
+  const directory = createDirectory(t)
+  const env = { ACCESS_TOKENS: '', BASE_PATH: '/v1' }
+  const first = await startService(t, env, directory)
+  const { stdout } = first.output()
+  const [, printed] = /^ {2}(plant_\S+)$/m.exec(stdout) ?? []
+  const [, line] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
+  t.ok(printed)
+  t.equal(stdout.match(/plant_\w+/g)?.length, 2, 'it stands there, and in the curl line')
+  t.match(stdout, /\nlistening on http:\/\/127\.0\.0\.1:\d+\n$/)
+  t.ok(existsSync(join(directory, 'data', 'plants.db')), 'the data directory was made')
+  const headers = { authorization: `Bearer ${printed}` }
+  await request(`${first.url}/v1/plants`, { body: { name: 'a', tag: '' }, headers })
+  const answered = await promisify(execFile)('sh', ['-c', line as string])
+  t.equal(answered.stdout, '[{"name":"a","tag":""}]')
+  first.child.kill('SIGTERM')
+  t.match(await first.ended, { code: 0 })
+
+  const second = await startService(t, env, directory)
+  t.match(second.output().stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/)
+  t.equal((await request(`${second.url}/v1/plants`, { headers })).text, '[{"name":"a","tag":""}]')
+  const list = JSON.parse((await run(t, ['token', 'list', '--json'], {}, directory)).stdout)
+  t.match(list, [{ name: 'first', scopes: 'plants:read plants:write', expires: null }])
+  t.equal(list.length, 1)
+})
+
+test('with tokens of its own a deployment gets none', async (t) => {
+  const directory = createDirectory(t)
+  const service = await startService(t, {}, directory)
+  t.match(service.output().stdout, /^listening on \S+\n$/)
+  t.equal((await run(t, ['token', 'list', '--json'], {}, directory)).stdout, '[]\n')
+})
+
+test('a port in use is one line, and exit code 1', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  for (const env of [{ PORT: String(port) }, { PORT: '0', ADMIN_PORT: String(port) }]) {
+    const { code, stderr } = await run(t, ['serve'], { ACCESS_TOKENS: token, ...env })
+    t.equal(code, 1)
+    t.match(stderr, new RegExp(`^plant-store: [^\\n]*EADDRINUSE[^\\n]*:${port}\\n$`))
+  }
+})
+
+/** The Node of the system, when there is one beside that of the project. */
+function findSystemNode(): string | undefined {
+  const directories = (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((name) => !name.includes('node_modules'))
+  return directories.map((name) => join(name, 'node')).find((name) => existsSync(name))
+}
+
+test('the launcher finds the runtime that it needs, or says in one line what that is', async (t) => {
+  const node = findSystemNode() ?? process.execPath
+  const launcher = join(root, 'bin', 'plant-store.js')
+  const start = async (path: string, ...args: string[]) => {
+    const failed = (error: { code: number; stdout: string; stderr: string }) => error
+    return await promisify(execFile)(node, [path, ...args], { env: { PATH: '/nowhere' } }).catch(failed)
+  }
+  t.match(await start(launcher, '--version'), { stdout: `${version}\n`, stderr: '' })
+  t.match(await start(launcher, 'nothing'), { code: 2, stderr: /unknown command/ })
+
+  const elsewhere = createDirectory(t)
+  mkdirSync(join(elsewhere, 'bin'))
+  copyFileSync(launcher, join(elsewhere, 'bin', 'plant-store.mjs'))
+  const [major = 0] = (await start('-p', 'process.versions.node')).stdout.split('.').map(Number)
+  if (major >= 24) t.comment(`${node} is new enough by itself`)
+  else
+    t.match(await start(join(elsewhere, 'bin', 'plant-store.mjs'), '--version'), {
+      code: 1,
+      stdout: '',
+      stderr: /^plant-store: Node 24\.15 or newer is needed, this is v[\d.]+[^\n]*\n$/,
+    })
+})

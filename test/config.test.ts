@@ -1,0 +1,130 @@
+// The environment: what it sets, and what it may not say.
+import { test } from 'tap'
+import { ConfigError, readConfig } from '../src/config.ts'
+import { createDirectory } from './engines.ts'
+import { request, spawnCli, startService, token } from './service.ts'
+
+const defaults = {
+  host: '127.0.0.1',
+  port: 3000,
+  databaseUrl: 'file:data/plants.db',
+  accessTokens: [],
+  basePath: '/',
+  adminHost: '127.0.0.1',
+  adminPort: undefined,
+  logLevel: 'info',
+  trustProxy: false,
+  corsOrigin: false,
+}
+
+test('nothing has to be set, and an empty value counts as none', async (t) => {
+  t.same(readConfig({}), defaults)
+  const names = [
+    'HOST',
+    'PORT',
+    'DATABASE_URL',
+    'ACCESS_TOKENS',
+    'BASE_PATH',
+    'ADMIN_HOST',
+    'ADMIN_PORT',
+    'LOG_LEVEL',
+  ]
+  const empty = [...names, 'TRUST_PROXY', 'CORS_ORIGIN'].map((name) => [name, ''])
+  t.same(readConfig(Object.fromEntries(empty)), defaults)
+})
+
+test('values are read as they are meant', async (t) => {
+  const values: [env: NodeJS.ProcessEnv, config: object][] = [
+    [
+      { HOST: '::1', PORT: '0' },
+      { host: '::1', port: 0 },
+    ],
+    [
+      { ADMIN_HOST: '0.0.0.0', ADMIN_PORT: '65535' },
+      { adminHost: '0.0.0.0', adminPort: 65_535 },
+    ],
+    [{ DATABASE_URL: 'postgres://a:b@c,d:5433/e' }, { databaseUrl: 'postgres://a:b@c,d:5433/e' }],
+    [{ DATABASE_URL: 'postgresql://a/b' }, { databaseUrl: 'postgresql://a/b' }],
+    [{ ACCESS_TOKENS: ' a , b c,,' }, { accessTokens: ['a', 'b c'] }],
+    [{ BASE_PATH: '/store/v1' }, { basePath: '/store/v1/' }],
+    [{ BASE_PATH: '/store/v1/' }, { basePath: '/store/v1/' }],
+    [{ LOG_LEVEL: 'silent' }, { logLevel: 'silent' }],
+    [{ TRUST_PROXY: 'true' }, { trustProxy: true }],
+    [{ TRUST_PROXY: 'off' }, { trustProxy: false }],
+    [{ TRUST_PROXY: '2' }, { trustProxy: 2 }],
+    [{ TRUST_PROXY: 'loopback, 10.0.0.0/8,fc00::/7' }, { trustProxy: 'loopback, 10.0.0.0/8,fc00::/7' }],
+    [{ TRUST_PROXY: '10.0.0.0/255.0.0.0' }, { trustProxy: '10.0.0.0/255.0.0.0' }],
+    [{ CORS_ORIGIN: 'on' }, { corsOrigin: true }],
+    [{ CORS_ORIGIN: '*' }, { corsOrigin: '*' }],
+    [{ CORS_ORIGIN: 'https://a.test' }, { corsOrigin: 'https://a.test' }],
+    [{ CORS_ORIGIN: 'https://a.test, app://b' }, { corsOrigin: ['https://a.test', 'app://b'] }],
+  ]
+  for (const [env, config] of values) t.same(readConfig(env), { ...defaults, ...config })
+})
+
+const bad: Record<string, string[]> = {
+  PORT: ['x', '-1', '65536', '80.5', '0x50', ' 80'],
+  ADMIN_PORT: ['x', '65536'],
+  DATABASE_URL: ['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'file:%zz', 'file:%ff', 'FILE:a'],
+  BASE_PATH: ['store', 'store/', '//', '/a//b', '/a b', '/..', '/a/../b', '/a?b', '/:a', '/*'],
+  LOG_LEVEL: ['loud', 'INFO', '30'],
+  TRUST_PROXY: ['yes', 'proxy.test', '10.0.0.0/33', '10.0.0.0/0', '10.0.0.0/8/8', 'fc00::/129', '10.0.0.1,x'],
+  CORS_ORIGIN: ['a.test', 'https://a.test/', 'https://a.test/path', 'https://a.test,b'],
+}
+
+test('a bad value is one clear line that names it', async (t) => {
+  for (const [name, values] of Object.entries(bad))
+    for (const value of values) {
+      const read = () => readConfig({ [name]: value })
+      t.throws(
+        read,
+        { constructor: ConfigError, message: new RegExp(`^${name} must [^\\n]+$`) },
+        `${name}=${value}`,
+      )
+    }
+})
+
+test('the command line says that line and exits with 1', async (t) => {
+  const directory = createDirectory(t)
+  const lines: [args: string[], env: NodeJS.ProcessEnv, name: string][] = [
+    [['serve'], { PORT: 'x' }, 'PORT'],
+    [['serve'], { TRUST_PROXY: 'yes' }, 'TRUST_PROXY'],
+    [['token', 'list'], { DATABASE_URL: 'mysql://root:secret@a/b' }, 'DATABASE_URL'],
+    [['openapi'], { BASE_PATH: 'v1' }, 'BASE_PATH'],
+  ]
+  for (const [args, env, name] of lines) {
+    const { ended, output } = spawnCli(t, args, env, directory)
+    t.match(await ended, { code: 1 }, name)
+    t.equal(output().stdout, '')
+    t.match(output().stderr, new RegExp(`^plant-store: ${name} must [^\\n]+\\n$`))
+    t.notMatch(output().stderr, /secret/)
+  }
+})
+
+test('an address that is not there is one line', async (t) => {
+  const { ended, output } = spawnCli(t, ['serve'], { HOST: '192.0.2.1', PORT: '0' }, createDirectory(t))
+  t.match(await ended, { code: 1 })
+  t.match(output().stderr, /^plant-store: [^\n]*192\.0\.2\.1[^\n]*\n$/)
+})
+
+test('HOST, IPv6 and a base path are in the lines of the start', async (t) => {
+  const env = { HOST: '::1', BASE_PATH: '/v1', ACCESS_TOKENS: '', ADMIN_PORT: '0', ADMIN_HOST: '::1' }
+  const service = await startService(t, env, createDirectory(t))
+  t.match(service.url, /^http:\/\/\[::1\]:\d+$/)
+  t.match(service.output().stdout, `${service.url}/v1/plants\n`)
+  t.equal((await request(`${service.url}/v1/plants`)).status, 401)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  t.match(service.output().stdout, /\nadmin on http:\/\/\[::1\]:\d+\n/)
+})
+
+test('a service on all addresses can be reached on one of them', async (t) => {
+  for (const [HOST, shown] of [
+    ['0.0.0.0', '127.0.0.1'],
+    ['::', '[::1]'],
+  ]) {
+    const service = await startService(t, { HOST, ACCESS_TOKENS: token }, createDirectory(t))
+    t.equal(new URL(service.url).hostname, shown)
+    t.equal((await request(`${service.url}/plants`)).text, '[]')
+  }
+})

@@ -1,0 +1,72 @@
+// Browsers on other origins: off unless the deployment names them.
+import { type Test, test } from 'tap'
+import { sqlite } from './engines.ts'
+import { assertProblem } from './problem.ts'
+import { request, startApp } from './service.ts'
+
+const origin = 'https://garden.test'
+
+async function start(t: Test, CORS_ORIGIN: string): Promise<string> {
+  return (await startApp(t, await sqlite.createDatabase(t), { env: { CORS_ORIGIN } })).url
+}
+
+function preflight(url: string, from: string) {
+  const headers = {
+    origin: from,
+    authorization: '',
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'authorization,content-type',
+  }
+  return request(`${url}/plants`, { method: 'OPTIONS', headers })
+}
+
+test('without CORS_ORIGIN no other origin may read an answer', async (t) => {
+  const url = await start(t, '')
+  const answer = await request(`${url}/plants`, { headers: { origin } })
+  t.equal(answer.headers.get('access-control-allow-origin'), null)
+  assertProblem(t, await preflight(url, origin), 405)
+})
+
+test('an origin that is named may ask, add, list and read the headers, errors included', async (t) => {
+  for (const named of [origin, `https://other.test, ${origin}`, 'true', '*']) {
+    const url = await start(t, named)
+    const allowed = named === '*' ? '*' : origin
+    const asked = await preflight(url, origin)
+    t.equal(asked.status, 204, named)
+    t.equal(asked.headers.get('access-control-allow-origin'), allowed)
+    t.match(asked.headers.get('access-control-allow-methods'), /GET.*POST/)
+    t.match(asked.headers.get('access-control-allow-headers'), /authorization,content-type/)
+    const answers = [
+      await request(`${url}/plants`, { body: { name: 'a', tag: '' }, headers: { origin } }),
+      await request(`${url}/plants`, { headers: { origin } }),
+      await request(`${url}/plants?limit=x`, { headers: { origin } }),
+      await request(`${url}/plants`, { headers: { origin, authorization: '' } }),
+      await request(`${url}/nothing`, { headers: { origin } }),
+    ]
+    t.same(
+      answers.map(({ status }) => status),
+      [200, 200, 400, 401, 404],
+    )
+    for (const { headers } of answers) {
+      t.equal(headers.get('access-control-allow-origin'), allowed)
+      t.match(headers.get('access-control-expose-headers'), /ETag.*Link.*WWW-Authenticate/)
+      t.equal(headers.get('x-content-type-options'), 'nosniff')
+    }
+  }
+})
+
+test('an origin that is not named gets no permission', async (t) => {
+  const url = await start(t, `${origin}, https://other.test`)
+  for (const answer of [
+    await preflight(url, 'https://evil.test'),
+    await request(`${url}/plants`, { headers: { origin: 'https://evil.test' } }),
+  ])
+    t.equal(answer.headers.get('access-control-allow-origin'), null)
+})
+
+test('a preflight request without its headers is no reason for another form of error', async (t) => {
+  const url = await start(t, origin)
+  const answer = await request(`${url}/plants`, { method: 'OPTIONS' })
+  t.equal(answer.status, 204)
+  t.equal(answer.text, '')
+})

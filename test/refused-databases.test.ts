@@ -1,0 +1,88 @@
+// A database that is not ours, or newer than we are, is refused in one line and left as it was.
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'tap'
+import { createDirectory } from './engines.ts'
+import { request, spawnCli, startService } from './service.ts'
+
+function hashFile(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
+
+function execute(path: string, statements: string): void {
+  const database = new DatabaseSync(path)
+  database.exec(statements)
+  database.close()
+}
+
+const refused: [title: string, make: (path: string) => void, reason: RegExp][] = [
+  ['text', (path) => writeFileSync(path, 'This is no database.\n'.repeat(1000)), /not a database/],
+  ['a short text', (path) => writeFileSync(path, 'no database'), /not a database/],
+  ['another SQLite database', (path) => execute(path, 'CREATE TABLE notes (text)'), /not a plant store/],
+  [
+    'another SQLite database with a version',
+    (path) => execute(path, 'CREATE TABLE notes (text); PRAGMA user_version = 1'),
+    /not a plant store/,
+  ],
+]
+
+for (const [title, make, reason] of refused)
+  test(`${title} is refused and left as it was`, async (t) => {
+    const directory = createDirectory(t)
+    const path = join(directory, 'plants.db')
+    make(path)
+    const before = hashFile(path)
+    for (const args of [['serve'], ['token', 'create', '--name', 'a']]) {
+      const { ended, output } = spawnCli(t, args, { PORT: '0', DATABASE_URL: `file:${path}` })
+      t.match(await ended, { code: 1 }, args.join(' '))
+      t.equal(output().stdout, '')
+      t.match(output().stderr, /^plant-store: [^\n]+\n$/)
+      t.match(output().stderr, reason)
+      t.equal(hashFile(path), before)
+      t.same(readdirSync(directory), ['plants.db'])
+    }
+  })
+
+test('a database of a newer version is refused and left as it was', async (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'plants.db')
+  const service = await startService(t, { DATABASE_URL: `file:${path}` })
+  await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  execute(path, 'PRAGMA user_version = 999; PRAGMA journal_mode = DELETE')
+  const before = hashFile(path)
+  const { ended, output } = spawnCli(t, ['serve'], { PORT: '0', DATABASE_URL: `file:${path}` })
+  t.match(await ended, { code: 1 })
+  t.match(output(), { stdout: '', stderr: /^plant-store: [^\n]*version 999[^\n]*newer plant-store[^\n]*\n$/ })
+  t.equal(hashFile(path), before)
+})
+
+test('an empty file becomes a database', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  writeFileSync(path, '')
+  const { url } = await startService(t, { DATABASE_URL: `file:${path}` })
+  t.equal((await request(`${url}/plants`)).text, '[]')
+})
+
+test('directories on the way are made, for nobody else to read', async (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'a', 'b%20c', 'plants.db')
+  const { url } = await startService(t, { DATABASE_URL: 'file:a/b%2520c/plants.db' }, directory)
+  t.equal((await request(`${url}/plants`)).text, '[]')
+  t.ok(statSync(path).isFile())
+  if (process.platform !== 'win32') t.equal(statSync(join(directory, 'a')).mode & 0o777, 0o700)
+})
+
+test('a path where no file can be is one line', async (t) => {
+  const directory = createDirectory(t)
+  writeFileSync(join(directory, 'file'), '')
+  mkdirSync(join(directory, 'directory'))
+  for (const url of ['file:file/plants.db', 'file:directory', 'file::memory:', 'file:a%00b']) {
+    const { ended, output } = spawnCli(t, ['token', 'list'], { DATABASE_URL: url }, directory)
+    t.match(await ended, { code: 1 }, url)
+    t.match(output().stderr, /^plant-store: [^\n]+\n$/)
+  }
+})

@@ -1,0 +1,108 @@
+// SIGTERM and SIGINT: what is in flight is finished, then the process ends by itself, in time.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { type Test, test } from 'tap'
+import type { Plant } from '../schemas/plant.ts'
+import { sqlite } from './engines.ts'
+import { request, type Service, startService } from './service.ts'
+import { compose, readAnswers } from './wire.ts'
+
+const maxMs = 10_000
+
+async function open(t: Test, service: Service, bytes: string | Buffer): Promise<Socket> {
+  const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+  socket.on('error', () => {})
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  socket.write(bytes)
+  return socket
+}
+
+/** Signals a service and asserts that it ends well, in time. Resolves to how long it took. */
+async function stop(t: Test, service: Service, signal: NodeJS.Signals): Promise<number> {
+  const startMs = performance.now()
+  service.child.kill(signal)
+  t.match(await service.ended, { code: 0, signal: null })
+  const tookMs = performance.now() - startMs
+  t.ok(tookMs < maxMs, `${Math.round(tookMs)} ms`)
+  return tookMs
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const)
+  test(`${signal} ends a service under load, and nothing acknowledged is lost`, async (t) => {
+    const database = await sqlite.createDatabase(t)
+    const service = await startService(t, { DATABASE_URL: database })
+    const acknowledged = new Set<string>()
+    let faults = 0
+    const write = async (writer: number) => {
+      for (let n = 0; ; n++) {
+        const name = `${writer}-${n}`
+        const answer = await request(`${service.url}/plants`, { body: { name, tag: '' } }).catch(
+          () => undefined,
+        )
+        if (!answer) return
+        if (answer.status === 200) acknowledged.add(name)
+        else faults++
+        if (acknowledged.size === 200) stopping = stop(t, service, signal)
+      }
+    }
+    let stopping: Promise<number> | undefined
+    await Promise.all(Array.from({ length: 16 }, (_, writer) => write(writer)))
+    t.ok((await (stopping as unknown as Promise<number>)) < 5000)
+    t.equal(faults, 0)
+    t.match(service.output().stderr, `"signal":"${signal}"`)
+    const next = await startService(t, { DATABASE_URL: database })
+    const names = ((await request(`${next.url}/plants`)).json() as Plant[]).map(({ name }) => name)
+    const there = new Set(names)
+    t.equal(there.size, names.length)
+    t.same(
+      [...acknowledged].filter((name) => !there.has(name)),
+      [],
+    )
+  })
+
+test('idle connections, half-sent requests and slow readers do not hold up the end', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const service = await startService(t, { DATABASE_URL: database, ADMIN_PORT: '0' })
+  const text = 'x'.repeat(255)
+  const adding = Array.from({ length: 3000 }, (_, n) => ({ name: `${n} ${text.slice(9)}`, tag: text }))
+  for (let from = 0; from < adding.length; from += 250)
+    await Promise.all(
+      adding.slice(from, from + 250).map((body) => request(`${service.url}/plants`, { body })),
+    )
+  const idle = await open(t, service, compose({ target: '/plants?limit=0' }))
+  await once(idle, 'data')
+  await open(t, service, '')
+  await open(t, service, 'GET /plants HTTP/1.1\r\nHost: a\r\n')
+  await open(t, service, compose({ body: '{"name":', headers: { 'Content-Length': '100' } }))
+  const slow = await open(t, service, compose({ target: '/plants' }))
+  await once(slow, 'readable')
+  await stop(t, service, 'SIGTERM')
+})
+
+test('a request that is being sent when the signal comes is answered', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const service = await startService(t, { DATABASE_URL: database })
+  const bytes = compose({ body: '{"name":"late","tag":""}' })
+  const socket = await open(t, service, bytes.subarray(0, -5))
+  let received = ''
+  socket.on('data', (chunk) => (received += chunk))
+  // The service has the head of the request once it answers another one that was sent later.
+  await request(`${service.url}/plants`)
+  const stopping = stop(t, service, 'SIGTERM')
+  const refused = () => connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
+  // It has the signal once it takes no more connections.
+  while (
+    await new Promise((resolve) =>
+      refused()
+        .once('connect', () => resolve(true))
+        .once('close', () => resolve(false)),
+    )
+  );
+  socket.write(bytes.subarray(-5))
+  await stopping
+  t.match(readAnswers(received), [{ status: 200, text: '{"name":"late","tag":""}' }])
+  t.match(received, /connection: close/i)
+  const next = await startService(t, { DATABASE_URL: database })
+  t.equal((await request(`${next.url}/plants`)).text, '[{"name":"late","tag":""}]')
+})
