@@ -42,13 +42,14 @@ async function readHead(client: Client): Promise<number> {
   return rows[0].position
 }
 
-async function readItems(client: Client, after: number, count: number): Promise<Buffer> {
+async function readItems(client: Client, after: number, count: number): Promise<string> {
   const { rows } = await client.query({
     name: 'read',
-    text: "SELECT string_agg(item, ',' ORDER BY position) AS items FROM plants WHERE position > $1 AND position <= $2",
+    text: `SELECT string_agg(item, ',') AS items FROM
+      (SELECT item FROM plants WHERE position > $1 AND position <= $2 ORDER BY position) AS page`,
     values: [after, after + count],
   })
-  return Buffer.from(rows[0].items ?? '')
+  return rows[0].items ?? ''
 }
 
 function refuse(cause: unknown): never {

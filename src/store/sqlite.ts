@@ -17,18 +17,14 @@ export async function openSqlite(url: string, { logger }: StoreOptions): Promise
   const head = db.prepare('SELECT coalesce(max(position), 0) FROM plants')
   head.setReturnArrays(true)
   // A range of the primary key is read in its order, and so joined in it.
-  const read = db.prepare(
-    "SELECT cast(group_concat(item, ',') AS BLOB) FROM plants WHERE position > ? AND position <= ?",
-  )
+  const read = db.prepare("SELECT group_concat(item, ',') FROM plants WHERE position > ? AND position <= ?")
   read.setReturnArrays(true)
-  const nothing = new Uint8Array()
   return {
     id: String(db.prepare("SELECT value FROM meta WHERE key = 'store'").get()?.value),
     log: {
       append: (entries) => writer.append(entries),
       head: () => (head.get() as unknown as [number])[0],
-      read: (after, count) =>
-        (read.get(after, after + count) as unknown as [Uint8Array | null])[0] ?? nothing,
+      read: (after, count) => (read.get(after, after + count) as unknown as [string | null])[0] ?? '',
     },
     sql: {
       select: async (text, values = []) => db.prepare(text).all(named(values)) as Row[],

@@ -18,8 +18,8 @@ export interface PlantLog {
   append(entries: Entry[]): Promise<Outcome[]>
   /** How many plants are durably in the log. */
   head(): number | Promise<number>
-  /** The items at positions after+1 to after+count, joined by commas, in UTF-8. */
-  read(after: number, count: number): Uint8Array | Promise<Uint8Array>
+  /** The items at positions after+1 to after+count, joined by commas. */
+  read(after: number, count: number): string | Promise<string>
 }
 
 export type Value = string | number | null
