@@ -1,10 +1,12 @@
 // SIGTERM and SIGINT: what is in flight is finished, then the process ends by itself, in time.
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
-import { sqlite } from './engines.ts'
-import { request, type Service, startService } from './service.ts'
+import { createDirectory, sqlite } from './engines.ts'
+import { request, type Service, startService, token } from './service.ts'
 import { compose, readAnswers } from './wire.ts'
 
 const maxMs = 10_000
@@ -16,6 +18,16 @@ async function open(t: Test, service: Service, bytes: string | Buffer): Promise<
   await once(socket, 'connect')
   socket.write(bytes)
   return socket
+}
+
+/** Whether a port takes connections. */
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => socket.destroy())
+    socket.on('error', () => {})
+    socket.on('close', (failed) => resolve(!failed))
+  })
 }
 
 /** Signals a service and asserts that it ends well, in time. Resolves to how long it took. */
@@ -80,6 +92,31 @@ test('idle connections, half-sent requests and slow readers do not hold up the e
   await stop(t, service, 'SIGTERM')
 })
 
+test('one Ctrl-C that arrives twice, and from a launcher, is one end', async (t) => {
+  const launcher = fileURLToPath(new URL('../bin/plant-store.js', import.meta.url))
+  const child = spawn(process.execPath, [launcher, 'serve'], {
+    cwd: createDirectory(t),
+    env: { PATH: process.env.PATH, PORT: '0', ACCESS_TOKENS: token },
+    // As in a terminal: a signal goes to all processes of the group.
+    detached: true,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'exit')
+  let stdout = ''
+  while (!/listening on/.test(stdout)) stdout += (await once(child.stdout, 'data'))[0]
+  const port = Number(/:(\d+)\n$/.exec(stdout)?.[1])
+  const half = connect(port, '127.0.0.1')
+  half.on('error', () => {})
+  half.write(compose({ body: '{"name":', headers: { 'Content-Length': '100', Expect: '100-continue' } }))
+  await once(half, 'data')
+  process.kill(-(child.pid as number), 'SIGINT')
+  // The service has had the signal when it takes no more connections.
+  while (await isOpen(port));
+  process.kill(-(child.pid as number), 'SIGINT')
+  half.destroy()
+  t.same(await ended, [0, null])
+})
+
 test('a request that is being sent when the signal comes is answered', async (t) => {
   const database = await sqlite.createDatabase(t)
   const service = await startService(t, { DATABASE_URL: database })
@@ -90,15 +127,8 @@ test('a request that is being sent when the signal comes is answered', async (t)
   // The service has the head of the request once it answers another one that was sent later.
   await request(`${service.url}/plants`)
   const stopping = stop(t, service, 'SIGTERM')
-  const refused = () => connect(Number(new URL(service.url).port), '127.0.0.1').on('error', () => {})
   // It has the signal once it takes no more connections.
-  while (
-    await new Promise((resolve) =>
-      refused()
-        .once('connect', () => resolve(true))
-        .once('close', () => resolve(false)),
-    )
-  );
+  while (await isOpen(Number(new URL(service.url).port)));
   socket.write(bytes.subarray(-5))
   await stopping
   t.match(readAnswers(received), [{ status: 200, text: '{"name":"late","tag":""}' }])

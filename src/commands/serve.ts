@@ -35,6 +35,7 @@ async function serve(config: Config): Promise<void> {
   const app = await buildApp({ store, config, logger, report: metrics ? both(add, metrics.count) : add })
   const admin = metrics && makeAdminServer(store.log, metrics)
   const grace = closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
+    ignoreSignals()
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
     await app.close()
@@ -60,6 +61,15 @@ async function serve(config: Config): Promise<void> {
     throw error
   }
   if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
+}
+
+/**
+ * Ctrl-C reaches this process twice when npm or the launcher passes it on: the second is no order to drop everything.
+ * The end comes in time without it.
+ */
+function ignoreSignals(): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.removeAllListeners(signal).on(signal, () => {})
 }
 
 function openLog() {
