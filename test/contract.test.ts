@@ -56,6 +56,10 @@ test('the document says where the service is', async (t) => {
   const served = (await request(`${url}/store/v1/openapi.json`)).json() as Node
   t.same(served.servers, [{ url: '/store/v1' }])
   t.same(Object.keys(served.paths), ['/plants'])
+  for (const path of ['/', '/store/v1', '/store/v1/']) {
+    const answer = await request(`${url}${path}`)
+    t.match([answer.status, answer.headers.get('location')], [302, '/store/v1/docs'])
+  }
 })
 
 test('the document is valid OpenAPI 3.1', async (t) => {

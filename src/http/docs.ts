@@ -53,7 +53,8 @@ export async function serveDocs(app: FastifyInstance, basePath: string): Promise
   })
   const hidden = { schema: { hide: true }, exposeHeadRoute: true }
   app.head(`${basePath}docs`, hidden, (_request, reply) => reply.type('text/html; charset=utf-8').send())
-  app.get(basePath, hidden, (_request, reply) => reply.redirect(`${basePath}docs`))
+  for (const path of new Set(['/', basePath, basePath.slice(0, -1) || '/']))
+    app.get(path, hidden, (_request, reply) => reply.redirect(`${basePath}docs`))
   app.get(`${basePath}openapi.yaml`, hidden, (_request, reply) =>
     reply.type('application/yaml').send(Buffer.from(app.swagger({ yaml: true }))),
   )
