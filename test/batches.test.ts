@@ -1,0 +1,170 @@
+// Group commit, through the front door: many writers at once, the bounded line, a writer thread that dies.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import type { Worker } from 'node:worker_threads'
+import { test } from 'tap'
+import type { Plant } from '../schemas/plant.ts'
+import { engines, sqlite } from './engines.ts'
+import { type Answer, request, startApp, startService } from './service.ts'
+import { compose, exchange } from './wire.ts'
+
+const writers = 64
+
+for (const engine of engines) {
+  test(`${engine.name}: ${writers} writers at once keep their own order in a log that only grows`, async (t) => {
+    const { url } = await startApp(t, await engine.createDatabase(t))
+    const perWriter = 20
+    let seen: string[] = []
+    async function write(writer: number): Promise<void> {
+      for (let n = 0; n < perWriter; n++) {
+        const answer = await request(`${url}/plants`, { body: { name: `${writer}-${n}`, tag: '' } })
+        t.equal(answer.status, 200)
+        const names = ((await request(`${url}/plants`)).json() as Plant[]).map(({ name }) => name)
+        if (!names.includes(`${writer}-${n}`)) t.fail(`${writer}-${n} was answered and is not in the list`)
+        // Lists that were asked for at the same time may come back in any order; each is a beginning of the log.
+        const [shorter, longer] = names.length < seen.length ? [names, seen] : [seen, names]
+        if (longer.slice(0, shorter.length).join() !== shorter.join()) t.fail('two lists disagree')
+        seen = longer
+      }
+    }
+    await Promise.all(Array.from({ length: writers }, (_, writer) => write(writer)))
+    t.equal(seen.length, writers * perWriter)
+    for (let writer = 0; writer < writers; writer++) {
+      const own = seen.filter((name) => name.startsWith(`${writer}-`))
+      t.same(
+        own,
+        Array.from({ length: perWriter }, (_, n) => `${writer}-${n}`),
+      )
+    }
+  })
+
+  test(`${engine.name}: an id that many writers use at once is added once, and all are told so`, async (t) => {
+    const { url } = await startApp(t, await engine.createDatabase(t))
+    for (let round = 0; round < 20; round++) {
+      const answers = await Promise.all(
+        Array.from({ length: 16 }, (_, n) =>
+          request(`${url}/plants`, { body: { name: `name ${n % 4}`, tag: `${round}`, id: round } }),
+        ),
+      )
+      const winners = answers.flatMap(({ status }, n) => (status === 200 ? [n % 4] : []))
+      t.equal(winners.length, 4, 'the first and its three repetitions')
+      t.equal(new Set(winners).size, 1, 'all of the same name')
+      t.ok(answers.every(({ status }) => status === 200 || status === 409))
+    }
+    t.equal(((await request(`${url}/plants`)).json() as Plant[]).length, 20)
+  })
+}
+
+test('beyond the waiting line plants are refused with 503, and what was acknowledged is there', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const { url, port } = await startApp(t, database)
+  const connections = 60
+  const perConnection = 100
+  const other = new DatabaseSync(fileURLToPath(database))
+  other.exec('BEGIN IMMEDIATE')
+  const exchanges = Array.from({ length: connections }, (_, c) =>
+    exchange(
+      port,
+      Buffer.concat(
+        Array.from({ length: perConnection }, (_, n) =>
+          compose({ body: JSON.stringify({ name: `${c}-${n}`, tag: '' }) }),
+        ),
+      ),
+      perConnection,
+    ),
+  )
+  // The line is full once a plant is refused; the answers before it on the other connections still wait.
+  const probes: Promise<Answer>[] = []
+  let full = false
+  while (!full) {
+    probes.push(request(`${url}/plants`, { body: { name: `probe ${probes.length}`, tag: '' } }))
+    probes.at(-1)?.then(({ status }) => {
+      full ||= status === 503
+    })
+    t.equal((await request(`${url}/plants`)).text, '[]', 'lists are answered meanwhile')
+  }
+  other.exec('ROLLBACK')
+  const probed = await Promise.all(probes)
+  const answers = [...(await Promise.all(exchanges)).flat(), ...probed]
+  other.close()
+  const added = answers.filter(({ status }) => status === 200)
+  const refused = answers.filter(({ status }) => status === 503)
+  t.equal(added.length + refused.length, connections * perConnection + probed.length)
+  t.ok(refused.length > 0, `${refused.length} were refused`)
+  t.ok(
+    refused.every(
+      ({ headers, text }) => headers.get('retry-after') === '1' && /nothing was added/.test(text),
+    ),
+  )
+  const names = ((await request(`${url}/plants`)).json() as Plant[]).map(({ name }) => name)
+  t.same(
+    names.sort(),
+    added.map(({ text }) => JSON.parse(text).name).sort(),
+    'the list holds exactly what was acknowledged',
+  )
+})
+
+test('a batch that the database cannot take fails as a whole, and the next one goes through', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const { url } = await startApp(t, database)
+  await request(`${url}/plants`, { body: { name: 'before', tag: '' } })
+  const other = new DatabaseSync(fileURLToPath(database))
+  other.exec("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END")
+  const refused = await request(`${url}/plants`, { body: { name: 'during', tag: '' } })
+  t.equal(refused.status, 503)
+  t.equal(refused.headers.get('retry-after'), '1')
+  t.notMatch(refused.text, /full|SQL/, 'nothing of the inside is said')
+  other.exec('DROP TRIGGER full')
+  other.close()
+  t.equal((await request(`${url}/plants`, { body: { name: 'after', tag: '' } })).status, 200)
+  t.same((await request(`${url}/plants`)).json(), [
+    { name: 'before', tag: '' },
+    { name: 'after', tag: '' },
+  ])
+})
+
+test('the death of the writer thread is answered with 503, and the next plant finds a new one', async (t) => {
+  const threads: Worker[] = []
+  const note = (message: unknown) => threads.push((message as { worker: Worker }).worker)
+  subscribe('worker_threads', note)
+  t.teardown(() => unsubscribe('worker_threads', note))
+  const database = await sqlite.createDatabase(t)
+  const { url } = await startApp(t, database)
+  const other = new DatabaseSync(fileURLToPath(database))
+  other.exec('BEGIN IMMEDIATE')
+  const adding = request(`${url}/plants`, { body: { name: 'lost', tag: '', id: 1 } })
+  // Answered after the plant is on its way: both came in on one event loop, in this order.
+  await request(`${url}/plants`)
+  const thread = threads[0] as Worker
+  const ended = once(thread, 'exit')
+  await thread.terminate()
+  await ended
+  const answer = await adding
+  t.equal(answer.status, 503)
+  t.match(answer.text, /whether the plant was added is unknown/)
+  other.exec('ROLLBACK')
+  other.close()
+  t.equal((await request(`${url}/plants`, { body: { name: 'found', tag: '', id: 1 } })).status, 200)
+  t.equal(threads.length, 2)
+  t.same((await request(`${url}/plants`)).json(), [{ name: 'found', tag: '' }])
+})
+
+test('two processes on one file see each other’s plants at once', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const env = { DATABASE_URL: database, LOG_LEVEL: 'error' }
+  const [one, two] = await Promise.all([startService(t, env), startService(t, env)])
+  for (let n = 0; n < 40; n++) {
+    const [writer, reader] = n % 2 ? [one, two] : [two, one]
+    await request(`${writer.url}/plants`, { body: { name: `${n}`, tag: '' } })
+    const list = await request(`${reader.url}/plants`)
+    t.equal((list.json() as Plant[]).length, n + 1)
+    t.equal(list.headers.get('etag'), (await request(`${writer.url}/plants`)).headers.get('etag'))
+  }
+  const both = [one, two].flatMap(({ url }, s) =>
+    Array.from({ length: 50 }, (_, n) => request(`${url}/plants`, { body: { name: `${s}:${n}`, tag: '' } })),
+  )
+  t.ok((await Promise.all(both)).every(({ status }) => status === 200))
+  t.equal(((await request(`${one.url}/plants`)).json() as Plant[]).length, 140)
+})
