@@ -36,7 +36,7 @@ async function items(store: Store): Promise<string> {
 tap.jobs = 8
 
 for (const fault of ['before', 'after'] satisfies Fault[]) {
-  tap.test(`a connection that breaks ${fault} the commit`, { buffered: true }, async (t) => {
+  tap.test(`a connection that breaks ${fault} the commit`, { buffered: true, timeout: 30_000 }, async (t) => {
     const { relay, store } = await open(t)
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
@@ -51,16 +51,20 @@ for (const fault of ['before', 'after'] satisfies Fault[]) {
   })
 }
 
-tap.test('a connection that breaks when the lock is taken', { buffered: true }, async (t) => {
-  const { relay, store } = await open(t)
-  await store.log.append(twoPlants)
-  const broken = relay.breakAt('lock', 'after')
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
-  await broken
-  t.equal(await items(store), '"a","b","c"')
-})
+tap.test(
+  'a connection that breaks when the lock is taken',
+  { buffered: true, timeout: 30_000 },
+  async (t) => {
+    const { relay, store } = await open(t)
+    await store.log.append(twoPlants)
+    const broken = relay.breakAt('FOR UPDATE', 'after')
+    t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+    await broken
+    t.equal(await items(store), '"a","b","c"')
+  },
+)
 
-tap.test('a connection that breaks under a reader', { buffered: true }, async (t) => {
+tap.test('a connection that breaks under a reader', { buffered: true, timeout: 30_000 }, async (t) => {
   const { relay, store } = await open(t)
   await store.log.append(twoPlants)
   for (const statement of ['head', 'read']) {
@@ -70,22 +74,26 @@ tap.test('a connection that breaks under a reader', { buffered: true }, async (t
   }
 })
 
-tap.test('a database that does not come back after the commit', { buffered: true }, async (t) => {
-  const { relay, store, port } = await open(t)
-  const answer = t.rejects(store.log.append(twoPlants), {
-    code: 'unavailable',
-    message: /whether the plant was added is unknown/,
-    headers: { 'Retry-After': '1' },
-  })
-  await relay.breakAt(commit, 'after')
-  relay.close()
-  await answer
-  await relay.listen(port)
-  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
-  t.match(await items(store), /^("a","b",)?"c"$/)
-})
+tap.test(
+  'a database that does not come back after the commit',
+  { buffered: true, timeout: 30_000 },
+  async (t) => {
+    const { relay, store, port } = await open(t)
+    const answer = t.rejects(store.log.append(twoPlants), {
+      code: 'unavailable',
+      message: /whether the plant was added is unknown/,
+      headers: { 'Retry-After': '1' },
+    })
+    await relay.breakAt(commit, 'after')
+    relay.close()
+    await answer
+    await relay.listen(port)
+    t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
+    t.match(await items(store), /^("a","b",)?"c"$/)
+  },
+)
 
-tap.test('a database that is not there', { buffered: true }, async (t) => {
+tap.test('a database that is not there', { buffered: true, timeout: 30_000 }, async (t) => {
   const { relay, store } = await open(t)
   relay.close()
   const start = performance.now()
@@ -99,22 +107,26 @@ tap.test('a database that is not there', { buffered: true }, async (t) => {
   t.ok(performance.now() - start < 10_000, 'is said within the limit')
 })
 
-tap.test('a server on which the log is shorter than it was', { buffered: true }, async (t) => {
-  const { store, direct } = await open(t)
-  await store.log.append(twoPlants)
-  const other = new pg.Client(direct)
-  await other.connect()
-  await other.query('UPDATE head SET position = 0')
-  await Promise.all([
-    t.rejects(Promise.resolve(store.log.head()), { code: 'unavailable' }),
-    t.rejects(store.log.append(twoPlants), { code: 'unavailable', message: /nothing was added/ }),
-  ])
-  await other.query('UPDATE head SET position = 2')
-  await other.end()
-  t.equal(await store.log.head(), 2)
-})
+tap.test(
+  'a server on which the log is shorter than it was',
+  { buffered: true, timeout: 30_000 },
+  async (t) => {
+    const { store, direct } = await open(t)
+    await store.log.append(twoPlants)
+    const other = new pg.Client(direct)
+    await other.connect()
+    await other.query('UPDATE head SET position = 0')
+    await Promise.all([
+      t.rejects(Promise.resolve(store.log.head()), { code: 'unavailable' }),
+      t.rejects(store.log.append(twoPlants), { code: 'unavailable', message: /nothing was added/ }),
+    ])
+    await other.query('UPDATE head SET position = 2')
+    await other.end()
+    t.equal(await store.log.head(), 2)
+  },
+)
 
-tap.test('a lock that another session holds for long', { buffered: true }, async (t) => {
+tap.test('a lock that another session holds for long', { buffered: true, timeout: 30_000 }, async (t) => {
   const { store, direct, lines } = await open(t)
   const other = new pg.Client(direct)
   await other.connect()

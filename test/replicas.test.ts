@@ -34,6 +34,7 @@ tap.test('readers page through two replicas while writers write through both', a
   ledger.emit('acknowledged')
   await reading
 
+  await Promise.all(readers.map((reader, index) => reader.readOn(urls[index % 2] as string, ledger)))
   const { names } = await list(`${urls[0]}/plants`, token)
   t.equal(names.length, 1600)
   t.equal(ledger.acknowledged.size, 1600)

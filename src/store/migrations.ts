@@ -31,7 +31,8 @@ export const migrations: Migration[] = [
       CREATE TABLE head (position BIGINT NOT NULL);
       INSERT INTO head VALUES (0);
       CREATE TABLE writers (id TEXT PRIMARY KEY, batch BIGINT NOT NULL, seen_at BIGINT NOT NULL);
-      CREATE TABLE plants (position BIGINT PRIMARY KEY, id BIGINT UNIQUE, item TEXT NOT NULL);
+      CREATE TABLE plants (position BIGINT PRIMARY KEY, id BIGINT, item TEXT NOT NULL);
+      CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
       CREATE FUNCTION plants_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION 'the log of plants is append-only'; END $$;
       CREATE TRIGGER plants_no_change BEFORE UPDATE OR DELETE ON plants

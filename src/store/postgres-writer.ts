@@ -1,7 +1,7 @@
 // What changes the PostgreSQL database: one transaction at a time on a connection of its own, done exactly once even
 // when the answer to its COMMIT is lost.
 import { randomBytes } from 'node:crypto'
-import type { Client, QueryArrayConfig, QueryConfig } from 'pg'
+import type { Client, QueryArrayConfig, QueryConfig, QueryResult } from 'pg'
 import { ProblemError } from '../problem-error.ts'
 import type { SeenHead } from './postgres-head.ts'
 import type { Link } from './postgres-link.ts'
@@ -30,7 +30,7 @@ export class PostgresWriter {
     return this.#inTurn(async (client, head) => {
       const [position, known] = await Promise.all([head, findItems(client, ids)])
       const { outcomes, added } = judge(entries, known)
-      const changes = added.length > 0 ? insert(position, added) : []
+      const changes = added.length > 0 ? [insert(position, added)] : []
       return { result: outcomes, end: position + added.length, changes }
     })
   }
@@ -65,10 +65,8 @@ export class PostgresWriter {
         const head = this.#seen.check(() => lockHead(client))
         if (sent && (await this.#lastBatch(client, head)) !== batch) sent = undefined
         const [{ result, end, changes }] = await Promise.all([sent ?? plan(client, head), head])
-        // Written in every batch: so a COMMIT always waits until all that it saw is on the standbys, too.
-        const note = { name: 'note', text: noteBatch, values: [this.#id, batch, Date.now()] }
         sent = { result, end, changes: [] }
-        await Promise.all([...changes, note, 'COMMIT'].map((query) => client.query(query)))
+        await Promise.all([...changes, commit(this.#id, batch)].map((query) => client.query(query)))
         this.#seen.note(end)
         return result
       })
@@ -91,21 +89,24 @@ export class PostgresWriter {
 
 /** In a statement of its own: those after it see all that was committed before the lock was given to us. */
 async function lockHead(client: Client): Promise<number> {
-  const [, { rows }] = await Promise.all([
-    client.query('BEGIN ISOLATION LEVEL READ COMMITTED'),
-    client.query({ name: 'lock', text: 'SELECT position FROM head FOR UPDATE' }),
-  ])
+  const text = 'BEGIN ISOLATION LEVEL READ COMMITTED; SELECT position FROM head FOR UPDATE'
+  const [, { rows }] = (await client.query(text)) as unknown as [QueryResult, QueryResult]
   return rows[0].position
 }
 
-const noteBatch = `
-  INSERT INTO writers VALUES ($1, $2, $3)
-  ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, seen_at = excluded.seen_at`
+/** The note is written in every batch: so a COMMIT always waits until all that it saw is on the standbys, too. */
+function commit(writer: string, batch: number): QueryConfig {
+  const text = `
+    INSERT INTO writers VALUES ('${writer}', ${batch}, ${Date.now()})
+    ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, seen_at = excluded.seen_at;
+    COMMIT`
+  return { text }
+}
 
 /** The items that are in the log under these ids. */
 async function findItems(client: Client, ids: number[]): Promise<Map<number, string>> {
   if (ids.length === 0) return new Map()
-  const text = 'SELECT id, item FROM plants WHERE id = ANY($1)'
+  const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
   const query: QueryArrayConfig = { name: 'known', text, values: [ids], rowMode: 'array' }
   return new Map((await client.query<[number, string]>(query)).rows)
 }
@@ -124,13 +125,13 @@ function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcom
 }
 
 /** Puts the entries at the positions after `position`, and moves the head. */
-function insert(position: number, entries: Entry[]): QueryConfig[] {
+function insert(position: number, entries: Entry[]): QueryConfig {
   const text = `
+    WITH moved AS (UPDATE head SET position = $4)
     INSERT INTO plants (position, id, item) SELECT $1::bigint + n, id, item
     FROM unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS added (id, item, n)`
-  const values = [position, entries.map(({ id }) => id), entries.map(({ item }) => item)]
-  const move = { name: 'move', text: 'UPDATE head SET position = $1', values: [position + entries.length] }
-  return [{ name: 'insert', text, values }, move]
+  const columns = [entries.map(({ id }) => id), entries.map(({ item }) => item)]
+  return { name: 'insert', text, values: [position, ...columns, position + entries.length] }
 }
 
 /** The problem of a request that the store could not serve; `cause` is for the operator. */
