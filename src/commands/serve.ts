@@ -36,6 +36,7 @@ async function serve(config: Config): Promise<void> {
   const admin = metrics && makeAdminServer(store.log, metrics)
   const grace = closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
     ignoreSignals()
+    /* c8 ignore next: no test can bring about a fault that is not known yet */
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
     await app.close()

@@ -35,7 +35,7 @@ export async function describeRoutes(app: FastifyInstance, basePath: string): Pr
   const url = basePath === '/' ? '/' : basePath.slice(0, -1)
   await app.register(swagger, {
     openapi: { ...document, servers: [{ url }] } as never,
-    refResolver: { buildLocalReference: (json, _baseUri, _fragment, i) => String(json.$id ?? `def-${i}`) },
+    refResolver: { buildLocalReference: (json) => String(json.$id) },
   })
 }
 

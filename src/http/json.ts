@@ -48,7 +48,7 @@ function endOfString(text: string, start: number): number {
 
 function checkNumbers(text: string): void {
   JSON.parse(text, (name, value, context?: { source?: string }) => {
-    if (Number.isInteger(value) && !isInteger(context?.source ?? '0'))
+    if (Number.isInteger(value) && !isInteger(context?.source as string))
       throw invalid('must be integer', `/${escapePointer(name)}`)
     return value
   })
@@ -56,11 +56,12 @@ function checkNumbers(text: string): void {
 
 /** Whether the text of a JSON number, as in 1.50e1, stands for an integer, exactly. */
 function isInteger(source: string): boolean {
-  const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)\.?(\d*)[eE]?(.*)$/.exec(source) ?? []
+  const parts = /^-?(\d+)\.?(\d*)[eE]?(.*)$/.exec(source)
+  const [, whole, fraction, exponent] = parts as unknown as [string, string, string, string]
   const digits = whole + fraction
   let end = digits.length
   while (digits[end - 1] === '0') end--
-  return end === 0 || whole.length + Number(exponent || 0) >= end
+  return end === 0 || whole.length + Number(exponent) >= end
 }
 
 /** A name as one step of a JSON Pointer (RFC 6901, section 3). */
