@@ -73,6 +73,7 @@ for (const engine of engines) {
       const ids = [0, 1, Number.MAX_SAFE_INTEGER - 1, Number.MAX_SAFE_INTEGER]
       const plants = ids.map((id) => ({ name: `plant ${id}`, tag: '' }))
       for (const [index, id] of ids.entries()) t.equal((await add({ ...plants[index], id })).status, 200)
+      t.equal((await add('{"name":"plant 0","tag":"","id":0.0}')).status, 200, 'a zero is a zero')
       for (const id of ids) assertProblem(t, await add({ name: 'another', tag: '', id }), 409)
       t.same(await list(), plants)
     })

@@ -75,6 +75,16 @@ for (const engine of engines) {
       t.equal((await request(`${url}/plants`, { headers: bearer(valid) })).status, 200)
     })
 
+    t.test('a store that never had a token gets one first token, and no second', async (t) => {
+      const store = await openStore(await engine.createDatabase(t), { logger })
+      t.teardown(() => store.close())
+      const replicas = Array.from({ length: 4 }, () => new Tokens(store.sql))
+      const firsts = await Promise.all(replicas.map((tokens) => tokens.createFirst()))
+      t.equal(firsts.filter((text) => text !== undefined).length, 1)
+      t.equal(await new Tokens(store.sql).createFirst(), undefined)
+      t.match(await new Tokens(store.sql).list(), [{ name: 'first', scopes, expiresAt: null }])
+    })
+
     t.test('a revoked token is refused within 5 seconds, an expired one at once', async (t) => {
       const store = await openStore(await engine.createDatabase(t), { logger })
       t.teardown(() => store.close())

@@ -1,4 +1,6 @@
 // Everything that is no good request gets its status and problem details, and changes nothing.
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Problem } from '../schemas/problem.ts'
@@ -6,7 +8,7 @@ import { openStore } from '../src/store/store.ts'
 import { engines, sqlite } from './engines.ts'
 import { assertProblem } from './problem.ts'
 import { request, startApp, token } from './service.ts'
-import { compose, exchange, type Parts, send } from './wire.ts'
+import { compose, exchange, type Parts, readAnswers, send } from './wire.ts'
 
 const good = { name: 'Alder', tag: 'Alnus', id: 7 }
 const text = (length: number, character = 'x') => character.repeat(length)
@@ -326,7 +328,42 @@ test('a request that does not arrive in time is 408, and the connection ends', a
     t.equal(answers.length, 1)
     if (answers[0]) assertProblem(t, answers[0], 408)
   }
+  // Its answer is out before its body is: there is no second one.
+  const refused = compose({ body: '', headers: { Authorization: undefined, 'Content-Length': '10' } })
+  const answers = await exchange(port, refused, Number.POSITIVE_INFINITY)
+  t.match(answers, [{ status: 401 }])
+  t.equal(answers.length, 1)
   t.equal((await request(`${url}/plants`)).text, '[]')
+})
+
+test('garbage after an answer is answered too, and the connection ends', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const headers = { Authorization: undefined, 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
+  const socket = connect(port, '127.0.0.1', () => socket.write(compose({ body: '', headers })))
+  let received = ''
+  socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
+  await once(socket, 'data')
+  socket.write('no chunk\r\n')
+  await once(socket, 'close')
+  t.match(readAnswers(received), [{ status: 401 }, { status: 400 }])
+})
+
+test('clients that go away in the middle of anything disturb nobody', async (t) => {
+  const { app, port, url } = await startApp(t, await sqlite.createDatabase(t))
+  const body = '{"name":"a","tag":""}'
+  const parts = [
+    'GET /plants HT',
+    compose({ body, headers: { 'Content-Length': '100' } }),
+    Buffer.concat([compose({ body }), Buffer.from('garbage')]),
+    Buffer.concat([compose(), compose(), Buffer.from('garbage')]),
+  ]
+  for (const bytes of parts) {
+    const came = once(app.server, 'connection')
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes, () => socket.resetAndDestroy()))
+    const [accepted] = await came
+    if (!accepted.closed) await new Promise((resolve) => accepted.once('close', resolve))
+  }
+  t.equal((await request(`${url}/plants`)).status, 200)
 })
 
 test('a fault of the service is 500 and says nothing of its inside', async (t) => {
