@@ -1,11 +1,13 @@
 // Group commit, through the front door: many writers at once, the bounded line, a writer thread that dies.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
+import pino from 'pino'
 import { test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
+import { openStore, type Store } from '../src/store/store.ts'
 import { engines, sqlite } from './engines.ts'
 import { type Answer, request, startApp, startService } from './service.ts'
 import { compose, exchange } from './wire.ts'
@@ -131,12 +133,22 @@ test('the death of the writer thread is answered with 503, and the next plant fi
   subscribe('worker_threads', note)
   t.teardown(() => unsubscribe('worker_threads', note))
   const database = await sqlite.createDatabase(t)
-  const { url } = await startApp(t, database)
+  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const batches = new EventEmitter()
+  const log: Store['log'] = {
+    ...store.log,
+    append(entries) {
+      const outcomes = store.log.append(entries)
+      batches.emit('sent')
+      return outcomes
+    },
+  }
+  const { url } = await startApp(t, database, { store: { ...store, log } })
   const other = new DatabaseSync(fileURLToPath(database))
   other.exec('BEGIN IMMEDIATE')
+  const sent = once(batches, 'sent')
   const adding = request(`${url}/plants`, { body: { name: 'lost', tag: '', id: 1 } })
-  // Answered after the plant is on its way: both came in on one event loop, in this order.
-  await request(`${url}/plants`)
+  await sent
   const thread = threads[0] as Worker
   const ended = once(thread, 'exit')
   await thread.terminate()
@@ -144,11 +156,23 @@ test('the death of the writer thread is answered with 503, and the next plant fi
   const answer = await adding
   t.equal(answer.status, 503)
   t.match(answer.text, /whether the plant was added is unknown/)
+  const early = await request(`${url}/plants`, { body: { name: 'early', tag: '' } })
+  t.match(early.text, /nothing was added/, 'nor can a new one work while the database is locked')
   other.exec('ROLLBACK')
-  other.close()
   t.equal((await request(`${url}/plants`, { body: { name: 'found', tag: '', id: 1 } })).status, 200)
-  t.equal(threads.length, 2)
-  t.same((await request(`${url}/plants`)).json(), [{ name: 'found', tag: '' }])
+  const kept = [{ name: 'found', tag: '' }]
+  t.same((await request(`${url}/plants`)).json(), kept)
+
+  await threads.at(-1)?.terminate()
+  other.exec('PRAGMA user_version = 99')
+  const refused = await request(`${url}/plants`, { body: { name: 'late', tag: '' } })
+  t.match(
+    refused.text,
+    /nothing was added/,
+    'nor does one start on a database that a newer version took over',
+  )
+  t.same((await request(`${url}/plants`)).json(), kept)
+  other.close()
 })
 
 test('two processes on one file see each other’s plants at once', async (t) => {

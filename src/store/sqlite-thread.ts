@@ -67,9 +67,12 @@ function inspect(): void {
 }
 
 function migrate(opened: DatabaseSync): void {
+  const version = opened.prepare('PRAGMA user_version')
+  version.setReturnArrays(true)
+  const readVersion = () => (version.get() as unknown as [number])[0]
+  if (readVersion() === migrations.length) return
   opened.exec('BEGIN IMMEDIATE')
-  const version = Number(opened.prepare('PRAGMA user_version').get()?.user_version)
-  for (const { sqlite } of migrations.slice(version)) opened.exec(sqlite)
+  for (const { sqlite } of migrations.slice(readVersion())) opened.exec(sqlite)
   opened.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
   opened
     .prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING")

@@ -53,7 +53,10 @@ export class SqliteWriter {
   }
 
   async #send(request: WriterRequest): Promise<Outcome[] | number> {
-    if (!this.#worker) await this.#start()
+    if (!this.#worker)
+      await this.#start().catch(({ message }: Error) => {
+        throw this.#unavailable({ failed: message, code: 0 })
+      })
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
       this.#worker?.postMessage(request)
