@@ -306,6 +306,27 @@ test('what follows a proper request cannot take its answer', async (t) => {
   t.equal((await request(`${url}/plants`)).text, `[${body}]`)
 })
 
+test('garbage that goes on while a proper request is at work changes nothing', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  let release = () => {}
+  const released = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const append: typeof store.log.append = (entries) => released.then(() => store.log.append(entries))
+  const { app, port } = await startApp(t, '', { store: { ...store, log: { ...store.log, append } } })
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
+  for (const bytes of [Buffer.concat([compose({ body: '{"name":"a","tag":""}' }), Buffer.from('x')]), 'x']) {
+    const refused = once(app.server, 'clientError')
+    socket.write(bytes)
+    await refused
+  }
+  release()
+  await once(socket, 'close')
+  t.match(readAnswers(received), [{ status: 200 }, { status: 400 }])
+})
+
 test('HTTP/1.0 needs no Host', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   const bytes = `GET /plants HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`
