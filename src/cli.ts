@@ -1,6 +1,7 @@
 // argv -> one command -> exit code: 0 done, 1 failed, 2 not understood.
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { copyCommand } from './commands/copy.ts'
 import { openapiCommand } from './commands/openapi.ts'
 import { serveCommand } from './commands/serve.ts'
 import { tokenCommand } from './commands/token.ts'
@@ -21,7 +22,8 @@ const program = new Command('plant-store')
     '\nSettings come from the environment: DATABASE_URL, HOST, PORT and others; the README lists them.',
   )
   .exitOverride()
-for (const command of [serveCommand(), tokenCommand(), openapiCommand()]) program.addCommand(command)
+for (const command of [serveCommand(), tokenCommand(), copyCommand(), openapiCommand()])
+  program.addCommand(command)
 inherit(program)
 
 /** Subcommands that are added do not take over how errors are handled. */

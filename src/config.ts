@@ -27,7 +27,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   return {
     host: env.HOST || '127.0.0.1',
     port: readPort('PORT', env.PORT || '3000'),
-    databaseUrl: readDatabaseUrl(env.DATABASE_URL || 'file:data/plants.db'),
+    databaseUrl: readDatabaseUrl('DATABASE_URL', env.DATABASE_URL || 'file:data/plants.db'),
     accessTokens: splitList(env.ACCESS_TOKENS),
     basePath: readBasePath(env.BASE_PATH || '/'),
     adminHost: env.ADMIN_HOST || '127.0.0.1',
@@ -45,11 +45,12 @@ function readPort(name: string, text: string): number {
   return port
 }
 
-function readDatabaseUrl(text: string): string {
+/** The URL of a database, as the setting or option called `name` gives it. Throws ConfigError. */
+export function readDatabaseUrl(name: string, text: string): string {
   if (/^file:./.test(text) && isDecodable(text)) return text
   if (/^postgres(ql)?:\/\/./.test(text)) return text
   // A database URL can hold a password: the message does not repeat it.
-  throw new ConfigError('DATABASE_URL must start with file: (SQLite) or postgres:// (PostgreSQL)')
+  throw new ConfigError(`${name} must start with file: (SQLite) or postgres:// (PostgreSQL)`)
 }
 
 function isDecodable(text: string): boolean {

@@ -27,6 +27,7 @@ test('--help says what there is, for every command', async (t) => {
     ['token', 'create'],
     ['token', 'list'],
     ['token', 'revoke'],
+    ['copy'],
     ['openapi'],
   ]
   await Promise.all(
@@ -38,7 +39,7 @@ test('--help says what there is, for every command', async (t) => {
     }),
   )
   const { stdout } = await run(t, ['--help'])
-  for (const name of ['serve', 'token', 'openapi', 'DATABASE_URL']) t.match(stdout, name)
+  for (const name of ['serve', 'token', 'copy', 'openapi', 'DATABASE_URL']) t.match(stdout, name)
 })
 
 test('--version is the version of the package', async (t) => {

@@ -1,6 +1,6 @@
 // The embedded engine: one SQLite file. Reads happen here, in microseconds; writes in a thread of their own, so that
 // a slow disk never holds up the event loop.
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -8,8 +8,9 @@ import { SqliteWriter } from './sqlite-writer.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from './store.ts'
 
 /** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
-export async function openSqlite(url: string, { logger }: StoreOptions): Promise<Store> {
+export async function openSqlite(url: string, { logger, mustExist }: StoreOptions): Promise<Store> {
   const path = sqlitePath(url)
+  if (mustExist && !existsSync(path)) throw new StoreRefused(`there is no file ${path}`)
   makeDirectory(dirname(path))
   const writer = new SqliteWriter(path, logger)
   await writer.ready()

@@ -43,7 +43,8 @@ export interface Store {
 /** The database cannot be used as it is; the message is one line for the operator. */
 export class StoreRefused extends Error {}
 
-export type StoreOptions = { logger: Logger }
+/** `mustExist`: a database that is not there is refused, not made. */
+export type StoreOptions = { logger: Logger; mustExist?: boolean }
 
 /**
  * Opens the store at a `file:` (SQLite) or `postgres://` URL, and brings its schema up to date.

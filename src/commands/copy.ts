@@ -1,0 +1,106 @@
+// copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
+import { Command, InvalidArgumentError, Option } from 'commander'
+import pino from 'pino'
+import { type ConfigError, readDatabaseUrl } from '../config.ts'
+import { copyPlants } from '../copy/plants.ts'
+import { CopyProgress } from '../copy/progress.ts'
+import { claimTarget } from '../copy/target.ts'
+import { checkTokens, copyTokens } from '../copy/tokens.ts'
+import { ProblemError } from '../problem-error.ts'
+import { openStore, type Store, StoreRefused } from '../store/store.ts'
+
+type CopyOptions = { from: string; to: string; batch: number; quiet?: true }
+
+const maxBatchPlants = 20_000
+
+const help = `
+URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER:PASSWORD@HOST:5432/DATABASE.
+
+--to must be empty, or a copy of --from that was begun before: then the copy goes on from where it was, however it was
+cut short. Every plant is read back and compared. The last line gives the SHA-256 over the whole log, which is the same
+in both: a line a plant, of position, id (or nothing) and item with tabs in between.
+
+A service may run on --from meanwhile; what it adds is copied, too, until there is nothing new. To move for good, copy,
+stop the service, copy again, and start it on --to. No service may run on --to before.`
+
+export function copyCommand(): Command {
+  return new Command('copy')
+    .description('Copy all plants and tokens into another database, and check the copy.')
+    .requiredOption('--from <url>', 'the database to copy')
+    .requiredOption('--to <url>', 'the database to copy into')
+    .addOption(
+      new Option('--batch <plants>', 'plants in one transaction; fewer suit a slow network')
+        .argParser(parseBatch)
+        .default(5000),
+    )
+    .option('--quiet', 'show no progress')
+    .addHelpText('after', help)
+    .action(async (options: CopyOptions, command: Command) => {
+      checkUrls(options, command)
+      await withStores(options, (source, target) => copyStore(source, target, options))
+    })
+}
+
+function checkUrls({ from, to }: CopyOptions, command: Command): void {
+  try {
+    readDatabaseUrl('--from', from)
+    readDatabaseUrl('--to', to)
+  } catch (error) {
+    // The URL itself is not repeated: it may hold a password.
+    command.error(`error: ${(error as ConfigError).message}`, { exitCode: 2 })
+  }
+}
+
+async function copyStore(source: Store, target: Store, { batch, quiet }: CopyOptions): Promise<void> {
+  const { guard, release } = await claimTarget(source, target)
+  await checkTokens(source.sql, target.sql)
+  const progress = new CopyProgress(quiet ? { write: () => {} } : process.stderr)
+  const onProgress = (done: number, total: number) => progress.show(done, total)
+  const copied = copyPlants(source, target, { batchPlants: batch, guard, onProgress })
+  const { plants, added, checksum } = await copied.finally(() => progress.end())
+  const tokens = await copyTokens(source.sql, target.sql)
+  await release()
+  console.log(
+    `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`,
+  )
+}
+
+async function withStores(
+  { from, to }: CopyOptions,
+  work: (source: Store, target: Store) => Promise<void>,
+): Promise<void> {
+  const source = await open('--from', from)
+  try {
+    const target = await open('--to', to)
+    await work(source, target)
+      .catch(explain)
+      .finally(() => target.close())
+  } finally {
+    await source.close()
+  }
+}
+
+async function open(option: '--from' | '--to', url: string): Promise<Store> {
+  try {
+    const logger = pino({ level: 'error' }, pino.destination(2))
+    return await openStore(url, { logger, mustExist: option === '--from' })
+  } catch (error) {
+    if (!(error instanceof StoreRefused)) throw error
+    // An engine knows its URL by the name of the service's setting.
+    throw new StoreRefused(error.message.replaceAll('DATABASE_URL', option))
+  }
+}
+
+/** What a client of the service must not see, its operator must. */
+function explain(error: unknown): never {
+  if (!(error instanceof ProblemError)) throw error
+  const { message } = error.cause instanceof Error ? error.cause : error
+  throw new StoreRefused(`the copy was cut short (${message}); run it again to go on`)
+}
+
+function parseBatch(text: string): number {
+  const plants = Number(text)
+  if (!/^\d+$/.test(text) || plants < 1 || plants > maxBatchPlants)
+    throw new InvalidArgumentError(`It takes a number from 1 to ${maxBatchPlants}.`)
+  return plants
+}

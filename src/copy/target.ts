@@ -1,0 +1,45 @@
+// Whose copy a target is. It takes over the name of the source's store: ETags and cursors stay valid, and a copy that
+// was cut short is known again as what it is.
+import { randomUUID } from 'node:crypto'
+import { type Store, StoreRefused } from '../store/store.ts'
+
+/** `guard` throws when another copy has taken the target over; `release` ends the claim. */
+export type Claim = { guard(): Promise<void>; release(): Promise<void> }
+
+/**
+ * Also where the name is the same already, this statement is needed: on PostgreSQL it waits for a batch of a copy that
+ * was killed, whose COMMIT is still under way there.
+ */
+const adopt = `
+  UPDATE meta SET value = $1 WHERE key = 'store' AND
+    (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
+
+/** Throws StoreRefused when the target holds anything but a copy of the source, or is the source itself. */
+export async function claimTarget(source: Store, target: Store): Promise<Claim> {
+  if ((await target.sql.execute(adopt, [source.id])) === 0)
+    throw new StoreRefused(
+      '--to holds plants or tokens that are not of --from: a copy needs an empty database',
+    )
+  const run = randomUUID()
+  const release = async () => {
+    await target.sql.execute("DELETE FROM meta WHERE key = 'copy' AND value = $1", [run])
+  }
+  await target.sql.execute(
+    "INSERT INTO meta (key, value) VALUES ('copy', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    [run],
+  )
+  if (await isMarked(source, run)) {
+    await release()
+    throw new StoreRefused('--from and --to are the same database')
+  }
+  return {
+    release,
+    async guard() {
+      if (!(await isMarked(target, run))) throw new StoreRefused('another copy to --to has begun')
+    },
+  }
+}
+
+async function isMarked({ sql }: Store, run: string): Promise<boolean> {
+  return (await sql.select("SELECT key FROM meta WHERE key = 'copy' AND value = $1", [run])).length > 0
+}

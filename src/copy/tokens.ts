@@ -1,0 +1,28 @@
+// The tokens of one store, put into another. Nobody is locked out by the move, and nobody revoked is let in again.
+import { type Row, type Sql, StoreRefused } from '../store/store.ts'
+
+/** Throws StoreRefused when the target holds a token that the source has not. */
+export async function checkTokens(source: Sql, target: Sql): Promise<void> {
+  const hashes = new Set((await readTokens(source)).map(({ hash }) => hash))
+  const other = (await readTokens(target)).find(({ hash }) => !hashes.has(String(hash)))
+  if (other) throw new StoreRefused(`--to holds the token ${other.id}, which is not of --from`)
+}
+
+/** Puts all tokens of the source into the target, again where they are there; resolves to their number. */
+export async function copyTokens(source: Sql, target: Sql): Promise<number> {
+  await checkTokens(source, target)
+  const tokens = await readTokens(source)
+  for (const token of tokens) {
+    const columns = Object.keys(token)
+    const places = columns.map((_, index) => `$${index + 1}`)
+    // Nothing else of a token changes in its life; one that was revoked in either store stays so.
+    const text = `INSERT INTO tokens (${columns}) VALUES (${places}) ON CONFLICT (id) DO UPDATE SET
+      last_used_at = excluded.last_used_at, revoked_at = coalesce(tokens.revoked_at, excluded.revoked_at)`
+    await target.execute(text, Object.values(token))
+  }
+  return tokens.length
+}
+
+function readTokens(sql: Sql): Promise<Row[]> {
+  return sql.select('SELECT * FROM tokens ORDER BY id')
+}
