@@ -68,7 +68,7 @@ export class SqliteWriter {
     this.#worker = worker
     worker.on('message', (answer: WriterAnswer) => this.#answer(answer))
     worker.on('error', (error) => this.#logger.error({ err: error }, 'the writer thread failed'))
-    worker.on('exit', (code) => this.#ended(code))
+    worker.on('exit', (code) => this.#worker === worker && this.#ended(code))
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject })
     })
@@ -76,9 +76,11 @@ export class SqliteWriter {
 
   #answer(answer: WriterAnswer): void {
     const waiting = this.#waiting.shift()
-    if ('done' in answer) waiting?.resolve(answer.done)
-    else if ('refused' in answer) waiting?.reject(new StoreRefused(answer.refused))
-    else waiting?.reject(this.#unavailable(answer))
+    if ('done' in answer) return waiting?.resolve(answer.done)
+    if ('failed' in answer) return waiting?.reject(this.#unavailable(answer))
+    // The thread is on its way out.
+    this.#worker = undefined
+    waiting?.reject(new StoreRefused(answer.refused))
   }
 
   /** The transaction was rolled back: nothing was appended. */
