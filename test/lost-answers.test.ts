@@ -100,11 +100,13 @@ tap.test('a database that is not there', { buffered: true, timeout: 30_000 }, as
   const told = { code: 'unavailable', headers: { 'Retry-After': '1' } }
   await Promise.all([
     t.rejects(store.log.append(twoPlants), { ...told, message: /nothing was added/ }),
+    t.rejects(store.log.append(twoPlants), { ...told, message: /nothing was added/ }),
+    t.rejects(store.sql.execute('DELETE FROM tokens'), told),
     t.rejects(Promise.resolve(store.log.head()), told),
     t.rejects(Promise.resolve(store.log.read(0, 1)), told),
     t.rejects(store.sql.select('SELECT 1'), told),
   ])
-  t.ok(performance.now() - start < 10_000, 'is said within the limit')
+  t.ok(performance.now() - start < 9000, 'is said within the limit, also to those who wait for their turn')
 })
 
 tap.test(

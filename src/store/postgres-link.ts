@@ -8,7 +8,7 @@ import { StoreRefused } from './store.ts'
 /** How long a server may keep us waiting before its connection is given up; a frozen one never answers. */
 const attemptMs = 2000
 /** How long a request may take in all, over all attempts. */
-const limitMs = 5000
+export const limitMs = 5000
 /** With less time left than this, no further attempt is made. */
 const shortestMs = 500
 const pauseMs = 50
@@ -40,13 +40,16 @@ export class Link {
    * Does `work` on the connection, which several may share. When that fails, the connection is given up and the work
    * done again on a new one: it must bear that. Rejects with the last failure when the time is up or the server said no.
    */
-  async run<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const deadline = Date.now() + limitMs
+  async run<T>(work: (client: pg.Client) => Promise<T>, deadline = Date.now() + limitMs): Promise<T> {
+    let failure: unknown = new Error('the time was up before the turn came')
     for (;;) {
+      const leftMs = deadline - Date.now()
+      if (leftMs < shortestMs) throw failure
       try {
-        return await this.#attempt(work, Math.min(attemptMs, deadline - Date.now()))
+        return await this.#attempt(work, Math.min(attemptMs, leftMs))
       } catch (error) {
-        if (isFinal(error) || deadline - Date.now() < shortestMs) throw error
+        if (isFinal(error)) throw error
+        failure = error
         await sleep(pauseMs)
       }
     }

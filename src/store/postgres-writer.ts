@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { Client, QueryArrayConfig, QueryConfig, QueryResult } from 'pg'
 import { ProblemError } from '../problem-error.ts'
 import type { SeenHead } from './postgres-head.ts'
-import type { Link } from './postgres-link.ts'
+import { type Link, limitMs } from './postgres-link.ts'
 import type { Entry, Outcome, Value } from './store.ts'
 
 /** What a transaction comes to, where the log ends then, and what is left to be sent along with its COMMIT. */
@@ -48,7 +48,8 @@ export class PostgresWriter {
   }
 
   #inTurn<T>(plan: Plan<T>): Promise<T> {
-    const done = this.#turn.then(() => this.#commit(plan))
+    const deadline = Date.now() + limitMs
+    const done = this.#turn.then(() => this.#commit(plan, deadline))
     this.#turn = done.catch(() => {})
     return done
   }
@@ -57,7 +58,7 @@ export class PostgresWriter {
    * When a connection breaks after COMMIT was sent, nobody knows yet whether it happened. The lock makes the next
    * attempt wait for the end of that transaction; the batch number, read after it, then says how it ended.
    */
-  async #commit<T>(plan: Plan<T>): Promise<T> {
+  async #commit<T>(plan: Plan<T>, deadline: number): Promise<T> {
     const batch = ++this.#batch
     let sent: Planned<T> | undefined
     try {
@@ -69,7 +70,7 @@ export class PostgresWriter {
         await Promise.all([...changes, commit(this.#id, batch)].map((query) => client.query(query)))
         this.#seen.note(end)
         return result
-      })
+      }, deadline)
     } catch (cause) {
       throw unavailable(
         sent
