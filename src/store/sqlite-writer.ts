@@ -76,11 +76,13 @@ export class SqliteWriter {
 
   #answer(answer: WriterAnswer): void {
     const waiting = this.#waiting.shift()
-    if ('done' in answer) return waiting?.resolve(answer.done)
-    if ('failed' in answer) return waiting?.reject(this.#unavailable(answer))
-    // The thread is on its way out.
-    this.#worker = undefined
-    waiting?.reject(new StoreRefused(answer.refused))
+    if ('done' in answer) waiting?.resolve(answer.done)
+    else if ('failed' in answer) waiting?.reject(this.#unavailable(answer))
+    else {
+      // The thread is on its way out.
+      this.#worker = undefined
+      waiting?.reject(new StoreRefused(answer.refused))
+    }
   }
 
   /** The transaction was rolled back: nothing was appended. */
