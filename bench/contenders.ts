@@ -1,5 +1,5 @@
 // How each server is started, and the requests that all of them get.
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Bench, root } from './bench.ts'
@@ -24,10 +24,21 @@ export async function startPlantStore(
   bench: Bench,
   { name = 'Plant Store', databaseUrl, under = [] }: PlantStoreOptions = {},
 ): Promise<Server> {
-  return start(bench, name, [...under, process.execPath, join(root, 'src/cli.ts'), 'serve'], {
+  return start(bench, name, [...under, process.execPath, ...startArguments()], {
     DATABASE_URL: databaseUrl ?? (await makeStore(bench, smallStore)),
     ACCESS_TOKENS: token,
   })
+}
+
+/** What `npm start` gives to node. */
+function startArguments(): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: { start: string }
+  }
+  return scripts.start
+    .split(' ')
+    .slice(2)
+    .map((word) => (word.startsWith('src/') ? join(root, word) : word))
 }
 
 /** Makes a SQLite store with some plants; resolves to its URL. */
