@@ -126,5 +126,7 @@ test('a service on all addresses can be reached on one of them', async (t) => {
     const service = await startService(t, { HOST, ACCESS_TOKENS: token }, createDirectory(t))
     t.equal(new URL(service.url).hostname, shown)
     t.equal((await request(`${service.url}/plants`)).text, '[]')
+    service.child.kill('SIGTERM')
+    t.match(await service.ended, { code: 0 })
   }
 })

@@ -30,11 +30,6 @@ export class Requests {
     }
   }
 
-  /** How many requests are being answered. */
-  get open(): number {
-    return this.#open.length
-  }
-
   observe(request: FastifyRequest, response: ServerResponse): void {
     const observed = response as Observed
     observed.startMs = performance.now()
