@@ -94,8 +94,8 @@ async function open(option: '--from' | '--to', url: string): Promise<Store> {
 /** What a client of the service must not see, its operator must. */
 function explain(error: unknown): never {
   if (!(error instanceof ProblemError)) throw error
-  const { message } = error.cause instanceof Error ? error.cause : error
-  throw new StoreRefused(`the copy was cut short (${message}); run it again to go on`)
+  const said = [error, error.cause].filter((one) => one instanceof Error).map(({ message }) => message)
+  throw new StoreRefused(`the copy was cut short: ${said.join(' ')} Run it again to go on.`)
 }
 
 function parseBatch(text: string): number {

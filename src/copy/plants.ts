@@ -24,46 +24,54 @@ export async function copyPlants(
   { batchPlants, guard, onProgress }: CopyPlantsOptions,
 ): Promise<CopiedPlants> {
   const checksum = createHash('sha256')
-  const held = await target.log.head()
   const total = await source.log.head()
+  const held = await target.log.head()
   if (held > total) throw new StoreRefused(`--to holds ${held} plants, --from only ${total}`)
   let done = 0
+  let added = 0
   for await (const plants of readBatches(source.sql, batchPlants)) {
-    const missing = plants.slice(Math.max(held - done, 0))
+    // After the last batch there must be nothing: that is looked at, too.
+    const there = await readPlants(target.sql, done, plants.length || 1)
+    checksum.update(compare(there, plants.slice(0, there.length), done))
+    done += there.length
+    const missing = plants.slice(there.length)
     if (missing.length > 0) {
       await guard()
       await target.log.append(missing.map(toEntry))
+      checksum.update(compare(await readPlants(target.sql, done, missing.length), missing, done))
+      done += missing.length
+      added += missing.length
     }
-    const text = formatPlants(plants)
-    if (formatPlants(await readPlants(target.sql, done, plants.length)) !== text)
-      throw new StoreRefused(`${name(done, plants)} of --to are not those of --from`)
-    checksum.update(text)
-    done += plants.length
     onProgress(done, Math.max(done, total))
   }
-  const end = await target.log.head()
-  if (end !== done)
-    throw new StoreRefused(`${end - done} plants more are in --to: something else writes to it`)
-  return { plants: done, added: done - held, checksum: checksum.digest('hex') }
+  return { plants: done, added, checksum: checksum.digest('hex') }
 }
 
-/** The whole log, a batch ahead of who takes it. */
+/** The whole log, read a batch ahead; the last batch is empty. */
 async function* readBatches(sql: Sql, count: number): AsyncGenerator<Row[]> {
-  let next = readPlants(sql, 0, count)
-  for (;;) {
-    const plants = await next
-    const last = plants.at(-1)
-    if (last === undefined) return
-    next = readPlants(sql, Number(last.position), count)
+  let plants = await readPlants(sql, 0, count)
+  while (plants.length > 0) {
+    const next = readPlants(sql, Number(plants.at(-1)?.position), count)
     // A fault shows when the batch is waited for, if ever.
     next.catch(() => {})
     yield plants
+    plants = await next
   }
+  yield plants
 }
 
 function readPlants(sql: Sql, after: number, count: number): Promise<Row[]> {
   const text = `SELECT position, id, item FROM plants WHERE position > $1 ORDER BY position LIMIT ${count}`
   return sql.select(text, [after])
+}
+
+/** The text of the plants after `after`, when both stores hold the same. Throws StoreRefused. */
+function compare(copied: Row[], plants: Row[], after: number): string {
+  const text = formatPlants(plants)
+  if (formatPlants(copied) === text) return text
+  throw new StoreRefused(
+    `from plant ${after + 1} on, --to is no copy of --from; or something else writes to it`,
+  )
 }
 
 /** A line a plant: position, id (or nothing) and item, with tabs between them, which no item holds. */
@@ -73,8 +81,4 @@ function formatPlants(plants: Row[]): string {
 
 function toEntry({ id, item }: Row) {
   return { item: String(item), id: id === null ? undefined : Number(id) }
-}
-
-function name(after: number, { length }: Row[]): string {
-  return `plants ${after + 1} to ${after + length}`
 }

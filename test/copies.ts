@@ -1,0 +1,64 @@
+// Stores to copy, copies under way, and what a copy must come to.
+import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
+import pino from 'pino'
+import type { Test } from 'tap'
+import { openStore, type Store } from '../src/store/store.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { spawnCli } from './service.ts'
+
+/** Opens the store at a URL; it closes when the test ends. */
+export async function open(t: Test, url: string): Promise<Store> {
+  const store = await openStore(url, { logger: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  return store
+}
+
+/** Adds plants of many kinds, with and without an id, and issues a token. Resolves to the token. */
+export async function fill({ log, sql }: Store, count: number): Promise<string> {
+  const names = ['Monstera', 'Ficus "Tineke" \\', 'ヤシ 🌴', '\u2028']
+  const from = await log.head()
+  await log.append(
+    Array.from({ length: count }, (_, n) => ({
+      item: JSON.stringify({ name: `${names[n % 4]} ${from + n}`, tag: n % 3 ? 'indoor' : '' }),
+      id: n % 2 ? undefined : Number.MAX_SAFE_INTEGER - from - n,
+    })),
+  )
+  return new Tokens(sql).create({ name: 'gardener' })
+}
+
+/** SHA-256 over the whole log as the command is to form it: a line a plant, its fields between tabs. */
+export async function sumLog({ sql }: Store): Promise<string> {
+  const rows = await sql.select('SELECT position, id, item FROM plants ORDER BY position')
+  const lines = rows.map(({ position, id, item }) => [position, id, item].join('\t'))
+  return createHash('sha256')
+    .update(`${lines.join('\n')}\n`)
+    .digest('hex')
+}
+
+export function spawnCopy(t: Test, from: string, to: string, ...options: string[]) {
+  return spawnCli(t, ['copy', '--from', from, '--to', to, ...options])
+}
+
+/** Runs a copy to its end. */
+export async function copy(t: Test, from: string, to: string) {
+  const { ended, output } = spawnCopy(t, from, to, '--quiet')
+  const { code } = await ended
+  return { code, ...output() }
+}
+
+/**
+ * Starts a copy in small batches and resolves when the target holds more than `held` plants; many batches are still to
+ * come.
+ */
+export async function beginCopy(t: Test, urls: { from: string; to: string }, held = 0) {
+  const target = await open(t, urls.to)
+  const running = spawnCopy(t, urls.from, urls.to, '--quiet', '--batch', '50')
+  let over = false
+  void running.ended.then(() => (over = true))
+  while ((await target.log.head()) <= held) {
+    if (over) throw new Error(`the copy ended too early: ${running.output().stderr}`)
+    await turn()
+  }
+  return { ...running, target }
+}

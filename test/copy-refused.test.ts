@@ -1,0 +1,167 @@
+// copy: what it refuses, and how it stops. Nothing is lost by it: a target that holds other data stays as it was.
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import type { Store } from '../src/store/store.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { beginCopy, copy, fill, open, sumLog } from './copies.ts'
+import { createDirectory, type Engine, engines, sharedServer, sqlite } from './engines.ts'
+import { spawnCli } from './service.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+
+/** A target that holds something, made beside a source of 100 plants. */
+const targets: [title: string, make: (target: Store, source: Store) => Promise<unknown>, reason: RegExp][] = [
+  ['holds plants', (target) => target.log.append([{ item: '{}', id: undefined }]), /not of --from/],
+  ['was opened by a service once', (target) => new Tokens(target.sql).createFirst(), /not of --from/],
+  [
+    'is a copy that is longer',
+    async (target, source) => {
+      await adopt(target, source)
+      await target.log.append(Array.from({ length: 101 }, () => ({ item: '{}', id: undefined })))
+    },
+    /--to holds 101 plants, --from only 100/,
+  ],
+  [
+    'is a copy with another plant',
+    async (target, source) => {
+      await adopt(target, source)
+      await target.log.append([{ item: '{"name":"weed","tag":""}', id: undefined }])
+    },
+    /from plant 1 on, --to is no copy/,
+  ],
+  [
+    'is a copy with a token of its own',
+    async (target, source) => {
+      await adopt(target, source)
+      await new Tokens(target.sql).createFirst()
+    },
+    /--to holds the token 00000000/,
+  ],
+]
+
+function adopt(target: Store, source: Store): Promise<number> {
+  return target.sql.execute("UPDATE meta SET value = $1 WHERE key = 'store'", [source.id])
+}
+
+async function readAll({ sql, log }: Store) {
+  const meta = await sql.select("SELECT value FROM meta WHERE key = 'store'")
+  return { meta, head: await log.head(), tokens: await new Tokens(sql).list() }
+}
+
+for (const engine of engines)
+  for (const [title, make, reason] of targets)
+    test(`${engine.name}: a target that ${title} is refused and left as it was`, async (t) => {
+      const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
+      const [source, target] = [await open(t, from), await open(t, to)]
+      await fill(source, 100)
+      await make(target, source)
+      const before = await readAll(target)
+      const { code, stdout, stderr } = await copy(t, from, to)
+      t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+      t.match(stderr, /^plant-store: [^\n]+\n$/)
+      t.match(stderr, reason)
+      t.strictSame(await readAll(target), before)
+    })
+
+for (const engine of engines)
+  test(`${engine.name}: a store is not copied into itself`, async (t) => {
+    const url = await engine.createDatabase(t)
+    const store = await open(t, url)
+    await fill(store, 10)
+    const { code, stderr } = await copy(t, url, url.replace('//postgres@127.0.0.1', '//postgres@localhost'))
+    t.strictSame(
+      { code, stderr },
+      { code: 1, stderr: 'plant-store: --from and --to are the same database\n' },
+    )
+    t.strictSame(await store.sql.select("SELECT key FROM meta WHERE key = 'copy'"), [])
+    t.equal(await store.log.head(), 10)
+  })
+
+test('what cannot be opened is one line, which names no password', async (t) => {
+  const directory = createDirectory(t)
+  const [missing, text] = [join(directory, 'no', 'plants.db'), join(directory, 'text.db')]
+  writeFileSync(text, 'no database')
+  const good = await sqlite.createDatabase(t)
+  await open(t, good)
+  const server = await sharedServer()
+  const gone = server.url('nothing').replace('postgres@', 'postgres:s3cret@')
+  const cases: [from: string, to: string, code: number, reason: RegExp][] = [
+    [`file:${missing}`, good, 1, /there is no file [^\n]+plants\.db/],
+    [`file:${text}`, good, 1, /not a database/],
+    [good, `file:${text}`, 1, /not a database/],
+    [gone, good, 1, /the database of --from: database "nothing" does not exist/],
+    [good, gone, 1, /the database of --to: database "nothing" does not exist/],
+    [good, 'postgres://a:s3cret@h:x/plants', 1, /--to is not like postgres:/],
+    ['mysql://a:s3cret@h/plants', good, 2, /--from must start with file:/],
+    [good, 'postgre://a:s3cret@h/plants', 2, /--to must start with file:/],
+    [good, '', 2, /--to must start with file:/],
+  ]
+  for (const [from, to, expected, reason] of cases) {
+    const { code, stdout, stderr } = await copy(t, from, to)
+    t.strictSame({ code, stdout }, { code: expected, stdout: '' }, String(reason))
+    t.match(stderr, reason)
+    t.notMatch(stderr, /s3cret|\n {4}at |DATABASE_URL/)
+  }
+  t.notOk(existsSync(join(directory, 'no')), 'nothing was made')
+  for (const args of [[], ['--from', good], ['--from', good, '--to', good, '--batch', '0']]) {
+    const { ended, output } = spawnCli(t, ['copy', ...args])
+    t.match(await ended, { code: 2 })
+    t.match(output().stderr, /--to|--from|from 1 to 20000/)
+  }
+})
+
+/** What befalls a copy on its way from `from` to `to`, and how it is made good again. */
+const mishaps: [
+  title: string,
+  way: [from: Engine, to: Engine],
+  strike: (source: Store, target: Store) => Promise<unknown>,
+  mend: (source: Store, target: Store) => Promise<unknown>,
+  reason: RegExp,
+][] = [
+  [
+    'whose source fails',
+    [postgres, sqlite],
+    ({ sql }) => sql.execute('ALTER TABLE plants RENAME TO away'),
+    ({ sql }) => sql.execute('ALTER TABLE away RENAME TO plants'),
+    /plant-store: the copy was cut short: [^\n]*"plants" does not exist Run it again to go on\.\n$/,
+  ],
+  [
+    'whose target fails',
+    [sqlite, sqlite],
+    (_, { sql }) =>
+      sql.execute("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END"),
+    (_, { sql }) => sql.execute('DROP TRIGGER full'),
+    /plant-store: the copy was cut short: [^\n]*nothing was added[^\n]*Run it again to go on\.\n$/,
+  ],
+  [
+    'that another one takes over',
+    [sqlite, postgres],
+    (_, { sql }) => sql.execute("UPDATE meta SET value = 'another' WHERE key = 'copy'"),
+    async () => {},
+    /^plant-store: another copy to --to has begun\n$/,
+  ],
+]
+
+for (const [title, [first, second], strike, mend, reason] of mishaps)
+  test(`a copy ${title} stops with one line and goes on when it is run again`, async (t) => {
+    const [from, to] = [await first.createDatabase(t), await second.createDatabase(t)]
+    const source = await open(t, from)
+    await fill(source, 20_000)
+    const { ended, output, target } = await beginCopy(t, { from, to })
+    await strike(source, target)
+    t.match(await ended, { code: 1 })
+    t.match(output(), { stdout: '', stderr: reason })
+    await mend(source, target)
+    t.match(await copy(t, from, to), { code: 0, stderr: '' })
+    t.equal(await sumLog(target), await sumLog(source))
+  })
+
+test('a plant that somebody else adds to the target is found', async (t) => {
+  const [from, to] = [await sqlite.createDatabase(t), await postgres.createDatabase(t)]
+  await fill(await open(t, from), 20_000)
+  const { ended, output, target } = await beginCopy(t, { from, to })
+  await target.log.append([{ item: '{"name":"weed","tag":""}', id: undefined }])
+  t.match(await ended, { code: 1 })
+  t.match(output().stderr, /^plant-store: from plant \d+ on, --to is no copy of --from; or something else/)
+})

@@ -1,0 +1,142 @@
+// copy: a whole store moves to another database and back, however often it is cut short.
+import { test } from 'tap'
+import { CopyProgress } from '../src/copy/progress.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { beginCopy, copy, fill, open, spawnCopy, sumLog } from './copies.ts'
+import { type Engine, engines, sqlite } from './engines.ts'
+import { request, startApp } from './service.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const plants = 20_000
+
+test('a store goes from SQLite to PostgreSQL and back, killed twice on each way', async (t) => {
+  const urls = await Promise.all([sqlite, postgres, sqlite].map(({ createDatabase }) => createDatabase(t)))
+  const [first, middle, last] = urls as [string, string, string]
+  const original = await open(t, first)
+  await fill(original, plants)
+  const checksum = await sumLog(original)
+  for (const way of [
+    { from: first, to: middle },
+    { from: middle, to: last },
+  ]) {
+    let held = 0
+    for (const part of [1 / 3, 2 / 3]) {
+      const { child, ended, target } = await beginCopy(t, way, part * plants)
+      child.kill('SIGKILL')
+      t.match(await ended, { signal: 'SIGKILL' })
+      held = await target.log.head()
+      t.ok(held < plants, `at ${held} plants`)
+    }
+    const { code, stdout, stderr } = await copy(t, way.from, way.to)
+    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
+    t.equal(
+      stdout,
+      `copied ${plants - held} plants and 1 tokens; both hold ${plants} plants now, SHA-256 ${checksum}\n`,
+    )
+  }
+  const copied = await open(t, last)
+  t.equal(await sumLog(copied), checksum)
+  t.equal(copied.id, original.id)
+  t.strictSame(await new Tokens(copied.sql).list(), await new Tokens(original.sql).list())
+  t.match(await copied.sql.select("SELECT key FROM meta WHERE key = 'copy'"), [], 'no mark is left')
+})
+
+for (const from of engines)
+  for (const to of engines)
+    test(`clients of ${from.name} notice nothing when it is ${to.name} that answers`, async (t) => {
+      const [before, after] = [await from.createDatabase(t), await to.createDatabase(t)]
+      const source = await startApp(t, before)
+      const headers = { authorization: `Bearer ${await fill(source.store, 10)}` }
+      const plant = { name: 'Fern', tag: '', id: 7 }
+      t.match(await request(`${source.url}/plants`, { body: plant, headers }), { status: 200 })
+      const page = await request(`${source.url}/plants?limit=4`, { headers })
+      const next = /<([^>]+)>/.exec(page.headers.get('link') ?? '')?.[1]
+      const etag = String(page.headers.get('etag'))
+      t.match(await copy(t, before, after), { code: 0, stderr: '' })
+
+      const target = await startApp(t, after)
+      const list = (path: string, more = {}) =>
+        request(target.url + path, { headers: { ...headers, ...more } })
+      t.match(await list('/plants?limit=4', { 'if-none-match': etag }), { status: 304 }, 'ETags are valid')
+      t.equal((await list('/plants?limit=4')).text, page.text)
+      t.equal(
+        (await list(String(next))).text,
+        (await request(source.url + next, { headers })).text,
+        'so are cursors',
+      )
+      const post = (body: object) => request(`${target.url}/plants`, { body, headers })
+      t.match(await post(plant), { status: 200 }, 'a retry is known')
+      t.match(await post({ ...plant, tag: 'x' }), { status: 409 }, 'and so is a conflict')
+      t.equal(await target.store.log.head(), 11)
+      t.match(await post({ name: 'Moss', tag: '' }), { status: 200 })
+      t.equal((await list('/plants')).text.includes('Moss'), true)
+    })
+
+test('a source in use is copied to its end, and again when it has grown', async (t) => {
+  const [from, to] = [await sqlite.createDatabase(t), await postgres.createDatabase(t)]
+  const source = await open(t, from)
+  await fill(source, 5000)
+  const { ended, output } = await beginCopy(t, { from, to })
+  await fill(source, 500)
+  t.match(await ended, { code: 0 })
+  t.match(output().stdout, /^copied 5500 plants and 2 tokens; both hold 5500 plants now/)
+  await fill(source, 5)
+  const checksum = await sumLog(source)
+  for (const added of [5, 0])
+    t.match(await copy(t, from, to), {
+      code: 0,
+      stdout: `copied ${added} plants and 3 tokens; both hold 5505 plants now, SHA-256 ${checksum}\n`,
+    })
+})
+
+for (const engine of engines)
+  test(`tokens copied into ${engine.name} again: what was revoked in either store stays so`, async (t) => {
+    const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
+    const [source, target] = [await open(t, from), await open(t, to)]
+    for (const name of ['a', 'b', 'c'])
+      await new Tokens(source.sql, () => 1).create({ name, expiresAt: 2 ** 52 })
+    t.match(await copy(t, from, to), { code: 0, stdout: /^copied 0 plants and 3 tokens; both hold 0 plants/ })
+    const [a, b, c] = (await new Tokens(source.sql).list()).map(({ id }) => id) as [string, string, string]
+    await new Tokens(source.sql, () => 3).revoke(a)
+    await new Tokens(target.sql, () => 4).revoke(b)
+    await new Tokens(source.sql, () => 100_000).touch(c)
+    t.match(await copy(t, from, to), { code: 0 })
+    const tokens = new Map((await new Tokens(target.sql).list()).map((token) => [token.id, token]))
+    t.match(tokens.get(a), { createdAt: 1, expiresAt: 2 ** 52, revokedAt: 3 })
+    t.match(tokens.get(b), { revokedAt: 4 })
+    t.match(tokens.get(c), { revokedAt: null, lastUsedAt: 100_000 })
+  })
+
+test('progress is a bar in a terminal, a line every few seconds elsewhere', async (t) => {
+  const show = (stream: { isTTY?: boolean; columns?: number }) => {
+    let [now, text] = [1000, '']
+    const progress = new CopyProgress({ ...stream, write: (more) => (text += more) }, () => now)
+    for (const done of [0, 100, 5000, 9000]) {
+      now = 1000 + done
+      progress.show(done, 10_000)
+    }
+    progress.end()
+    return text
+  }
+  t.equal(show({}), '50 % · 5000 of 10000 plants · 1000 plants/s · 5 s left\n')
+  const bars = show({ isTTY: true, columns: 200 }).split('\r\x1b[2K')
+  t.strictSame(bars, [
+    '',
+    `${'░'.repeat(24)} 1 % · 100 of 10000 plants · 1000 plants/s · 10 s left`,
+    `${'█'.repeat(12)}${'░'.repeat(12)} 50 % · 5000 of 10000 plants · 1000 plants/s · 5 s left`,
+    `${'█'.repeat(21)}${'░'.repeat(3)} 90 % · 9000 of 10000 plants · 1000 plants/s · 1 s left`,
+    '',
+  ])
+  t.ok(
+    show({ isTTY: true })
+      .split('\r\x1b[2K')
+      .every(({ length }) => length < 80),
+    'it fits the terminal',
+  )
+
+  const url = await sqlite.createDatabase(t)
+  await fill(await open(t, url), 10)
+  const { ended, output } = spawnCopy(t, url, await sqlite.createDatabase(t))
+  t.match(await ended, { code: 0 })
+  t.equal(output().stderr, '', 'a short copy shows none')
+})
