@@ -92,5 +92,19 @@ export const ListQuery = Type.Object(
 )
 export type ListQuery = Static<typeof ListQuery>
 
+/** What a list request may carry beside its query. */
+export const ListHeaders = Type.Object(
+  {
+    'If-None-Match': Type.Optional(
+      Type.String({
+        description:
+          'Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2).',
+        examples: ['"mWb3nZcQ-0-100"'],
+      }),
+    ),
+  },
+  { description: 'Headers of a list request.' },
+)
+
 /** The query of the add operation: there is none. */
 export const NoQuery = Type.Object({}, { description: 'No query parameters.', additionalProperties: false })

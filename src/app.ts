@@ -49,7 +49,7 @@ export async function buildApp({
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
-    trustProxy: config.trustProxy as boolean | string,
+    trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
     clientErrorHandler: makeClientErrorHandler(requests),
     frameworkErrors(error, request, reply) {

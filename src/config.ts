@@ -12,7 +12,7 @@ export type Config = {
   adminHost: string
   adminPort: number | undefined
   logLevel: string
-  trustProxy: boolean | number | string
+  trustProxy: boolean | string
   corsOrigin: false | true | string | string[]
 }
 
@@ -73,9 +73,8 @@ function readLogLevel(text: string): string {
   return text
 }
 
-/** As Fastify takes it: yes or no, a number of proxies, or their addresses. */
-function readTrustProxy(text = ''): boolean | number | string {
-  if (/^\d+$/.test(text)) return Number(text)
+/** As Fastify takes it: yes or no, or the proxies' addresses. A mere number of proxies makes it trust nobody. */
+function readTrustProxy(text = ''): boolean | string {
   const flag = readFlag(text)
   if (flag === undefined && !splitList(text).every(isNetwork))
     throw new ConfigError(`TRUST_PROXY must be true, false or addresses like 10.0.0.0/8, not "${text}"`)

@@ -19,7 +19,8 @@ function execute(path: string, statements: string): void {
 
 const refused: [title: string, make: (path: string) => void, reason: RegExp][] = [
   ['text', (path) => writeFileSync(path, 'This is no database.\n'.repeat(1000)), /not a database/],
-  ['a short text', (path) => writeFileSync(path, 'no database'), /not a database/],
+  ['a short text', (path) => writeFileSync(path, 'no database'), /not a plant store/],
+  ['one byte', (path) => writeFileSync(path, 'x'), /not a plant store/],
   ['another SQLite database', (path) => execute(path, 'CREATE TABLE notes (text)'), /not a plant store/],
   [
     'another SQLite database with a version',

@@ -1,5 +1,5 @@
 // serve: runs the service until it is told to stop.
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
 import pino from 'pino'
@@ -93,13 +93,19 @@ async function announce(address: AddressInfo, store: Store, config: Config): Pro
     console.log(
       `This store had no token yet. Here is its first; it is shown only now:\n\n  ${token}\n\nTry it:\n`,
     )
-    console.log(`  curl -H 'Authorization: Bearer ${token}' ${origin(address)}${config.basePath}plants\n`)
+    console.log(
+      `  curl -H 'Authorization: Bearer ${token}' ${origin(loopback(address))}${config.basePath}plants\n`,
+    )
   }
-  console.log(`listening on ${origin(address)}`)
+  console.log(`listening on ${origin({ ...address, address: config.host })}`)
 }
 
-/** Where the service can be reached from this machine. */
-function origin({ address, family, port }: AddressInfo): string {
-  const host = address === '0.0.0.0' ? '127.0.0.1' : address === '::' ? '::1' : address
-  return `http://${family === 'IPv6' ? `[${host}]` : host}:${port}`
+/** An address that means all of a machine's is reached through its loopback one. */
+function loopback(address: AddressInfo): AddressInfo {
+  const all: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+  return { ...address, address: all[address.address] ?? address.address }
+}
+
+function origin({ address, port }: AddressInfo): string {
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
 }

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import buildSerializer from 'fast-json-stringify'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
-import { ListQuery, NewPlant, NoQuery, Plant } from '../../schemas/plant.ts'
+import { ListHeaders, ListQuery, NewPlant, NoQuery, Plant } from '../../schemas/plant.ts'
 import { createPlantResponses, listPlantsResponses } from '../../schemas/responses.ts'
 import { requirePlainJson } from '../http/bodies.ts'
 import { ProblemError } from '../problem-error.ts'
@@ -43,6 +43,7 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
     onRequest: access.write,
     preParsing: requirePlainJson,
     schema: {
+      tags: ['plants'],
       operationId: 'createPlant',
       summary: 'Add a plant',
       description:
@@ -62,11 +63,13 @@ export const plantRoutes: FastifyPluginAsyncTypebox<PlantRoutesOptions> = async 
   const list = {
     onRequest: access.read,
     schema: {
+      tags: ['plants'],
       operationId: 'listPlants',
       summary: 'List plants',
       description:
         'In the order in which they were added. The list holds every plant whose addition was answered before the ' +
         'request came.',
+      headers: ListHeaders,
       querystring: ListQuery,
       response: listPlantsResponses,
     },

@@ -12,6 +12,7 @@ import { type Outcome, StoreRefused } from './store.ts'
 /** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
 const applicationId = 0x706c6e74
 const busyTimeoutMs = 5000
+const headerBytes = 100
 /** Of 4 KiB each: the write-ahead log is copied into the file when it is this long. */
 const checkpointPages = 4000
 
@@ -35,7 +36,8 @@ if (db) {
 /** Opens, checks and migrates the file, and says on the port how it went. */
 function openDatabase(): DatabaseSync | undefined {
   try {
-    if (existsSync(path) && statSync(path).size > 0) inspect()
+    const size = existsSync(path) ? statSync(path).size : 0
+    if (size > 0) inspect(size)
     const opened = new DatabaseSync(path, { timeout: busyTimeoutMs })
     // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
     opened.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
@@ -54,7 +56,9 @@ function openDatabase(): DatabaseSync | undefined {
 }
 
 /** Looks at a file without changing it. */
-function inspect(): void {
+function inspect(size: number): void {
+  // SQLite takes what is shorter than its header for an empty file.
+  if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   const file = new DatabaseSync(path, { readOnly: true })
   try {
     checkVersion(Number(file.prepare('PRAGMA user_version').get()?.user_version))
