@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { ConfigError, readConfig } from '../src/config.ts'
 import { createDirectory } from './engines.ts'
-import { request, spawnCli, startService, token } from './service.ts'
+import { request, spawnCli, startService } from './service.ts'
 
 const defaults = {
   host: '127.0.0.1',
