@@ -71,6 +71,14 @@ tap.test('a commit waits for stable storage, whatever the default of the server 
   }
 })
 
+tap.test('a batch that the server refuses when it is written is known not to be there', async (t) => {
+  const { log } = await open(t, await postgres.createDatabase(t))
+  const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
+  await t.rejects(impossible, { code: 'unavailable', message: /nothing was added/ })
+  t.equal(await log.head(), 0)
+  t.strictSame(await log.append(onePlant), ['added'])
+})
+
 tap.test('a store answers nothing any more once it is closed', async (t) => {
   const store = await openStore(await postgres.createDatabase(t), { logger })
   const last = store.log.append(onePlant)

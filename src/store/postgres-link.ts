@@ -84,7 +84,8 @@ export class Link {
   }
 }
 
-function isFinal(error: unknown): boolean {
+/** Whether the server's word is its last: it refused what was asked, and would do so again. */
+export function isFinal(error: unknown): boolean {
   return (
     error instanceof StoreRefused || (error instanceof pg.DatabaseError && !passing.test(String(error.code)))
   )

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import type { Client, QueryArrayConfig, QueryConfig, QueryResult } from 'pg'
 import { ProblemError } from '../problem-error.ts'
 import type { SeenHead } from './postgres-head.ts'
-import { type Link, limitMs } from './postgres-link.ts'
+import { isFinal, type Link, limitMs } from './postgres-link.ts'
 import type { Entry, Outcome, Value } from './store.ts'
 
 /** What a transaction comes to, where the log ends then, and what is left to be sent along with its COMMIT. */
@@ -67,7 +67,13 @@ export class PostgresWriter {
         if (sent && (await this.#lastBatch(client, head)) !== batch) sent = undefined
         const [{ result, end, changes }] = await Promise.all([sent ?? plan(client, head), head])
         sent = { result, end, changes: [] }
-        await Promise.all([...changes, commit(this.#id, batch)].map((query) => client.query(query)))
+        await Promise.all([...changes, commit(this.#id, batch)].map((query) => client.query(query))).catch(
+          (error) => {
+            // The server refused a statement, and with it all of the transaction.
+            if (isFinal(error)) sent = undefined
+            throw error
+          },
+        )
         this.#seen.note(end)
         return result
       }, deadline)
