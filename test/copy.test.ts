@@ -7,7 +7,7 @@ import { type Engine, engines, sqlite } from './engines.ts'
 import { request, startApp } from './service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
-const plants = 20_000
+const plants = 10_000
 
 test('a store goes from SQLite to PostgreSQL and back, killed twice on each way', async (t) => {
   const urls = await Promise.all([sqlite, postgres, sqlite].map(({ createDatabase }) => createDatabase(t)))

@@ -54,10 +54,10 @@ function checkUrls({ from, to }: CopyOptions, command: Command): void {
 async function copyStore(source: Store, target: Store, { batch, quiet }: CopyOptions): Promise<void> {
   const { guard, release } = await claimTarget(source, target)
   await checkTokens(source.sql, target.sql)
-  const progress = new CopyProgress(quiet ? { write: () => {} } : process.stderr)
-  const onProgress = (done: number, total: number) => progress.show(done, total)
+  const progress = quiet ? undefined : new CopyProgress(process.stderr)
+  const onProgress = (done: number, total: number) => progress?.show(done, total)
   const copied = copyPlants(source, target, { batchPlants: batch, guard, onProgress })
-  const { plants, added, checksum } = await copied.finally(() => progress.end())
+  const { plants, added, checksum } = await copied.finally(() => progress?.end())
   const tokens = await copyTokens(source.sql, target.sql)
   await release()
   console.log(
@@ -85,9 +85,10 @@ async function open(option: '--from' | '--to', url: string): Promise<Store> {
     const logger = pino({ level: 'error' }, pino.destination(2))
     return await openStore(url, { logger, mustExist: option === '--from' })
   } catch (error) {
-    if (!(error instanceof StoreRefused)) throw error
     // An engine knows its URL by the name of the service's setting.
-    throw new StoreRefused(error.message.replaceAll('DATABASE_URL', option))
+    const refusal = error as Error
+    refusal.message = refusal.message.replaceAll('DATABASE_URL', option)
+    throw refusal
   }
 }
 
