@@ -113,11 +113,11 @@ function connect(urls: string[]): Connection {
 /**
  * The session's settings: a commit waits for stable storage here and on the standbys, whatever the server's default
  * (remote_apply waits for even more). Plans are kept, and suit a log of any length, however fast it has grown since:
- * all there is goes by an index.
+ * all there is goes by an index, in its order.
  */
 const prepareSession = `
   SELECT current_setting('transaction_read_only') AS read_only, set_config('enable_seqscan', 'off', false),
-    set_config('jit', 'off', false),
+    set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
