@@ -122,9 +122,9 @@ test('progress is a bar in a terminal, a line every few seconds elsewhere', asyn
   const bars = show({ isTTY: true, columns: 200 }).split('\r\x1b[2K')
   t.strictSame(bars, [
     '',
-    `${'░'.repeat(24)} 1 % · 100 of 10000 plants · 1000 plants/s · 10 s left`,
-    `${'█'.repeat(12)}${'░'.repeat(12)} 50 % · 5000 of 10000 plants · 1000 plants/s · 5 s left`,
-    `${'█'.repeat(21)}${'░'.repeat(3)} 90 % · 9000 of 10000 plants · 1000 plants/s · 1 s left`,
+    `${'░'.repeat(12)} 1 % · 100 of 10000 plants · 1000 plants/s · 10 s left`,
+    `${'█'.repeat(6)}${'░'.repeat(6)} 50 % · 5000 of 10000 plants · 1000 plants/s · 5 s left`,
+    `${'█'.repeat(10)}${'░'.repeat(2)} 90 % · 9000 of 10000 plants · 1000 plants/s · 1 s left`,
     '',
   ])
   t.ok(

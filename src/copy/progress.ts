@@ -1,5 +1,5 @@
 // How far a copy is: a bar that moves in a terminal, a line every few seconds elsewhere.
-const barWidth = 24
+const barWidth = 12
 const barMs = 100
 const lineMs = 5000
 
