@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 const needed = [24, 15]
 /** A new generation of objects this large (in MiB) is collected seldom, and by then most requests are over. */
-const flags = ['--min-semi-space-size=16']
+const flags = ['--min-semi-space-size=8']
 const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
 const [major, minor] = process.versions.node.split('.').map(Number)
 

@@ -37,7 +37,7 @@ export class Pages {
    * before, with a turn of the event loop in between.
    */
   stream(after: number, last: number): Readable {
-    return Readable.from(this.#parts(after, last), { objectMode: false, highWaterMark: 1 })
+    return Readable.from(this.#parts(after, last), { highWaterMark: 1 })
   }
 
   async *#parts(after: number, last: number): AsyncGenerator<string> {
@@ -45,9 +45,11 @@ export class Pages {
     for (let from = after; from < last; from += pagePlants) {
       const items = await next
       next = this.#readAhead(from + pagePlants, last)
-      yield `${from === after ? '[' : ','}${items}${from + pagePlants < last ? '' : ']'}`
+      yield from === after ? '[' : ','
+      yield items
       await new Promise(setImmediate)
     }
+    yield ']'
   }
 
   /** Starts to read a part while the one before is on its way; a fault shows when it is waited for, if ever. */
