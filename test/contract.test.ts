@@ -93,6 +93,7 @@ test('what is sent and answered has exactly the documented fields', async (t) =>
     [
       ['limit', 'query', false],
       ['after', 'query', false],
+      ['If-None-Match', 'header', false],
     ],
   )
 })

@@ -88,8 +88,8 @@ test('what cannot be opened is one line, which names no password', async (t) => 
   const gone = server.url('nothing').replace('postgres@', 'postgres:s3cret@')
   const cases: [from: string, to: string, code: number, reason: RegExp][] = [
     [`file:${missing}`, good, 1, /there is no file [^\n]+plants\.db/],
-    [`file:${text}`, good, 1, /not a database/],
-    [good, `file:${text}`, 1, /not a database/],
+    [`file:${text}`, good, 1, /not a plant store/],
+    [good, `file:${text}`, 1, /not a plant store/],
     [gone, good, 1, /the database of --from: database "nothing" does not exist/],
     [good, gone, 1, /the database of --to: database "nothing" does not exist/],
     [good, 'postgres://a:s3cret@h:x/plants', 1, /--to is not like postgres:/],
