@@ -95,3 +95,11 @@ async function start(bench: Bench, name: string, command: string[], env: NodeJS.
   const logFile = bench.newFile('server.log')
   return bench.use(await Server.start({ name, command, env, cpus: bench.pins.server, logFile }))
 }
+
+/** All that the list and the add operation are measured on; the bare server first. */
+export async function startServers(bench: Bench) {
+  const ours = await startPlantStore(bench)
+  const others = [startBare(bench, ours), startExpress(bench), startHono(bench), startJsonServer(bench)]
+  const [bare, ...frameworks] = await Promise.all(others)
+  return [bare, ours, ...frameworks].filter((server) => server !== undefined)
+}

@@ -1,8 +1,7 @@
 // POST of a plant, on stable storage before the answer.
-import { addPlant } from '../contenders.ts'
+import { addPlant, startServers } from '../contenders.ts'
 import { atLeast, atMost, makeRows } from '../findings.ts'
 import { measureRounds, type Round, ratioOf } from '../rounds.ts'
-import { startServers } from './list.ts'
 import type { Scenario } from './scenario.ts'
 
 const title = 'POST, 64 connections'

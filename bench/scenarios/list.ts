@@ -1,13 +1,5 @@
 // GET of a page of 100 plants, beside the bare server and the frameworks.
-import type { Bench } from '../bench.ts'
-import {
-  getList,
-  startBare,
-  startExpress,
-  startHono,
-  startJsonServer,
-  startPlantStore,
-} from '../contenders.ts'
+import { getList, startServers } from '../contenders.ts'
 import { atLeast, atMost, makeRows } from '../findings.ts'
 import { measureRounds, type Round, ratioOf } from '../rounds.ts'
 import type { Scenario } from './scenario.ts'
@@ -38,12 +30,4 @@ export const list: Scenario = {
       ],
     }
   },
-}
-
-/** All that the list and the add operation are measured on; the bare server first. */
-export async function startServers(bench: Bench) {
-  const ours = await startPlantStore(bench)
-  const others = [startBare(bench, ours), startExpress(bench), startHono(bench), startJsonServer(bench)]
-  const [bare, ...frameworks] = await Promise.all(others)
-  return [bare, ours, ...frameworks].filter((server) => server !== undefined)
 }

@@ -11,7 +11,7 @@ export type Committed<T> = {
 
 /** How many plants may wait for the next batch. */
 const maxWaiting = 4096
-/** A batch waits for company at least as long as a commit takes, and at most this long. */
+/** The most that a batch waits for company. */
 const maxGatherMs = 3
 
 export class GroupCommit<T> {
