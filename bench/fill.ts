@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import pino from 'pino'
-import { openStore } from '../src/store/store.ts'
+import { openStore } from '../src/store/open.ts'
 import { makePlant } from './load/plants.ts'
 
 const batchPlants = 20_000

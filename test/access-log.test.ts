@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { type Test, test } from 'tap'
-import type { Access } from '../src/http/requests.ts'
-import { createDirectory, sqlite } from './engines.ts'
-import { request, type Service, startApp, startService } from './service.ts'
-import { compose, exchange, send } from './wire.ts'
+import type { Access } from '../src/http/in-flight.ts'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { request, type Service, startApp, startService } from './support/service.ts'
+import { compose, exchange, send } from './support/wire.ts'
 
 type Line = { level: number; time: number; msg: string; url: string; status: number; [name: string]: unknown }
 

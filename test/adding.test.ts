@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { type Test, test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
-import { engines } from './engines.ts'
-import { assertProblem } from './problem.ts'
-import { request, startApp } from './service.ts'
+import { engines } from './support/engines.ts'
+import { assertProblem } from './support/problem.ts'
+import { request, startApp } from './support/service.ts'
 
 const realPlants = JSON.parse(
   readFileSync(new URL('./fixtures/plants.json', import.meta.url), 'utf8'),

@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { Metrics, makeAdminServer } from '../src/admin.ts'
-import { openStore, type PlantLog } from '../src/store/store.ts'
-import { createDirectory, engines, sqlite } from './engines.ts'
-import { assertProblem } from './problem.ts'
-import { request, startService } from './service.ts'
+import { Metrics, makeAdminServer } from '../src/admin/server.ts'
+import { openStore } from '../src/store/open.ts'
+import type { PlantLog } from '../src/store/store.ts'
+import { createDirectory, engines, sqlite } from './support/engines.ts'
+import { assertProblem } from './support/problem.ts'
+import { request, startService } from './support/service.ts'
 
 const logger = pino({ level: 'silent' })
 

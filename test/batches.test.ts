@@ -7,10 +7,11 @@ import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import { test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
-import { openStore, type Store } from '../src/store/store.ts'
-import { engines, sqlite } from './engines.ts'
-import { type Answer, request, startApp, startService } from './service.ts'
-import { compose, exchange } from './wire.ts'
+import { openStore } from '../src/store/open.ts'
+import type { Store } from '../src/store/store.ts'
+import { engines, sqlite } from './support/engines.ts'
+import { type Answer, request, startApp, startService } from './support/service.ts'
+import { compose, exchange } from './support/wire.ts'
 
 const writers = 64
 

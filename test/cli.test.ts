@@ -6,8 +6,8 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
-import { createDirectory } from './engines.ts'
-import { request, spawnCli, startService, token } from './service.ts'
+import { createDirectory } from './support/engines.ts'
+import { request, spawnCli, startService, token } from './support/service.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))

@@ -1,8 +1,8 @@
 // The environment: what it sets, and what it may not say.
 import { test } from 'tap'
 import { ConfigError, readConfig } from '../src/config.ts'
-import { createDirectory } from './engines.ts'
-import { request, spawnCli, startService } from './service.ts'
+import { createDirectory } from './support/engines.ts'
+import { request, spawnCli, startService } from './support/service.ts'
 
 const defaults = {
   host: '127.0.0.1',

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import type { Store } from '../src/store/store.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
-import { beginCopy, copy, fill, open, sumLog } from './copies.ts'
-import { createDirectory, type Engine, engines, sharedServer, sqlite } from './engines.ts'
-import { spawnCli } from './service.ts'
+import { beginCopy, copy, fill, open, sumLog } from './support/copies.ts'
+import { createDirectory, type Engine, engines, sharedServer, sqlite } from './support/engines.ts'
+import { spawnCli } from './support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 

@@ -2,9 +2,9 @@
 import { test } from 'tap'
 import { CopyProgress } from '../src/copy/progress.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
-import { beginCopy, copy, fill, open, spawnCopy, sumLog } from './copies.ts'
-import { type Engine, engines, sqlite } from './engines.ts'
-import { request, startApp } from './service.ts'
+import { beginCopy, copy, fill, open, spawnCopy, sumLog } from './support/copies.ts'
+import { type Engine, engines, sqlite } from './support/engines.ts'
+import { request, startApp } from './support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const plants = 10_000

@@ -1,8 +1,8 @@
 // Browsers on other origins: off unless the deployment names them.
 import { type Test, test } from 'tap'
-import { sqlite } from './engines.ts'
-import { assertProblem } from './problem.ts'
-import { request, startApp } from './service.ts'
+import { sqlite } from './support/engines.ts'
+import { assertProblem } from './support/problem.ts'
+import { request, startApp } from './support/service.ts'
 
 const origin = 'https://garden.test'
 

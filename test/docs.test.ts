@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url'
 import sparticuz from '@sparticuz/chromium'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { type Test, test } from 'tap'
-import { sqlite } from './engines.ts'
-import { request, startApp, token } from './service.ts'
+import { sqlite } from './support/engines.ts'
+import { request, startApp, token } from './support/service.ts'
 
 const screenshot = fileURLToPath(new URL('../docs/swagger-ui.png', import.meta.url))
 

@@ -3,8 +3,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
-import { sqlite } from './engines.ts'
-import { request, type Service, startService } from './service.ts'
+import { sqlite } from './support/engines.ts'
+import { request, type Service, startService } from './support/service.ts'
 
 const kills = 20
 const writers = 32

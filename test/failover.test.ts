@@ -3,9 +3,9 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
-import { startCluster } from './cluster.ts'
-import { Inconsistent, Ledger, list, post, Reader } from './ledger.ts'
-import { type Service, startService, token } from './service.ts'
+import { startCluster } from './support/cluster.ts'
+import { Inconsistent, Ledger, list, post, Reader } from './support/ledger.ts'
+import { type Service, startService, token } from './support/service.ts'
 
 const writers = 32
 /** No request may hang: its limit, twice (the batch before it, its own), and time for a slow machine. */

@@ -4,8 +4,9 @@ import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
-import { type Entry, type Outcome, openStore, type Store, StoreRefused } from '../src/store/store.ts'
-import { type Engine, engines, sharedServer } from './engines.ts'
+import { openStore } from '../src/store/open.ts'
+import { type Entry, type Outcome, type Store, StoreRefused } from '../src/store/store.ts'
+import { type Engine, engines, sharedServer } from './support/engines.ts'
 
 const logger = pino({ level: 'silent' })
 

@@ -4,9 +4,10 @@ import { PassThrough } from 'node:stream'
 import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
-import { openStore, type Store } from '../src/store/store.ts'
-import { type Engine, engines } from './engines.ts'
-import { type Fault, type Relay, startRelay } from './relay.ts'
+import { openStore } from '../src/store/open.ts'
+import type { Store } from '../src/store/store.ts'
+import { type Engine, engines } from './support/engines.ts'
+import { type Fault, type Relay, startRelay } from './support/relay.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const twoPlants = [

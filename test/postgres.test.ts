@@ -1,10 +1,11 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
 import pino from 'pino'
 import tap, { type Test } from 'tap'
-import { ProblemError } from '../src/problem-error.ts'
-import { openStore, type Store, StoreRefused } from '../src/store/store.ts'
-import { type Engine, engines, sharedServer } from './engines.ts'
-import { passwordRole } from './postgres.ts'
+import { ProblemError } from '../src/http/problem-error.ts'
+import { openStore } from '../src/store/open.ts'
+import { type Store, StoreRefused } from '../src/store/store.ts'
+import { type Engine, engines, sharedServer } from './support/engines.ts'
+import { passwordRole } from './support/postgres.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const logger = pino({ level: 'silent' })

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { test } from 'tap'
 import type { NewPlant, Plant } from '../schemas/plant.ts'
-import { engines } from './engines.ts'
-import { request, startApp } from './service.ts'
+import { engines } from './support/engines.ts'
+import { request, startApp } from './support/service.ts'
 
 const plants = 1000
 const batch = 50

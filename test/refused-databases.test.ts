@@ -4,8 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
-import { createDirectory } from './engines.ts'
-import { request, spawnCli, startService } from './service.ts'
+import { createDirectory } from './support/engines.ts'
+import { request, spawnCli, startService } from './support/service.ts'
 
 function hashFile(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')

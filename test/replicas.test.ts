@@ -2,11 +2,12 @@
 import { once } from 'node:events'
 import pino from 'pino'
 import tap from 'tap'
-import { openStore, type Store } from '../src/store/store.ts'
+import { openStore } from '../src/store/open.ts'
+import type { Store } from '../src/store/store.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
-import { type Engine, engines } from './engines.ts'
-import { Ledger, list, post, Reader } from './ledger.ts'
-import { startApp, startService, token } from './service.ts'
+import { type Engine, engines } from './support/engines.ts'
+import { Ledger, list, post, Reader } from './support/ledger.ts'
+import { startApp, startService, token } from './support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const logger = pino({ level: 'silent' })

@@ -5,9 +5,9 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
-import { createDirectory, sqlite } from './engines.ts'
-import { request, type Service, startService, token } from './service.ts'
-import { compose, readAnswers } from './wire.ts'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { request, type Service, startService, token } from './support/service.ts'
+import { compose, readAnswers } from './support/wire.ts'
 
 const maxMs = 10_000
 

@@ -5,10 +5,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore, type Store } from '../src/store/store.ts'
-import { type Engine, engines, sqlite } from './engines.ts'
-import { request, startApp } from './service.ts'
-import { compose } from './wire.ts'
+import { openStore } from '../src/store/open.ts'
+import type { Store } from '../src/store/store.ts'
+import { type Engine, engines, sqlite } from './support/engines.ts'
+import { request, startApp } from './support/service.ts'
+import { compose } from './support/wire.ts'
 
 const plants = 60_000
 const tag = 'x'.repeat(200)

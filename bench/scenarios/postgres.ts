@@ -1,6 +1,6 @@
 // The same service on PostgreSQL, beside SQLite and beside one INSERT a request.
 
-import { findPorts, PostgresServer } from '../../test/postgres.ts'
+import { findPorts, PostgresServer } from '../../test/support/postgres.ts'
 import type { Bench } from '../bench.ts'
 import { addPlant, getList, getWholeList, makeStore, startPgInsert, startPlantStore } from '../contenders.ts'
 import { fillStore } from '../fill.ts'

@@ -6,8 +6,9 @@ import { copyPlants } from '../copy/plants.ts'
 import { CopyProgress } from '../copy/progress.ts'
 import { claimTarget } from '../copy/target.ts'
 import { checkTokens, copyTokens } from '../copy/tokens.ts'
-import { ProblemError } from '../problem-error.ts'
-import { openStore, type Store, StoreRefused } from '../store/store.ts'
+import { ProblemError } from '../http/problem-error.ts'
+import { openStore } from '../store/open.ts'
+import { type Store, StoreRefused } from '../store/store.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true }
 

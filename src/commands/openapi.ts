@@ -7,7 +7,7 @@ import { Command } from 'commander'
 import pino from 'pino'
 import { buildApp } from '../app.ts'
 import { readConfig } from '../config.ts'
-import { openStore } from '../store/store.ts'
+import { openStore } from '../store/open.ts'
 
 export function openapiCommand(): Command {
   return new Command('openapi')

@@ -2,8 +2,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { readConfig } from '../config.ts'
-import { ProblemError } from '../problem-error.ts'
-import { openStore } from '../store/store.ts'
+import { ProblemError } from '../http/problem-error.ts'
+import { openStore } from '../store/open.ts'
 import { type Scope, scopes, type Token, Tokens } from '../tokens/tokens.ts'
 
 const unitMs: Record<string, number> = {

@@ -1,7 +1,7 @@
 // Who may pass: the bearer tokens of RFC 6750, checked before anything of a body is read.
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, onRequestHookHandler } from 'fastify'
-import { ProblemError } from '../problem-error.ts'
+import { ProblemError } from './problem-error.ts'
 import type { Scope } from '../tokens/tokens.ts'
 import type { Grant, Verify } from '../tokens/verifier.ts'
 

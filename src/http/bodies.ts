@@ -1,6 +1,6 @@
 // Which bodies are read at all: JSON in UTF-8, up to a size, and no others.
 import type { FastifyInstance, preParsingHookHandler } from 'fastify'
-import { ProblemError } from '../problem-error.ts'
+import { ProblemError } from './problem-error.ts'
 import { parseJson } from './json.ts'
 
 const maxBodyBytes = 16 * 1024

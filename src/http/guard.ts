@@ -1,8 +1,8 @@
 // What every request meets first, whatever its path: it is observed, and refused when it is no proper request.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
-import { ProblemError } from '../problem-error.ts'
-import type { Requests } from './requests.ts'
+import { ProblemError } from './problem-error.ts'
+import type { Requests } from './in-flight.ts'
 import { maxUrlBytes } from './sockets.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']

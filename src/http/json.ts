@@ -1,6 +1,6 @@
 // JSON as I-JSON (RFC 7493) wants it: UTF-8, no member name twice, no number that would be rounded.
 import { isUtf8 } from 'node:buffer'
-import { ProblemError } from '../problem-error.ts'
+import { ProblemError } from './problem-error.ts'
 
 /**
  * Parses the body of a request. Throws an `invalid` problem for anything but UTF-8 and JSON, and for an object whose

@@ -4,7 +4,7 @@ import type { ErrorObject } from 'ajv'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
-import { type ProblemCode, ProblemError } from '../problem-error.ts'
+import { type ProblemCode, ProblemError } from './problem-error.ts'
 import { describeFaults } from './validation.ts'
 
 const statuses: Record<ProblemCode, number> = {

@@ -2,9 +2,9 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { ProblemError } from '../problem-error.ts'
+import { ProblemError } from './problem-error.ts'
 import { describeProblem } from './problems.ts'
-import type { Requests } from './requests.ts'
+import type { Requests } from './in-flight.ts'
 
 /** A longer request line is a URL that is too long; a shorter one was followed by too many headers. */
 export const maxUrlBytes = 8 * 1024

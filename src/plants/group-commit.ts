@@ -1,6 +1,6 @@
 // Group commit: requests that arrive while a batch is being committed form the next one, so that one wait for stable
 // storage serves them all.
-import { ProblemError } from '../problem-error.ts'
+import { ProblemError } from '../http/problem-error.ts'
 import type { Entry, Outcome, PlantLog } from '../store/store.ts'
 
 /** What waits for its entry to be committed. `answer` and `fail` do not throw. */

@@ -41,6 +41,20 @@ export const migrations: Migration[] = [
         FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
       ${tokens}`,
   },
+  // The plants of a store that had no epochs yet get a first one. `origin`: see postgres/epochs.ts.
+  {
+    sqlite: `
+      CREATE TABLE epochs (number INTEGER PRIMARY KEY, epoch TEXT NOT NULL, start INTEGER NOT NULL) STRICT;
+      INSERT INTO epochs VALUES (1, lower(hex(randomblob(6))), 0);`,
+    postgres: `
+      CREATE TABLE epochs (
+        number BIGINT PRIMARY KEY,
+        epoch TEXT NOT NULL,
+        start BIGINT NOT NULL,
+        origin TEXT NOT NULL
+      );
+      INSERT INTO epochs VALUES (1, substr(md5(random()::text), 1, 12), 0, '');`,
+  },
 ]
 
 /**

@@ -1,31 +1,37 @@
 // The seam between the service and its databases: a log of plants with three verbs, and plain SQL for the little
-// else there is (tokens). An engine is one file that provides this; everything above it is written once.
+// else there is (tokens). An engine is one folder that provides this; everything above it is written once.
 import type { Logger } from 'pino'
-import { openPostgres } from './postgres.ts'
-import { openSqlite } from './sqlite.ts'
+import type { Epochs } from './epochs.ts'
 
 /** A plant as the log keeps it: the JSON text that every response shows, and the id that makes a retry safe. */
 export type Entry = { item: string; id: number | undefined }
 
-/** What became of an entry. `replayed`: the id was there with the same item; `conflict`: with another one. */
+/** What became of an entry. `replayed`: the id was there with an equal item; `conflict`: with another one. */
 export type Outcome = 'added' | 'replayed' | 'conflict'
+
+/** Where the log ends (0: it is empty), and which epochs own its positions, both seen at one moment. */
+export type Head = { readonly position: number; readonly epochs: Epochs }
 
 export interface PlantLog {
   /**
-   * Appends a batch, atomically and in order; resolves once it is on stable storage, with one outcome an entry.
-   * Rejects with an `unavailable` problem when nothing was appended, or when that cannot be told.
+   * Appends a batch, atomically and in order; resolves once it is on stable storage, with exactly one outcome per
+   * entry. Gives up at `deadlineMs` (of `performance.now()`; default: `storeLimitMs` from now). Rejects with
+   * StoreUnavailable: `nothing-added` when that is certain, `unknown` otherwise.
    */
-  append(entries: Entry[]): Promise<Outcome[]>
-  /** How many plants are durably in the log. */
-  head(): number | Promise<number>
-  /** The items at positions after+1 to after+count, joined by commas. */
-  read(after: number, count: number): string | Promise<string>
+  append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]>
+  /** The durable log's head. It counts every batch that was acknowledged, by any replica, before the call. */
+  head(): Head | Promise<Head>
+  /**
+   * The items at positions `after` + 1 to `last`, joined by commas. `epoch` owns position `last` (see `Head`): the
+   * text is what the log held in that epoch and all of it, or the call rejects with StoreUnavailable (`unread`).
+   */
+  read(after: number, last: number, epoch: string): string | Promise<string>
 }
 
 export type Value = string | number | null
 export type Row = Record<string, Value>
 
-/** Portable SQL with parameters $1, $2, …; integers within ±(2^53−1). */
+/** Portable SQL with parameters $1, $2, …; integers within ±(2^53−1). Rejects with StoreUnavailable. */
 export interface Sql {
   select(text: string, values?: Value[]): Promise<Row[]>
   /** Runs one statement that changes something, durably; resolves to the number of rows it changed. */
@@ -37,7 +43,24 @@ export interface Store {
   readonly id: string
   readonly log: PlantLog
   readonly sql: Sql
+  /** Resolves when the store can be written now. Rejects with StoreUnavailable. */
+  ready(): Promise<void>
+  /** Waits for what is under way, then lets go of the database. */
   close(): Promise<void>
+}
+
+/** `unknown`: whether something was added cannot be told. */
+export type Lost = 'nothing-added' | 'unknown' | 'unread'
+
+/** The store cannot do now what it was asked for. The message and cause are for the operator, never for a client. */
+export class StoreUnavailable extends Error {
+  readonly outcome: Lost
+
+  constructor(outcome: Lost, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'StoreUnavailable'
+    this.outcome = outcome
+  }
 }
 
 /** The database cannot be used as it is; the message is one line for the operator. */
@@ -45,11 +68,3 @@ export class StoreRefused extends Error {}
 
 /** `mustExist`: a database that is not there is refused, not made. */
 export type StoreOptions = { logger: Logger; mustExist?: boolean }
-
-/**
- * Opens the store at a `file:` (SQLite) or `postgres://` URL, and brings its schema up to date.
- * Throws StoreRefused when what is there is no plant store, or a newer one.
- */
-export function openStore(url: string, options: StoreOptions): Promise<Store> {
-  return url.startsWith('file:') ? openSqlite(url, options) : openPostgres(url, options)
-}

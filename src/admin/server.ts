@@ -1,10 +1,10 @@
 // A second small server for the operator alone: liveness, readiness, metrics. It asks for no token.
 import { createServer, type Server } from 'node:http'
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { describeProblem } from './http/problems.ts'
-import type { Access } from './http/requests.ts'
-import { ProblemError } from './problem-error.ts'
-import type { PlantLog } from './store/store.ts'
+import { describeProblem } from '../http/problems.ts'
+import type { Access } from '../http/in-flight.ts'
+import { ProblemError } from '../http/problem-error.ts'
+import type { PlantLog } from '../store/store.ts'
 
 const readyTimeoutMs = 2000
 

@@ -1,8 +1,7 @@
 // The way to the writer thread: sends it batches, and starts it again when it died.
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { ProblemError } from '../problem-error.ts'
-import { type Entry, type Outcome, StoreRefused, type Value } from './store.ts'
+import { type Entry, type Outcome, StoreRefused, type Value } from '../store.ts'
 
 export type WriterRequest =
   | { append: (string | number | undefined)[] }
@@ -64,7 +63,7 @@ export class SqliteWriter {
   }
 
   #start(): Promise<Outcome[] | number> {
-    const worker = new Worker(new URL('./sqlite-thread.ts', import.meta.url), { workerData: this.#path })
+    const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: this.#path })
     this.#worker = worker
     worker.on('message', (answer: WriterAnswer) => this.#answer(answer))
     worker.on('error', (error) => this.#logger.error({ err: error }, 'the writer thread failed'))

@@ -1,5 +1,5 @@
 // The one error that is thrown on purpose. Whoever throws it picks a code; the HTTP layer knows what to answer.
-import type { Fault } from '../schemas/problem.ts'
+import type { Fault } from '../../schemas/problem.ts'
 
 export type ProblemCode =
   | 'invalid'

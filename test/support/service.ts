@@ -8,9 +8,10 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { type AppOptions, buildApp } from '../src/app.ts'
-import { readConfig } from '../src/config.ts'
-import { openStore, type Store } from '../src/store/store.ts'
+import { type AppOptions, buildApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
 
 export const token = 'a-token-for-tests'
 
@@ -69,7 +70,7 @@ export type Service = {
   ended: Promise<{ code: number | null; signal: string | null }>
 }
 
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
 /** Starts `plant-store ARGUMENTS` with nothing else in its environment; it is killed when the test ends. */
 export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, cwd?: string) {

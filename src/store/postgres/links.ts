@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
-import { StoreRefused } from './store.ts'
+import { StoreRefused } from '../store.ts'
 
 /** How long a server may keep us waiting before its connection is given up; a frozen one never answers. */
 const attemptMs = 2000

@@ -1,8 +1,8 @@
 // What every error answer has in common.
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Test } from 'tap'
-import { components } from '../schemas/index.ts'
-import type { Problem } from '../schemas/problem.ts'
+import { components } from '../../schemas/index.ts'
+import type { Problem } from '../../schemas/problem.ts'
 
 const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { 'uri-reference': true } })
 ajv.addVocabulary(['example', 'x-pattern'])

@@ -2,8 +2,8 @@
 // at work on it meanwhile.
 import { randomBytes } from 'node:crypto'
 import type { Client } from 'pg'
-import { checkVersion, migrations, oldestCompatible } from './migrations.ts'
-import { StoreRefused } from './store.ts'
+import { checkVersion, migrations, oldestCompatible } from '../migrations.ts'
+import { StoreRefused } from '../store.ts'
 
 /** A writer looks its last batch up within seconds, or never: what is older is of no use to anybody. */
 const writerMs = 24 * 60 * 60 * 1000

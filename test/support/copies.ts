@@ -3,8 +3,9 @@ import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { openStore, type Store } from '../src/store/store.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
 import { spawnCli } from './service.ts'
 
 /** Opens the store at a URL; it closes when the test ends. */

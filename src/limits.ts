@@ -1,0 +1,51 @@
+// Every limit and time-out that must stand in a relation to another, and the relations. Times are milliseconds.
+
+/** A request that is there in full is answered after this long, whatever its stages wait for. */
+export const requestMs = 5000
+/** What the store may take of that: its own word comes first, and says more than that the time is up. */
+export const storeLimitMs = 4500
+/** How long one server of a cluster may keep one attempt waiting. */
+export const attemptMs = 2000
+/** With less time left than this, no further attempt is made. */
+export const shortestAttemptMs = 500
+/** A wait for a lock ends on the server before the attempt does, so that no sessions without a client pile up there. */
+export const lockMs = 1500
+/** A session between two statements of a transaction that hears nothing for this long is ended by the server. */
+export const idleInTransactionMs = 2000
+
+/** The head of a request, and all of it, must be there after this long. */
+export const headersMs = 10_000
+export const receiveMs = 20_000
+/** A connection that moves no byte for this long while a request is at work is cut. */
+export const stalledMs = 30_000
+/** Longer than the idle time-out of common load balancers (60 s), so that they close first. */
+export const keepAliveMs = 72_000
+/** How long a shutdown waits for requests in flight before it cuts them, and how long it takes at most. */
+export const drainMs = 8000
+export const stopMs = 10_000
+
+/** The largest body, and the largest request target. */
+export const maxBodyBytes = 16 * 1024
+export const maxUrlBytes = 8 * 1024
+/** How many plants a page holds at most, and how large it is meant to be. */
+export const pagePlants = 2000
+export const pageBytes = 256 * 1024
+/** The bytes of all answers that are on their way to clients. */
+export const inFlightBytes = 128 * 2 ** 20
+/** How many requests of one connection are worked on at a time. */
+export const requestsPerConnection = 4
+/** How many plants may wait for the next batch. */
+export const maxWaitingPlants = 4096
+
+const relations: [boolean, string][] = [
+  [storeLimitMs < requestMs, 'the store gives up before the request does'],
+  [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
+  [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
+  [idleInTransactionMs < storeLimitMs - lockMs, 'a vanished session is ended while others can still wait for it'],
+  [headersMs < receiveMs, 'the head of a request comes before all of it'],
+  [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
+  [requestMs < drainMs, 'a shutdown waits for every answer'],
+  [drainMs < stopMs, 'a shutdown has time to close the store'],
+  [pageBytes * requestsPerConnection * 8 <= inFlightBytes, 'no connection holds a large part of the bytes in flight'],
+]
+for (const [holds, relation] of relations) if (!holds) throw new Error(`limits: ${relation}`)
