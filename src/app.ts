@@ -8,10 +8,11 @@ import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
 import { describeRoutes, serveDocs } from './http/docs.ts'
 import { guardRequests } from './http/guard.ts'
+import { type Access, InFlight } from './http/in-flight.ts'
 import { makeErrorHandler } from './http/problems.ts'
-import { type Access, Requests } from './http/in-flight.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
+import { drainMs, headersMs, keepAliveMs, receiveMs, stalledMs } from './limits.ts'
 import { plantRoutes } from './plants/routes.ts'
 import type { Store } from './store/store.ts'
 import { Tokens } from './tokens/tokens.ts'
@@ -25,14 +26,17 @@ export type AppOptions = {
   report?: (access: Access) => void
 }
 
-/** Requests that are not there in full after this long are answered 408. */
-const headersTimeoutMs = 10_000
-const requestTimeoutMs = 20_000
-/** Longer than the idle time-out of common load balancers (60 s), so that they close first. */
-const keepAliveTimeoutMs = 72_000
-/** How long a shutdown waits for requests in flight before it cuts them. */
-const drainMs = 8_000
-
+/*
+ * The stages of a request:
+ *   sockets     what is no HTTP at all is answered below the router
+ *   in-flight   the request is observed until its answer is out, and answered when its time is up
+ *   guard       it waits for its turn on its connection, and is refused when it is no proper request
+ *   authentication   its token is checked, before anything of a body is read
+ *   bodies      its body is read: JSON in UTF-8
+ *   validation  body and query are held against the schemas
+ *   plants      add: group commit; list: shared head, pages
+ *   problems    what was thrown on the way becomes the answer
+ */
 /** Builds the app; `app.ready()` or `app.listen()` finish it, `app.close()` ends it and leaves the store open. */
 export async function buildApp({
   store,
@@ -40,21 +44,21 @@ export async function buildApp({
   logger,
   report = () => {},
 }: AppOptions): Promise<FastifyInstance> {
-  const requests = new Requests(report)
+  const inFlight = new InFlight(report)
   const handleError = makeErrorHandler(logger)
-  const guard = guardRequests(requests)
+  const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
   const app: FastifyInstance = fastify({
     logger: false,
-    http: { requireHostHeader: false, headersTimeout: headersTimeoutMs, connectionsCheckingInterval: 1000 },
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: keepAliveTimeoutMs,
+    http: { requireHostHeader: false, headersTimeout: headersMs, connectionsCheckingInterval: 500 },
+    requestTimeout: receiveMs,
+    connectionTimeout: stalledMs,
+    keepAliveTimeout: keepAliveMs,
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
-    clientErrorHandler: makeClientErrorHandler(requests),
+    clientErrorHandler: makeClientErrorHandler(inFlight),
     frameworkErrors(error, request, reply) {
-      guard.observe(request, reply)
-      handleError(error, request, reply)
+      if (guard.observe(request, reply)) handleError(error, request, reply)
     },
   })
 
@@ -63,17 +67,18 @@ export async function buildApp({
   app.setValidatorCompiler(makeValidatorCompiler())
   for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
-  answerOddRequests(app.server)
+  answerOddRequests(app.server, inFlight)
   app.addHook('onRequest', guard.onRequest)
-  app.addHook('preClose', async () => requests.drain(app.server, drainMs))
+  app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
+  app.addHook('onClose', async () => inFlight.close())
 
+  app.addHook('onRequest', guard.requireRoute)
   if (config.corsOrigin !== false)
     await app.register(cors, {
       origin: config.corsOrigin,
       exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
       strictPreflight: false,
     })
-  app.addHook('onRequest', guard.requireRoute)
   await describeRoutes(app, config.basePath)
   await serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })

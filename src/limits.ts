@@ -20,6 +20,8 @@ export const receiveMs = 20_000
 export const stalledMs = 30_000
 /** Longer than the idle time-out of common load balancers (60 s), so that they close first. */
 export const keepAliveMs = 72_000
+/** How long what is still being sent is read and dropped after the last answer of a connection. */
+export const lingerMs = 2000
 /** How long a shutdown waits for requests in flight before it cuts them, and how long it takes at most. */
 export const drainMs = 8000
 export const stopMs = 10_000
@@ -34,6 +36,8 @@ export const pageBytes = 256 * 1024
 export const inFlightBytes = 128 * 2 ** 20
 /** How many requests of one connection are worked on at a time. */
 export const requestsPerConnection = 4
+/** With more requests than this at hand, a connection that has others waiting behind those is cut. */
+export const maxOpenRequests = 20_000
 /** How many plants may wait for the next batch. */
 export const maxWaitingPlants = 4096
 
@@ -41,11 +45,17 @@ const relations: [boolean, string][] = [
   [storeLimitMs < requestMs, 'the store gives up before the request does'],
   [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
   [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
-  [idleInTransactionMs < storeLimitMs - lockMs, 'a vanished session is ended while others can still wait for it'],
+  [
+    idleInTransactionMs < storeLimitMs - lockMs,
+    'a vanished session is ended while others can still wait for it',
+  ],
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
   [drainMs < stopMs, 'a shutdown has time to close the store'],
-  [pageBytes * requestsPerConnection * 8 <= inFlightBytes, 'no connection holds a large part of the bytes in flight'],
+  [
+    pageBytes * requestsPerConnection * 8 <= inFlightBytes,
+    'no connection holds a large part of the bytes in flight',
+  ],
 ]
 for (const [holds, relation] of relations) if (!holds) throw new Error(`limits: ${relation}`)

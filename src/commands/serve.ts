@@ -3,16 +3,17 @@ import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
 import pino from 'pino'
-import { Metrics, makeAdminServer } from '../admin/server.ts'
+import { Metrics } from '../admin/metrics.ts'
+import { makeAdminServer } from '../admin/server.ts'
 import { buildApp } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/in-flight.ts'
+import { stopMs } from '../limits.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { Tokens } from '../tokens/tokens.ts'
 
-const stopMs = 10_000
 const logFlushMs = 250
 /** What the log may hold in memory while its reader does not read; beyond it lines are dropped. */
 const maxLogBytes = 8 * 2 ** 20
@@ -34,7 +35,7 @@ async function serve(config: Config): Promise<void> {
   setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const app = await buildApp({ store, config, logger, report: metrics ? both(add, metrics.count) : add })
-  const admin = metrics && makeAdminServer(store.log, metrics)
+  const admin = metrics && makeAdminServer(store, metrics)
   const grace = closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
     ignoreSignals()
     /* c8 ignore next: no test can bring about a fault that is not known yet */

@@ -1,17 +1,19 @@
 // Which bodies are read at all: JSON in UTF-8, up to a size, and no others.
 import type { FastifyInstance, preParsingHookHandler } from 'fastify'
-import { ProblemError } from './problem-error.ts'
+import { maxBodyBytes, requestMs } from '../limits.ts'
+import { type Exchange, exchangeOf } from './in-flight.ts'
 import { parseJson } from './json.ts'
-
-const maxBodyBytes = 16 * 1024
+import { ProblemError } from './problem-error.ts'
 
 /** Replaces the built-in body parsers by one for `application/json`. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   const options = { parseAs: 'buffer', bodyLimit: maxBodyBytes } as const
-  app.addContentTypeParser<Buffer>('application/json', options, (_request, body, done) =>
-    done(null, parseJson(body)),
-  )
+  app.addContentTypeParser<Buffer>('application/json', options, (request, body, done) => {
+    const exchange = request.raw as Exchange
+    exchange.deadlineMs = Math.min(exchange.deadlineMs, performance.now() + requestMs)
+    done(null, parseJson(body))
+  })
 }
 
 /** A preParsing hook: refuses an encoding or a charset that is not read, before the body is. */
@@ -20,8 +22,14 @@ export const requirePlainJson: preParsingHookHandler = (request, reply, payload,
   const charset = type && /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1]
   if (encoding !== undefined) return done(unsupported('A content encoding is not understood here.'))
   if (charset && charset.toLowerCase() !== 'utf-8') return done(unsupported('The charset must be UTF-8.'))
-  // Now that the request is welcome: `Expect: 100-continue` (RFC 9110, section 10.1.1).
-  if (expect !== undefined) reply.raw.writeContinue()
+  const exchange = exchangeOf(reply)
+  // The time for an answer counts from when the request is there in full.
+  if (!exchange.complete) exchange.deadlineMs = Number.POSITIVE_INFINITY
+  // RFC 9110, section 10.1.1: once nothing in the head speaks against the body, and it is about to be read.
+  if (expect !== undefined && exchange.httpVersionMinor > 0)
+    payload.once('resume', () => {
+      if (!reply.raw.headersSent) reply.raw.writeContinue()
+    })
   done(null, payload)
 }
 

@@ -1,36 +1,40 @@
 // What every request meets first, whatever its path: it is observed, and refused when it is no proper request.
 import type { IncomingMessage } from 'node:http'
+import { isIPv6 } from 'node:net'
 import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
+import { maxUrlBytes } from '../limits.ts'
+import { type Exchange, exchangeOf, type InFlight } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
-import type { Requests } from './in-flight.ts'
-import { maxUrlBytes } from './sockets.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 
-/** Makes the root hooks and the not-found handler. */
-export function guardRequests(requests: Requests) {
-  function observe(request: FastifyRequest, reply: FastifyReply): void {
-    requests.observe(request, reply.raw)
+/** Makes the root hooks and the not-found handler. `cors`: whether preflights are answered elsewhere. */
+export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
+  function observe(request: FastifyRequest, reply: FastifyReply): boolean {
     reply.header('x-content-type-options', 'nosniff')
+    return inFlight.observe(request, reply)
   }
 
+  /** A request waits here for its turn on its connection. One behind the end of its connection waits for ever. */
   const onRequest: onRequestHookHandler = (request, reply, done) => {
-    observe(request, reply)
-    const { url, headers } = request.raw
-    if ((url as string).length > maxUrlBytes)
-      return done(new ProblemError('uri-too-long', 'The URL is too long.'))
-    if (!hasProperHost(request.raw))
-      return done(new ProblemError('invalid', 'The request must have one Host header.'))
-    if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')
-      return done(
-        new ProblemError('expectation-failed', 'The only expectation that is understood is 100-continue.'),
-      )
-    done()
+    if (!observe(request, reply)) return
+    const exchange = exchangeOf(reply)
+    const flaw = findFlaw(exchange)
+    inFlight.enter(exchange, () => done(flaw))
   }
 
   /** A request without a route is answered as such, whatever its body is. */
-  const requireRoute: onRequestHookHandler = (request, _reply, done) => {
-    done(request.is404 ? describeMiss(request) : undefined)
+  const requireRoute: onRequestHookHandler = (request, reply, done) => {
+    if (request.method === 'OPTIONS') answerOptions(request, reply, done)
+    else done(request.is404 ? describeMiss(request) : undefined)
+  }
+
+  /** RFC 9110, section 9.3.7. */
+  function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+    const allowed = allowedMethods(request)
+    if (allowed.length === 0) done(describeMiss(request))
+    else if (cors && request.headers['access-control-request-method'] !== undefined) done()
+    else reply.code(204).header('allow', allowed.join(', ')).send()
   }
 
   function notFound(request: FastifyRequest): never {
@@ -41,21 +45,76 @@ export function guardRequests(requests: Requests) {
 }
 
 function describeMiss(request: FastifyRequest): ProblemError {
-  const url = decodeURIComponent(request.url.split('?', 1)[0] as string)
-  const allowed = methods.filter((method) => request.server.findRoute({ url, method }) !== null)
+  const allowed = allowedMethods(request)
   // A route that has the method was there, and found nothing itself.
   if (allowed.length === 0 || allowed.includes(request.method as HTTPMethods))
     return new ProblemError('not-found', 'There is nothing at this path.')
-  const headers = { allow: allowed.join(', ') }
-  return new ProblemError('method-not-allowed', `This path has ${headers.allow} only.`, { headers })
+  const last = allowed.at(-1)
+  const names = allowed.length === 1 ? `${last} is` : `${allowed.slice(0, -1).join(', ')} and ${last} are`
+  return new ProblemError('method-not-allowed', `Only ${names} allowed here.`, {
+    headers: { allow: allowed.join(', ') },
+  })
 }
 
-/** RFC 9112, section 3.2: one line, which only HTTP/1.0 may leave out. */
-function hasProperHost({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
-  let lines = 0
+function allowedMethods(request: FastifyRequest): HTTPMethods[] {
+  const url = request.url.split('?', 1)[0] as string
+  return methods.filter((method) => request.server.findRoute({ url, method }) !== null)
+}
+
+/** What makes a request unfit to be served at all, as far as its head tells. */
+function findFlaw(exchange: Exchange): ProblemError | undefined {
+  const { url, headers, httpVersionMajor: major, httpVersionMinor: minor, via } = exchange
+  // RFC 9110, section 7.8: ours to disregard. Node loses what follows it in the same packet.
+  if (headers.upgrade !== undefined) via.endAfter(exchange)
+  if ((url as string).length > maxUrlBytes) return new ProblemError('uri-too-long', 'The URL is too long.')
+  if (major !== 1 || minor > 1) return unframed(exchange, 'The version of HTTP must be 1.0 or 1.1.')
+  // RFC 9112, sections 6.1 and 6.3.
+  const coding = headers['transfer-encoding']
+  if (coding !== undefined && (minor === 0 || coding.toLowerCase() !== 'chunked'))
+    return unframed(exchange, 'The only transfer coding that is understood is chunked, in HTTP/1.1.')
+  if ((url as string).includes('#')) return invalid('A request target has no fragment.')
+  // RFC 9110, section 10.1.1: in HTTP/1.0 it is disregarded.
+  if (headers.expect !== undefined && minor > 0 && headers.expect.toLowerCase() !== '100-continue')
+    return new ProblemError('expectation-failed', 'The only expectation that is understood is 100-continue.')
+  return findHeaderFlaw(exchange)
+}
+
+/** Where a message that is framed like this ends is anybody's guess: nothing after it is read. */
+function unframed(exchange: Exchange, detail: string): ProblemError {
+  exchange.via.endAfter(exchange)
+  return invalid(detail)
+}
+
+/** Of header lines that say who is asked, and by whom, there may be one each. */
+function findHeaderFlaw({
+  rawHeaders,
+  headers,
+  httpVersionMinor,
+}: IncomingMessage): ProblemError | undefined {
+  let hosts = 0
+  let authorizations = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string
-    if (name.length === 4 && name.toLowerCase() === 'host') lines++
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++
   }
-  return lines === 1 || (lines === 0 && httpVersionMinor === 0)
+  // RFC 9112, section 3.2: one line, which only HTTP/1.0 may leave out.
+  if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
+    return invalid('The request must have one Host header.')
+  if (hosts === 1 && !isHost(headers.host as string))
+    return invalid('The Host header must be a host and a port.')
+  if (authorizations > 1) return invalid('The request must have one Authorization header.')
+  return undefined
+}
+
+const hostForm = /^(?:\[([0-9A-Za-z.:]+)\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::(\d{0,5}))?$/
+
+/** RFC 9110, section 7.2: uri-host [ ":" port ]. */
+function isHost(text: string): boolean {
+  const parts = hostForm.exec(text)
+  return parts !== null && (parts[1] === undefined || isIPv6(parts[1])) && Number(parts[2] ?? 0) <= 65_535
+}
+
+function invalid(detail: string): ProblemError {
+  return new ProblemError('invalid', detail)
 }

@@ -9,6 +9,7 @@ export type ProblemCode =
   | 'method-not-allowed'
   | 'timeout'
   | 'conflict'
+  | 'precondition-failed'
   | 'too-large'
   | 'uri-too-long'
   | 'unsupported-media-type'
@@ -16,6 +17,7 @@ export type ProblemCode =
   | 'headers-too-large'
   | 'internal'
   | 'unavailable'
+  | 'overloaded'
 
 export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string>; cause?: unknown }
 

@@ -2,8 +2,12 @@
 import { STATUS_CODES } from 'node:http'
 import type { ErrorObject } from 'ajv'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
+import { maxBodyBytes } from '../limits.ts'
+import { type Lost, StoreUnavailable } from '../store/store.ts'
+import { type Exchange, exchangeOf } from './in-flight.ts'
 import { type ProblemCode, ProblemError } from './problem-error.ts'
 import { describeFaults } from './validation.ts'
 
@@ -15,6 +19,7 @@ const statuses: Record<ProblemCode, number> = {
   'method-not-allowed': 405,
   timeout: 408,
   conflict: 409,
+  'precondition-failed': 412,
   'too-large': 413,
   'uri-too-long': 414,
   'unsupported-media-type': 415,
@@ -22,7 +27,20 @@ const statuses: Record<ProblemCode, number> = {
   'headers-too-large': 431,
   internal: 500,
   unavailable: 503,
+  overloaded: 503,
 }
+
+/** RFC 9110 calls it so; Node has the older name. */
+const titles: Record<number, string | undefined> = { ...STATUS_CODES, 413: 'Content Too Large' }
+
+/** What a client is told when the store could not do what was asked: what became of it, and nothing of the inside. */
+const lost: Record<Lost, string> = {
+  'nothing-added': 'The store cannot take plants now; nothing was added.',
+  unknown: 'The store stopped while it worked on the request; whether the plant was added is unknown.',
+  unread: 'The store cannot be read now.',
+}
+
+const retryAfter = { 'retry-after': '1' }
 
 /** What the framework's own errors mean to a client. */
 const frameworkErrors: Record<string, [ProblemCode, string]> = {
@@ -43,12 +61,17 @@ export function describeProblem(error: ProblemError): {
   headers: Record<string, string>
 } {
   const status = statuses[error.code]
-  const title = STATUS_CODES[status] as string
-  const problem: Problem = { type: 'about:blank', title, status, detail: error.message }
+  const problem: Problem = {
+    type: 'about:blank',
+    title: titles[status] as string,
+    status,
+    detail: error.message,
+  }
   if (error.code === 'invalid') problem.errors = error.errors ?? [{ detail: error.message }]
   const headers = {
     'content-type': 'application/problem+json',
     'cache-control': 'no-store',
+    ...(status === 503 && retryAfter),
     ...error.headers,
   }
   return { status, problem, headers }
@@ -56,28 +79,53 @@ export function describeProblem(error: ProblemError): {
 
 /** Makes the one error handler. What is not a client's fault is logged whole and answered with a fixed sentence. */
 export function makeErrorHandler(logger: Logger) {
-  return function handleError(
-    error: FastifyError | ProblemError,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): void {
+  const logOutage = makeOutageLog(logger)
+  return function handleError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
     const known = toProblem(error, request)
     if (known.code === 'internal') logger.error({ err: error }, 'a request failed')
+    if (error instanceof StoreUnavailable) logOutage(error)
     const { status, problem, headers } = describeProblem(known)
-    // Fastify closes a connection whose body was not read: answers to large bodies would be lost with it.
-    reply.removeHeader('connection')
+    if (status === 413) reply.raw.statusMessage = problem.title
     reply
       .code(status)
-      .headers(headers)
+      .headers({ ...headers, connection: keepConnection(exchangeOf(reply)) })
       .send(Buffer.from(JSON.stringify(problem)))
   }
 }
 
-function toProblem(error: FastifyError | ProblemError, request: FastifyRequest): ProblemError {
+/**
+ * What a problem says of its connection. A body that nobody reads is dropped when it is small; a larger one, and one
+ * that the client holds back until it is told to go on, ends the connection (RFC 9110, section 10.1.1).
+ */
+function keepConnection(exchange: Exchange): 'keep-alive' | 'close' {
+  const { headers, complete, httpVersionMinor, via, reply } = exchange
+  const isHeldBack = headers.expect !== undefined && httpVersionMinor > 0
+  const isLarge =
+    headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > maxBodyBytes
+  if (!complete && (isHeldBack || isLarge)) via.endAfter(exchange)
+  return reply.raw.shouldKeepAlive ? 'keep-alive' : 'close'
+}
+
+const outageLogMs = 10_000
+
+/** Logs why the store could not be used: each reason at once, and then again when it still is the reason later. */
+function makeOutageLog(logger: Logger) {
+  const reasons = new LRUCache<string, true>({ max: 100, ttl: outageLogMs })
+  return function logOutage(error: StoreUnavailable): void {
+    const reason = `${error.outcome}: ${error.message}`
+    if (reasons.has(reason)) return
+    reasons.set(reason, true)
+    logger.warn({ err: error, outcome: error.outcome }, 'the store could not be used')
+  }
+}
+
+function toProblem(error: Error, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
-  if (error.validation) return validationProblem(error, request)
-  const [code, detail] = frameworkErrors[error.code] ?? clientFault(error)
-  return new ProblemError(code, detail, { headers: code === 'unauthorized' ? challenge(request) : {} })
+  if (error instanceof StoreUnavailable) return new ProblemError('unavailable', lost[error.outcome])
+  const { validation, code } = error as FastifyError
+  if (validation) return validationProblem(error as FastifyError, request)
+  const [known, detail] = frameworkErrors[code] ?? clientFault(error as FastifyError)
+  return new ProblemError(known, detail, { headers: known === 'unauthorized' ? challenge(request) : {} })
 }
 
 /** The body is checked before the query; a client learns the faults of both at once. */
@@ -95,9 +143,9 @@ function invalid(errors: Fault[]): ProblemError {
   return new ProblemError('invalid', detail, { errors })
 }
 
-/** RFC 6750, section 3: a request without credentials is told no error code. */
+/** RFC 6750, section 3.1: a request without credentials of this scheme is told no error code. */
 function challenge({ headers }: FastifyRequest): Record<string, string> {
-  const error = headers.authorization === undefined ? '' : ', error="invalid_token"'
+  const error = /^bearer( |$)/i.test(headers.authorization ?? '') ? ', error="invalid_token"' : ''
   return { 'www-authenticate': `Bearer realm="plant-store"${error}` }
 }
 

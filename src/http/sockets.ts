@@ -1,31 +1,36 @@
 // Answers below the router: what is no request at all still gets problem details.
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Duplex } from 'node:stream'
+import { maxUrlBytes } from '../limits.ts'
+import { endGently } from './connections.ts'
+import type { Exchange, InFlight } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 import { describeProblem } from './problems.ts'
-import type { Requests } from './in-flight.ts'
-
-/** A longer request line is a URL that is too long; a shorter one was followed by too many headers. */
-export const maxUrlBytes = 8 * 1024
 
 type ClientError = Error & { code?: string; rawPacket?: unknown }
 
 /** Makes the answer to what the HTTP parser could not read, or did not get in time. */
-export function makeClientErrorHandler(requests: Requests) {
+export function makeClientErrorHandler(inFlight: InFlight) {
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
     if (error.code === 'ECONNRESET') return void socket.destroy()
-    // Its answer is out, and what did not come in time is the rest of a body that nobody waits for.
-    if (requests.answeredEarly(socket) && error.code === 'ERR_HTTP_REQUEST_TIMEOUT')
-      return void socket.destroy()
     if (broken.has(socket)) return
     broken.add(socket)
-    // What cannot be read came after a proper request: that one has its own answer, and has it first.
-    const pending = requests.pending(socket)
-    if (pending) pending.on('close', () => endWithProblem(socket, toProblem(error)))
+    const connection = inFlight.connection(socket)
+    const latest = connection?.latest
+    if (latest && !latest.complete) endBody(latest, toProblem(error))
+    // What cannot be read came after proper requests: they have their answers first.
+    else if (connection) connection.end(() => endWithProblem(socket, toProblem(error)))
     else endWithProblem(socket, toProblem(error))
   }
+}
+
+/** The rest of a body cannot be read. A request has one answer: this is it, unless it has been given. */
+function endBody(exchange: Exchange, problem: ProblemError): void {
+  const { reply, socket } = exchange
+  if (reply.raw.headersSent) return void socket.destroySoon()
+  exchange.via.endAfter(exchange)
+  reply.send(problem)
 }
 
 function toProblem({ code, rawPacket }: ClientError): ProblemError {
@@ -33,12 +38,13 @@ function toProblem({ code, rawPacket }: ClientError): ProblemError {
     return new ProblemError('timeout', 'The request did not arrive in time.')
   if (code !== 'HPE_HEADER_OVERFLOW') return new ProblemError('invalid', 'This is not an HTTP/1.1 request.')
   const line = (rawPacket as Buffer).indexOf('\r\n')
+  // A longer request line is a URL that is too long; a shorter one was followed by too many headers.
   return line === -1 || line > maxUrlBytes
     ? new ProblemError('uri-too-long', 'The URL is too long.')
     : new ProblemError('headers-too-large', 'The header section is too large.')
 }
 
-function endWithProblem(socket: Duplex, error: ProblemError): void {
+function endWithProblem(socket: Socket, error: ProblemError): void {
   if (!socket.writable) return void socket.destroy()
   const { status, problem, headers } = describeProblem(error)
   const body = JSON.stringify(problem)
@@ -50,17 +56,28 @@ function endWithProblem(socket: Duplex, error: ProblemError): void {
     connection: 'close',
   }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`, () =>
-    socket.destroy(),
-  )
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+  endGently(socket)
 }
 
-/** Takes over the requests that Node would answer by itself, or not at all. */
-export function answerOddRequests(server: Server): void {
-  // The body's reader says 100 Continue once the token is checked.
+/** Takes over the requests that Node would answer by itself, or not at all, and cuts connections that stand still. */
+export function answerOddRequests(server: Server, inFlight: InFlight): void {
+  // The body's reader says 100 Continue once the request is welcome.
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
-    endWithProblem(socket, new ProblemError('not-found', 'This is not a proxy.'))
-  })
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => refuseTunnel(socket, inFlight))
+  // With less than a reset, a client could take the part of an answer that it has for the whole.
+  server.on('timeout', (socket) => socket.resetAndDestroy())
+}
+
+/** Node has let go of the socket: from here on its faults, and the flow of answers that are under way, are ours. */
+function refuseTunnel(socket: Socket, inFlight: InFlight): void {
+  type Answering = Socket & { _httpMessage?: { emit(event: 'drain'): void } | null }
+  socket.on('error', () => socket.destroy())
+  socket.on('drain', () => (socket as Answering)._httpMessage?.emit('drain'))
+  socket.resume()
+  const refuse = () => endWithProblem(socket, new ProblemError('not-found', 'This is not a proxy.'))
+  const connection = inFlight.connection(socket)
+  if (connection) connection.end(refuse)
+  else refuse()
 }

@@ -70,9 +70,11 @@ export class Tokens {
     )
   }
 
-  async find(id: string): Promise<Token | undefined> {
-    const [row] = await this.#sql.select(`SELECT ${columns} FROM tokens WHERE id = $1`, [id])
-    return row && toToken(row)
+  /** The tokens that there are under some ids. */
+  async find(ids: string[]): Promise<Map<string, Token>> {
+    const places = ids.map((_, index) => `$${index + 1}`)
+    const rows = await this.#sql.select(`SELECT ${columns} FROM tokens WHERE id IN (${places})`, ids)
+    return new Map(rows.map((row) => [String(row.id), toToken(row)]))
   }
 
   async list(): Promise<Token[]> {

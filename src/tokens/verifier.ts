@@ -4,15 +4,18 @@ import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { readTokenId } from './format.ts'
+import { LookUps } from './look-ups.ts'
 import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
 /** What a token allows; undefined: it is not valid. */
-export type Grant = ReadonlySet<Scope> | undefined
-type Verdict = { grant: Grant; expiresAt: number }
+export type Grant = { readonly id: string; readonly scopes: ReadonlySet<Scope> } | undefined
+/** `untilMs`: of the monotonic clock, so that no step of the wall clock makes a verdict last. */
+type Verdict = { grant: Grant; untilMs: number }
 
 const verdictMs = 2000
-const allScopes: Grant = new Set(scopes)
+const maxVerdicts = 10_000
 
+/** `now`: the wall clock, which says when tokens expire. */
 export type VerifierOptions = { accessTokens: string[]; logger: Logger; now?: () => number }
 
 /**
@@ -20,16 +23,24 @@ export type VerifierOptions = { accessTokens: string[]; logger: Logger; now?: ()
  * nothing about tokens. It rejects when the store does.
  */
 export function makeVerifier(tokens: Tokens, { accessTokens, logger, now = Date.now }: VerifierOptions) {
-  const own = new Set(accessTokens.map(hashToken))
-  const verdicts = new LRUCache<string, Verdict>({ max: 10_000 })
+  const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
+  // In caches of their own, so that a flood of junk drives out no good verdict.
+  const good = new LRUCache<string, Verdict>({ max: maxVerdicts })
+  const bad = new LRUCache<string, Verdict>({ max: maxVerdicts })
+  const lookUps = new LookUps(tokens)
 
   async function lookUp(token: string, digest: string): Promise<Grant> {
     const id = readTokenId(token)
     if (id === undefined) return undefined
-    const found = await tokens.find(id)
-    const grant = found && isValid(found, digest) ? new Set(found.scopes) : undefined
-    const expiresAt = Math.min(now() + verdictMs, found?.expiresAt ?? Number.POSITIVE_INFINITY)
-    verdicts.set(digest, { grant, expiresAt })
+    const found = await lookUps.find(id, { known: good.has(digest) })
+    const grant = found && isValid(found, digest) ? { id, scopes: new Set(found.scopes) } : undefined
+    const leftMs = Math.min(verdictMs, (found?.expiresAt ?? Number.POSITIVE_INFINITY) - now())
+    const verdict = { grant, untilMs: performance.now() + (grant ? leftMs : verdictMs) }
+    if (grant) good.set(digest, verdict)
+    else {
+      good.delete(digest)
+      bad.set(digest, verdict)
+    }
     if (grant && found) touch(found)
     return grant
   }
@@ -47,9 +58,14 @@ export function makeVerifier(tokens: Tokens, { accessTokens, logger, now = Date.
   return function verify(token: string): Grant | Promise<Grant> {
     // The text of a header is Latin-1 (RFC 9110, section 5.5); clients put UTF-8 into it.
     const digest = hashToken(Buffer.from(token, 'latin1'))
-    if (own.has(digest)) return allScopes
-    const verdict = verdicts.get(digest)
-    return verdict && verdict.expiresAt > now() ? verdict.grant : lookUp(token, digest)
+    const mine = own.get(digest)
+    if (mine) return mine
+    const verdict = good.get(digest) ?? bad.get(digest)
+    return verdict && verdict.untilMs > performance.now() ? verdict.grant : lookUp(token, digest)
   }
 }
 export type Verify = ReturnType<typeof makeVerifier>
+
+function makeOwnGrant(index: number): Grant {
+  return { id: `ACCESS_TOKENS ${index + 1}`, scopes: new Set(scopes) }
+}
