@@ -7,7 +7,7 @@ const name = Type.String({
   description: 'What the plant is called. Kept to the byte; lengths count code points.',
   minLength: 1,
   maxLength: 255,
-  pattern: '^(?=\\s*\\S)[^\\u0000-\\u001F\\u007F\\uD800-\\uDFFF]*$',
+  pattern: '^(?=\\s*\\S)[^\\u0000-\\u001F\\u007F-\\u009F\\uD800-\\uDFFF]*$',
   'x-pattern': 'at least one character that is not white space, no control characters, no lone surrogates',
   examples: ['Black alder', '山椒'],
 })
@@ -15,7 +15,7 @@ const name = Type.String({
 const tag = Type.String({
   description: 'A label of your choice, for instance the species. May be empty.',
   maxLength: 255,
-  pattern: '^[^\\u0000-\\u001F\\u007F\\uD800-\\uDFFF]*$',
+  pattern: '^[^\\u0000-\\u001F\\u007F-\\u009F\\uD800-\\uDFFF]*$',
   'x-pattern': 'no control characters, no lone surrogates',
   examples: ['Alnus glutinosa', ''],
 })

@@ -3,17 +3,18 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { Metrics, makeAdminServer } from '../src/admin/server.ts'
+import { Metrics } from '../src/admin/metrics.ts'
+import { makeAdminServer } from '../src/admin/server.ts'
 import { openStore } from '../src/store/open.ts'
-import type { PlantLog } from '../src/store/store.ts'
+import type { Store } from '../src/store/store.ts'
 import { createDirectory, engines, sqlite } from './support/engines.ts'
 import { assertProblem } from './support/problem.ts'
 import { request, startService } from './support/service.ts'
 
 const logger = pino({ level: 'silent' })
 
-async function startAdmin(t: Test, log: PlantLog): Promise<string> {
-  const server = makeAdminServer(log, new Metrics(log)).listen(0, '127.0.0.1')
+async function startAdmin(t: Test, store: Store): Promise<string> {
+  const server = makeAdminServer(store, new Metrics(store.log)).listen(0, '127.0.0.1')
   t.teardown(() => {
     server.closeAllConnections()
     server.close()
@@ -56,11 +57,11 @@ for (const engine of engines)
     t.match(await service.ended, { code: 0 })
   })
 
-test('while the store cannot be read the service lives, and is not ready', async (t) => {
+test('while the store cannot be used the service lives, and is not ready', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
   const broken = () => Promise.reject(new Error('secret of the inside'))
-  const url = await startAdmin(t, { ...store.log, head: broken })
+  const url = await startAdmin(t, { ...store, ready: broken, log: { ...store.log, head: broken } })
   t.equal((await request(`${url}/livez`)).status, 200)
   for (const path of ['readyz', 'metrics']) {
     const answer = await request(`${url}/${path}`)
@@ -73,6 +74,6 @@ test('while the store cannot be read the service lives, and is not ready', async
 test('a store that does not answer is not waited for', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
-  const url = await startAdmin(t, { ...store.log, head: () => new Promise(() => {}) })
+  const url = await startAdmin(t, { ...store, ready: () => new Promise(() => {}) })
   assertProblem(t, await request(`${url}/readyz`), 503)
 })

@@ -27,7 +27,7 @@ export class Metrics {
   }
 
   /** `route`: the one that was matched; all requests without one are counted together, so that a scan makes no series. */
-  readonly count = ({ method, route = 'none', status, durationMs }: Access): void => {
+  readonly count = ({ method, route = 'other', status, durationMs }: Access): void => {
     this.#durations.observe({ method, route, status: String(status) }, durationMs / 1000)
   }
 }

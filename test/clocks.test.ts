@@ -1,0 +1,83 @@
+// The wall clock is set back and forth under a running service: what it promises in seconds stays seconds.
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { createDirectory, engines, sqlite } from './support/engines.ts'
+import { startRelay } from './support/relay.ts'
+import { request, spawnCli, startService } from './support/service.ts'
+
+const hourMs = 3_600_000
+/** Revocations and expiries take effect within 5 s; the rest is for a slow machine. */
+const effectMs = 7000
+
+/** A service on a database, and the hand that sets its clock. */
+async function start(t: Test, database: string) {
+  const file = join(createDirectory(t), 'offset')
+  /** Whole at any moment: the service looks at it whenever it asks for the time. */
+  const setClock = (offsetMs: number) => {
+    writeFileSync(`${file}.new`, String(offsetMs))
+    renameSync(`${file}.new`, file)
+  }
+  setClock(0)
+  const service = await startService(t, {
+    DATABASE_URL: database,
+    LOG_LEVEL: 'error',
+    TEST_CLOCK_FILE: file,
+    NODE_OPTIONS: `--import=${import.meta.resolve('./support/wall-clock.ts')}`,
+  })
+  return { url: service.url, setClock }
+}
+
+async function runToken(t: Test, database: string, args: string[]): Promise<string> {
+  const { ended, output } = spawnCli(t, ['token', ...args], { DATABASE_URL: database })
+  t.match(await ended, { code: 0 })
+  return output().stdout.trim()
+}
+
+function ask(url: string, token: string): Promise<number> {
+  const headers = { authorization: `Bearer ${token}` }
+  return request(`${url}/plants?limit=0`, { headers }).then(({ status }) => status)
+}
+
+/** Asks until the answer is this one. */
+async function becomes(t: Test, url: string, token: string, status: number): Promise<void> {
+  const startMs = performance.now()
+  while ((await ask(url, token)) !== status)
+    if (performance.now() - startMs > effectMs) return void t.fail(`it is not ${status} after ${effectMs} ms`)
+  t.pass(`${status}`)
+}
+
+test('a revoked token is refused in time, also when the clock was set back', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const { url, setClock } = await start(t, database)
+  const token = await runToken(t, database, ['create', '--name', 'a'])
+  t.equal(await ask(url, token), 200)
+  setClock(-hourMs)
+  await runToken(t, database, ['revoke', token.slice(6, 14)])
+  await becomes(t, url, token, 401)
+})
+
+test('a token that had expired is good again in time when the clock is set right', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const { url, setClock } = await start(t, database)
+  const token = await runToken(t, database, ['create', '--name', 'a', '--expires', '30m'])
+  t.equal(await ask(url, token), 200)
+  setClock(hourMs)
+  await becomes(t, url, token, 401)
+  setClock(0)
+  await becomes(t, url, token, 200)
+})
+
+test('requests in an outage are answered in time, also when the clock is set back meanwhile', async (t) => {
+  const postgres = engines.find(({ name }) => name === 'PostgreSQL')
+  const { relay, url: database } = await startRelay(t, (await postgres?.createDatabase(t)) as string)
+  const { url, setClock } = await start(t, database)
+  relay.close()
+  const startMs = performance.now()
+  const answers = [request(`${url}/plants`), request(`${url}/plants`, { body: { name: 'a', tag: '' } })]
+  // It has those once it answers what came after them.
+  await request(`${url}/openapi.json`)
+  setClock(-hourMs)
+  for (const { status } of await Promise.all(answers)) t.equal(status, 503)
+  t.ok(performance.now() - startMs < effectMs, 'no later than that')
+})

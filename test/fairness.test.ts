@@ -1,0 +1,146 @@
+// One client cannot take the service from the others: whatever it asks for and leaves lying about, everybody else is
+// answered soon, and memory stays bounded and comes back.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import { openStore } from '../src/store/open.ts'
+import { makeToken } from '../src/tokens/format.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { createDirectory, type Engine, engines } from './support/engines.ts'
+import { experience, percentile, residentBytes } from './support/neighbour.ts'
+import { startService } from './support/service.ts'
+import { compose } from './support/wire.ts'
+
+/** 30,000 plants of 2 KB: what costs most to hold, and to send. */
+const plants = 30_000
+const text = '🌿'.repeat(255)
+/** The promise is 1 s, and 250 ms beside a flood of tokens; the rest is for a slow machine. */
+const maxWaitMs = 2500
+const mebibyte = 2 ** 20
+const maxGrowthBytes = 256 * mebibyte
+const maxRestBytes = 64 * mebibyte
+const restMs = 10_000
+
+type Running = { url: string; port: number; pid: number; good: string }
+
+async function start(t: Test, engine: Engine): Promise<Running> {
+  const DATABASE_URL = await engine.createDatabase(t)
+  const store = await openStore(DATABASE_URL, { logger: pino({ level: 'silent' }) })
+  const item = JSON.stringify({ name: text, tag: text })
+  for (let n = 0; n < plants; n += 1000)
+    await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))
+  const good = await new Tokens(store.sql).create({ name: 'good' })
+  await store.close()
+  const service = await startService(t, { DATABASE_URL, LOG_LEVEL: 'fatal' }, createDirectory(t))
+  return { url: service.url, port: Number(new URL(service.url).port), pid: service.child.pid as number, good }
+}
+
+async function open(port: number, bytes: string | Buffer): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  socket.write(bytes)
+  return socket
+}
+
+function pages(count: number): Buffer {
+  return Buffer.concat(
+    Array.from({ length: count }, (_, n) => compose({ target: `/plants?limit=${1000 + (n % 900)}` })),
+  )
+}
+
+type Misuse = (running: Running) => Promise<Socket[]>
+
+/** Each resolves to the connections that it leaves open, once the worst has come. */
+const misuses: Record<string, Misuse> = {
+  '800 pages in a row that nobody reads': async ({ port }) => [(await open(port, pages(800))).pause()],
+  '60 pages in a row for a client that has gone': async ({ port }) => {
+    for (let n = 0; n < 10; n++) {
+      const socket = await open(port, pages(60))
+      await new Promise((sent) => socket.write('\r\n', sent))
+      socket.destroy()
+    }
+    return []
+  },
+  '100 readers who stop in the middle of the list': ({ port }) =>
+    Promise.all(
+      Array.from({ length: 100 }, async () => {
+        const socket = await open(port, compose())
+        await once(socket, 'data')
+        return socket.pause()
+      }),
+    ),
+  '100 lists at once': async ({ port }) => {
+    const readers = Array.from({ length: 100 }, async () => {
+      const bytes = compose({ headers: { Connection: 'close' } })
+      const socket = await open(port, bytes)
+      await once(socket.resume(), 'close')
+    })
+    await Promise.all(readers)
+    return []
+  },
+  '500 connections with 10 made-up tokens each': async ({ port }) => {
+    const flood = Array.from({ length: 500 }, async () => {
+      for (let n = 0; n < 10; n++) {
+        const headers = { Authorization: `Bearer ${makeToken().token}`, Connection: 'close' }
+        const socket = await open(port, compose({ target: '/plants?limit=0', headers }))
+        await once(socket.resume(), 'close')
+      }
+    })
+    await Promise.all(flood)
+    return []
+  },
+}
+
+for (const engine of engines)
+  test(`${engine.name}: others are served beside`, { timeout: 200_000 }, async (t) => {
+    const running = await start(t, engine)
+    const { url, good, pid } = running
+    // What the first requests make it load is not the misuser's doing.
+    await experience({ url: `${url}/plants?limit=100`, token: good, pid }, () => sleep(1000))
+    for (const [title, misuse] of Object.entries(misuses)) {
+      const before = residentBytes(pid)
+      let sockets: Socket[] = []
+      const seen = await experience({ url: `${url}/plants?limit=1`, token: good, pid }, async () => {
+        sockets = await misuse(running)
+        // What it leaves behind has time to do harm.
+        if (sockets.length > 0) await sleep(3000)
+      })
+      for (const socket of sockets) socket.resetAndDestroy()
+      await sleep(restMs)
+      const grown = seen.peakBytes - before
+      const rest = residentBytes(pid) - before
+      const waits = [50, 99, 100].map((percent) => percentile(seen.waitsMs, percent).toFixed())
+      t.comment(
+        `${title}: ${seen.waitsMs.length} waits, p50 ${waits[0]} ms, p99 ${waits[1]} ms, max ${waits[2]} ms, ` +
+          `memory + ${(grown / mebibyte).toFixed()} MiB, afterwards + ${(rest / mebibyte).toFixed()} MiB`,
+      )
+      t.same([...seen.statuses], [200], `${title}: everybody else is served`)
+      t.ok(percentile(seen.waitsMs, 100) <= maxWaitMs, `${title}: soon`)
+      t.ok(grown <= maxGrowthBytes, `${title}: memory is bounded`)
+      t.ok(rest <= maxRestBytes, `${title}: memory comes back`)
+    }
+  })
+
+test('a reader who takes nothing is cut, and is not told that the list is over', {
+  timeout: 90_000,
+}, async (t) => {
+  const running = await start(t, engines[0] as Engine)
+  const socket = connect(running.port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write(compose())
+  await once(socket, 'data')
+  socket.pause()
+  const failed = once(socket, 'error')
+  const startMs = performance.now()
+  await sleep(40_000)
+  socket.resume()
+  const [error] = await failed
+  t.equal(
+    (error as NodeJS.ErrnoException).code,
+    'ECONNRESET',
+    `${Math.round(performance.now() - startMs)} ms`,
+  )
+})
