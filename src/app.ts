@@ -72,13 +72,14 @@ export async function buildApp({
   app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
   app.addHook('onClose', async () => inFlight.close())
 
-  app.addHook('onRequest', guard.requireRoute)
+  app.addHook('onRequest', guard.answerOptions)
   if (config.corsOrigin !== false)
     await app.register(cors, {
       origin: config.corsOrigin,
       exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
       strictPreflight: false,
     })
+  app.addHook('onRequest', guard.requireRoute)
   await describeRoutes(app, config.basePath)
   await serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })

@@ -24,7 +24,9 @@ test('without CORS_ORIGIN no other origin may read an answer', async (t) => {
   const url = await start(t, '')
   const answer = await request(`${url}/plants`, { headers: { origin } })
   t.equal(answer.headers.get('access-control-allow-origin'), null)
-  assertProblem(t, await preflight(url, origin), 405)
+  const asked = await preflight(url, origin)
+  t.equal(asked.status, 204)
+  t.equal(asked.headers.get('access-control-allow-origin'), null)
 })
 
 test('an origin that is named may ask, add, list and read the headers, errors included', async (t) => {
@@ -69,4 +71,13 @@ test('a preflight request without its headers is no reason for another form of e
   const answer = await request(`${url}/plants`, { method: 'OPTIONS' })
   t.equal(answer.status, 204)
   t.equal(answer.text, '')
+})
+
+test('an unknown path is no other for a preflight', async (t) => {
+  const url = await start(t, origin)
+  const headers = { origin, 'access-control-request-method': 'POST' }
+  assertProblem(t, await request(`${url}/nothing`, { method: 'OPTIONS', headers }), 404)
+  const asked = await request(`${url}/plants`, { method: 'OPTIONS', headers: { origin } })
+  t.equal(asked.status, 204)
+  t.equal(asked.headers.get('allow'), 'GET, HEAD, POST', 'what is no preflight is answered as elsewhere')
 })

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import tap, { type Test } from 'tap'
+import { noteDirectory } from './leftovers.ts'
 import { findPorts, PostgresServer } from './postgres.ts'
 
 export type Engine = {
@@ -57,6 +58,7 @@ async function startServer(): Promise<PostgresServer> {
 /** A new directory, which goes when the test ends. */
 export function createDirectory(t: Test): string {
   const directory = mkdtempSync(join(tmpdir(), 'plant-store-test-'))
+  noteDirectory(directory)
   t.teardown(() => rm(directory, { recursive: true, force: true }))
   return directory
 }

@@ -12,6 +12,7 @@ import { type AppOptions, buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
+import { noteProcess } from './leftovers.ts'
 
 export const token = 'a-token-for-tests'
 
@@ -79,6 +80,7 @@ export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, c
     env: { PATH: process.env.PATH, NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  noteProcess(child)
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (chunk) => (stdout += chunk))

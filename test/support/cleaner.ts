@@ -1,0 +1,19 @@
+// Cleans up behind a test file, however that ends: when its standard input closes, the processes whose ids it was told
+// are killed and the directories removed. It runs in a process of its own, because a time-out and `--bail` kill.
+import { rmSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+
+const noted = { pid: new Set<string>(), directory: new Set<string>() }
+for (const line of (await text(process.stdin)).split('\n').slice(0, -1)) {
+  const [sign, kind, value] = [line[0], ...line.slice(1).split(/ (.*)/s)] as [string, keyof typeof noted, string]
+  if (sign === '+') noted[kind].add(value)
+  else noted[kind].delete(value)
+}
+for (const pid of noted.pid) {
+  try {
+    process.kill(Number(pid), 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
+}
+for (const directory of noted.directory) rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
