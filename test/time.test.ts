@@ -1,0 +1,115 @@
+// A request that is there in full is answered within 5 s, whatever its stages wait for; the answer says what became of it.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import { openStore } from '../src/store/open.ts'
+import type { PlantLog, Store } from '../src/store/store.ts'
+import { makeToken } from '../src/tokens/format.ts'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { assertProblem } from './support/problem.ts'
+import { type Answer, request, startApp, startService } from './support/service.ts'
+import { compose, readAnswers } from './support/wire.ts'
+
+/** The promise is 5 s; the rest is for a slow machine. */
+const maxMs = 6500
+
+type Timed = Answer & { ms: number }
+
+async function time(asked: Promise<Answer>): Promise<Timed> {
+  const startMs = performance.now()
+  const answer = await asked
+  return { ...answer, ms: performance.now() - startMs }
+}
+
+function assertInTime(t: Test, answer: Timed, detail: RegExp): void {
+  const problem = assertProblem(t, answer, 503)
+  t.match(problem.detail, detail)
+  t.match(answer.headers.get('retry-after'), /^\d+$/)
+  t.ok(answer.ms < maxMs, `${Math.round(answer.ms)} ms`)
+}
+
+test('while the file is locked every addition is refused in time, and nothing is added later', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const { url } = await startApp(t, database)
+  const other = new DatabaseSync(fileURLToPath(database))
+  other.exec('BEGIN IMMEDIATE')
+  const first = time(request(`${url}/plants`, { body: { name: 'first', tag: '' } }))
+  const lists: Promise<Answer>[] = []
+  const later: Promise<Timed>[] = []
+  // Each of these finds one at work, and another one waiting, sooner or later.
+  for (let n = 0; n < 20; n++) {
+    later.push(time(request(`${url}/plants`, { body: { name: `later ${n}`, tag: '' } })))
+    lists.push(request(`${url}/plants`))
+    await Promise.all(lists)
+  }
+  assertInTime(t, await first, /nothing was added/)
+  for (const answer of await Promise.all(later)) assertInTime(t, answer, /nothing was added/)
+  for (const list of await Promise.all(lists)) t.equal(list.text, '[]', 'lists are answered meanwhile')
+  other.exec('ROLLBACK')
+  other.close()
+  t.equal((await request(`${url}/plants`, { body: { name: 'last', tag: '' } })).status, 200)
+  t.equal((await request(`${url}/plants`)).text, '[{"name":"last","tag":""}]')
+})
+
+test('a service that is told to stop while its file is locked answers what waits', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const service = await startService(t, { DATABASE_URL: database, LOG_LEVEL: 'error' }, createDirectory(t))
+  const other = new DatabaseSync(fileURLToPath(database))
+  other.exec('BEGIN IMMEDIATE')
+  const sockets = Array.from({ length: 3 }, (_, n) => {
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+    socket.write(compose({ body: JSON.stringify({ name: `${n}`, tag: '' }) }))
+    return socket
+  })
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  // It has them once it answers what came after them.
+  await request(`${service.url}/plants`)
+  const answers = sockets.map(async (socket) =>
+    readAnswers((await socket.setEncoding('latin1').toArray()).join('')),
+  )
+  service.child.kill('SIGTERM')
+  for (const [answer, ...more] of await Promise.all(answers)) {
+    t.match(answer, { status: 503 })
+    t.match(answer?.text, /nothing was added/)
+    t.same(more, [])
+  }
+  t.match(await service.ended, { code: 0, signal: null })
+  other.close()
+})
+
+/** A store whose log never answers one of its verbs. */
+async function openHanging(t: Test, verb: keyof PlantLog): Promise<Store> {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  return { ...store, log: { ...store.log, [verb]: () => new Promise(() => {}) } }
+}
+
+test('a store that never answers is not waited for', async (t) => {
+  const cases: [verb: keyof PlantLog, ask: (url: string) => Promise<Answer>, detail: RegExp][] = [
+    ['append', (url) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }), /is unknown/],
+    ['head', (url) => request(`${url}/plants`), /cannot be read/],
+    ['read', (url) => request(`${url}/plants?limit=1`), /cannot be read/],
+  ]
+  await Promise.all(
+    cases.map(async ([verb, ask, detail]) => {
+      const store = await openHanging(t, verb)
+      if (verb === 'read') await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
+      const { url } = await startApp(t, '', { store })
+      assertInTime(t, await time(ask(url)), detail)
+    }),
+  )
+})
+
+test('a look-up that never ends is not waited for', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const sql = { ...store.sql, select: () => new Promise<never>(() => {}) }
+  const { url } = await startApp(t, '', { store: { ...store, sql } })
+  const headers = { authorization: 'Bearer plant_0ZZZZZZZ_00000000000000000000000000000000_000000' }
+  t.equal((await request(`${url}/plants`, { headers })).status, 401, 'junk is refused without a look-up')
+  const known = { authorization: `Bearer ${makeToken().token}` }
+  assertInTime(t, await time(request(`${url}/plants`, { headers: known })), /cannot be read/)
+  const added = time(request(`${url}/plants`, { headers: known, body: { name: 'a', tag: '' } }))
+  assertInTime(t, await added, /nothing was added/)
+})
