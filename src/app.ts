@@ -8,11 +8,13 @@ import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
 import { describeRoutes, serveDocs } from './http/docs.ts'
 import { guardRequests } from './http/guard.ts'
-import { makeErrorHandler } from './http/problems.ts'
 import { type Access, Requests } from './http/in-flight.ts'
+import { makeErrorHandler } from './http/problems.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
-import { plantRoutes } from './plants/routes.ts'
+import { addRoute } from './plants/add.ts'
+import { listRoutes } from './plants/list.ts'
+import { Turns } from './plants/turns.ts'
 import type { Store } from './store/store.ts'
 import { Tokens } from './tokens/tokens.ts'
 import { makeVerifier } from './tokens/verifier.ts'
@@ -78,12 +80,11 @@ export async function buildApp({
   await serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
   const bearer = await requireBearer(app, verify)
-  await app.register(plantRoutes, {
-    prefix: config.basePath.slice(0, -1),
-    access: { read: bearer('plants:read'), write: bearer('plants:write') },
-    log: store.log,
-    storeId: store.id,
-    path: config.basePath,
-  })
+  const prefix = config.basePath.slice(0, -1)
+  const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
+  const { log, id: storeId } = store
+  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns })
+  const access = bearer('plants:read')
+  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, turns, logger })
   return app
 }

@@ -1,6 +1,8 @@
 // What happens around every request: its access line, its count, and its part in a quiet shutdown.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { requestMs } from '../limits.ts'
+import type { Lost } from '../store/store.ts'
 
 /** One answered (or abandoned) request. */
 export type Access = {
@@ -10,6 +12,19 @@ export type Access = {
   status: number
   durationMs: number
   remoteAddress: string | undefined
+}
+
+/** A request with what is known of it. `deadlineMs`, of `performance.now()`: when it has to be answered. */
+export type Exchange = IncomingMessage & { deadlineMs: number; lost: Lost }
+
+/** The exchange that a reply belongs to. */
+export function exchangeOf(reply: FastifyReply): Exchange {
+  return reply.request.raw as Exchange
+}
+
+/** Whether the client is still there, and its request without an answer. */
+export function waits(reply: FastifyReply): boolean {
+  return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
 type Observed = ServerResponse<IncomingMessage> & { startMs: number; remoteAddress: string; place: number }
@@ -33,6 +48,9 @@ export class Requests {
   observe(request: FastifyRequest, response: ServerResponse): void {
     const observed = response as Observed
     observed.startMs = performance.now()
+    const exchange = request.raw as Exchange
+    exchange.deadlineMs = observed.startMs + requestMs
+    exchange.lost = request.method === 'POST' ? 'nothing-added' : 'unread'
     observed.remoteAddress = request.ip
     observed.place = this.#open.push(observed) - 1
     observed.on('close', this.#closed)

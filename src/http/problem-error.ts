@@ -9,6 +9,7 @@ export type ProblemCode =
   | 'method-not-allowed'
   | 'timeout'
   | 'conflict'
+  | 'precondition-failed'
   | 'too-large'
   | 'uri-too-long'
   | 'unsupported-media-type'

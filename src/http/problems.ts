@@ -15,6 +15,7 @@ const statuses: Record<ProblemCode, number> = {
   'method-not-allowed': 405,
   timeout: 408,
   conflict: 409,
+  'precondition-failed': 412,
   'too-large': 413,
   'uri-too-long': 414,
   'unsupported-media-type': 415,
