@@ -13,7 +13,9 @@ import { makeErrorHandler } from './http/problems.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
 import { drainMs, headersMs, keepAliveMs, receiveMs, stalledMs } from './limits.ts'
-import { plantRoutes } from './plants/routes.ts'
+import { addRoute } from './plants/add.ts'
+import { listRoutes } from './plants/list.ts'
+import { Turns } from './plants/turns.ts'
 import type { Store } from './store/store.ts'
 import { Tokens } from './tokens/tokens.ts'
 import { makeVerifier } from './tokens/verifier.ts'
@@ -84,12 +86,20 @@ export async function buildApp({
   await serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
   const bearer = await requireBearer(app, verify)
-  await app.register(plantRoutes, {
-    prefix: config.basePath.slice(0, -1),
-    access: { read: bearer('plants:read'), write: bearer('plants:write') },
-    log: store.log,
-    storeId: store.id,
+  const prefix = config.basePath.slice(0, -1)
+  const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
+  const { log, id: storeId } = store
+  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns })
+  const access = bearer('plants:read')
+  await app.register(listRoutes, {
+    prefix,
+    access,
+    log,
+    storeId,
     path: config.basePath,
+    turns,
+    inFlight,
+    logger,
   })
   return app
 }

@@ -34,6 +34,9 @@ export const pagePlants = 2000
 export const pageBytes = 256 * 1024
 /** The bytes of all answers that are on their way to clients. */
 export const inFlightBytes = 128 * 2 ** 20
+/** How much of that one token may hold for each byte that is left for all: for pages, and for longer lists. */
+export const pageShare = 2
+export const listShare = 1
 /** How many requests of one connection are worked on at a time. */
 export const requestsPerConnection = 4
 /** With more requests than this at hand, a connection that has others waiting behind those is cut. */

@@ -1,36 +1,39 @@
 // Group commit: requests that arrive while a batch is being committed form the next one, so that one wait for stable
 // storage serves them all.
-import { ProblemError } from '../http/problem-error.ts'
-import type { Entry, Outcome, PlantLog } from '../store/store.ts'
+import { maxWaitingPlants, shortestAttemptMs } from '../limits.ts'
+import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../store/store.ts'
+import { Answers, type Waiter } from './answers.ts'
+import { Company } from './company.ts'
+import type { Turns } from './turns.ts'
 
-/** What waits for its entry to be committed. `answer` and `fail` do not throw. */
-export type Committed<T> = {
-  answer: (outcome: Outcome, waiting: T) => void
-  fail: (error: unknown, waiting: T) => void
-}
+/** What waits for its entry to be committed. `handedOver`: from now on it may be added, whatever is heard of it. */
+export type Adder<T> = Waiter<Outcome, T> & { handedOver(waiting: T): void }
 
-/** How many plants may wait for the next batch. */
-const maxWaiting = 4096
-/** The most that a batch waits for company. */
-const maxGatherMs = 3
+type Place<T> = { entry: Entry; waiting: T; deadlineMs: number }
 
 export class GroupCommit<T> {
   readonly #log: PlantLog
-  readonly #committed: Committed<T>
-  #entries: Entry[] = []
-  #waiting: T[] = []
+  readonly #adder: Adder<T>
+  readonly #answers: Answers<Outcome, T>
+  readonly #company = new Company()
+  #line: Place<T>[] = []
   #committing = false
 
-  constructor(log: PlantLog, committed: Committed<T>) {
+  constructor(log: PlantLog, adder: Adder<T>, turns: Turns) {
     this.#log = log
-    this.#committed = committed
+    this.#adder = adder
+    this.#answers = new Answers(adder, turns)
   }
 
-  /** Has `waiting` answered once the entry is on stable storage. Throws `unavailable` when too many wait. */
-  append(entry: Entry, waiting: T): void {
-    if (this.#entries.length >= maxWaiting) throw refusal()
-    this.#entries.push(entry)
-    this.#waiting.push(waiting)
+  /**
+   * Has `waiting` answered once the entry is on stable storage. An entry that nobody waits for any more when its turn
+   * comes is not added. `deadlineMs`, of `performance.now()`: the store gives up then. Throws StoreUnavailable.
+   */
+  append(entry: Entry, waiting: T, deadlineMs: number): void {
+    if (this.#line.length >= maxWaitingPlants)
+      throw new StoreUnavailable('nothing-added', 'too many plants are waiting')
+    this.#line.push({ entry, waiting, deadlineMs })
+    this.#company.come(this.#line.length)
     if (this.#committing) return
     this.#committing = true
     void this.#commitAll()
@@ -39,52 +42,55 @@ export class GroupCommit<T> {
   async #commitAll(): Promise<void> {
     let answered = 0
     let commitMs = 0
-    while (this.#entries.length > 0) {
-      await this.#gather(answered + this.#entries.length, commitMs)
+    while (this.#line.length > 0) {
+      // Clients who were just answered tend to come back at once.
+      await this.#company.gather(answered + this.#line.length, commitMs)
+      const batch = this.#takeBatch()
       const startMs = performance.now()
-      answered = await this.#commit()
+      if (batch.length > 0) await this.#commit(batch)
       commitMs = performance.now() - startMs
+      answered = batch.length
     }
     this.#committing = false
   }
 
-  /**
-   * Waits for the other requests of this turn, and for the clients that were just answered, who tend to come back at
-   * once: while more come, or for the time that one more commit would take them.
-   */
-  async #gather(expected: number, commitMs: number): Promise<void> {
-    const startMs = performance.now()
-    let waitedMs = 0
-    let before: number
-    do {
-      before = this.#entries.length
-      await new Promise(setImmediate)
-      waitedMs = performance.now() - startMs
-    } while (
-      this.#entries.length < expected &&
-      waitedMs < maxGatherMs &&
-      (this.#entries.length > before || waitedMs < commitMs)
-    )
+  /** Everyone in line; but one whose time is nearly up would have the whole batch given up with it. */
+  #takeBatch(): Place<T>[] {
+    const line = this.#line.filter(({ waiting }) => this.#adder.waits(waiting))
+    this.#line = []
+    const soonMs = performance.now() + shortestAttemptMs
+    const batch = line.filter(({ deadlineMs }) => deadlineMs >= soonMs)
+    if (batch.length < line.length) {
+      const error = new StoreUnavailable('nothing-added', 'the time was up before the turn of a plant came')
+      for (const { waiting, deadlineMs } of line) if (deadlineMs < soonMs) this.#answers.fail(error, waiting)
+    }
+    return batch
   }
 
-  async #commit(): Promise<number> {
-    const entries = this.#entries
-    const waiting = this.#waiting
-    this.#entries = []
-    this.#waiting = []
+  async #commit(batch: Place<T>[]): Promise<void> {
+    let outcomes: Outcome[]
     try {
-      const outcomes = await this.#log.append(entries)
-      waiting.forEach((one, index) => {
-        this.#committed.answer(outcomes[index] as Outcome, one)
-      })
+      for (const { waiting } of batch) this.#adder.handedOver(waiting)
+      outcomes = await this.#log.append(
+        batch.map(({ entry }) => entry),
+        Math.min(...batch.map(({ deadlineMs }) => deadlineMs)),
+      )
+      checkCount(outcomes, batch)
     } catch (error) {
-      for (const one of waiting) this.#committed.fail(error, one)
+      for (const { waiting } of batch) this.#answers.fail(error, waiting)
+      return
     }
-    return entries.length
+    batch.forEach(({ waiting }, index) => {
+      this.#answers.give(outcomes[index] as Outcome, waiting)
+    })
   }
 }
 
-function refusal(): ProblemError {
-  const detail = 'Too many plants are waiting to be stored; nothing was added.'
-  return new ProblemError('unavailable', detail, { headers: { 'Retry-After': '1' } })
+/** Which outcome belongs to whom cannot be told when there are more or fewer. */
+function checkCount(outcomes: Outcome[], batch: unknown[]): void {
+  if (outcomes.length !== batch.length)
+    throw new StoreUnavailable(
+      'unknown',
+      `the store gave ${outcomes.length} outcomes for ${batch.length} plants`,
+    )
 }

@@ -1,61 +1,79 @@
-// The bytes of lists. Plants at given positions never change, so neither does their JSON: a page is cached under
-// nothing but its positions, and can never be stale.
-import { Readable } from 'node:stream'
+// The bytes of lists. Plants at given positions in a given epoch never change, so neither does their JSON: a page is
+// cached under its name, and can never be stale.
+import type { Readable } from 'node:stream'
 import { LRUCache } from 'lru-cache'
+import { pageBytes, pagePlants } from '../limits.ts'
+import type { Epochs } from '../store/epochs.ts'
 import type { PlantLog } from '../store/store.ts'
+import { itemFormat } from './item.ts'
+import { ListStream } from './list-stream.ts'
+import { type Part, PartReader, type Range } from './parts.ts'
 
-/** Up to this many plants are one page, read at once and cached; longer lists are streamed. */
-export const pagePlants = 2000
+/** A part of the log with a name that stands for its bytes, for ever and on every replica. */
+export type Page = Range & { name: string }
 
 const maxCachedBytes = 32 * 2 ** 20
+/** What an entry of the cache takes beside its bytes and its name, about. */
+const entryBytes = 200
+
+const emptyList = Buffer.from('[]')
+
+/** The plants after `after` up to `last`. Whatever is before `last` is as the epoch that owns it has it. */
+export function pageOf(after: number, last: number, epochs: Epochs): Page {
+  return { name: `${epochs.owner(last)}.${itemFormat}.${after}-${last}`, after, last, epochs }
+}
 
 export class Pages {
-  readonly #log: PlantLog
+  readonly #parts: PartReader
   readonly #cache = new LRUCache<string, Buffer>({
     maxSize: maxCachedBytes,
-    sizeCalculation: (bytes, key) => bytes.length + key.length + 100,
+    sizeCalculation: (bytes, name) => bytes.length + name.length + entryBytes,
   })
+  /** What is being read, so that those who ask for one page at one moment share its reading. */
+  readonly #reading = new Map<string, Promise<Buffer | Part>>()
 
   constructor(log: PlantLog) {
-    this.#log = log
+    this.#parts = new PartReader(log)
   }
 
-  /** The JSON array of the plants after `after` up to `last`, at most a page of them. `key` names just those two. */
-  async page(key: string, after: number, last: number): Promise<Buffer> {
-    const page = Buffer.from(`[${await this.#log.read(after, last - after)}]`)
-    this.#cache.set(key, page)
-    return page
+  /** The JSON array of a page: at once when it is cached, and as a stream when it is large. */
+  read(page: Page): Buffer | Promise<Buffer | Readable> {
+    if (page.after === page.last) return emptyList
+    return this.#cache.get(page.name) ?? this.#open(page)
   }
 
-  /** The page, when it is cached. */
-  cached(key: string): Buffer | undefined {
-    return this.#cache.get(key)
+  async #open(page: Page): Promise<Buffer | Readable> {
+    const begun = await (this.#reading.get(page.name) ?? this.#begin(page))
+    return 'items' in begun ? new ListStream(this.#parts, page, begun) : begun
   }
 
-  /**
-   * The same array for any number of plants, in constant memory: a page is read when the client has taken the one
-   * before, with a turn of the event loop in between.
-   */
-  stream(after: number, last: number): Readable {
-    return Readable.from(this.#parts(after, last), { highWaterMark: 1 })
+  #begin(page: Page): Promise<Buffer | Part> {
+    const begun = this.#readBeginning(page).finally(() => this.#reading.delete(page.name))
+    this.#reading.set(page.name, begun)
+    return begun
   }
 
-  async *#parts(after: number, last: number): AsyncGenerator<string> {
-    let next = this.#readAhead(after, last)
-    for (let from = after; from < last; from += pagePlants) {
-      const items = await next
-      next = this.#readAhead(from + pagePlants, last)
-      yield from === after ? '[' : ','
-      yield items
-      await new Promise(setImmediate)
+  /** The whole page when it is small, otherwise the beginning of it. */
+  async #readBeginning(page: Page): Promise<Buffer | Part> {
+    let part = await this.#parts.read(page, page.after)
+    while (part.reached < page.last && seemsSmall(part, page)) {
+      const more = await this.#parts.read(page, part.reached, part.meanBytes)
+      part = { ...more, items: `${part.items},${more.items}`, bytes: part.bytes + 1 + more.bytes }
     }
-    yield ']'
+    if (part.reached < page.last || part.bytes > pageBytes) return part
+    const bytes = toBuffer(`[${part.items}]`, part.bytes + 2)
+    this.#cache.set(page.name, bytes)
+    return bytes
   }
+}
 
-  /** Starts to read a part while the one before is on its way; a fault shows when it is waited for, if ever. */
-  #readAhead(from: number, last: number): string | Promise<string> {
-    const items = from < last ? this.#log.read(from, Math.min(pagePlants, last - from)) : ''
-    if (items instanceof Promise) items.catch(() => {})
-    return items
-  }
+function seemsSmall({ bytes, reached, meanBytes }: Part, { after, last }: Page): boolean {
+  return last - after <= pagePlants && bytes + (last - reached) * meanBytes <= pageBytes
+}
+
+/** Not from the pool: what is kept would keep all of its pool's memory. */
+function toBuffer(text: string, length: number): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(length)
+  bytes.write(text)
+  return bytes
 }

@@ -1,19 +1,21 @@
 // One look at the head of the log for all requests that wait at one moment: they share its cost, and their answers
 // leave together.
-import type { PlantLog } from '../store/store.ts'
-
-type Waiter<T> = { answer: (head: number, waiting: T) => void; fail: (error: unknown, waiting: T) => void }
+import type { Head, PlantLog } from '../store/store.ts'
+import { Answers, type Waiter } from './answers.ts'
+import type { Turns } from './turns.ts'
 
 export class SharedHead<T> {
   readonly #log: PlantLog
-  readonly #waiter: Waiter<T>
+  readonly #waiter: Waiter<Head, T>
+  readonly #answers: Answers<Head, T>
   #waiting: T[] = []
   #looking = false
 
-  /** `answer` is told the head, and `fail` of an error, for everything that waits. Neither throws. */
-  constructor(log: PlantLog, waiter: Waiter<T>) {
+  /** `waiter` answers with the head that was seen, or fails with the error of the look, for each that still waits. */
+  constructor(log: PlantLog, waiter: Waiter<Head, T>, turns: Turns) {
     this.#log = log
     this.#waiter = waiter
+    this.#answers = new Answers(waiter, turns)
   }
 
   /** Has `waiting` answered with a head that was read after this call: it counts every plant acknowledged before. */
@@ -26,15 +28,21 @@ export class SharedHead<T> {
 
   /** Whoever comes while a look is under way came too late for it, and waits for the next. */
   readonly #look = async (): Promise<void> => {
-    const waiting = this.#waiting
+    const waiting = this.#waiting.filter((one) => this.#waiter.waits(one))
     this.#waiting = []
-    try {
-      const head = await this.#log.head()
-      for (const one of waiting) this.#waiter.answer(head, one)
-    } catch (error) {
-      for (const one of waiting) this.#waiter.fail(error, one)
-    }
+    if (waiting.length > 0) await this.#lookFor(waiting)
     this.#looking = this.#waiting.length > 0
     if (this.#looking) setImmediate(this.#look)
+  }
+
+  async #lookFor(waiting: T[]): Promise<void> {
+    let head: Head
+    try {
+      head = await this.#log.head()
+    } catch (error) {
+      for (const one of waiting) this.#answers.fail(error, one)
+      return
+    }
+    for (const one of waiting) this.#answers.give(head, one)
   }
 }

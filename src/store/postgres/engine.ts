@@ -1,11 +1,11 @@
 // The distributed engine: a PostgreSQL cluster that any number of replicas share. Its log has no gaps and the order of
 // its commits, because each batch holds the lock on the one row that says where the log ends.
 import type { Client } from 'pg'
+import { type Row, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 import { SeenHead } from './head.ts'
 import { Link } from './links.ts'
 import { prepareSchema } from './schema.ts'
 import { PostgresWriter, unavailable } from './writer.ts'
-import { type Row, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 
 /** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, { logger }: StoreOptions): Promise<Store> {

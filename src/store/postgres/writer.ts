@@ -2,9 +2,9 @@
 // when the answer to its COMMIT is lost.
 import { randomBytes } from 'node:crypto'
 import type { Client, QueryArrayConfig, QueryConfig, QueryResult } from 'pg'
+import type { Entry, Outcome, Value } from '../store.ts'
 import type { SeenHead } from './head.ts'
 import { isFinal, type Link, limitMs } from './links.ts'
-import type { Entry, Outcome, Value } from '../store.ts'
 
 /** What a transaction comes to, where the log ends then, and what is left to be sent along with its COMMIT. */
 type Planned<T> = { result: T; end: number; changes: QueryConfig[] }

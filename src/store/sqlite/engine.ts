@@ -4,8 +4,8 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { SqliteWriter } from './writer.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
+import { SqliteWriter } from './writer.ts'
 
 /** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
 export async function openSqlite(url: string, { logger, mustExist }: StoreOptions): Promise<Store> {

@@ -6,8 +6,8 @@ import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
 import { checkVersion, migrations } from '../migrations.ts'
-import type { WriterAnswer, WriterRequest } from './writer.ts'
 import { type Outcome, StoreRefused } from '../store.ts'
+import type { WriterAnswer, WriterRequest } from './writer.ts'
 
 /** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
 const applicationId = 0x706c6e74

@@ -1,0 +1,80 @@
+// The add operation: answered once the plant is on stable storage.
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, onRequestHookHandler } from 'fastify'
+import { ref } from '../../schemas/component.ts'
+import { NewPlant, NoQuery } from '../../schemas/plant.ts'
+import { createPlantResponses } from '../../schemas/responses.ts'
+import { requirePlainJson } from '../http/bodies.ts'
+import { exchangeOf, waits } from '../http/in-flight.ts'
+import { ProblemError } from '../http/problem-error.ts'
+import { requestMs, storeLimitMs } from '../limits.ts'
+import type { Outcome, PlantLog } from '../store/store.ts'
+import { type Adder, GroupCommit } from './group-commit.ts'
+import { serializeItem } from './item.ts'
+import type { Turns } from './turns.ts'
+
+/** A request on its way. */
+type Adding = { reply: FastifyReply; item: string }
+
+export type AddOptions = { access: onRequestHookHandler; log: PlantLog; turns: Turns }
+
+const schema = {
+  tags: ['plants'],
+  operationId: 'createPlant',
+  summary: 'Add a plant',
+  description:
+    'Answers once the plant is on stable storage. With an `id` a request can be repeated safely. Additions are not ' +
+    'conditional: with `If-Match` or `If-None-Match` nothing is added.',
+  body: ref(NewPlant),
+  querystring: NoQuery,
+  response: createPlantResponses,
+}
+
+const adder: Adder<Adding> = {
+  waits: ({ reply }) => waits(reply),
+  handedOver({ reply }) {
+    exchangeOf(reply).lost = 'unknown'
+  },
+  answer(outcome, { reply, item }) {
+    if (outcome === 'conflict') throw conflict()
+    checkAdded(outcome)
+    reply.header('content-type', 'application/json; charset=utf-8').send(item)
+  },
+  fail(error, { reply }) {
+    reply.send(error)
+  },
+}
+
+export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { access, log, turns }) => {
+  const commits = new GroupCommit(log, adder, turns)
+
+  app.post('/plants', {
+    onRequest: access,
+    preParsing: requirePlainJson,
+    schema,
+    handler(request, reply): void {
+      const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
+      if (ifMatch !== undefined || ifNoneMatch !== undefined) throw conditional()
+      const item = serializeItem(request.body)
+      // The store's word leaves time to pass it on.
+      const deadlineMs = exchangeOf(reply).deadlineMs - (requestMs - storeLimitMs)
+      commits.append({ item, id: request.body.id }, { reply, item }, deadlineMs)
+    },
+  })
+}
+
+/** No answer says that a plant is there unless the store said so. */
+function checkAdded(outcome: Outcome): void {
+  if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
+}
+
+function conflict(): ProblemError {
+  return new ProblemError('conflict', 'A plant with this id already exists with a different name or tag.')
+}
+
+function conditional(): ProblemError {
+  return new ProblemError(
+    'precondition-failed',
+    'Additions are not conditional; nothing was added. An id makes a retry safe.',
+  )
+}

@@ -1,0 +1,38 @@
+// Answers for requests that waited together: each is given by itself, so that a fault in one harms no other.
+import type { Turns } from './turns.ts'
+
+/** What `GroupCommit` and `SharedHead` need to know of those who wait. */
+export type Waiter<Result, T> = {
+  /** Whether an answer is still of use to somebody. */
+  waits(waiting: T): boolean
+  answer(result: Result, waiting: T): void
+  fail(error: unknown, waiting: T): void
+}
+
+export class Answers<Result, T> {
+  readonly #waiter: Waiter<Result, T>
+  readonly #turns: Turns
+
+  constructor(waiter: Waiter<Result, T>, turns: Turns) {
+    this.#waiter = waiter
+    this.#turns = turns
+  }
+
+  /** Answers; when that throws, the error is the answer, to this one alone. */
+  give(result: Result, waiting: T): void {
+    this.#turns.run(() => {
+      if (!this.#waiter.waits(waiting)) return
+      try {
+        this.#waiter.answer(result, waiting)
+      } catch (error) {
+        this.#waiter.fail(error, waiting)
+      }
+    })
+  }
+
+  fail(error: unknown, waiting: T): void {
+    this.#turns.run(() => {
+      if (this.#waiter.waits(waiting)) this.#waiter.fail(error, waiting)
+    })
+  }
+}

@@ -1,0 +1,133 @@
+// The list operation: a page of the log, or all of it, as it was when the request came or later.
+import { Readable } from 'node:stream'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { Logger } from 'pino'
+import { ListHeaders, ListQuery } from '../../schemas/plant.ts'
+import { listPlantsResponses } from '../../schemas/responses.ts'
+import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
+import { ProblemError } from '../http/problem-error.ts'
+import { listShare, pageBytes, pageShare } from '../limits.ts'
+import type { Head, PlantLog } from '../store/store.ts'
+import { makeCursors } from './cursor.ts'
+import { makeEtags, matchesStrongly, matchesWeakly } from './etag.ts'
+import { type Page, Pages, pageOf } from './pages.ts'
+import { SharedHead } from './shared-head.ts'
+import type { Turns } from './turns.ts'
+
+/** A request on its way. */
+type Listing = { request: FastifyRequest; reply: FastifyReply }
+type Headers = Record<string, string>
+
+/** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
+export type ListOptions = {
+  access: onRequestHookHandler
+  log: PlantLog
+  storeId: string
+  path: string
+  turns: Turns
+  inFlight: InFlight
+  logger: Logger
+}
+
+const schema = {
+  tags: ['plants'],
+  operationId: 'listPlants',
+  summary: 'List plants',
+  description:
+    'In the order in which they were added. The list holds every plant whose addition was answered before the ' +
+    'request came.',
+  headers: ListHeaders,
+  querystring: ListQuery,
+  response: listPlantsResponses,
+}
+
+export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
+  const { access, log, storeId, path, turns, inFlight, logger } = options
+  const pages = new Pages(log)
+  const cursors = makeCursors(storeId)
+  const etagOf = makeEtags(storeId)
+  const head = new SharedHead<Listing>(log, { waits: ({ reply }) => waits(reply), answer, fail }, turns)
+
+  const route = {
+    onRequest: access,
+    schema,
+    handler(request: FastifyRequest, reply: FastifyReply): void {
+      head.wait({ request, reply })
+    },
+  }
+  app.get('/plants', route)
+  app.head('/plants', { ...route, schema: { ...schema, hide: true } })
+
+  function answer({ position, epochs }: Head, { request, reply }: Listing): void {
+    const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
+    const after = cursor === undefined ? 0 : cursors.decode(cursor, epochs)
+    if (after === undefined || after > position) throw badCursor()
+    const page = pageOf(after, Math.min(after + limit, position), epochs)
+    const etag = etagOf(page)
+    const current = isCurrent(request, etag)
+    const headers: Headers = { etag, 'cache-control': 'private, no-cache' }
+    if (page.last < position && limit > 0) headers.link = linkTo(page, limit)
+    if (current) return void reply.code(304).headers(headers).send()
+    headers['content-type'] = 'application/json; charset=utf-8'
+    if (request.method === 'HEAD') reply.headers(headers).send()
+    else send(reply, headers, pages.read(page))
+  }
+
+  function linkTo({ last, epochs }: Page, limit: number): string {
+    return `<${path}plants?after=${cursors.encode(last, epochs)}&limit=${limit}>; rel="next"`
+  }
+
+  /** The headers belong to the list: an error in its place has none of them. */
+  function send(reply: FastifyReply, headers: Headers, list: Buffer | Promise<Buffer | Readable>): void {
+    if (list instanceof Promise)
+      list.then(
+        (read) => turns.run(() => sendRead(reply, headers, read)),
+        (error) => turns.run(() => waits(reply) && reply.send(error)),
+      )
+    else sendPage(reply, headers, list)
+  }
+
+  function sendRead(reply: FastifyReply, headers: Headers, list: Buffer | Readable): void {
+    if (!waits(reply)) return
+    try {
+      if (list instanceof Readable) sendStream(reply, headers, list)
+      else sendPage(reply, headers, list)
+    } catch (error) {
+      reply.send(error)
+    }
+  }
+
+  function sendPage(reply: FastifyReply, headers: Headers, page: Buffer): void {
+    inFlight.hold(exchangeOf(reply), page.length, pageShare)
+    reply.headers(headers).send(page)
+  }
+
+  /** A list that breaks off resets the connection: no client takes a part for the whole, not in HTTP/1.0 either. */
+  function sendStream(reply: FastifyReply, headers: Headers, list: Readable): void {
+    // One part on its way, and one ahead.
+    inFlight.hold(exchangeOf(reply), 2 * pageBytes, listShare)
+    list.on('error', (error) => {
+      logger.error({ err: error }, 'a list was broken off')
+      reply.request.raw.socket.resetAndDestroy()
+    })
+    reply.headers(headers).send(list)
+  }
+}
+
+/** Evaluates the conditions of a request (RFC 9110, section 13.2.2). Throws when If-Match is false. */
+function isCurrent({ headers }: FastifyRequest, etag: string): boolean {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  if (ifMatch !== undefined && !matchesStrongly(ifMatch, etag))
+    throw new ProblemError('precondition-failed', 'The list is not one that If-Match names.')
+  return ifNoneMatch !== undefined && matchesWeakly(ifNoneMatch, etag)
+}
+
+function fail(error: unknown, { reply }: Listing): void {
+  reply.send(error)
+}
+
+function badCursor(): ProblemError {
+  const detail = 'must be taken from the Link header of a list of this store'
+  return new ProblemError('invalid', 'The request has 1 fault.', { errors: [{ detail, parameter: 'after' }] })
+}

@@ -1,0 +1,49 @@
+// A list is read in parts, each bounded by its count of plants and by its bytes.
+import { pageBytes, pagePlants } from '../limits.ts'
+import type { Epochs } from '../store/epochs.ts'
+import type { PlantLog } from '../store/store.ts'
+
+/** The plants after `after` up to `last`, in the log whose epochs these are. */
+export type Range = { after: number; last: number; epochs: Epochs }
+
+/** The items of some plants, up to position `reached`. `meanBytes`: of one item with its comma. */
+export type Part = { items: string; bytes: number; reached: number; meanBytes: number }
+
+/** Two names of 255 characters, each of them four bytes or escaped in two, and what stands around them. */
+const maxItemBytes = 2060
+/** So many plants are never too large for a part. */
+const surePlants = Math.floor(pageBytes / (maxItemBytes + 1))
+/** Plants differ in size: aimed lower, a part is rarely too large. */
+const aimedBytes = pageBytes * 0.75
+/** Items that were smaller than those before let the next part hold more plants, at most by this factor. */
+const maxGrowth = 4
+
+export class PartReader {
+  readonly #log: PlantLog
+  #latelyBytes = maxItemBytes
+
+  constructor(log: PlantLog) {
+    this.#log = log
+  }
+
+  /**
+   * Reads as many plants after `after` as fit, one at least, as far as can be told from the size of those before
+   * (`meanBytes`; otherwise of those that were read lately). What turns out to be too large is read again, shorter.
+   */
+  async read({ last, epochs }: Range, after: number, meanBytes = this.#latelyBytes): Promise<Part> {
+    let count = Math.min(fitting(meanBytes), last - after)
+    for (;;) {
+      const reached = after + count
+      const items = await this.#log.read(after, reached, epochs.owner(reached))
+      const bytes = Buffer.byteLength(items)
+      const measured = Math.max((bytes + 1) / count, meanBytes / maxGrowth)
+      if (count >= surePlants) this.#latelyBytes = measured
+      if (bytes <= pageBytes || count <= surePlants) return { items, bytes, reached, meanBytes: measured }
+      count = Math.min(fitting(measured), count - 1)
+    }
+  }
+}
+
+function fitting(meanBytes: number): number {
+  return Math.max(surePlants, Math.min(Math.floor(aimedBytes / meanBytes), pagePlants))
+}
