@@ -77,7 +77,7 @@ export class Link {
     } catch (error) {
       const { made } = connection
       // One that is still being made has its own time, which may be longer than what this piece of work had left.
-      if (!made) throw error
+      if (!made) throw over ? new ServerFailure(connection.servers, error as Error) : error
       const failure = new ServerFailure(made.server, error as Error)
       this.#giveUp(connection, failure)
       throw failure
@@ -88,8 +88,8 @@ export class Link {
 
   #make(): Made {
     const connection: Made = this.#servers.connect(this.#role)
-    const late = () => this.#giveUp(connection, new Error(`no server was ready in ${attemptMs} ms`))
-    const timer = setTimeout(late, attemptMs)
+    const late = new Error(`${connection.servers}: no session was ready in ${attemptMs} ms`)
+    const timer = setTimeout(() => this.#giveUp(connection, late), attemptMs)
     connection.session.then(
       (session) => {
         clearTimeout(timer)

@@ -8,8 +8,8 @@ import { mostTelling, ServerFailure } from './failures.ts'
 import { prepareSchema } from './schema.ts'
 import { type Origin, Session } from './session.ts'
 
-/** A session in the making. `destroy` ends it in any state. */
-export type Connection = { readonly session: Promise<Session>; destroy(): void }
+/** A session in the making; `servers` names those that were asked. `destroy` ends it in any state. */
+export type Connection = { readonly session: Promise<Session>; readonly servers: string; destroy(): void }
 
 /** What a session is for. No two that are open at once share a role. */
 export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
@@ -71,7 +71,7 @@ export class Servers {
         throw mostTelling(errors)
       },
     )
-    return { session, destroy }
+    return { session, servers: sessions.map(({ server }) => server).join(), destroy }
   }
 
   /** Resolves when what the session shows may be believed. */

@@ -72,7 +72,8 @@ export class PostgresWriter {
     const done = Promise.withResolvers<void>()
     this.#turn = before.then(() => done.promise)
     const late = Promise.withResolvers<never>()
-    const timer = setTimeout(late.reject, deadlineMs - performance.now(), new Error('its turn did not come'))
+    const leftMs = Math.max(0, deadlineMs - performance.now())
+    const timer = setTimeout(late.reject, leftMs, new Error('its turn did not come in time'))
     try {
       await Promise.race([before, late.promise]).catch(refuse('nothing-added'))
       return await this.#commit(plan, deadlineMs)
