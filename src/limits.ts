@@ -12,6 +12,16 @@ export const shortestAttemptMs = 500
 export const lockMs = 1500
 /** A session between two statements of a transaction that hears nothing for this long is ended by the server. */
 export const idleInTransactionMs = 2000
+/** A client that acknowledges nothing for this long has vanished: the server ends its session. */
+export const vanishedMs = 3000
+/** A server of an older timeline than one that was followed is believed only when no newer one answers meanwhile. */
+export const handicapMs = 1000
+/** A read that has waited this long for a connection is given up, so that a queue does not outlive its clients. */
+export const readQueueMs = 1000
+/** How many connections read pages, how many reads may wait for one, and how many look-ups may be under way. */
+export const readConnections = 3
+export const maxWaitingReads = 200
+export const maxLookups = 1000
 
 /** The head of a request, and all of it, must be there after this long. */
 export const headersMs = 10_000
@@ -52,6 +62,9 @@ const relations: [boolean, string][] = [
     idleInTransactionMs < storeLimitMs - lockMs,
     'a vanished session is ended while others can still wait for it',
   ],
+  [vanishedMs < storeLimitMs, 'a session whose client is gone is ended while others can still wait for it'],
+  [handicapMs + shortestAttemptMs < attemptMs, 'an older server can be followed within one attempt'],
+  [readQueueMs + attemptMs < storeLimitMs, 'a read that waited for its turn has time for an attempt'],
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],

@@ -1,9 +1,8 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
 import pino from 'pino'
 import tap, { type Test } from 'tap'
-import { ProblemError } from '../src/http/problem-error.ts'
 import { openStore } from '../src/store/open.ts'
-import { type Store, StoreRefused } from '../src/store/store.ts'
+import { type Store, StoreRefused, StoreUnavailable } from '../src/store/store.ts'
 import { type Engine, engines, sharedServer } from './support/engines.ts'
 import { passwordRole } from './support/postgres.ts'
 
@@ -75,18 +74,21 @@ tap.test('a commit waits for stable storage, whatever the default of the server 
 tap.test('a batch that the server refuses when it is written is known not to be there', async (t) => {
   const { log } = await open(t, await postgres.createDatabase(t))
   const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
-  await t.rejects(impossible, { code: 'unavailable', message: /nothing was added/ })
-  t.equal(await log.head(), 0)
+  await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  t.equal((await log.head()).position, 0)
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
 tap.test('a store answers nothing any more once it is closed', async (t) => {
   const store = await openStore(await postgres.createDatabase(t), { logger })
   const last = store.log.append(onePlant)
-  const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), { code: 'unavailable' })
+  const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), {
+    name: 'StoreUnavailable',
+    outcome: 'unread',
+  })
   await store.close()
   await cut
   t.strictSame(await last, ['added'], 'a batch that was under way is finished')
   for (const late of [store.log.head(), store.log.append([]), store.sql.select('SELECT 1')])
-    await t.rejects(Promise.resolve(late), ProblemError)
+    await t.rejects(Promise.resolve(late), StoreUnavailable)
 })

@@ -50,7 +50,7 @@ tap.test('16 replicas start at once on an empty database, 20 times', async (t) =
     const stores: Store[] = await Promise.all(Array.from({ length: 16 }, () => openStore(url, { logger })))
     t.equal(new Set(stores.map(({ id }) => id)).size, 1, 'all are the same store')
     t.strictSame(await stores[0]?.log.append([{ item: '"a"', id: 1 }]), ['added'])
-    t.equal(await stores[15]?.log.head(), 1)
+    t.equal((await stores[15]?.log.head())?.position, 1)
     await Promise.all(stores.map((store) => store.close()))
   }
 })

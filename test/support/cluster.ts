@@ -1,5 +1,7 @@
 // A cluster of PostgreSQL servers for tests: a primary and its standbys. The test itself is the fail-over manager: it
 // promotes, points the others to the new primary, and puts new servers in the place of lost ones.
+
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { findPorts, PostgresServer } from './postgres.ts'
@@ -9,12 +11,12 @@ export type ClusterOptions = { standbys: number; synchronous: boolean }
 export class Cluster {
   primary: PostgresServer
   standbys: PostgresServer[] = []
-  readonly #ports: number[]
+  readonly ports: number[]
   readonly #servers: PostgresServer[]
 
   /** `ports`: of all servers there will ever be, the primary's first. */
   constructor(ports: number[], synchronous: boolean) {
-    this.#ports = ports
+    this.ports = ports
     const settings = [
       'max_connections = 50',
       'shared_buffers = 32MB',
@@ -29,7 +31,7 @@ export class Cluster {
 
   /** Names all servers, as the service is given them. */
   url(database = 'postgres'): string {
-    return `postgres://postgres@${this.#ports.map((port) => `127.0.0.1:${port}`).join()}/${database}`
+    return `postgres://postgres@${this.ports.map((port) => `127.0.0.1:${port}`).join()}/${database}`
   }
 
   async start(): Promise<void> {
@@ -68,7 +70,7 @@ export class Cluster {
   /** Resolves when all standbys receive what the primary writes. */
   async streaming(): Promise<void> {
     const text = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
-    for (const end = Date.now() + 20_000; Date.now() < end; )
+    for (const end = performance.now() + 20_000; performance.now() < end; )
       if ((await this.primary.query(text)).length === this.standbys.length) return
     throw new Error('the standbys do not follow')
   }
@@ -79,11 +81,22 @@ export class Cluster {
       "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text AS bytes",
     )
     const goal = BigInt(row?.bytes ?? 0)
-    for (const end = Date.now() + 20_000; Date.now() < end; ) {
+    for (const end = performance.now() + 20_000; performance.now() < end; ) {
       const received = await Promise.all(this.standbys.map(receivedPosition))
       if (received.every((position) => position >= goal)) return
     }
     throw new Error('the standbys do not catch up')
+  }
+
+  /** Resolves to a session of the primary that waits for the standbys; `others`: not one of these. */
+  async waitingSession(others: number[] = []): Promise<number> {
+    const text = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY query_start"
+    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
+      const rows = await this.primary.query<{ pid: number }>(text)
+      const found = rows.find(({ pid }) => !others.includes(pid))
+      if (found) return found.pid
+    }
+    throw new Error('no session waits for the standbys')
   }
 
   destroy(): void {

@@ -1,7 +1,17 @@
 // The programs of PostgreSQL, from npm (or from TEST_POSTGRES_BIN, a directory of other ones). PostgreSQL does not run as
 // root: then they get an unprivileged user.
 import { type ExecFileOptions, execFile } from 'node:child_process'
-import { chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,6 +24,13 @@ const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined
 /** Gives a file to the user whom the programs run as. */
 export function own(path: string): void {
   if (user) chownSync(path, user.uid, user.gid)
+}
+
+/** Copies a folder with all that is in it, for the user whom the programs run as. */
+export function copyFolder(from: string, to: string): void {
+  cpSync(from, to, { recursive: true, verbatimSymlinks: true })
+  chmodSync(to, 0o700)
+  for (const name of ['', ...(readdirSync(to, { recursive: true }) as string[])]) own(join(to, name))
 }
 
 /** A new directory of that user. */

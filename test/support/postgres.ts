@@ -10,8 +10,9 @@ import {
 } from 'node:fs'
 import { createServer } from 'node:net'
 import { join, relative } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { createServerDirectory, own, run } from './postgres-programs.ts'
+import { copyFolder, createServerDirectory, own, run } from './postgres-programs.ts'
 
 /** `settings`: lines for postgresql.conf. */
 export type ServerOptions = { port: number; settings?: string[] }
@@ -103,6 +104,17 @@ host replication all 127.0.0.1/32 trust\n`,
     this.#pid = 0
   }
 
+  /** Keeps a cold backup of the stopped server. */
+  save(): void {
+    copyFolder(this.data, `${this.data}.saved`)
+  }
+
+  /** Puts the cold backup in the place of the stopped server's files. */
+  restore(): void {
+    rmSync(this.data, { recursive: true })
+    copyFolder(`${this.data}.saved`, this.data)
+  }
+
   /** Makes a standby take writes. */
   async promote(): Promise<void> {
     await run('pg_ctl', ['promote', '-w', '-D', this.data])
@@ -124,6 +136,16 @@ host replication all 127.0.0.1/32 trust\n`,
   kill(): void {
     this.signal('SIGKILL')
     this.#pid = 0
+  }
+
+  /** As when the power fails and comes back: nothing but what is on the disk is there then. */
+  async crash(): Promise<void> {
+    const pids = [this.#pid, ...childrenOf(this.#pid)]
+    this.kill()
+    while (pids.some(isRunning)) await sleep(10)
+    // Where nobody reaps the dead process, its pid looks taken.
+    rmSync(join(this.data, 'postmaster.pid'), { force: true })
+    await this.start()
   }
 
   /** Asks on a connection of its own. */
@@ -165,6 +187,15 @@ function childrenOf(parent: number): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && readParent(name) === parent)
     .map(Number)
+}
+
+/** Neither gone nor dead and not reaped yet. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    return false
+  }
 }
 
 /** `pid (name) state parent …`, where a name may hold anything (proc_pid_stat(5)). */

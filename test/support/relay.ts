@@ -1,21 +1,27 @@
-// Stands between a service and its database, and breaks the connection at a moment of the test's choice.
+// Stands between a service and its database, and breaks or freezes connections at a moment of the test's choice.
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, Socket } from 'node:net'
 import type { Test } from 'tap'
+import type { Cluster } from './cluster.ts'
 
-/** `before`: the message does not reach the server; `after`: the server's answer to it does not reach the client. */
-export type Fault = 'before' | 'after'
+/**
+ * `before`: the message does not reach the server; `after`: the server's answer to it does not reach the client;
+ * `vanish`: as if the client's host had lost its power: nothing passes any more, and the server is told nothing.
+ */
+export type Fault = 'before' | 'after' | 'vanish'
+type Pair = { client: Socket; server: Socket; cut: () => void }
 
 export class Relay {
   readonly #server: Server
   readonly #target: number
-  readonly #sockets = new Set<Socket>()
+  readonly #pairs = new Set<Pair>()
   #planned: { message: string; fault: Fault; broken: () => void } | undefined
+  #frozen = false
 
   /** `target`: the port of the database. */
   constructor(target: number) {
     this.#target = target
-    this.#server = createServer((client) => this.#relay(client))
+    this.#server = createServer({ pauseOnConnect: true }, (client) => this.#relay(client))
   }
 
   async listen(port = 0): Promise<number> {
@@ -30,10 +36,28 @@ export class Relay {
     })
   }
 
+  /** Nothing passes any more, and nothing is said; what is sent meanwhile is kept. */
+  freeze(): void {
+    this.#frozen = true
+    for (const { client, server } of this.#pairs) {
+      client.pause()
+      server.pause()
+    }
+  }
+
+  /** All passes again, what was kept first. */
+  thaw(): void {
+    this.#frozen = false
+    for (const { client, server } of this.#pairs) {
+      client.resume()
+      server.resume()
+    }
+  }
+
   /** Cuts all connections and takes no more. */
   close(): void {
     this.#server.close()
-    for (const socket of this.#sockets) socket.destroy()
+    for (const { cut } of this.#pairs) cut()
   }
 
   #relay(client: Socket): void {
@@ -41,21 +65,36 @@ export class Relay {
     const cut = () => {
       client.destroy()
       server.destroy()
+      this.#pairs.delete(pair)
     }
-    for (const socket of [client, server]) {
-      this.#sockets.add(socket)
-      socket.on('error', cut).on('close', cut)
+    const pair = { client, server, cut }
+    this.#pairs.add(pair)
+    for (const socket of [client, server]) socket.on('error', cut).on('close', cut)
+    const forward = (data: Buffer) => client.write(data)
+    const fail: Record<Fault, (data: Buffer) => void> = {
+      before: cut,
+      after: (data) => {
+        server.write(data)
+        server.off('data', forward).once('data', cut)
+      },
+      vanish: () => {
+        client
+          .off('close', cut)
+          .off('error', cut)
+          .on('error', () => {})
+        server.off('data', forward).pause()
+      },
     }
     client.on('data', (data) => {
       const planned = data.includes(this.#planned?.message ?? '\0\0never') ? this.#planned : undefined
-      if (planned) this.#planned = undefined
-      if (planned?.fault === 'before') cut()
-      else server.write(data)
-      if (planned?.fault === 'after') server.off('data', forward).once('data', cut)
-      planned?.broken()
+      if (!planned) return server.write(data)
+      this.#planned = undefined
+      fail[planned.fault](data)
+      planned.broken()
     })
-    const forward = (data: Buffer) => client.write(data)
     server.on('data', forward)
+    if (this.#frozen) server.pause()
+    else client.resume()
   }
 }
 
@@ -67,4 +106,20 @@ export async function startRelay(t: Test, url: string): Promise<{ relay: Relay; 
   t.teardown(() => relay.close())
   target.port = String(port)
   return { relay, url: target.href, port }
+}
+
+/** Starts a relay to each server of a cluster; `to` finds the one that leads to a server's port. */
+export async function startRelays(
+  t: Test,
+  cluster: Cluster,
+): Promise<{ url: string; to: (port: number) => Relay }> {
+  const relays = new Map<number, Relay>()
+  const hosts: string[] = []
+  for (const target of cluster.ports) {
+    const relay = new Relay(target)
+    relays.set(target, relay)
+    hosts.push(`127.0.0.1:${await relay.listen()}`)
+    t.teardown(() => relay.close())
+  }
+  return { url: `postgres://postgres@${hosts}/postgres`, to: (port) => relays.get(port) as Relay }
 }

@@ -1,59 +1,55 @@
 // The distributed engine: a PostgreSQL cluster that any number of replicas share. Its log has no gaps and the order of
 // its commits, because each batch holds the lock on the one row that says where the log ends.
-import type { Client } from 'pg'
+import { randomBytes } from 'node:crypto'
 import { type Row, type Store, type StoreOptions, StoreRefused } from '../store.ts'
-import { SeenHead } from './head.ts'
+import { HeadReader, readItems } from './epochs.ts'
+import { refuse } from './failures.ts'
 import { Link } from './links.ts'
-import { prepareSchema } from './schema.ts'
-import { PostgresWriter, unavailable } from './writer.ts'
+import { Reads } from './reads.ts'
+import { deleteOldNotes } from './schema.ts'
+import { Servers } from './servers.ts'
+import { PostgresWriter } from './writer.ts'
 
 /** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, { logger }: StoreOptions): Promise<Store> {
-  const urls = splitHosts(url)
-  // Connections of their own, so that a look at the head waits neither for a long page nor for a commit.
-  const [heads, reads, writes] = [new Link(urls, logger), new Link(urls, logger), new Link(urls, logger)]
-  const id = await writes.run(prepareSchema).catch((error: Error) => {
+  const processId = randomBytes(16).toString('base64url')
+  const servers = new Servers({ urls: splitHosts(url), processId, logger })
+  // Connections of their own, so that a look at the head or at a token waits neither for a long page nor for a commit.
+  const heads = new Link(servers, 'head')
+  const lookUps = new Link(servers, 'look-up')
+  const writes = new Link(servers, 'writer')
+  const reads = new Reads(servers)
+  const writer = new PostgresWriter(writes, processId)
+  const reader = new HeadReader()
+  const head = () => heads.run((session) => reader.look(session)).catch(refuse('unread'))
+
+  await writer.begin({ text: deleteOldNotes }).catch((error: Error) => {
     writes.close()
     throw new StoreRefused(`cannot use the database of DATABASE_URL: ${error.message}`)
   })
-  const seen = new SeenHead()
-  const writer = new PostgresWriter(writes, seen)
   return {
-    id,
+    id: servers.storeId,
     log: {
-      append: (entries) => writer.append(entries),
-      head: () => heads.run((client) => seen.check(() => readHead(client))).catch(refuse),
-      read: (after, count) => reads.run((client) => readItems(client, after, count)).catch(refuse),
+      append: (entries, deadlineMs) => writer.append(entries, deadlineMs),
+      head,
+      read: (after, last, epoch) =>
+        reads.run((session) => readItems(session, { after, last, epoch })).catch(refuse('unread')),
     },
     sql: {
       select: (text, values = []) =>
-        reads.run(async (client) => (await client.query<Row>(text, values)).rows).catch(refuse),
+        lookUps
+          .run(async (session) => (await session.query<Row>({ text, values })).rows)
+          .catch(refuse('unread')),
       execute: (text, values = []) => writer.execute(text, values),
+    },
+    async ready() {
+      await Promise.all([head(), writes.connect().catch(refuse('nothing-added'))])
     },
     async close() {
       await writer.idle()
-      for (const link of [heads, reads, writes]) link.close()
+      for (const part of [heads, lookUps, writes, reads]) part.close()
     },
   }
-}
-
-async function readHead(client: Client): Promise<number> {
-  const { rows } = await client.query({ name: 'head', text: 'SELECT position FROM head' })
-  return rows[0].position
-}
-
-async function readItems(client: Client, after: number, count: number): Promise<string> {
-  const { rows } = await client.query({
-    name: 'read',
-    text: `SELECT string_agg(item, ',') AS items FROM
-      (SELECT item FROM plants WHERE position > $1 AND position <= $2 ORDER BY position) AS page`,
-    values: [after, after + count],
-  })
-  return rows[0].items ?? ''
-}
-
-function refuse(cause: unknown): never {
-  throw unavailable('The store cannot be read now.', cause)
 }
 
 /** One URL for each server that the URL names: the way pg takes them. */

@@ -1,12 +1,13 @@
 // Brings the schema of a PostgreSQL database up to date. Any number of replicas may do so at once, and older ones may be
 // at work on it meanwhile.
 import { randomBytes } from 'node:crypto'
-import type { Client } from 'pg'
 import { checkVersion, migrations, oldestCompatible } from '../migrations.ts'
 import { StoreRefused } from '../store.ts'
+import { databaseMs, type Session } from './session.ts'
 
-/** A writer looks its last batch up within seconds, or never: what is older is of no use to anybody. */
-const writerMs = 24 * 60 * 60 * 1000
+/** A writer looks for the note of its last batch within seconds, or never: an older one is of no use to anybody. */
+const noteMs = 24 * 60 * 60 * 1000
+export const deleteOldNotes = `DELETE FROM writers WHERE seen_at < ${databaseMs} - ${noteMs}`
 /** Another replica made the same table or row at the same moment: the next attempt finds it. */
 const overtaken = ['23505', '42P07', '42710']
 const attempts = 10
@@ -15,50 +16,66 @@ const attempts = 10
  * Makes or updates the schema in one transaction. Resolves to the store's id. Throws StoreRefused, with the database
  * untouched, when it is of a newer version that this one cannot work beside, or not in UTF-8.
  */
-export async function prepareSchema(client: Client): Promise<string> {
+export async function prepareSchema(session: Session): Promise<string> {
+  const found = await findStore(session)
+  if (found !== undefined) return found
   for (let attempt = 1; attempt < attempts; attempt++) {
     try {
-      return await transact(client, migrate)
+      return await transact(session, migrate)
     } catch (error) {
       if (!overtaken.includes(String((error as { code?: string }).code))) throw error
     }
   }
-  return transact(client, migrate)
+  return transact(session, migrate)
 }
 
-async function transact<T>(client: Client, work: (client: Client) => Promise<T>): Promise<T> {
-  await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+/** The id of a store whose schema is up to date: then nothing is locked. */
+async function findStore(session: Session): Promise<string | undefined> {
+  const { rows } = await session.query("SELECT to_regclass('meta') AS meta")
+  if (rows[0].meta === null) return undefined
+  const meta = await readMeta(session)
+  if (Number(meta.get('version')) < migrations.length) return undefined
+  checkVersion(Number(meta.get('version')), Number(meta.get('compatible')))
+  return meta.get('store')
+}
+
+async function readMeta(session: Session): Promise<Map<string, string>> {
+  const { rows } = await session.query('SELECT key, value FROM meta')
+  return new Map(rows.map(({ key, value }) => [key, value]))
+}
+
+async function transact<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
+  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   try {
-    const result = await work(client)
-    await client.query('COMMIT')
+    const result = await work(session)
+    await session.query('COMMIT')
     return result
   } catch (error) {
-    await client.query('ROLLBACK')
+    // When the connection broke there is nothing left to roll back; the fault itself says more.
+    await session.query('ROLLBACK').catch(() => {})
     throw error
   }
 }
 
-async function migrate(client: Client): Promise<string> {
-  const encoding = await client.query('SHOW server_encoding')
+async function migrate(session: Session): Promise<string> {
+  const encoding = await session.query('SHOW server_encoding')
   if (encoding.rows[0].server_encoding !== 'UTF8')
     throw new StoreRefused(`it is in ${encoding.rows[0].server_encoding}: make one with ENCODING 'UTF8'`)
-  await client.query('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
-  await client.query(
-    "INSERT INTO meta VALUES ('version', '0'), ('compatible', '1'), ('store', $1) ON CONFLICT DO NOTHING",
-    [randomBytes(16).toString('base64url')],
-  )
+  await session.query('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
+  await session.query({
+    text: "INSERT INTO meta VALUES ('version', '0'), ('compatible', '1'), ('store', $1) ON CONFLICT DO NOTHING",
+    values: [randomBytes(16).toString('base64url')],
+  })
   // From here on the others wait.
-  await client.query("SELECT value FROM meta WHERE key = 'version' FOR UPDATE")
-  const { rows } = await client.query('SELECT key, value FROM meta')
-  const meta = new Map<string, string>(rows.map(({ key, value }) => [key, value]))
+  await session.query("SELECT value FROM meta WHERE key = 'version' FOR UPDATE")
+  const meta = await readMeta(session)
   const version = Number(meta.get('version'))
   checkVersion(version, Number(meta.get('compatible')))
   if (version < migrations.length) {
-    for (const { postgres } of migrations.slice(version)) await client.query(postgres)
+    for (const { postgres } of migrations.slice(version)) await session.query(postgres)
     const text = 'UPDATE meta SET value = $2 WHERE key = $1'
-    await client.query(text, ['version', String(migrations.length)])
-    await client.query(text, ['compatible', String(oldestCompatible)])
+    await session.query({ text, values: ['version', String(migrations.length)] })
+    await session.query({ text, values: ['compatible', String(oldestCompatible)] })
   }
-  await client.query('DELETE FROM writers WHERE seen_at < $1', [Date.now() - writerMs])
   return String(meta.get('store'))
 }

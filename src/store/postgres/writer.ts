@@ -1,43 +1,64 @@
 // What changes the PostgreSQL database: one transaction at a time on a connection of its own, done exactly once even
 // when the answer to its COMMIT is lost.
-import { randomBytes } from 'node:crypto'
-import type { Client, QueryArrayConfig, QueryConfig, QueryResult } from 'pg'
-import type { Entry, Outcome, Value } from '../store.ts'
-import type { SeenHead } from './head.ts'
-import { isFinal, type Link, limitMs } from './links.ts'
+import type { QueryConfig, QueryResult } from 'pg'
+import { storeLimitMs } from '../../limits.ts'
+import { sameItem } from '../same-item.ts'
+import { type Entry, type Outcome, StoreUnavailable, type Value } from '../store.ts'
+import { beginEpoch, findOrigin } from './epochs.ts'
+import { isFinal, refuse, unavailable } from './failures.ts'
+import type { Link } from './links.ts'
+import { databaseMs, noteText, type Session } from './session.ts'
 
-/** What a transaction comes to, where the log ends then, and what is left to be sent along with its COMMIT. */
-type Planned<T> = { result: T; end: number; changes: QueryConfig[] }
-/** Its first query goes out together with the one that takes the lock and reads the head. */
-type Plan<T> = (client: Client, head: Promise<number>) => Promise<Planned<T>>
+/** Where the log ends, and which table says so: it is another one after a dump was restored. */
+type LockedHead = { position: number; table: string }
+/** What a transaction comes to, and what is left to be sent along with its COMMIT. */
+type Planned<T> = { result: T; changes: QueryConfig[]; committed?: () => void }
+/** Its first queries go out together with the one that takes the lock and reads the head. */
+type Plan<T> = (session: Session, head: Promise<LockedHead>) => Promise<Planned<T>>
 
 export class PostgresWriter {
   readonly #link: Link
-  readonly #seen: SeenHead
-  /** A random name for this writer; with the number of its last batch it tells, in the database, what was committed. */
-  readonly #id = randomBytes(16).toString('base64url')
+  /** Names this writer; with the number of its last batch it tells, in the database, what was committed. */
+  readonly #id: string
   #batch = 0
   #turn: Promise<unknown> = Promise.resolve()
+  /** The origin of the latest epoch where it is known to be the session's own. */
+  readonly #origins = new WeakMap<Session, string>()
 
-  constructor(link: Link, seen: SeenHead) {
+  constructor(link: Link, id: string) {
     this.#link = link
-    this.#seen = seen
+    this.#id = id
   }
 
-  append(entries: Entry[]): Promise<Outcome[]> {
+  /** Leaves a first note: from here on a missing one is no proof that nothing was committed. */
+  async begin(...queries: QueryConfig[]): Promise<void> {
+    const note = { text: noteText, values: [this.#id, 0] }
+    await this.#link.run((session) => session.commit([...queries, note]))
+  }
+
+  append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]> {
     const ids = entries.flatMap(({ id }) => id ?? [])
-    return this.#inTurn(async (client, head) => {
-      const [position, known] = await Promise.all([head, findItems(client, ids)])
-      const { outcomes, added } = judge(entries, known)
-      const changes = added.length > 0 ? [insert(position, added)] : []
-      return { result: outcomes, end: position + added.length, changes }
-    })
+    return this.#inTurn(async (session, head) => {
+      const known = this.#origins.get(session)
+      const [{ position, table }, items, latest] = await Promise.all([
+        head,
+        findItems(session, ids),
+        known ?? findOrigin(session),
+      ])
+      const origin = `${session.origin.name}/${table}`
+      if (known !== undefined && known !== origin) throw new Error('the tables were replaced meanwhile')
+      const { outcomes, added } = judge(entries, items)
+      if (added.length === 0) return { result: outcomes, changes: [] }
+      const changes = [insert(position, added)]
+      if (latest !== origin) changes.push(beginEpoch(position, origin))
+      return { result: outcomes, changes, committed: () => this.#origins.set(session, origin) }
+    }, deadlineMs)
   }
 
   execute(text: string, values: Value[]): Promise<number> {
-    return this.#inTurn(async (client) => {
-      const { rowCount } = await client.query(text, values)
-      return { result: Number(rowCount), end: 0, changes: [] }
+    return this.#inTurn(async (session) => {
+      const { rowCount } = await session.query({ text, values })
+      return { result: Number(rowCount), changes: [] }
     })
   }
 
@@ -46,75 +67,87 @@ export class PostgresWriter {
     await this.#turn
   }
 
-  #inTurn<T>(plan: Plan<T>): Promise<T> {
-    const deadline = Date.now() + limitMs
-    const done = this.#turn.then(() => this.#commit(plan, deadline))
-    this.#turn = done.catch(() => {})
-    return done
+  async #inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
+    const before = this.#turn
+    const done = Promise.withResolvers<void>()
+    this.#turn = before.then(() => done.promise)
+    const late = Promise.withResolvers<never>()
+    const leftMs = Math.max(0, deadlineMs - performance.now())
+    const timer = setTimeout(late.reject, leftMs, new Error('its turn did not come in time'))
+    try {
+      await Promise.race([before, late.promise]).catch(refuse('nothing-added'))
+      return await this.#commit(plan, deadlineMs)
+    } finally {
+      clearTimeout(timer)
+      done.resolve()
+    }
   }
 
   /**
    * When a connection breaks after COMMIT was sent, nobody knows yet whether it happened. The lock makes the next
    * attempt wait for the end of that transaction; the batch number, read after it, then says how it ended.
    */
-  async #commit<T>(plan: Plan<T>, deadline: number): Promise<T> {
+  async #commit<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
     const batch = ++this.#batch
     let sent: Planned<T> | undefined
     try {
-      return await this.#link.run(async (client) => {
-        const head = this.#seen.check(() => lockHead(client))
-        if (sent && (await this.#lastBatch(client, head)) !== batch) sent = undefined
-        const [{ result, end, changes }] = await Promise.all([sent ?? plan(client, head), head])
-        sent = { result, end, changes: [] }
-        await Promise.all([...changes, commit(this.#id, batch)].map((query) => client.query(query))).catch(
-          (error) => {
-            // The server refused a statement, and with it all of the transaction.
-            if (isFinal(error)) sent = undefined
-            throw error
-          },
-        )
-        this.#seen.note(end)
+      return await this.#link.run(async (session) => {
+        const head = lockHead(session)
+        if (sent && (await this.#lastBatch(session, head)) !== batch) sent = undefined
+        const [{ result, changes, committed }] = await Promise.all([sent ?? plan(session, head), head])
+        if (session.destroyed) throw new Error('the time was up before COMMIT')
+        sent = { result, changes: [] }
+        await session.commit([...changes, commit(this.#id, batch)]).catch((error) => {
+          // The server refused a statement, and with it all of the transaction.
+          if (isFinal(error)) sent = undefined
+          throw error
+        })
+        committed?.()
         return result
-      }, deadline)
+      }, deadlineMs)
     } catch (cause) {
-      throw unavailable(
-        sent
-          ? 'The store stopped while it worked on the request; whether the plant was added is unknown.'
-          : 'The store cannot take plants now; nothing was added.',
-        cause,
-      )
+      throw unavailable(sent ? 'unknown' : 'nothing-added', cause)
     }
   }
 
-  async #lastBatch(client: Client, head: Promise<number>): Promise<number | undefined> {
+  /** Rejects when the note is gone: what it would have said is lost. */
+  async #lastBatch(session: Session, head: Promise<LockedHead>): Promise<number> {
     await head
-    const { rows } = await client.query('SELECT batch FROM writers WHERE id = $1', [this.#id])
-    return rows[0]?.batch
+    const { rows } = await session.query({
+      text: 'SELECT batch FROM writers WHERE id = $1',
+      values: [this.#id],
+    })
+    if (rows.length > 0) return rows[0].batch
+    throw new StoreUnavailable(
+      'unknown',
+      `${session.server} does not know this writer: the note of its batch is gone`,
+    )
   }
 }
 
 /** In a statement of its own: those after it see all that was committed before the lock was given to us. */
-async function lockHead(client: Client): Promise<number> {
-  const text = 'BEGIN ISOLATION LEVEL READ COMMITTED; SELECT position FROM head FOR UPDATE'
-  const [, { rows }] = (await client.query(text)) as unknown as [QueryResult, QueryResult]
-  return rows[0].position
+async function lockHead(session: Session): Promise<LockedHead> {
+  const text =
+    'BEGIN ISOLATION LEVEL READ COMMITTED; SELECT position, tableoid::text AS table FROM head FOR UPDATE'
+  const [, { rows }] = (await session.query(text)) as unknown as [QueryResult, QueryResult<LockedHead>]
+  return rows[0] as LockedHead
 }
 
 /** The note is written in every batch: so a COMMIT always waits until all that it saw is on the standbys, too. */
 function commit(writer: string, batch: number): QueryConfig {
   const text = `
-    INSERT INTO writers VALUES ('${writer}', ${batch}, ${Date.now()})
+    INSERT INTO writers VALUES ('${writer}', ${batch}, ${databaseMs})
     ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, seen_at = excluded.seen_at;
     COMMIT`
   return { text }
 }
 
 /** The items that are in the log under these ids. */
-async function findItems(client: Client, ids: number[]): Promise<Map<number, string>> {
+async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
   if (ids.length === 0) return new Map()
   const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
-  const query: QueryArrayConfig = { name: 'known', text, values: [ids], rowMode: 'array' }
-  return new Map((await client.query<[number, string]>(query)).rows)
+  const query = { name: 'known', text, values: [ids], rowMode: 'array' as const }
+  return new Map((await session.queryArrays<[number, string]>(query)).rows)
 }
 
 /** Outcomes in the order of the entries; `known` takes in the ids that are added. */
@@ -122,7 +155,7 @@ function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcom
   const added: Entry[] = []
   const outcomes = entries.map((entry): Outcome => {
     const item = entry.id === undefined ? undefined : known.get(entry.id)
-    if (item !== undefined) return item === entry.item ? 'replayed' : 'conflict'
+    if (item !== undefined) return sameItem(item, entry.item) ? 'replayed' : 'conflict'
     if (entry.id !== undefined) known.set(entry.id, entry.item)
     added.push(entry)
     return 'added'
@@ -138,9 +171,4 @@ function insert(position: number, entries: Entry[]): QueryConfig {
     FROM unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS added (id, item, n)`
   const columns = [entries.map(({ id }) => id), entries.map(({ item }) => item)]
   return { name: 'insert', text, values: [position, ...columns, position + entries.length] }
-}
-
-/** The problem of a request that the store could not serve; `cause` is for the operator. */
-export function unavailable(detail: string, cause: unknown): ProblemError {
-  return new ProblemError('unavailable', detail, { headers: { 'Retry-After': '1' }, cause })
 }

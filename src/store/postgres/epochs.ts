@@ -1,0 +1,58 @@
+// The epochs of a log in PostgreSQL. Each names the origin of its history; the first batch of a connection whose origin
+// is another one begins a new epoch, in the transaction of that batch.
+import type { QueryConfig } from 'pg'
+import { type Epoch, Epochs, latestEpoch, makeEpoch, ownerOf } from '../epochs.ts'
+import { type Head, StoreUnavailable } from '../store.ts'
+import type { Session } from './session.ts'
+
+/** Looks at the head of the log. The epochs come along only when there is a new one. */
+export class HeadReader {
+  #epochs = new Epochs([])
+
+  async look(session: Session): Promise<Head> {
+    const text = `SELECT position, ${latestEpoch} AS latest FROM head`
+    const { rows } = await session.query({ name: 'head', text })
+    const { position, latest } = rows[0]
+    if (latest === this.#epochs.latest) return { position, epochs: this.#epochs }
+    return this.#reload(session)
+  }
+
+  /** In one statement: a head and the epochs of another moment would give positions wrong owners. */
+  async #reload(session: Session): Promise<Head> {
+    const { rows } = await session.query(`
+      SELECT position, (SELECT json_agg(json_build_object('epoch', epoch, 'start', start) ORDER BY number) FROM epochs)
+        AS epochs FROM head`)
+    const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] | null }
+    this.#epochs = new Epochs(epochs ?? [])
+    return { position, epochs: this.#epochs }
+  }
+}
+
+/** What a read asks for: see `PlantLog`. */
+export type Range = { after: number; last: number; epoch: string }
+
+/** Rejects with StoreUnavailable when the log of this server does not hold just that. */
+export async function readItems(session: Session, { after, last, epoch }: Range): Promise<string> {
+  const text = `SELECT string_agg(item, ',' ORDER BY position) AS items, count(*) AS count, ${ownerOf('$2')} AS owner
+    FROM plants WHERE position > $1 AND position <= $2`
+  const { rows } = await session.query({ name: 'read', text, values: [after, last] })
+  const { items, count, owner } = rows[0]
+  if (count === last - after && (owner ?? '') === epoch) return items ?? ''
+  throw new StoreUnavailable(
+    'unread',
+    `${session.server} holds ${count} of the ${last - after} plants after ${after}, in epoch ${owner}, not ${epoch}`,
+  )
+}
+
+/** The origin of the latest epoch. */
+export async function findOrigin(session: Session): Promise<string | undefined> {
+  const text = 'SELECT origin FROM epochs ORDER BY number DESC LIMIT 1'
+  const { rows } = await session.query(text)
+  return rows[0]?.origin
+}
+
+/** Begins an epoch with the position after `start`. The caller holds the lock on the head. */
+export function beginEpoch(start: number, origin: string): QueryConfig {
+  const text = `INSERT INTO epochs SELECT coalesce(max(number), 0) + 1, $1, $2, $3 FROM epochs`
+  return { text, values: [makeEpoch(), start, origin] }
+}

@@ -1,0 +1,119 @@
+// Which server of the cluster this process follows. All its connections follow one server on one timeline; when one of
+// them finds that another server has taken over, the others leave the old one, too.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { handicapMs } from '../../limits.ts'
+import { StoreRefused } from '../store.ts'
+import { mostTelling, ServerFailure } from './failures.ts'
+import { prepareSchema } from './schema.ts'
+import { type Origin, Session } from './session.ts'
+
+/** A session in the making; `servers` names those that were asked. `destroy` ends it in any state. */
+export type Connection = { readonly session: Promise<Session>; readonly servers: string; destroy(): void }
+
+/** What a session is for. No two that are open at once share a role. */
+export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
+
+export type ServersOptions = {
+  /** One for each server of the cluster. */
+  urls: string[]
+  /** Names this process in the database. */
+  processId: string
+  logger: Logger
+}
+
+export class Servers {
+  readonly logger: Logger
+  readonly #urls: string[]
+  readonly #processId: string
+  readonly #listeners: (() => void)[] = []
+  #followed: Origin | undefined
+  /** How often another server was taken up: an attempt that began before the last time may not undo it. */
+  #changes = 0
+  /** The latest timeline that took writes since then, for each system. */
+  readonly #latest = new Map<string, number>()
+  #storeId: string | undefined
+
+  constructor({ urls, processId, logger }: ServersOptions) {
+    this.#urls = urls
+    this.#processId = processId
+    this.logger = logger
+  }
+
+  /** The store's name; known when a first connection has been made. */
+  get storeId(): string {
+    return this.#storeId as string
+  }
+
+  /** `leave` is called when another server is followed; sessions with the one before are worth nothing then. */
+  onChange(leave: () => void): void {
+    this.#listeners.push(leave)
+  }
+
+  follows(origin: Origin): boolean {
+    return origin.name === this.#followed?.name
+  }
+
+  /** Asks all servers at once, so that a frozen one holds up nobody, and keeps the first that may be followed. */
+  connect(role: Role): Connection {
+    const began = this.#changes
+    const sessions = this.#urls.map((url) => new Session(url, role !== 'writer'))
+    const destroy = () => {
+      for (const session of sessions) session.destroy()
+    }
+    const session = Promise.any(sessions.map((candidate) => this.#admit(candidate, role))).then(
+      (winner) => {
+        for (const other of sessions) if (other !== winner) other.destroy()
+        this.#follow(winner, began)
+        return winner
+      },
+      ({ errors }: AggregateError) => {
+        throw mostTelling(errors)
+      },
+    )
+    return { session, servers: sessions.map(({ server }) => server).join(), destroy }
+  }
+
+  /** Resolves when what the session shows may be believed. */
+  async #admit(session: Session, role: Role): Promise<Session> {
+    try {
+      await session.open()
+      this.#see(session.origin)
+      await this.#prepare(session)
+      await session.passBarrier(`${this.#processId}/${role}`)
+      if (this.#isOlder(session.origin)) await sleep(handicapMs, undefined, { ref: false })
+      if (session.destroyed) throw new Error('it was given up meanwhile')
+      return session
+    } catch (error) {
+      throw new ServerFailure(session.server, error as Error)
+    }
+  }
+
+  /** A server that was restored from a backup may have an older schema, or the database of another store. */
+  async #prepare(session: Session): Promise<void> {
+    const id = await prepareSchema(session)
+    this.#storeId ??= id
+    if (id !== this.#storeId) throw new StoreRefused(`it holds another store (${id})`)
+  }
+
+  #see({ system, timeline }: Origin): void {
+    this.#latest.set(system, Math.max(timeline, this.#latest.get(system) ?? 0))
+  }
+
+  /** Whether it may have been left for good: an old primary that nobody has stopped yet. Or it is a restored backup. */
+  #isOlder({ system, timeline }: Origin): boolean {
+    if (timeline < (this.#latest.get(system) ?? 0)) return true
+    return this.#followed !== undefined && system !== this.#followed.system
+  }
+
+  #follow({ origin, server }: Session, began: number): void {
+    if (this.follows(origin)) return
+    if (began !== this.#changes) throw new Error(`${server} was left for another server meanwhile`)
+    if (this.#followed)
+      this.logger.warn({ server, origin: origin.name }, 'another database server is followed now')
+    this.#followed = origin
+    this.#changes++
+    this.#latest.set(origin.system, origin.timeline)
+    for (const leave of this.#listeners) leave()
+  }
+}

@@ -1,0 +1,130 @@
+// A session with one server: what it is made to promise, what history its log has, and the barrier before it is believed.
+import pg from 'pg'
+import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
+
+/** Which history a server writes. `name` also tells its restarts and its databases apart. */
+export type Origin = { readonly name: string; readonly system: string; readonly timeline: number }
+
+export class Session {
+  /** host:port, for messages. */
+  readonly server: string
+  readonly #client: pg.Client
+  readonly #keepsTime: boolean
+  #origin: Origin | undefined
+  #warning: string | undefined
+  #destroyed = false
+
+  /** `keepsTime`: the server ends statements that take too long; never for one that writes. */
+  constructor(url: string, keepsTime: boolean) {
+    this.#client = new pg.Client({ connectionString: url, pipeline: true, keepAlive: true, types })
+    this.server = `${this.#client.host}:${this.#client.port}`
+    this.#keepsTime = keepsTime
+    // Between queries nobody waits for an answer; the next query meets the fault.
+    this.#client.on('error', () => {})
+    // The session asks for warnings only, so whatever comes is one; their names are in the server's language.
+    this.#client.on('notice', ({ message }) => {
+      this.#warning = message ?? 'a warning'
+    })
+  }
+
+  /** Connects. Rejects when the server takes no writes. */
+  async open(): Promise<void> {
+    await this.#client.connect()
+    const { rows } = await this.#client.query(prepareSession, [this.#keepsTime ? `${attemptMs}` : '0'])
+    const { read_only, system, timeline, place } = rows[0]
+    if (read_only === 'on') throw new Error('it takes no writes')
+    this.#origin = {
+      name: `${system}/${timeline}/${place}`,
+      system,
+      timeline: Number.parseInt(timeline, 16),
+    }
+  }
+
+  /** The one of the moment when the session was opened: it cannot outlive a change. */
+  get origin(): Origin {
+    return this.#origin as Origin
+  }
+
+  get destroyed(): boolean {
+    return this.#destroyed
+  }
+
+  /** Queries that are sent without waiting for one another share a flight. */
+  // biome-ignore lint/suspicious/noExplicitAny: rows are as the query says.
+  async query<R extends pg.QueryResultRow = any>(query: pg.QueryConfig | string): Promise<pg.QueryResult<R>> {
+    return this.#client.query<R>(query)
+  }
+
+  async queryArrays<R extends unknown[]>(query: pg.QueryArrayConfig): Promise<pg.QueryArrayResult<R>> {
+    return this.#client.query<R>(query)
+  }
+
+  /**
+   * Sends queries, the last of which commits. Rejects when the server warned of anything: a COMMIT whose wait for the
+   * standbys was cancelled is a success with a warning, and may be lost yet.
+   */
+  async commit(queries: pg.QueryConfig[]): Promise<void> {
+    this.#warning = undefined
+    await Promise.all(queries.map((query) => this.#client.query(query)))
+    if (this.#warning !== undefined) throw new Error(`a commit came with a warning: ${this.#warning}`)
+  }
+
+  /**
+   * Commits a row of its own. When that is on the standbys, so is everything before it: what a primary shows after a
+   * restart may be on no standby, and a primary without its standbys never gets here.
+   */
+  async passBarrier(id: string): Promise<void> {
+    await this.commit([{ text: noteText, values: [id, 0] }])
+  }
+
+  destroy(): void {
+    this.#destroyed = true
+    this.#client.connection.stream.destroy()
+  }
+}
+
+/** Milliseconds of the database's clock: those of the replicas may differ by days. */
+export const databaseMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+
+export const noteText = `
+  INSERT INTO writers VALUES ($1, $2, ${databaseMs})
+  ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, seen_at = excluded.seen_at`
+
+/**
+ * The session's settings. A commit waits for stable storage here and on the standbys, whatever the server's default
+ * (remote_apply waits for even more). A client that vanished holds no lock for long. Plans are kept, and suit a log of
+ * any length, however fast it has grown since: all there is goes by an index, in its order.
+ */
+const settings = {
+  client_min_messages: 'warning',
+  lock_timeout: String(lockMs),
+  idle_in_transaction_session_timeout: String(idleInTransactionMs),
+  idle_session_timeout: '0',
+  tcp_user_timeout: String(vanishedMs),
+  tcp_keepalives_idle: '1',
+  tcp_keepalives_interval: '1',
+  tcp_keepalives_count: String(vanishedMs / 1000 - 1),
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  jit: 'off',
+}
+
+/** The timeline is that of what is written now; pg_control_checkpoint() tells of it a checkpoint too late. */
+const prepareSession = `
+  SELECT current_setting('transaction_read_only') AS read_only,
+    (SELECT system_identifier::text FROM pg_control_system()) AS system,
+    CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
+    (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
+      (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS place,
+    ${Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`)},
+    set_config('statement_timeout', $1, false),
+    set_config('synchronous_commit',
+      CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
+
+/** 64-bit integers as numbers: ours are within ±(2^53−1). */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format: 'text') =>
+    oid === pg.types.builtins.INT8
+      ? Number
+      : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+}

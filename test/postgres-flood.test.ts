@@ -1,0 +1,85 @@
+// One kind of work does not take the connections of another: what is slow or too much is refused early, and alone.
+import pg from 'pg'
+import tap from 'tap'
+import { maxLookups, maxWaitingReads, readConnections } from '../src/limits.ts'
+import { type Engine, engines } from './support/engines.ts'
+import { entries, namesIn, openLog } from './support/logs.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+
+/** Runs `work` many times at once; resolves to how many were done, and the errors of the others. */
+async function flood(count: number, work: () => Promise<unknown> | unknown) {
+  const results = await Promise.allSettled(Array.from({ length: count }, async () => work()))
+  const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+  return { done: count - errors.length, errors }
+}
+
+tap.test('reads that wait for a lock hold up nothing but reads', { timeout: 60_000 }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  t.strictSame(await namesIn(store), ['a'])
+  const { epochs } = await store.log.head()
+  // Whoever reads plants now waits for this session.
+  const holder = new pg.Client(url)
+  await holder.connect()
+  t.teardown(() => holder.end())
+  await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE')
+  let reading = true
+  const count = readConnections + maxWaitingReads + 100
+  const slow = flood(count, () => store.log.read(0, 1, epochs.owner(1))).finally(() => {
+    reading = false
+  })
+  for (let n = 0; n < 20; n++) {
+    t.equal((await store.log.head()).position, 1)
+    t.equal((await store.sql.select('SELECT 1')).length, 1)
+    t.equal(await store.sql.execute('DELETE FROM tokens'), 0)
+  }
+  t.ok(reading, 'while the reads wait')
+  const { done, errors } = await slow
+  t.equal(done, 0)
+  t.ok(errors.every(({ outcome }) => outcome === 'unread'))
+  const said = (words: RegExp) => errors.filter(({ message }) => words.test(message)).length
+  t.equal(said(/wait for a connection already/), 100, 'those beyond the queue are refused at once')
+  t.equal(said(/no connection was free/), maxWaitingReads, 'those in it do not wait for long')
+  await holder.query('COMMIT')
+  t.strictSame(await namesIn(store), ['a'], 'and reading goes on')
+})
+
+tap.test('a flood of look-ups is cut short, and delays nothing else', { timeout: 60_000 }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  await namesIn(store)
+  await store.sql.select('SELECT 1')
+  const holder = new pg.Client(url)
+  await holder.connect()
+  t.teardown(() => holder.end())
+  await holder.query('BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE')
+  let looking = true
+  const lookUp = () => store.sql.select('SELECT name FROM tokens WHERE id = $1', ['nobody'])
+  const looked = flood(5000, lookUp).finally(() => {
+    looking = false
+  })
+  t.strictSame(await store.log.append(entries('b')), ['added'])
+  t.strictSame(await namesIn(store), ['a', 'b'])
+  t.ok(looking, 'plants are added and read while the look-ups wait')
+  await holder.query('COMMIT')
+  const { done, errors } = await looked
+  t.equal(done, maxLookups, 'as many as may wait are served')
+  t.ok(
+    errors.every(({ outcome }) => outcome === 'unread'),
+    'the others are refused',
+  )
+  t.strictSame(await lookUp(), [], 'the next one is served')
+})
+
+tap.test('many pages are read in their turn', { timeout: 60_000 }, async (t) => {
+  const store = await openLog(t, await postgres.createDatabase(t))
+  await store.log.append(entries(...Array.from({ length: 500 }, (_, n) => `${n}`)))
+  const { epochs } = await store.log.head()
+  const { done } = await flood(readConnections + maxWaitingReads, () =>
+    store.log.read(0, 500, epochs.owner(500)),
+  )
+  t.equal(done, readConnections + maxWaitingReads)
+})

@@ -1,0 +1,77 @@
+// The notes by which a writer finds out what became of a batch: whose clock they go by, and what a lost one means.
+import pg from 'pg'
+import tap, { type Test } from 'tap'
+import type { Store } from '../src/store/store.ts'
+import { type Engine, engines } from './support/engines.ts'
+import { entries, namesIn, openLog } from './support/logs.ts'
+import { type Relay, startRelay } from './support/relay.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+
+type Opened = { store: Store; relay: Relay; direct: string; other: pg.Client }
+
+async function open(t: Test): Promise<Opened> {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url } = await startRelay(t, direct)
+  const store = await openLog(t, url)
+  const other = new pg.Client(direct)
+  await other.connect()
+  t.teardown(() => other.end())
+  return { store, relay, direct, other }
+}
+
+/** Appends; the answer to COMMIT is lost, and while the writer cannot ask again, `meddle` is done. */
+async function appendMeddled(
+  { store, relay, other }: Opened,
+  meddle: (other: pg.Client) => Promise<unknown>,
+) {
+  const broken = relay.breakAt('COMMIT\0', 'after')
+  const answer = store.log.append(entries('b'))
+  answer.catch(() => {})
+  await broken
+  relay.freeze()
+  // The batch is there when its note is.
+  while ((await other.query('SELECT 1 FROM plants')).rows.length < 2);
+  await meddle(other)
+  relay.thaw()
+  return answer
+}
+
+tap.test('a replica that starts leaves the notes of the others', { timeout: 60_000 }, async (t) => {
+  const opened = await open(t)
+  await opened.store.log.append(entries('a'))
+  const outcomes = await appendMeddled(opened, () => openLog(t, opened.direct))
+  t.strictSame(outcomes, ['added'], 'the writer finds its note')
+  t.strictSame(await namesIn(opened.store), ['a', 'b'], 'and adds nothing twice')
+})
+
+tap.test('a note that is gone is no proof that nothing was added', { timeout: 60_000 }, async (t) => {
+  for (const first of [['a'], []]) {
+    const opened = await open(t)
+    if (first.length > 0) await opened.store.log.append(entries(...first))
+    else await opened.other.query(`INSERT INTO plants VALUES (0, NULL, '"0"')`)
+    const answer = appendMeddled(opened, (other) => other.query('DELETE FROM writers'))
+    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'unknown', message: /note/ })
+    t.strictSame(await namesIn(opened.store), [...first, 'b'], 'it is there once')
+    t.strictSame(await opened.store.log.append(entries('c')), ['added'], 'and the writer goes on')
+  }
+})
+
+tap.test('old notes go, by the clock of the database', { timeout: 60_000 }, async (t) => {
+  const { other, direct } = await open(t)
+  const hours = (count: number) => `(extract(epoch FROM now()) * 1000)::bigint - ${count} * 3600000`
+  await other.query(`INSERT INTO writers VALUES ('old', 1, ${hours(25)}), ('young', 1, ${hours(23)})`)
+  // A replica whose own clock is days ahead.
+  const now = Date.now
+  t.teardown(() => {
+    Date.now = now
+  })
+  Date.now = () => now() + 10 * 24 * 3600 * 1000
+  const ahead = await openLog(t, direct)
+  await ahead.log.append(entries('a'))
+  Date.now = now
+  const { rows } = await other.query('SELECT id FROM writers WHERE length(id) < 10')
+  t.strictSame(rows, [{ id: 'young' }])
+  const future = await other.query(`SELECT id FROM writers WHERE seen_at > ${hours(-1)}`)
+  t.strictSame(future.rows, [], 'and no note is from the future')
+})

@@ -1,0 +1,168 @@
+// Which server a process believes. Whatever the servers of a cluster do, what is read is what one history of the log
+// holds, and a name (epoch and position) never stands for two texts. The servers write to stable storage here.
+import tap from 'tap'
+import { startCluster } from './support/cluster.ts'
+import { entries, eventually, namesIn, openLog, Sightings } from './support/logs.ts'
+import { startRelays } from './support/relay.ts'
+
+const unread = { name: 'StoreUnavailable', outcome: 'unread' }
+
+tap.test('an old primary that nobody stopped is not read any more', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 2, synchronous: true })
+  const relays = await startRelays(t, cluster)
+  const store = await openLog(t, relays.url)
+  const first = Array.from({ length: 10 }, (_, n) => `first ${n}`)
+  await store.log.append(entries(...first))
+  // Every connection for reads is with the old primary now.
+  await Promise.all(Array.from({ length: 6 }, () => namesIn(store)))
+  t.strictSame(await namesIn(store), first)
+
+  const old = cluster.primary
+  relays.to(old.port).freeze()
+  await cluster.failOver()
+  await eventually(() => store.log.append([{ item: '"second"', id: 1 }]))
+  relays.to(old.port).thaw()
+  t.equal((await old.query('SELECT position FROM head'))[0]?.position, '10', 'the old one is still up')
+
+  const all = [...first, 'second']
+  const lists = await Promise.all(Array.from({ length: 60 }, () => namesIn(store).catch(() => all)))
+  for (const names of lists) t.strictSame(names, all)
+  t.strictSame(await namesIn(store), all, 'and it is read again')
+})
+
+tap.test('a read of anything else than was asked for is refused', { timeout: 60_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 0, synchronous: false })
+  const { log } = await openLog(t, cluster.url())
+  await log.append(entries('a', 'b'))
+  const { epochs } = await log.head()
+  t.equal(await log.read(0, 2, epochs.owner(2)), '"a","b"')
+  t.equal(await log.read(2, 2, epochs.owner(2)), '')
+  t.equal(await log.read(0, 0, ''), '')
+  const others: [after: number, last: number, epoch: string][] = [
+    [0, 3, epochs.owner(2)],
+    [2, 3, epochs.owner(2)],
+    [0, 2, 'another'],
+    [0, 2, ''],
+    [0, 0, epochs.owner(2)],
+  ]
+  for (const [after, last, epoch] of others)
+    await t.rejects(Promise.resolve(log.read(after, last, epoch)), unread, `${after} to ${last} of ${epoch}`)
+})
+
+tap.test('a log that was cut and grew again goes by new names', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: false })
+  const stores = [await openLog(t, cluster.url()), await openLog(t, cluster.url())] as const
+  const sightings = new Sightings()
+  const lookAll = async () => {
+    const owners = []
+    for (const store of stores) owners.push(await eventually(() => sightings.look(store)))
+    t.strictSame(owners[0], owners[1], 'both replicas use the same names')
+    return owners[0] as string[]
+  }
+  await stores[0].log.append(entries('a', 'b', 'c'))
+  await cluster.caughtUp()
+  await cluster.standbys[0]?.stop()
+  await stores[1].log.append(entries('lost 1', 'lost 2'))
+  const before = await lookAll()
+  t.equal(before.length, 5)
+
+  cluster.primary.kill()
+  await cluster.standbys[0]?.start()
+  await cluster.failOver()
+  t.strictSame((await lookAll()).length, 3, 'the shorter log is served')
+  await eventually(() => stores[1].log.append(entries('d')))
+  const short = await lookAll()
+  await stores[0].log.append(entries('e', 'f'))
+  const after = await lookAll()
+  t.strictSame(after.slice(0, 3), before.slice(0, 3), 'what was not lost keeps its names')
+  t.strictSame(short, after.slice(0, 4))
+  for (const position of [4, 5]) t.not(after[position - 1], before[position - 1])
+  t.strictSame(await namesIn(stores[0]), ['a', 'b', 'c', 'd', 'e', 'f'])
+  t.strictSame(sightings.faults, [])
+})
+
+tap.test('a fail-over that loses nothing leaves all names as they are', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 2, synchronous: true })
+  const store = await openLog(t, cluster.url())
+  const sightings = new Sightings()
+  await store.log.append(entries('a', 'b'))
+  const before = await sightings.look(store)
+  cluster.primary.kill()
+  await cluster.failOver()
+  t.strictSame(await eventually(() => sightings.look(store)), before)
+  await eventually(() => store.log.append(entries('c')))
+  const after = await sightings.look(store)
+  t.strictSame(after.slice(0, 2), before)
+  t.not(after[2], before[1], 'new plants belong to a new epoch')
+  await store.log.append(entries('d'))
+  t.equal((await sightings.look(store))[3], after[2], 'which lasts')
+  t.strictSame(sightings.faults, [])
+})
+
+tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 0, synchronous: false })
+  const stores = [await openLog(t, cluster.url()), await openLog(t, cluster.url())] as const
+  const sightings = new Sightings()
+  await stores[0].log.append(entries('a'))
+  await cluster.primary.stop()
+  cluster.primary.save()
+  await cluster.primary.start()
+  await eventually(() => stores[0].log.append(entries('lost 1')))
+  await eventually(() => stores[1].log.append(entries('lost 2', 'lost 3')))
+  for (const store of stores) t.equal((await eventually(() => sightings.look(store))).length, 4)
+
+  await cluster.primary.stop()
+  cluster.primary.restore()
+  await cluster.primary.start()
+  await eventually(() => stores[1].log.append(entries('b', 'c', 'd', 'e')))
+  const owners = []
+  for (const store of stores) owners.push(await eventually(() => sightings.look(store)))
+  t.strictSame(owners[0], owners[1])
+  for (const store of stores) t.strictSame(await namesIn(store), ['a', 'b', 'c', 'd', 'e'])
+  t.strictSame(sightings.faults, [])
+})
+
+tap.test('what no standby has is not shown after a restart', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: true })
+  const store = await openLog(t, cluster.url())
+  await store.log.append(entries('a'))
+  await cluster.standbys[0]?.stop()
+  await t.rejects(store.log.append(entries('b')), { name: 'StoreUnavailable', outcome: 'unknown' })
+  await cluster.primary.crash()
+  const [row] = await cluster.primary.query<{ position: string }>('SELECT position FROM head')
+  t.equal(row?.position, '2', 'the server itself shows it')
+  await t.rejects(Promise.resolve(store.log.head()), unread)
+  await t.rejects(store.ready(), { name: 'StoreUnavailable' })
+  await cluster.standbys[0]?.start()
+  t.strictSame(await eventually(() => namesIn(store)), ['a', 'b'])
+})
+
+tap.test(
+  'a commit whose wait for the standbys is cancelled is not answered',
+  { timeout: 120_000 },
+  async (t) => {
+    const cluster = await startCluster(t, { standbys: 1, synchronous: true })
+    const store = await openLog(t, cluster.url())
+    await store.log.append(entries('a'))
+    for (const cancel of ['pg_cancel_backend', 'pg_terminate_backend']) {
+      const [standby] = cluster.standbys
+      standby?.signal('SIGSTOP')
+      let settled = false
+      const answer = store.log.append(entries(cancel)).finally(() => {
+        settled = true
+      })
+      const pid = await cluster.waitingSession()
+      await cluster.primary.query(`SELECT ${cancel}(${pid})`)
+      // The next one is a new connection, which finds out.
+      await cluster.waitingSession([pid])
+      t.notOk(settled, 'nobody has been told that it is safe')
+      standby?.signal('SIGCONT')
+      t.strictSame(await answer, ['added'])
+    }
+    t.strictSame(
+      await namesIn(store),
+      ['a', 'pg_cancel_backend', 'pg_terminate_backend'],
+      'each is there once',
+    )
+  },
+)

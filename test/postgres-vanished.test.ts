@@ -1,0 +1,149 @@
+// Clients and servers that fall silent: a lock does not outlive its holder for long, and every wait has an end.
+import pg from 'pg'
+import tap, { type Test } from 'tap'
+import { requestMs } from '../src/limits.ts'
+import { type Engine, engines, sharedServer } from './support/engines.ts'
+import { entries, namesIn, openLog } from './support/logs.ts'
+import { startRelay } from './support/relay.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+/** For a slow machine, on top of a limit that is promised. */
+const slackMs = 2000
+
+/** How long it takes until a promise is settled. */
+async function settledAfter(promise: Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await promise.catch(() => {})
+  return performance.now() - start
+}
+
+async function holdHead(t: Test, url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  await client.connect()
+  t.teardown(() => client.end())
+  await client.query('BEGIN; SELECT position FROM head FOR UPDATE')
+  return client
+}
+
+tap.test('a replica that vanishes with the lock does not stop the others', { timeout: 60_000 }, async (t) => {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url } = await startRelay(t, direct)
+  const [vanishing, other] = [await openLog(t, url), await openLog(t, direct)]
+  await other.log.append(entries('a'))
+  const vanished = relay.breakAt('COMMIT\0', 'vanish')
+  const lost = vanishing.log.append(entries('b'))
+  await vanished
+  const waitedMs = await settledAfter(
+    other.log.append(entries('c')).then((outcomes) => t.strictSame(outcomes, ['added'])),
+  )
+  t.ok(waitedMs < requestMs + slackMs, `the other went on after ${waitedMs.toFixed()} ms`)
+  t.strictSame(await lost, ['added'], 'a host that is back finishes what it began')
+  t.strictSame((await namesIn(other)).toSorted(), ['a', 'b', 'c'], 'each is there once')
+})
+
+tap.test('a session ends when its client falls silent', { timeout: 60_000 }, async (t) => {
+  const { sql } = await openLog(t, await postgres.createDatabase(t))
+  const rows = await sql.select(
+    `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
+      ('idle_in_transaction_session_timeout', 'tcp_user_timeout', 'tcp_keepalives_idle',
+       'tcp_keepalives_interval', 'tcp_keepalives_count')`,
+  )
+  t.equal(rows.length, 5)
+  for (const { name, value } of rows) t.ok(Number(value) > 0 && Number(value) <= 3000, `${name} is ${value}`)
+  const value = (setting: string) => Number(rows.find(({ name }) => name === setting)?.value)
+  const detectedS =
+    value('tcp_keepalives_idle') + value('tcp_keepalives_interval') * value('tcp_keepalives_count')
+  t.ok(detectedS * 1000 < requestMs, 'a host without power is found out in time')
+})
+
+tap.test('a head that another session holds', { timeout: 60_000 }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  const holder = await holdHead(t, url)
+  const answers = [
+    store.log.append(entries('b')),
+    store.log.append(entries('c')),
+    store.sql.execute('DELETE FROM tokens'),
+  ]
+  const times = await Promise.all(
+    answers.map(async (answer) => {
+      const waitedMs = settledAfter(answer)
+      await t.rejects(Promise.resolve<unknown>(answer), {
+        name: 'StoreUnavailable',
+        outcome: 'nothing-added',
+      })
+      return waitedMs
+    }),
+  )
+  t.ok(
+    Math.max(...times) < requestMs + slackMs,
+    `said after ${times.map(Math.round)} ms, also to those behind`,
+  )
+  await store.ready()
+  t.strictSame(await namesIn(store), ['a'], 'readers wait for no lock')
+  await holder.query('COMMIT')
+  t.strictSame(await store.log.append(entries('d')), ['added'])
+  t.strictSame(await namesIn(store), ['a', 'd'])
+})
+
+tap.test('a server that is frozen', { timeout: 60_000 }, async (t) => {
+  const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  await namesIn(store)
+  relay.freeze()
+  const all = [
+    store.log.append(entries('b')),
+    store.log.append(entries('c')),
+    Promise.resolve(store.log.head()),
+    Promise.resolve(store.log.read(0, 1, '')),
+    store.sql.select('SELECT 1'),
+    store.ready(),
+  ]
+  for (const answer of all) answer.catch(() => {})
+  const times = await Promise.all(all.map(settledAfter))
+  t.ok(Math.max(...times) < requestMs + slackMs, `all are told after ${times.map(Math.round)} ms`)
+  for (const answer of all)
+    await t.rejects(Promise.resolve<unknown>(answer), {
+      name: 'StoreUnavailable',
+      message: /127\.0\.0\.1|turn/,
+    })
+  relay.thaw()
+  t.strictSame(await store.log.append(entries('d')), ['added'], 'service resumes by itself')
+})
+
+tap.test('a batch gives up at the deadline that it is given', { timeout: 60_000 }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  const holder = await holdHead(t, url)
+  // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
+  const first = store.log.append(entries('b'))
+  const order: string[] = []
+  const batches = [2000, 1000, 10, -1].map(async (leftMs) => {
+    const answer = store.log.append(entries('late'), performance.now() + leftMs)
+    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' }, `${leftMs} ms`)
+    order.push(`${leftMs}`)
+  })
+  first.catch(() => order.push('first'))
+  await t.rejects(first, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  await Promise.all(batches)
+  t.strictSame(order, ['-1', '10', '1000', '2000', 'first'])
+  await holder.query('COMMIT')
+})
+
+tap.test('closing waits for a batch that waits, and no longer', { timeout: 60_000 }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  await holdHead(t, url)
+  const answer = store.log.append(entries('a'))
+  answer.catch(() => {})
+  const waitedMs = await settledAfter(store.close())
+  t.ok(waitedMs < requestMs + slackMs, `closed after ${waitedMs.toFixed()} ms`)
+  await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  const server = await sharedServer()
+  const name = new URL(url).pathname.slice(1)
+  const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
+  while ((await server.query(text)).length > 0) await server.query('SELECT 1')
+})
