@@ -12,7 +12,7 @@ import { type Access, InFlight } from './http/in-flight.ts'
 import { makeErrorHandler } from './http/problems.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
-import { drainMs, headersMs, keepAliveMs, receiveMs, stalledMs } from './limits.ts'
+import { drainMs, headersMs, keepAliveMs, receiveMs } from './limits.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
@@ -53,7 +53,6 @@ export async function buildApp({
     logger: false,
     http: { requireHostHeader: false, headersTimeout: headersMs, connectionsCheckingInterval: 500 },
     requestTimeout: receiveMs,
-    connectionTimeout: stalledMs,
     keepAliveTimeout: keepAliveMs,
     return503OnClosing: false,
     trustProxy: config.trustProxy,

@@ -47,6 +47,8 @@ export const inFlightBytes = 128 * 2 ** 20
 /** How much of that one token may hold for each byte that is left for all: for pages, and for longer lists. */
 export const pageShare = 2
 export const listShare = 1
+/** How many long lists may read at one moment: pages have a connection left for them. */
+export const streamReads = 2
 /** How many requests of one connection are worked on at a time. */
 export const requestsPerConnection = 4
 /** With more requests than this at hand, a connection that has others waiting behind those is cut. */
@@ -68,6 +70,8 @@ const relations: [boolean, string][] = [
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
+  [streamReads < readConnections, 'long lists leave a connection for pages'],
+  [listShare < pageShare, 'long lists are refused before pages are'],
   [drainMs < stopMs, 'a shutdown has time to close the store'],
   [
     pageBytes * requestsPerConnection * 8 <= inFlightBytes,

@@ -1,11 +1,15 @@
 // The requests of one connection: a few of them are worked on at a time, the others wait, and nothing more is read of
 // the connection until they have had their turn. So what one client can make wait is bounded by what one read brings.
 import type { Socket } from 'node:net'
-import { lingerMs, requestsPerConnection } from '../limits.ts'
+import { lingerMs, requestsPerConnection, stalledMs } from '../limits.ts'
 import type { Exchange } from './in-flight.ts'
 
 /** Node's own way to stop reading requests (`parserOnIncoming` and `socketOnDrain` in lib/_http_server.js). */
-type Pausable = Socket & { _paused?: boolean; parser?: { resume(): void } | null }
+type Pausable = Socket & {
+  _paused?: boolean
+  parser?: { resume(): void } | null
+  _handle?: { writeQueueSize: number } | null
+}
 
 type Waiting = { exchange: Exchange; go: () => void }
 
@@ -18,6 +22,9 @@ export class Connection {
   #working = 0
   #last = false
   #idle: (() => void) | undefined
+  /** How many bytes the client had taken when that was last looked at, and since when they are so many. */
+  #taken = 0
+  #takenMs = 0
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -73,6 +80,20 @@ export class Connection {
       go()
     }
     if (this.#waiting.length === 0) this.#release()
+  }
+
+  /**
+   * Resets a connection whose client takes no byte of what is there for it. With less than a reset, it could take the
+   * part of an answer that it has for the whole.
+   */
+  cutStalled(nowMs: number): void {
+    const { bytesWritten, writableLength, _handle } = this.#socket
+    const untaken = writableLength + (_handle?.writeQueueSize ?? 0)
+    const taken = bytesWritten - untaken
+    if (untaken === 0 || taken !== this.#taken) {
+      this.#taken = taken
+      this.#takenMs = nowMs
+    } else if (nowMs - this.#takenMs > stalledMs) this.#socket.resetAndDestroy()
   }
 
   #hold(): void {

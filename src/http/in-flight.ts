@@ -40,7 +40,8 @@ export type Exchange = IncomingMessage & {
   place: number
 }
 
-const sweepMs = 100
+const lateSweepMs = 100
+const stalledSweepMs = 1000
 
 /** The exchange that a reply belongs to. */
 export function exchangeOf(reply: FastifyReply): Exchange {
@@ -59,7 +60,7 @@ export class InFlight {
   /** An array and not a Set: the tables that a busy Set leaves behind keep what was in them through many collections. */
   readonly #open: Exchange[] = []
   readonly #closed: (this: ServerResponse) => void
-  readonly #sweeper: NodeJS.Timeout
+  readonly #sweepers: NodeJS.Timeout[]
   readonly #bytes = new BytesInFlight(inFlightBytes)
 
   constructor(report: (access: Access) => void) {
@@ -68,7 +69,10 @@ export class InFlight {
     this.#closed = function closed() {
       inFlight.#ended(this.req as Exchange)
     }
-    this.#sweeper = setInterval(() => this.#answerLate(), sweepMs).unref()
+    this.#sweepers = [
+      setInterval(() => this.#answerLate(), lateSweepMs).unref(),
+      setInterval(() => this.#cutStalled(), stalledSweepMs).unref(),
+    ]
   }
 
   /** The connection of a socket, from its first request on. */
@@ -157,6 +161,11 @@ export class InFlight {
       if (waits(reply)) reply.send(new StoreUnavailable(lost, 'the time of a request was up'))
   }
 
+  #cutStalled(): void {
+    const now = performance.now()
+    for (const via of new Set(this.#open.map((exchange) => exchange.via))) via.cutStalled(now)
+  }
+
   /** From now on each connection ends with its last answer; after `graceMs` those that are still open are cut. */
   drain(server: Server, graceMs: number): void {
     for (const { via } of this.#open) if (via.latest) via.endAfter(via.latest)
@@ -164,6 +173,6 @@ export class InFlight {
   }
 
   close(): void {
-    clearInterval(this.#sweeper)
+    for (const sweeper of this.#sweepers) clearInterval(sweeper)
   }
 }

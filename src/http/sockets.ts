@@ -60,14 +60,12 @@ function endWithProblem(socket: Socket, error: ProblemError): void {
   endGently(socket)
 }
 
-/** Takes over the requests that Node would answer by itself, or not at all, and cuts connections that stand still. */
+/** Takes over the requests that Node would answer by itself, or not at all. */
 export function answerOddRequests(server: Server, inFlight: InFlight): void {
   // The body's reader says 100 Continue once the request is welcome.
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request: IncomingMessage, socket: Socket) => refuseTunnel(socket, inFlight))
-  // With less than a reset, a client could take the part of an answer that it has for the whole.
-  server.on('timeout', (socket) => socket.resetAndDestroy())
 }
 
 /** Node has let go of the socket: from here on its faults, and the flow of answers that are under way, are ours. */

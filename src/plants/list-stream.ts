@@ -40,11 +40,15 @@ export class ListStream extends Readable {
 
   async #readAhead(): Promise<Chunk> {
     await new Promise(setImmediate)
-    if (this.destroyed) return { text: '', ends: true }
+    const part = await this.#parts.readInTurn(() => (this.destroyed ? undefined : this.#readNext()))
+    return part ? this.#toChunk(',', part) : { text: '', ends: true }
+  }
+
+  async #readNext(): Promise<Part> {
     const { reached, meanBytes } = this.#before
     const part = await this.#parts.read(this.#range, reached, meanBytes)
     this.#before = { ...part, items: '' }
-    return this.#toChunk(',', part)
+    return part
   }
 
   #toChunk(mark: string, { items, reached }: Part): Chunk {

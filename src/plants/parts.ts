@@ -1,5 +1,5 @@
 // A list is read in parts, each bounded by its count of plants and by its bytes.
-import { pageBytes, pagePlants } from '../limits.ts'
+import { pageBytes, pagePlants, streamReads } from '../limits.ts'
 import type { Epochs } from '../store/epochs.ts'
 import type { PlantLog } from '../store/store.ts'
 
@@ -21,6 +21,8 @@ const maxGrowth = 4
 export class PartReader {
   readonly #log: PlantLog
   #latelyBytes = maxItemBytes
+  #reading = 0
+  readonly #waiting: (() => void)[] = []
 
   constructor(log: PlantLog) {
     this.#log = log
@@ -40,6 +42,19 @@ export class PartReader {
       if (count >= surePlants) this.#latelyBytes = measured
       if (bytes <= pageBytes || count <= surePlants) return { items, bytes, reached, meanBytes: measured }
       count = Math.min(fitting(measured), count - 1)
+    }
+  }
+
+  /** Does the next read of a long list once few enough others are at theirs: pages must not wait behind them. */
+  async readInTurn<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
+    if (this.#reading >= streamReads) await new Promise<void>((go) => this.#waiting.push(go))
+    else this.#reading++
+    try {
+      return await read()
+    } finally {
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#reading--
     }
   }
 }
