@@ -9,7 +9,7 @@ type Header = { type: 'string' | 'integer'; description: string; example: string
 const etag: Header = {
   type: 'string',
   description: 'Names this list of this store; send it back in `If-None-Match` (RFC 9110, 8.8.3).',
-  example: '"mWb3nZcQ-0-100"',
+  example: '"mWb3nZcQ.4f1c0a9be2d7.1.0-100"',
 }
 const link: Header = {
   type: 'string',
@@ -78,7 +78,8 @@ const always = {
 export const createPlantResponses = {
   200: json(Plant, 'The plant is in the store, on stable storage.'),
   ...always,
-  409: problem('A plant with this id is already there, with another name or tag. Nothing was changed.'),
+  409: problem('A plant with this id already exists with a different name or tag. Nothing was changed.'),
+  412: problem('The request carries `If-Match` or `If-None-Match`. Nothing was added.'),
   413: problem('The body is larger than 16 KiB.'),
   415: problem('The body is not JSON in UTF-8 without a content encoding.'),
 }
@@ -91,4 +92,5 @@ export const listPlantsResponses = {
     headers: { ETag: etag, Link: link, 'Cache-Control': cacheControl },
   },
   ...always,
+  412: problem('The list is not one that `If-Match` names.'),
 }

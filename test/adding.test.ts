@@ -131,6 +131,17 @@ for (const engine of engines) {
       }
     })
 
+    t.test('an addition with a condition is 412, and adds nothing', async (t) => {
+      const { add, list } = await start(t, await engine.createDatabase(t))
+      for (const condition of ['if-match', 'if-none-match'])
+        for (const value of ['*', '"other"', '', 'nonsense']) {
+          assertProblem(t, await add({ name: 'a', tag: '', id: 1 }, { [condition]: value }), 412)
+          assertProblem(t, await add({ name: '' }, { [condition]: value }), 400)
+        }
+      t.same(await list(), [])
+      t.equal((await add({ name: 'a', tag: '', id: 1 })).status, 200)
+    })
+
     t.test('a body of 16 KiB is taken', async (t) => {
       const { add, list } = await start(t, await engine.createDatabase(t))
       t.equal((await add('{"name":"a","tag":""}'.padEnd(16 * 1024))).status, 200)

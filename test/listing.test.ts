@@ -3,6 +3,7 @@
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
+import { makeCursors } from '../src/plants/cursor.ts'
 import { openStore } from '../src/store/open.ts'
 import { engines } from './support/engines.ts'
 import { assertProblem } from './support/problem.ts'
@@ -133,9 +134,24 @@ for (const engine of engines) {
         ['*', 304],
         ['"other"', 200],
         ['W/"other", "another"', 200],
+        [`,, ${etag}\t,`, 304],
+        [`"other",${etag},"other"`, 304],
         [etag.slice(1, -1), 200],
         ['"*"', 200],
         ['', 200],
+        [',', 200],
+        [`w/${etag}`, 200],
+        [`W/ ${etag}`, 200],
+        [`W/W/${etag}`, 200],
+        [`${etag} ${etag}`, 200],
+        [`${etag}${etag}`, 200],
+        [`${etag}, other`, 200],
+        [`other, ${etag}`, 200],
+        [`${etag}, *`, 200],
+        [`*, ${etag}`, 200],
+        [`"other, ${etag}`, 200],
+        [`${etag}; ${etag}`, 200],
+        [`${etag}, "with space "`, 200],
       ]
       for (const [condition, status] of conditions) {
         const answer = await request(`${url}/plants?limit=5`, { headers: { 'if-none-match': condition } })
@@ -149,15 +165,86 @@ for (const engine of engines) {
       t.equal(all.status, 200)
     })
 
-    t.test('a 304 is given without reading plants', async (t) => {
+    t.test('a list that If-Match does not name is 412', async (t) => {
+      const { url } = await startWithPlants(t, await engine.createDatabase(t))
+      const full = await request(`${url}/plants?limit=5`)
+      const etag = full.headers.get('etag') as string
+      const conditions: [text: string, status: number][] = [
+        [etag, 200],
+        ['*', 200],
+        [`"other", ${etag}`, 200],
+        [`,${etag},`, 200],
+        [`W/${etag}`, 412],
+        ['"other"', 412],
+        ['', 412],
+        [etag.slice(1, -1), 412],
+        [`${etag} ${etag}`, 412],
+        [`${etag}, other`, 412],
+        [`*, ${etag}`, 412],
+      ]
+      for (const [condition, status] of conditions) {
+        const headers = { 'if-match': condition }
+        const answer = await request(`${url}/plants?limit=5`, { headers })
+        t.equal(answer.status, status, condition)
+        if (status === 200) t.equal(answer.text, full.text)
+        else assertProblem(t, answer, 412)
+        t.equal(
+          (await request(`${url}/plants?limit=5`, { headers, method: 'HEAD' })).status,
+          status,
+          condition,
+        )
+      }
+      const both = (match: string) =>
+        request(`${url}/plants?limit=5`, { headers: { 'if-match': match, 'if-none-match': etag } })
+      t.equal((await both(etag)).status, 304)
+      assertProblem(t, await both('"other"'), 412)
+      assertProblem(t, await request(`${url}/plants?after=x`, { headers: { 'if-match': '"other"' } }), 400)
+    })
+
+    t.test('the ETag of a page names where it starts, and cursors cannot be made up', async (t) => {
+      const { url, store } = await startWithPlants(t, await engine.createDatabase(t))
+      const next = nextOf((await request(`${url}/plants?limit=5`)).headers) as string
+      const cursor = new URL(next, url).searchParams.get('after') as string
+      const tags = ['?limit=10', `?after=${cursor}&limit=5`, `?after=${cursor}&limit=6`].map(async (query) =>
+        (await request(`${url}/plants${query}`)).headers.get('etag'),
+      )
+      t.equal(new Set(await Promise.all(tags)).size, 3)
+      const { position, epochs } = await store.log.head()
+      const cursors = makeCursors(store.id)
+      t.equal(cursors.encode(5, epochs), cursor)
+      const atEnd = await request(`${url}/plants?after=${cursors.encode(position, epochs)}`)
+      t.equal(atEnd.text, '[]')
+      const madeUp = [
+        cursors.encode(position + 1, epochs),
+        cursors.encode(-5, epochs),
+        cursor.slice(0, -1),
+        cursor.slice(0, cursor.indexOf('-') + 1),
+        cursor.slice(0, cursor.indexOf('-')),
+        `0${cursor}`,
+        `${cursor}A`,
+        cursor.replace(/^5/, '6'),
+        '',
+        '-',
+        '0',
+      ]
+      for (const after of madeUp) {
+        const problem = assertProblem(t, await request(`${url}/plants?after=${after}`), 400)
+        t.equal(problem.errors?.[0]?.parameter, 'after', after)
+      }
+    })
+
+    t.test('a 304 or a 412 is given without reading plants, and an error bears no ETag', async (t) => {
       const database = await engine.createDatabase(t)
       const store = await openStore(database, { logger: pino({ level: 'silent' }) })
       const log = { ...store.log, read: () => Promise.reject(new Error('plants were read')) }
       const { url } = await startApp(t, database, { store: { ...store, log } })
       await request(`${url}/plants`, { body: { name: 'a', tag: '' } })
       const etag = (await request(`${url}/plants`, { method: 'HEAD' })).headers.get('etag') as string
-      assertProblem(t, await request(`${url}/plants`), 500)
+      const failed = await request(`${url}/plants`)
+      assertProblem(t, failed, 500)
+      t.equal(failed.headers.get('etag'), null)
       t.equal((await request(`${url}/plants`, { headers: { 'if-none-match': etag } })).status, 304)
+      assertProblem(t, await request(`${url}/plants`, { headers: { 'if-match': '"other"' } }), 412)
     })
 
     t.test('HEAD is GET without the body', async (t) => {

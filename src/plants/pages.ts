@@ -67,8 +67,10 @@ export class Pages {
   }
 }
 
-function seemsSmall({ bytes, reached, meanBytes }: Part, { after, last }: Page): boolean {
-  return last - after <= pagePlants && bytes + (last - reached) * meanBytes <= pageBytes
+/** Whether all of a page is likely to be no larger than a part, when the rest of it is like its beginning. */
+function seemsSmall({ bytes, reached }: Part, { after, last }: Page): boolean {
+  const count = last - after
+  return count <= pagePlants && (bytes / (reached - after)) * count <= pageBytes
 }
 
 /** Not from the pool: what is kept would keep all of its pool's memory. */

@@ -1,0 +1,17 @@
+// Races between the shared head, group commit, pages and epochs: the store answers in any order, loses outcomes and is
+// cut, clients leave or run out of time, and an oracle knows what must hold.
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { test } from 'tap'
+
+const schedules = 10_000
+
+test(`in ${schedules} schedules every promise is kept`, { timeout: 120_000 }, async (t) => {
+  const explorer = new Worker(new URL('./support/race-explorer.ts', import.meta.url), {
+    workerData: schedules,
+    execArgv: [],
+  })
+  t.teardown(() => explorer.terminate())
+  const [kept] = await once(explorer, 'message')
+  t.equal(kept, schedules)
+})

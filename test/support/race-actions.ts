@@ -1,0 +1,54 @@
+// What clients and the store do in an explored schedule.
+import fc from 'fast-check'
+import type { Entry } from '../../src/store/store.ts'
+import type { Fault } from './memory-log.ts'
+
+export type Action =
+  | { kind: 'add'; id: number | undefined; ends: 'answered' | 'leaves' | 'time is up' | 'is late' }
+  | { kind: 'list'; after: number; limit: number; leaves: boolean }
+  | { kind: 'cut'; lose: number }
+  | { kind: 'fault'; fault: Fault }
+
+const action: fc.Arbitrary<Action> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('add' as const),
+      id: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
+      ends: fc.constantFrom('answered', 'answered', 'answered', 'leaves', 'time is up', 'is late'),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('list' as const),
+      after: fc.constantFrom(0, 0, 1, 130),
+      limit: fc.constantFrom(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0, 1, 2, 5, 139),
+      leaves: fc.constantFrom(false, false, false, true),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('cut' as const), lose: fc.integer({ min: 0, max: 4 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('fault' as const),
+      fault: fc.constantFrom<Fault>('refused', 'lost', 'added-and-lost'),
+    }),
+  },
+)
+/** One list of actions for each client. */
+export const scripts = fc.array(fc.array(action, { minLength: 1, maxLength: 4 }), {
+  minLength: 2,
+  maxLength: 6,
+})
+
+/** So many plants are read in two parts, and those of the large kind are streamed. */
+const many = (bytes: number) =>
+  Array.from({ length: 135 }, (_, n) => ({ item: `"${String(n).padEnd(bytes, '.')}"`, id: undefined }))
+/** What is in the log at first. */
+export const beginnings: Entry[][] = [[], many(3), many(2050)]
+/** Which of them; most are short: there the races are. */
+export const beginning = fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2)

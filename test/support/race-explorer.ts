@@ -1,0 +1,165 @@
+// Explores schedules with fast-check's scheduler, and tells its parent how many kept every promise, or which did not.
+// A thread of its own: the test runner follows every promise of its own thread, which takes longer than the races.
+import { parentPort, workerData } from 'node:worker_threads'
+import fc, { type Scheduler } from 'fast-check'
+import { GroupCommit } from '../../src/plants/group-commit.ts'
+import { Pages, pageOf } from '../../src/plants/pages.ts'
+import { SharedHead } from '../../src/plants/shared-head.ts'
+import { Turns } from '../../src/plants/turns.ts'
+import type { Entry, Head, StoreUnavailable } from '../../src/store/store.ts'
+import { MemoryLog } from './memory-log.ts'
+import { type Action, beginning, beginnings, scripts } from './race-actions.ts'
+import { type Adding, type Listing, Oracle } from './race-oracle.ts'
+
+/** Longer than any wait for company: then nothing happens any more. */
+const longestIdleMs = 1000
+
+/** One process of the service, as the operations join its parts. */
+function startReplica(log: MemoryLog, oracle: Oracle) {
+  const turns = new Turns((error) => oracle.object(String(error)))
+  const commits = new GroupCommit<Adding>(
+    log,
+    {
+      waits: (adding) => !adding.gone && adding.told.length === 0,
+      handedOver(adding) {
+        adding.lost = 'unknown'
+      },
+      answer: (outcome, adding) => oracle.told(adding, outcome),
+      fail: (error, adding) => oracle.told(adding, (error as StoreUnavailable).outcome),
+    },
+    turns,
+  )
+  const pages = new Pages(log)
+  const head = new SharedHead<Listing>(
+    log,
+    {
+      waits: (listing) => !listing.gone,
+      answer: (seen, listing) => void answerList(seen, listing),
+      fail: (error, listing) => oracle.failed(error, listing),
+    },
+    turns,
+  )
+
+  async function answerList({ position, epochs }: Head, listing: Listing): Promise<void> {
+    const { after, limit } = listing.ask
+    const from = Math.min(after, position)
+    const page = pageOf(from, Math.min(from + limit, position), epochs)
+    try {
+      const read = await pages.read(page)
+      let text = ''
+      if (Buffer.isBuffer(read)) text = read.toString()
+      else for await (const part of read) text += part
+      oracle.listed(page.name, text, listing, log.listOf(page.after, page.last, epochs.owner(page.last)))
+    } catch (error) {
+      oracle.failed(error, listing)
+    }
+  }
+  return { commits, head }
+}
+
+type Replica = ReturnType<typeof startReplica>
+type World = { s: Scheduler; oracle: Oracle; log: MemoryLog }
+
+/** One client of a replica: it does one thing after the other. */
+async function play({ s, oracle, log }: World, { commits, head }: Replica, actions: Action[]): Promise<void> {
+  const later = (label: string) => s.schedule(Promise.resolve(), label)
+
+  function add({ id, ends }: Extract<Action, { kind: 'add' }>): Promise<void> {
+    return new Promise((resolve) => {
+      const item = id === undefined ? oracle.nextName() : `"plant ${id}, ${oracle.nextVariant()}"`
+      const late = ends === 'is late' || ends === 'time is up'
+      const adding: Adding = {
+        entry: { item, id },
+        lost: 'nothing-added',
+        late,
+        gone: false,
+        told: [],
+        done: resolve,
+      }
+      oracle.asked(adding)
+      commits.append(adding.entry, adding, ends === 'is late' ? performance.now() : Number.POSITIVE_INFINITY)
+      if (ends === 'leaves')
+        void later('a writer leaves').then(() => {
+          adding.gone = true
+          resolve()
+        })
+      if (ends === 'time is up')
+        void later('the time is up').then(() => adding.told.length === 0 && oracle.told(adding, adding.lost))
+    })
+  }
+
+  async function list(ask: Listing['ask']): Promise<void> {
+    const promised = ask.after === 0 && ask.limit === Number.POSITIVE_INFINITY ? oracle.promised() : []
+    const text = await new Promise<string | undefined>((resolve) => {
+      const listing: Listing = { ask, gone: false, cuts: oracle.cuts, done: resolve }
+      head.wait(listing)
+      if (ask.leaves)
+        void later('a reader leaves').then(() => {
+          listing.gone = true
+          resolve(undefined)
+        })
+    })
+    oracle.checkFresh(text, promised)
+  }
+
+  for (const one of actions) {
+    await later(one.kind)
+    if (one.kind === 'add') await add(one)
+    else if (one.kind === 'list') await list(one)
+    else if (one.kind === 'cut') oracle.cut(Math.max(0, log.entries.length - one.lose))
+    else oracle.break(one.fault)
+  }
+}
+
+/** Lets one thing happen after the other, with some turns of the event loop in between, until `work` is done. */
+async function drive(s: Scheduler, turns: number, work: Promise<unknown>): Promise<void> {
+  let done = false
+  const end = work.finally(() => {
+    done = true
+  })
+  while (!done) {
+    for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate)
+    const startMs = performance.now()
+    while (s.count() === 0 && !done) {
+      await new Promise(setImmediate)
+      if (performance.now() - startMs > longestIdleMs) throw new Error('somebody waits for ever')
+    }
+    if (s.count() > 0) await s.waitOne()
+  }
+  await end
+}
+
+async function explore(s: Scheduler, turns: number, scripts: Action[][], beginning: Entry[]): Promise<void> {
+  const log = new MemoryLog(beginning, (label) => s.schedule(Promise.resolve(), label))
+  const oracle = new Oracle(log)
+  const world = { s, oracle, log }
+  const replicas = [startReplica(log, oracle), startReplica(log, oracle)]
+  await drive(
+    s,
+    turns,
+    Promise.all(scripts.map((script, n) => play(world, replicas[n % 3 === 2 ? 1 : 0] as Replica, script))),
+  )
+  // A last plant on each replica comes after everything that is still in its line.
+  log.faults.length = 0
+  const last: Action[] = [
+    { kind: 'add', id: undefined, ends: 'answered' },
+    { kind: 'list', after: 0, limit: Number.POSITIVE_INFINITY, leaves: false },
+  ]
+  await drive(s, turns, Promise.all(replicas.map((replica) => play(world, replica, last))))
+  oracle.checkEnd()
+  if (oracle.broken.length > 0) throw new Error(oracle.broken.join('; '))
+}
+
+let kept = 0
+const property = fc.asyncProperty(
+  fc.scheduler(),
+  fc.integer({ min: 1, max: 4 }),
+  scripts,
+  beginning,
+  async (s, turns, actions, n) => {
+    await explore(s, turns, actions, beginnings[n] as Entry[])
+    kept++
+  },
+)
+await fc.assert(property, { numRuns: workerData as number, endOnFailure: true })
+parentPort?.postMessage(kept)

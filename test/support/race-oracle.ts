@@ -1,0 +1,124 @@
+// Knows what was promised to whom while a schedule is explored.
+import { type Entry, type Lost, type Outcome, StoreUnavailable } from '../../src/store/store.ts'
+import type { Fault, MemoryLog } from './memory-log.ts'
+import type { Action } from './race-actions.ts'
+
+export type Adding = {
+  entry: Entry
+  lost: Lost
+  late: boolean
+  gone: boolean
+  told: (Outcome | Lost)[]
+  done: () => void
+}
+export type Listing = {
+  ask: Extract<Action, { kind: 'list' }>
+  gone: boolean
+  cuts: number
+  done: (text?: string) => void
+}
+
+/** What was promised to whom, and every promise that was broken. */
+export class Oracle {
+  readonly broken: string[] = []
+  readonly #log: MemoryLog
+  readonly #acknowledged = new Set<Entry>()
+  readonly #cut = new Set<Entry>()
+  readonly #names = new Map<string, string>()
+  readonly #adding: Adding[] = []
+  faults = 0
+  /** How often the log was cut. */
+  cuts = 0
+  #named = 0
+
+  constructor(log: MemoryLog) {
+    this.#log = log
+  }
+
+  nextName(): string {
+    return `"plant number ${++this.#named}"`
+  }
+
+  /** Plants of one id are equal or different. */
+  nextVariant(): number {
+    return ++this.#named % 2
+  }
+
+  break(fault: Fault): void {
+    this.faults++
+    this.#log.faults.push(fault)
+  }
+
+  object(what: string): void {
+    this.broken.push(what)
+  }
+
+  asked(adding: Adding): void {
+    this.#adding.push(adding)
+  }
+
+  told(adding: Adding, what: Outcome | Lost): void {
+    adding.told.push(what)
+    const { entry } = adding
+    const same = this.#log.entries.filter(({ id }) => id !== undefined && id === entry.id)
+    if (what === 'added') {
+      const there = this.#log.entries.includes(entry)
+      if (there) this.#acknowledged.add(entry)
+      else if (!this.#cut.has(entry)) this.object('a plant was acknowledged and is nowhere')
+    } else if (what === 'replayed' || what === 'conflict') {
+      if (this.#cut.size === 0 && (same.length === 0 || same[0] === entry))
+        this.object(`${what}, but nothing was there before`)
+      if (this.#cut.size === 0 && (same[0]?.item === entry.item) !== (what === 'replayed'))
+        this.object(`${what}, but it is the other`)
+    } else if (this.faults === 0 && !adding.late) this.object(`${what} without a fault`)
+    adding.done()
+  }
+
+  cut(position: number): void {
+    this.faults++
+    this.cuts++
+    for (const entry of this.#log.cut(position)) {
+      this.#cut.add(entry)
+      this.#acknowledged.delete(entry)
+    }
+  }
+
+  /** What a list that is asked for now has to hold. */
+  promised(): Entry[] {
+    return [...this.#acknowledged]
+  }
+
+  listed(name: string, text: string, listing: Listing, expected: string): void {
+    if (text !== expected) this.object(`${name} is not what the log held`)
+    const known = this.#names.get(name)
+    if (known !== undefined && known !== text) this.object(`${name} names two lists`)
+    this.#names.set(name, text)
+    listing.done(text)
+  }
+
+  failed(error: unknown, listing: Listing): void {
+    if (!(error instanceof StoreUnavailable) || this.cuts === listing.cuts)
+      this.object(`a list failed: ${error}`)
+    listing.done()
+  }
+
+  checkFresh(text: string | undefined, promised: Entry[]): void {
+    if (text === undefined) return
+    for (const entry of promised)
+      if (!this.#cut.has(entry) && !text.includes(entry.item))
+        this.object('a list lacks what was acknowledged')
+  }
+
+  /** Once all is quiet: who was told what, and what is in the log. */
+  checkEnd(): void {
+    for (const { entry, told, gone, lost } of this.#adding) {
+      const times = this.#log.entries.filter((one) => one === entry).length
+      const there = times > 0 || this.#cut.has(entry)
+      if (times > 1) this.object('a plant was added twice')
+      if (told.length !== 1 && !gone) this.object(`${told.length} answers`)
+      if (told.length > 1) this.object('two answers')
+      if (there && told[0] === 'nothing-added') this.object('nothing-added, and it is there')
+      if (there && lost === 'nothing-added') this.object('added without a word that it was handed over')
+    }
+  }
+}

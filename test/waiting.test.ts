@@ -1,0 +1,242 @@
+// Those who wait together, for a batch or for a look at the head: one answer each, and nobody pays for another.
+import { type Test, test } from 'tap'
+import { maxWaitingPlants, shortestAttemptMs } from '../src/limits.ts'
+import { GroupCommit } from '../src/plants/group-commit.ts'
+import { SharedHead } from '../src/plants/shared-head.ts'
+import { Turns } from '../src/plants/turns.ts'
+import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../src/store/store.ts'
+import { MemoryLog } from './support/memory-log.ts'
+
+/** What became of each that waited, by its name, in the order in which they were told. */
+type Told = [name: string, what: unknown][]
+
+const never = Number.POSITIVE_INFINITY
+
+/** A log whose batches wait until they are let go. */
+function makeHeldLog() {
+  const log = new MemoryLog()
+  const batches: { names: string[]; deadlineMs: number | undefined; go: () => void }[] = []
+  const append = log.append.bind(log)
+  const held: PlantLog = {
+    head: () => log.head(),
+    read: (after, last, epoch) => log.read(after, last, epoch),
+    async append(entries, deadlineMs) {
+      await new Promise<void>((go) => {
+        batches.push({ names: entries.map(({ item }) => item), deadlineMs, go })
+      })
+      return append(entries)
+    },
+  }
+  return { log, held, batches }
+}
+
+function makeCommits(log: PlantLog, odd: { answer?: string; fail?: string } = {}) {
+  const told: Told = []
+  const reported: unknown[] = []
+  const gone = new Set<string>()
+  const handedOver: string[] = []
+  const commits = new GroupCommit<string>(
+    log,
+    {
+      waits: (name) => !gone.has(name),
+      handedOver: (name) => void handedOver.push(name),
+      answer(outcome, name) {
+        if (name === odd.answer) throw new Error('an odd answer')
+        told.push([name, outcome])
+      },
+      fail(error, name) {
+        if (name === odd.fail) throw new Error('an odd failure')
+        told.push([name, (error as StoreUnavailable).outcome ?? (error as Error).message])
+      },
+    },
+    new Turns((error) => reported.push((error as Error).message)),
+  )
+  const add = (name: string, deadlineMs = never) => commits.append(plant(name), name, deadlineMs)
+  return { commits, add, told, reported, gone, handedOver }
+}
+
+function plant(item: string): Entry {
+  return { item, id: undefined }
+}
+
+async function until(t: Test, holds: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 100_000 && !holds(); turn++) await new Promise(setImmediate)
+  t.ok(holds(), 'what is waited for comes')
+}
+
+test('an answer that throws is a failure of its own, and no other', async (t) => {
+  const { add, told, reported } = makeCommits(new MemoryLog(), { answer: 'b' })
+  for (const name of ['a', 'b', 'c']) add(name)
+  await until(t, () => told.length === 3)
+  t.strictSame(told, [
+    ['a', 'added'],
+    ['b', 'an odd answer'],
+    ['c', 'added'],
+  ])
+  t.strictSame(reported, [])
+})
+
+test('a failure that cannot be told harms nobody else, and is reported', async (t) => {
+  const log = new MemoryLog()
+  log.faults.push('lost')
+  const { add, told, reported } = makeCommits(log, { fail: 'a' })
+  for (const name of ['a', 'b', 'c']) add(name)
+  await until(t, () => told.length === 2)
+  t.strictSame(told, [
+    ['b', 'unknown'],
+    ['c', 'unknown'],
+  ])
+  t.strictSame(reported, ['an odd failure'])
+  add('d')
+  await until(t, () => told.length === 3)
+  t.strictSame(told[2], ['d', 'added'], 'and it goes on')
+})
+
+const short: [what: string, outcomes: Outcome[]][] = [
+  ['one outcome too few', ['added', 'added']],
+  ['one outcome too many', ['added', 'added', 'added', 'added']],
+  ['no outcome', []],
+]
+for (const [what, outcomes] of short)
+  test(`a batch with ${what} fails as a whole, and nothing is known of it`, async (t) => {
+    const { held } = makeHeldLog()
+    const { add, told } = makeCommits({ ...held, append: async () => outcomes })
+    for (const name of ['a', 'b', 'c']) add(name)
+    await until(t, () => told.length === 3)
+    t.strictSame(
+      told,
+      ['a', 'b', 'c'].map((name) => [name, 'unknown']),
+    )
+  })
+
+test('who has gone before the batch is made is not added; who goes later may be', async (t) => {
+  const { log, held, batches } = makeHeldLog()
+  const { add, told, gone, handedOver } = makeCommits(held)
+  add('first')
+  await until(t, () => batches.length === 1)
+  for (const name of ['stays', 'goes', 'stays too']) add(name)
+  t.strictSame(handedOver, ['first'], 'those in line are not handed over yet')
+  gone.add('goes').add('first')
+  batches[0]?.go()
+  await until(t, () => batches.length === 2)
+  t.strictSame(batches[1]?.names, ['stays', 'stays too'])
+  t.strictSame(handedOver, ['first', 'stays', 'stays too'])
+  batches[1]?.go()
+  await until(t, () => told.length === 2)
+  t.strictSame(
+    log.entries.map(({ item }) => item),
+    ['first', 'stays', 'stays too'],
+  )
+})
+
+test('a batch has the time of its oldest plant, and one whose time is up does not spoil it', async (t) => {
+  const { held, batches } = makeHeldLog()
+  const { add, told, handedOver } = makeCommits(held)
+  const nowMs = performance.now()
+  add('late', nowMs + shortestAttemptMs / 2)
+  add('older', nowMs + 60_000)
+  add('newer', nowMs + 61_000)
+  await until(t, () => batches.length === 1)
+  t.strictSame(batches[0]?.names, ['older', 'newer'])
+  t.equal(batches[0]?.deadlineMs, nowMs + 60_000)
+  t.strictSame(told, [['late', 'nothing-added']])
+  t.notOk(handedOver.includes('late'))
+  batches[0]?.go()
+})
+
+test(`${maxWaitingPlants} plants wait, and not one more`, async (t) => {
+  const { held, batches } = makeHeldLog()
+  const { add, told } = makeCommits(held)
+  add('first')
+  await until(t, () => batches.length === 1)
+  for (let n = 0; n < maxWaitingPlants; n++) add(`${n}`)
+  t.throws(() => add('one more'), new StoreUnavailable('nothing-added', 'too many plants are waiting'))
+  batches[0]?.go()
+  await until(t, () => batches.length === 2)
+  t.equal(batches[1]?.names.length, maxWaitingPlants)
+  add('again')
+  batches[1]?.go()
+  await until(t, () => batches.length === 3)
+  batches[2]?.go()
+  await until(t, () => told.length === maxWaitingPlants + 2)
+})
+
+test('a look at the head is for those who came before it; its answers fail one by one', async (t) => {
+  const looks: ((position: number) => void)[] = []
+  const { epochs } = await new MemoryLog().head()
+  const log: PlantLog = {
+    ...makeHeldLog().held,
+    head: () => new Promise((resolve) => looks.push((position) => resolve({ position, epochs }))),
+  }
+  const told: Told = []
+  const gone = new Set<string>()
+  const head = new SharedHead<string>(
+    log,
+    {
+      waits: (name) => !gone.has(name),
+      answer({ position }, name) {
+        if (name === 'odd') throw new Error('an odd answer')
+        told.push([name, position])
+      },
+      fail: (error, name) => void told.push([name, (error as Error).message]),
+    },
+    new Turns((error) => t.error(error)),
+  )
+  for (const name of ['a', 'odd', 'b']) head.wait(name)
+  await until(t, () => looks.length === 1)
+  head.wait('too late')
+  looks[0]?.(1)
+  await until(t, () => looks.length === 2)
+  t.strictSame(told, [
+    ['a', 1],
+    ['odd', 'an odd answer'],
+    ['b', 1],
+  ])
+  gone.add('left')
+  head.wait('left')
+  looks[1]?.(2)
+  await until(t, () => told.length === 4)
+  t.strictSame(told[3], ['too late', 2])
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+  t.equal(looks.length, 2, 'nobody looks for those who have gone')
+})
+
+test('long work lets the event loop turn, keeps its order, and survives what it throws', async (t) => {
+  const errors: unknown[] = []
+  const turns = new Turns((error) => errors.push(error))
+  const done: number[] = []
+  let loops = 0
+  let counting = true
+  const count = () => {
+    loops++
+    if (counting) setImmediate(count)
+  }
+  setImmediate(count)
+  const pieces = 100
+  for (let n = 0; n < pieces; n++)
+    turns.run(() => {
+      const endMs = performance.now() + 1
+      while (performance.now() < endMs);
+      done.push(n)
+      if (n === 50) throw new Error('odd')
+    })
+  t.ok(done.length < pieces / 2, `${done.length} at once`)
+  await until(t, () => done.length === pieces)
+  counting = false
+  t.strictSame(
+    done,
+    Array.from({ length: pieces }, (_, n) => n),
+  )
+  t.ok(loops >= 4, `${loops} turns`)
+  t.equal(errors.length, 1)
+})
+
+test('short work is done at once', (t) => {
+  const turns = new Turns((error) => t.error(error))
+  let done = false
+  turns.run(() => {
+    done = true
+  })
+  t.ok(done)
+  t.end()
+})
