@@ -1,0 +1,113 @@
+// Databases that come from elsewhere: from an older version, from a dump, from another store.
+import { readFileSync } from 'node:fs'
+import pg from 'pg'
+import tap, { type Test } from 'tap'
+import type { Store } from '../src/store/store.ts'
+import { hashToken } from '../src/tokens/tokens.ts'
+import { type Engine, engines, sharedServer } from './support/engines.ts'
+import { entries, eventually, namesIn, openLog, Sightings } from './support/logs.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const kept = readFileSync(new URL('./fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
+const token = 'plant_2GS2RA3D_rr8vKNV5DDXKTpKngvLWge9YOpYGvDSr_2bGXX6'
+const plants = [
+  { name: 'Monstera', tag: 'indoor' },
+  { name: "Ficus 'Tineke' \\", tag: '' },
+  { name: 'ヤシ 🌴', tag: 'outdoor' },
+  { name: 'Aloe "vera"', tag: 'x\u2028y' },
+]
+
+async function connect(t: Test, url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
+}
+
+async function assertKept(t: Test, { id, log, sql }: Store): Promise<void> {
+  t.equal(id, 'LGwWrdUFM214ZXBdLLhXmg')
+  const { position, epochs } = await log.head()
+  t.equal(position, 4)
+  t.not(epochs.owner(4), '', 'the plants belong to an epoch')
+  const items = await log.read(0, 4, epochs.owner(4))
+  t.equal(items, plants.map((plant) => JSON.stringify(plant)).join(), 'to the byte')
+  const [row] = await sql.select('SELECT hash, scopes FROM tokens WHERE id = $1', ['2GS2RA3D'])
+  t.equal(row?.hash, hashToken(token), 'a token that was issued then is honoured')
+  t.equal(row?.scopes, 'plants:read plants:write')
+}
+
+tap.test('a database of 1.0.0 goes on with its plants, its token and its ids', async (t) => {
+  const server = await sharedServer()
+  await server.query('CREATE ROLE plain LOGIN')
+  await server.query('CREATE DATABASE kept OWNER plain')
+  const url = server.url('kept').replace('postgres@', 'plain@')
+  await (await connect(t, url)).query(kept)
+  const store = await openLog(t, url)
+  await assertKept(t, store)
+  const item = (plant: object) => JSON.stringify(plant)
+  const outcomes = await store.log.append([
+    { item: item({ name: 'Monstera', tag: 'indoor' }), id: 7 },
+    { item: item({ tag: 'outdoor', name: 'ヤシ 🌴' }), id: Number.MAX_SAFE_INTEGER },
+    { item: item({ name: 'Monstera', tag: 'outdoor' }), id: 7 },
+    { item: item({ name: 'Calathea', tag: '' }), id: 8 },
+  ])
+  t.strictSame(outcomes, ['replayed', 'replayed', 'conflict', 'added'], 'retries go by value')
+  const { epochs } = await store.log.head()
+  t.not(epochs.owner(5), epochs.owner(4), 'the first batch here begins an epoch')
+  const [row] = await store.sql.select(
+    'SELECT usesuper::int AS super FROM pg_user WHERE usename = current_user',
+  )
+  t.equal(row?.super, 0, 'and all that as a normal user')
+})
+
+tap.test('a dump that is put back under a running store', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  await client.query(kept)
+  const store = await openLog(t, url)
+  await assertKept(t, store)
+  const sightings = new Sightings()
+  await store.log.append(entries('lost'))
+  await sightings.look(store)
+  await client.query(
+    `DROP TABLE meta, head, writers, plants, tokens, epochs; DROP FUNCTION plants_append_only; ${kept}`,
+  )
+  // The first look finds tables of the old version; the connection that is made then brings them up to date.
+  await eventually(() => store.log.head())
+  await assertKept(t, store)
+  t.strictSame(await eventually(() => store.log.append(entries('new'))), ['added'])
+  t.equal((await sightings.look(store)).length, 5)
+  t.strictSame(sightings.faults, [])
+})
+
+tap.test('tables that are put back from within begin an epoch on connections that stay', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  const store = await openLog(t, url)
+  const sightings = new Sightings()
+  await store.log.append(entries('a'))
+  const tables = ['head', 'epochs', 'plants']
+  for (const table of tables) await client.query(`CREATE TABLE kept_${table} AS TABLE ${table}`)
+  await store.log.append(entries('lost'))
+  await sightings.look(store)
+  const swap = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
+  await client.query(`BEGIN; ${swap.join(';')}; COMMIT`)
+  t.strictSame(await store.log.append(entries('new')), ['added'])
+  await sightings.look(store)
+  t.strictSame(await namesIn(store), ['a', 'new'])
+  t.strictSame(sightings.faults, [])
+})
+
+tap.test('the database of another store is not taken for this one', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  await client.query("UPDATE meta SET value = 'another' WHERE key = 'store'")
+  await client.query(
+    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()',
+  )
+  const told = { name: 'StoreUnavailable', message: /another store/ }
+  await t.rejects(store.log.append(entries('b')), { ...told, outcome: 'nothing-added' })
+  await t.rejects(Promise.resolve(store.log.head()), { ...told, outcome: 'unread' })
+})
