@@ -1,11 +1,11 @@
 // The connections of this process to one SQLite file: a reader here, a writer in its thread. They are opened together,
 // and anew when the path no longer names the files that they have open. The thread alone is started again when it ends.
-import { statSync } from 'node:fs'
+import { renameSync, statSync } from 'node:fs'
 import type { Logger } from 'pino'
 import { storeCloseMs } from '../../limits.ts'
 import { type StoreOptions, StoreRefused, StoreUnavailable } from '../store.ts'
 import { Condition } from './condition.ts'
-import { type FileIds, isSameFile } from './files.ts'
+import { type FileIds, identify, isSameFile } from './files.ts'
 import { ThreadLink } from './link.ts'
 import type { Failure, ThreadOptions } from './messages.ts'
 import { Reader } from './reader.ts'
@@ -91,6 +91,8 @@ export class Connections {
     if (this.#lost !== undefined) return
     this.#lost = fault
     this.#condition.fails(`${fault}: no plants are taken until a good file is there`)
+    // The thread saves what it can when it looks at the files itself.
+    this.#link?.send({ probe: true }, performance.now() + lookMs).catch(() => {})
   }
 
   async #restart(): Promise<ThreadLink> {
@@ -112,7 +114,9 @@ export class Connections {
     if (print === undefined) throw new StoreUnavailable('nothing-added', `${this.#path} is gone`)
     const former = this.#refused
     if (former?.print === print && performance.now() < former.untilMs) throw former.error
+    const isStale = isOrphan(this.#path, this.#ids)
     await this.#letGo()
+    if (isStale) this.#setAside()
     try {
       const options = {
         path: this.#path,
@@ -129,6 +133,14 @@ export class Connections {
       this.#refused = { print, untilMs: performance.now() + retryMs, error: error as Error }
       throw error
     }
+  }
+
+  /** A `-wal` of the former file, which nobody could empty, would be played into the present one. */
+  #setAside(): void {
+    const [from, to] = [`${this.#path}-wal`, `${this.#path}-wal.former`]
+    if (!statSync(from, { throwIfNoEntry: false })?.size) return
+    renameSync(from, to)
+    this.#logger.warn(`${from} belongs to the file that was there before: it is ${to} now`)
   }
 
   async #start(options: ThreadOptions): Promise<ThreadLink> {
@@ -181,6 +193,11 @@ export class Connections {
 
 function isSame(ids: FileIds, former: FileIds | undefined): boolean {
   return isSameFile(ids.main, former?.main) && isSameFile(ids.wal, former?.wal)
+}
+
+/** The `-wal` is still that of a file which the path no longer names. */
+function isOrphan(path: string, ids: FileIds | undefined): boolean {
+  return !isSameFile(identify(path), ids?.main) && isSameFile(identify(`${path}-wal`), ids?.wal)
 }
 
 /** Changes when something is done to the file at the path; undefined when there is none. */

@@ -40,6 +40,7 @@ function serve(opened: OpenDatabase): void {
   })
 
   function end(): void {
+    transactions?.salvage()
     opened.db.close()
     port.close()
   }

@@ -68,8 +68,8 @@ export class Transactions {
 
   /** A COMMIT over an index that has lost its content would hide all frames before its own. */
   #checkIndex(): void {
-    if (!this.#index.read().lost) return
     this.#index.restore()
+    if (!this.#index.read().lost) return
     throw new Error('the -shm file was overwritten')
   }
 
@@ -91,22 +91,22 @@ export class Transactions {
   }
 
   #checkFiles(outcome: Lost): void {
-    const found = this.#files.findFault()
-    if (found === undefined) return
-    if (found.salvage) this.#salvage()
-    throw new Failed({ outcome, failed: found.fault, code: 0, lost: true })
+    const fault = this.salvage()
+    if (fault !== undefined) throw new Failed({ outcome, failed: fault, code: 0, lost: true })
   }
 
   /**
-   * Empties the write-ahead log into the file that is open: moved or not, it is complete then. A `-wal` that is left at
-   * the path would be taken for that of the next file there.
+   * What is wrong with the files. When they were moved, the write-ahead log is emptied into the file that is open: it is
+   * complete then, and the `-wal` at the path is not taken for that of the next file there.
    */
-  #salvage(): void {
+  salvage(): string | undefined {
+    const found = this.#files.findFault()
     try {
-      this.#db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)')
+      if (found?.salvage) this.#db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
       // What is lost already cannot be lost again: the fault itself is what the operator hears of.
     }
+    return found?.fault
   }
 
   #rollBack(error: unknown): Failure {

@@ -3,9 +3,10 @@
 // builds it anew from the `-wal` when its header is empty (sqlite.org/walformat.html#walidxfmt).
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 
-/** Two copies of the header, the state of checkpoints, and the page number of the first frame. */
-const headBytes = 48
+/** Where, behind the header and the state of checkpoints, the page number of the first frame is. */
 const firstFrameAt = 136
+/** The header and the first of the tables behind it. */
+const blockBytes = 32 * 1024
 const lookBytes = firstFrameAt + 4
 /** As long as no log of sensible size needs it: a longer file than before is harmless. */
 const restoredBytes = 2 ** 20
@@ -34,11 +35,13 @@ export class WalIndex {
     return new WalIndex(openSync(`${path}-shm`, 'r+'))
   }
 
-  /** Makes the file as long as it was, filled with zeros. False when it was deleted: other processes have another. */
+  /** Makes the file as long as it was, and void. False when it was deleted: other processes have another. */
   restore(): boolean {
     const { size, nlink } = fstatSync(this.descriptor)
     if (size >= this.#size) this.#size = size
     else {
+      // Its header may still be there, and speak of tables that are not.
+      this.discard()
       this.#size = Math.max(this.#size, restoredBytes)
       ftruncateSync(this.descriptor, this.#size)
     }
@@ -61,9 +64,9 @@ export class WalIndex {
     }
   }
 
-  /** Empties the header, so that the next one to look builds the index anew. */
+  /** Empties it, so that the next one to look builds it anew. */
   discard(): void {
-    writeSync(this.descriptor, new Uint8Array(2 * headBytes), 0, 2 * headBytes, 0)
+    writeSync(this.descriptor, new Uint8Array(blockBytes), 0, blockBytes, 0)
   }
 
   close(): void {
