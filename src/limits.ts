@@ -23,6 +23,13 @@ export const readConnections = 3
 export const maxWaitingReads = 200
 export const maxLookups = 1000
 
+/** How long a SQLite file that is opened, or looked at whether it can be written, may be locked by others. */
+export const sqliteLockMs = 2000
+/** A batch waits for that lock until so long before its deadline: the database's own word comes first. */
+export const sqliteMarginMs = 100
+/** A read of SQLite holds up the event loop while it waits, which it does only beside a recovery. */
+export const sqliteReadLockMs = 200
+
 /** The head of a request, and all of it, must be there after this long. */
 export const headersMs = 10_000
 export const receiveMs = 20_000
@@ -35,6 +42,8 @@ export const lingerMs = 2000
 /** How long a shutdown waits for requests in flight before it cuts them, and how long it takes at most. */
 export const drainMs = 8000
 export const stopMs = 10_000
+/** How long the end of a store waits for a database that does not answer. */
+export const storeCloseMs = 1500
 
 /** The largest body, and the largest request target. */
 export const maxBodyBytes = 16 * 1024
@@ -67,12 +76,14 @@ const relations: [boolean, string][] = [
   [vanishedMs < storeLimitMs, 'a session whose client is gone is ended while others can still wait for it'],
   [handicapMs + shortestAttemptMs < attemptMs, 'an older server can be followed within one attempt'],
   [readQueueMs + attemptMs < storeLimitMs, 'a read that waited for its turn has time for an attempt'],
+  [sqliteLockMs + sqliteMarginMs < storeLimitMs, 'a SQLite file can be opened anew within a request'],
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
   [streamReads < readConnections, 'long lists leave a connection for pages'],
   [listShare < pageShare, 'long lists are refused before pages are'],
   [drainMs < stopMs, 'a shutdown has time to close the store'],
+  [drainMs + storeCloseMs < stopMs, 'a store that does not answer is left in time'],
   [
     pageBytes * requestsPerConnection * 8 <= inFlightBytes,
     'no connection holds a large part of the bytes in flight',

@@ -46,7 +46,7 @@ function adopt(target: Store, source: Store): Promise<number> {
 
 async function readAll({ sql, log }: Store) {
   const meta = await sql.select("SELECT value FROM meta WHERE key = 'store'")
-  return { meta, head: await log.head(), tokens: await new Tokens(sql).list() }
+  return { meta, head: (await log.head()).position, tokens: await new Tokens(sql).list() }
 }
 
 for (const engine of engines)
@@ -75,7 +75,7 @@ for (const engine of engines)
       { code: 1, stderr: 'plant-store: --from and --to are the same database\n' },
     )
     t.strictSame(await store.sql.select("SELECT key FROM meta WHERE key = 'copy'"), [])
-    t.equal(await store.log.head(), 10)
+    t.equal((await store.log.head()).position, 10)
   })
 
 test('what cannot be opened is one line, which names no password', async (t) => {
@@ -126,7 +126,7 @@ const mishaps: [
     [postgres, sqlite],
     ({ sql }) => sql.execute('ALTER TABLE plants RENAME TO away'),
     ({ sql }) => sql.execute('ALTER TABLE away RENAME TO plants'),
-    /plant-store: the copy was cut short: [^\n]*"plants" does not exist Run it again to go on\.\n$/,
+    /plant-store: the copy was cut short: [^\n]+ Run it again to go on\.\n$/,
   ],
   [
     'whose target fails',
@@ -134,7 +134,7 @@ const mishaps: [
     (_, { sql }) =>
       sql.execute("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END"),
     (_, { sql }) => sql.execute('DROP TRIGGER full'),
-    /plant-store: the copy was cut short: [^\n]*nothing was added[^\n]*Run it again to go on\.\n$/,
+    /plant-store: the copy was cut short: full\. Run it again to go on\.\n$/,
   ],
   [
     'that another one takes over',

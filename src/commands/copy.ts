@@ -2,13 +2,13 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { type ConfigError, readDatabaseUrl } from '../config.ts'
+import { copyEpochs } from '../copy/epochs.ts'
 import { copyPlants } from '../copy/plants.ts'
 import { CopyProgress } from '../copy/progress.ts'
 import { claimTarget } from '../copy/target.ts'
 import { checkTokens, copyTokens } from '../copy/tokens.ts'
-import { ProblemError } from '../http/problem-error.ts'
 import { openStore } from '../store/open.ts'
-import { type Store, StoreRefused } from '../store/store.ts'
+import { type Store, StoreRefused, StoreUnavailable } from '../store/store.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true }
 
@@ -60,6 +60,7 @@ async function copyStore(source: Store, target: Store, { batch, quiet }: CopyOpt
   const copied = copyPlants(source, target, { batchPlants: batch, guard, onProgress })
   const { plants, added, checksum } = await copied.finally(() => progress?.end())
   const tokens = await copyTokens(source.sql, target.sql)
+  await copyEpochs(source.sql, target.sql, plants)
   await release()
   console.log(
     `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`,
@@ -93,11 +94,9 @@ async function open(option: '--from' | '--to', url: string): Promise<Store> {
   }
 }
 
-/** What a client of the service must not see, its operator must. */
 function explain(error: unknown): never {
-  if (!(error instanceof ProblemError)) throw error
-  const said = [error, error.cause].filter((one) => one instanceof Error).map(({ message }) => message)
-  throw new StoreRefused(`the copy was cut short: ${said.join(' ')} Run it again to go on.`)
+  if (!(error instanceof StoreUnavailable)) throw error
+  throw new StoreRefused(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
 }
 
 function parseBatch(text: string): number {

@@ -2,8 +2,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { readConfig } from '../config.ts'
-import { ProblemError } from '../http/problem-error.ts'
 import { openStore } from '../store/open.ts'
+import { StoreRefused, StoreUnavailable } from '../store/store.ts'
 import { type Scope, scopes, type Token, Tokens } from '../tokens/tokens.ts'
 
 const unitMs: Record<string, number> = {
@@ -48,7 +48,7 @@ export function tokenCommand(): Command {
     .action((id: string) =>
       withTokens(async (tokens) => {
         if (!(await tokens.revoke(id)))
-          throw new ProblemError('not-found', `there is no token ${id} that could be revoked`)
+          throw new StoreRefused(`there is no token ${id} that could be revoked`)
         console.log(`revoked ${id}`)
       }),
     )
@@ -58,12 +58,18 @@ export function tokenCommand(): Command {
 async function withTokens(work: (tokens: Tokens) => Promise<void>): Promise<void> {
   const store = await openStore(readConfig(process.env).databaseUrl, {
     logger: pino({ level: 'error' }, pino.destination(2)),
+    mustExist: true,
   })
   try {
-    await work(new Tokens(store.sql))
+    await work(new Tokens(store.sql)).catch(explain)
   } finally {
     await store.close()
   }
+}
+
+function explain(error: unknown): never {
+  if (!(error instanceof StoreUnavailable)) throw error
+  throw new StoreRefused(`the database cannot be used now: ${error.message}`, { cause: error })
 }
 
 function parseName(text: string): string {

@@ -24,8 +24,8 @@ export async function copyPlants(
   { batchPlants, guard, onProgress }: CopyPlantsOptions,
 ): Promise<CopiedPlants> {
   const checksum = createHash('sha256')
-  const total = await source.log.head()
-  const held = await target.log.head()
+  const { position: total } = await source.log.head()
+  const { position: held } = await target.log.head()
   if (held > total) throw new StoreRefused(`--to holds ${held} plants, --from only ${total}`)
   let done = 0
   let added = 0

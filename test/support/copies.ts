@@ -18,7 +18,7 @@ export async function open(t: Test, url: string): Promise<Store> {
 /** Adds plants of many kinds, with and without an id, and issues a token. Resolves to the token. */
 export async function fill({ log, sql }: Store, count: number): Promise<string> {
   const names = ['Monstera', 'Ficus "Tineke" \\', 'ヤシ 🌴', '\u2028']
-  const from = await log.head()
+  const { position: from } = await log.head()
   await log.append(
     Array.from({ length: count }, (_, n) => ({
       item: JSON.stringify({ name: `${names[n % 4]} ${from + n}`, tag: n % 3 ? 'indoor' : '' }),
@@ -57,7 +57,7 @@ export async function beginCopy(t: Test, urls: { from: string; to: string }, hel
   const running = spawnCopy(t, urls.from, urls.to, '--quiet', '--batch', '50')
   let over = false
   void running.ended.then(() => (over = true))
-  while ((await target.log.head()) <= held) {
+  while ((await target.log.head()).position <= held) {
     if (over) throw new Error(`the copy ended too early: ${running.output().stderr}`)
     await turn()
   }

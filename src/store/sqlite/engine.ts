@@ -1,41 +1,139 @@
 // The embedded engine: one SQLite file. Reads happen here, in microseconds; writes in a thread of their own, so that
 // a slow disk never holds up the event loop.
-import { existsSync, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
-import { SqliteWriter } from './writer.ts'
+import type { Logger } from 'pino'
+import { sqliteLockMs, storeLimitMs } from '../../limits.ts'
+import {
+  type Entry,
+  type Head,
+  type Outcome,
+  type Row,
+  type Store,
+  type StoreOptions,
+  StoreRefused,
+  StoreUnavailable,
+  type Value,
+} from '../store.ts'
+import { Condition } from './condition.ts'
+import { Connections } from './connections.ts'
+import type { Done, FlatEntries, Work } from './messages.ts'
+import type { Reader } from './reader.ts'
 
 /** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
-export async function openSqlite(url: string, { logger, mustExist }: StoreOptions): Promise<Store> {
+export async function openSqlite(url: string, { logger, mustExist = false }: StoreOptions): Promise<Store> {
   const path = sqlitePath(url)
-  if (mustExist && !existsSync(path)) throw new StoreRefused(`there is no file ${path}`)
-  makeDirectory(dirname(path))
-  const writer = new SqliteWriter(path, logger)
-  await writer.ready()
-  const db = new DatabaseSync(path, { readOnly: true, timeout: 5000 })
-  const head = db.prepare('SELECT coalesce(max(position), 0) FROM plants')
-  head.setReturnArrays(true)
-  // A range of the primary key is read in its order, and so joined in it.
-  const read = db.prepare("SELECT group_concat(item, ',') FROM plants WHERE position > ? AND position <= ?")
-  read.setReturnArrays(true)
-  return {
-    id: String(db.prepare("SELECT value FROM meta WHERE key = 'store'").get()?.value),
-    log: {
-      append: (entries) => writer.append(entries),
-      head: () => (head.get() as unknown as [number])[0],
-      read: (after, count) => (read.get(after, after + count) as unknown as [string | null])[0] ?? '',
-    },
-    sql: {
-      select: async (text, values = []) => db.prepare(text).all(named(values)) as Row[],
-      execute: (text, values = []) => writer.execute(text, named(values)),
-    },
-    async close() {
-      db.close()
-      await writer.close()
-    },
+  if (!mustExist) makeDirectory(dirname(path))
+  const connections = new Connections(path, logger)
+  const id = await connections.open({ mustExist })
+  return new SqliteStore(id, connections, logger)
+}
+
+class SqliteStore implements Store {
+  readonly id: string
+  readonly #connections: Connections
+  readonly #reading: Condition
+  readonly log = {
+    append: (entries: Entry[], deadlineMs?: number) => this.#append(entries, deadlineMs),
+    head: () => this.#head(),
+    read: (after: number, last: number, epoch: string) =>
+      this.#read((reader) => readItems(reader, after, last, epoch)),
   }
+  readonly sql = {
+    select: async (text: string, values: Value[] = []) =>
+      this.#read((reader): Row[] => reader.select(text, named(values))),
+    execute: async (text: string, values: Value[] = []) =>
+      (await this.#write({ text, values: named(values) })) as number,
+  }
+
+  constructor(id: string, connections: Connections, logger: Logger) {
+    this.id = id
+    this.#connections = connections
+    this.#reading = new Condition(logger, 'the database can be read again')
+  }
+
+  async ready(): Promise<void> {
+    await this.#write({ probe: true }, performance.now() + sqliteLockMs)
+  }
+
+  close(): Promise<void> {
+    return this.#connections.close()
+  }
+
+  async #append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]> {
+    const outcomes = await this.#write({ append: flatten(entries) }, deadlineMs)
+    if (Array.isArray(outcomes) && outcomes.length === entries.length) return outcomes
+    throw new StoreUnavailable('unknown', 'the writer thread did not say what became of each plant')
+  }
+
+  async #write(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
+    const writer = await this.#connections.writer(deadlineMs)
+    const done = await writer.send(work, deadlineMs)
+    this.#connections.holds()
+    return done
+  }
+
+  /** The most frequent call of all: with no closure, unlike the others. */
+  #head(): Head | Promise<Head> {
+    const { reader } = this.#connections
+    if (reader === undefined) return this.#readAgain((again) => again.head())
+    try {
+      const head = reader.head()
+      this.#reading.holds()
+      return head
+    } catch (error) {
+      return Promise.reject(this.#unread(error))
+    }
+  }
+
+  #read<T>(work: (reader: Reader) => T): T | Promise<T> {
+    const { reader } = this.#connections
+    if (reader === undefined) return this.#readAgain(work)
+    try {
+      const result = work(reader)
+      this.#reading.holds()
+      return result
+    } catch (error) {
+      return Promise.reject(this.#unread(error))
+    }
+  }
+
+  /** While lost files are exchanged there is no reader. */
+  async #readAgain<T>(work: (reader: Reader) => T): Promise<T> {
+    try {
+      await this.#connections.writer(performance.now() + storeLimitMs)
+      return work(this.#connections.reader as Reader)
+    } catch (error) {
+      throw this.#unread(error)
+    }
+  }
+
+  #unread(cause: unknown): StoreUnavailable {
+    const { message } = cause as Error
+    this.#reading.fails(`the database cannot be read: ${message}`, {
+      code: (cause as { errcode?: number }).errcode,
+    })
+    this.#connections.check()
+    return new StoreUnavailable('unread', message, { cause })
+  }
+}
+
+function readItems(reader: Reader, after: number, last: number, epoch: string): string {
+  const text = reader.read(after, last, epoch)
+  if (text === undefined)
+    throw new Error(`the log does not hold plants ${after + 1} to ${last} of epoch ${epoch}`)
+  return text
+}
+
+function flatten(entries: Entry[]): FlatEntries {
+  const flat: FlatEntries = new Array(entries.length * 2)
+  for (let i = 0; i < entries.length; i++) {
+    const { item, id } = entries[i] as Entry
+    flat[2 * i] = item
+    flat[2 * i + 1] = id
+  }
+  return flat
 }
 
 /** `$1` is a named parameter in SQLite, not a numbered one. */

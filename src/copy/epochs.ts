@@ -1,0 +1,27 @@
+// The epochs of one store, put into another: positions have the same owners there, so ETags and cursors stay valid.
+import type { Row, Sql } from '../store/store.ts'
+
+/**
+ * Those that the target began while it was written to are replaced, so this comes last. `plants`: how many both stores
+ * hold; what the source has begun since is not for them.
+ */
+export async function copyEpochs(source: Sql, target: Sql, plants: number): Promise<void> {
+  const text = 'SELECT number, epoch, start FROM epochs WHERE start <= $1 ORDER BY number'
+  const epochs = await source.select(text, [plants])
+  const hasOrigin = 'origin' in (await readFirst(target))
+  for (const epoch of epochs) {
+    // What an engine notes beside them (PostgreSQL: where an epoch began) does not hold elsewhere.
+    const row: Row = { ...epoch, ...(hasOrigin && { origin: '' }) }
+    const names = Object.keys(row)
+    const places = names.map((_, index) => `$${index + 1}`)
+    const updates = names.slice(1).map((name) => `${name} = excluded.${name}`)
+    const text = `INSERT INTO epochs (${names}) VALUES (${places}) ON CONFLICT (number) DO UPDATE SET ${updates}`
+    await target.execute(text, Object.values(row))
+  }
+  await target.execute('DELETE FROM epochs WHERE number > $1', [epochs.at(-1)?.number ?? 0])
+}
+
+async function readFirst(sql: Sql): Promise<Row> {
+  const [row = {}] = await sql.select('SELECT * FROM epochs LIMIT 1')
+  return row
+}

@@ -1,0 +1,216 @@
+// The connections of this process to one SQLite file: a reader here, a writer in its thread. They are opened together,
+// and anew when the path no longer names the files that they have open. The thread alone is started again when it ends.
+import { renameSync, statSync } from 'node:fs'
+import type { Logger } from 'pino'
+import { storeCloseMs } from '../../limits.ts'
+import { type StoreOptions, StoreRefused, StoreUnavailable } from '../store.ts'
+import { Condition } from './condition.ts'
+import { type FileIds, identify, isSameFile } from './files.ts'
+import { ThreadLink } from './link.ts'
+import type { Failure, ThreadOptions } from './messages.ts'
+import { Reader } from './reader.ts'
+import { WalIndex } from './wal-index.ts'
+
+/** How often the files are looked at when nobody writes, and lost ones are looked for. */
+const lookMs = 1000
+/** A file that was refused is tried again after this long, or at once when it has changed. */
+const retryMs = 5000
+
+export class Connections {
+  readonly #path: string
+  readonly #logger: Logger
+  readonly #condition: Condition
+  /** Open from the first opening to the end, but for the moments in which lost files are exchanged. */
+  reader: Reader | undefined
+  #id: string | undefined
+  #link: ThreadLink | undefined
+  #index: WalIndex | undefined
+  #ids: FileIds | undefined
+  /** Why the files that are open are not those of the path. */
+  #lost: string | undefined
+  #isBroken = false
+  #isClosed = false
+  #starting: Promise<ThreadLink> | undefined
+  #refused: { print: string; untilMs: number; error: Error } | undefined
+  #looking: NodeJS.Timeout | undefined
+
+  constructor(path: string, logger: Logger) {
+    this.#path = path
+    this.#logger = logger
+    this.#condition = new Condition(logger, 'the database takes plants again')
+  }
+
+  /** Throws StoreRefused. Resolves to the id of the store, which every later opening must find again. */
+  async open({ mustExist = false }: Pick<StoreOptions, 'mustExist'>): Promise<string> {
+    await this.#start({ path: this.#path, mustExist })
+    const [row] = (this.reader as Reader).select("SELECT value FROM meta WHERE key = 'store'", {})
+    this.#id = String(row?.value)
+    this.#looking = setInterval(() => this.#look(), lookMs).unref()
+    return this.#id
+  }
+
+  /** The writer thread, started again when need be. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
+  async writer(deadlineMs: number): Promise<ThreadLink> {
+    if (this.#isClosed) throw new StoreUnavailable('nothing-added', 'the store is closed')
+    if (this.#link?.isUsable && this.#lost === undefined) return this.#link
+    this.#starting ??= this.#restart().finally(() => {
+      this.#starting = undefined
+    })
+    return within(this.#starting, deadlineMs)
+  }
+
+  /** After an error of the reader: are the files still there? */
+  check(): void {
+    const found = this.#lost === undefined ? this.reader?.findFault() : undefined
+    if (found) this.#lose(found.fault)
+  }
+
+  /** The writer did what it was asked for. */
+  holds(): void {
+    this.#condition.holds()
+  }
+
+  /** Waits for what is under way, but not for a disk that does not answer. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#looking)
+    await this.#starting?.catch(() => {})
+    const timer = Promise.withResolvers<void>()
+    const timeout = setTimeout(timer.resolve, storeCloseMs)
+    await Promise.race([this.#letGo(), timer.promise])
+    clearTimeout(timeout)
+  }
+
+  #look(): void {
+    if (this.#lost === undefined) this.check()
+    // Its faults are in the log already.
+    else this.writer(performance.now() + lookMs).catch(() => {})
+  }
+
+  #lose(fault: string): void {
+    if (this.#lost !== undefined) return
+    this.#lost = fault
+    this.#condition.fails(`${fault}: no plants are taken until a good file is there`)
+    // The thread saves what it can when it looks at the files itself.
+    this.#link?.send({ probe: true }, performance.now() + lookMs).catch(() => {})
+  }
+
+  async #restart(): Promise<ThreadLink> {
+    if (this.#lost === undefined) this.check()
+    try {
+      if (this.#lost !== undefined) return await this.#reopen()
+      await this.#link?.ended
+      return await this.#start({ path: this.#path, mustExist: true, id: this.#id, repair: this.#isBroken })
+    } catch (error) {
+      if (error instanceof StoreUnavailable) throw error
+      this.#condition.fails((error as Error).message)
+      throw new StoreUnavailable('nothing-added', (error as Error).message, { cause: error })
+    }
+  }
+
+  /** As long as no other file is there the lost one stays open: it can be read, and its inode is not given to another. */
+  async #reopen(): Promise<ThreadLink> {
+    const print = fingerprint(this.#path)
+    if (print === undefined) throw new StoreUnavailable('nothing-added', `${this.#path} is gone`)
+    const former = this.#refused
+    if (former?.print === print && performance.now() < former.untilMs) throw former.error
+    const isStale = isOrphan(this.#path, this.#ids)
+    await this.#letGo()
+    if (isStale) this.#setAside()
+    try {
+      const options = {
+        path: this.#path,
+        mustExist: true,
+        id: this.#id,
+        repair: this.#isBroken,
+        verify: true,
+      }
+      const link = await this.#start(options)
+      this.#lost = this.#refused = undefined
+      this.#condition.holds()
+      return link
+    } catch (error) {
+      this.#refused = { print, untilMs: performance.now() + retryMs, error: error as Error }
+      throw error
+    }
+  }
+
+  /** A `-wal` of the former file, which nobody could empty, would be played into the present one. */
+  #setAside(): void {
+    const [from, to] = [`${this.#path}-wal`, `${this.#path}-wal.former`]
+    if (!statSync(from, { throwIfNoEntry: false })?.size) return
+    renameSync(from, to)
+    this.#logger.warn(`${from} belongs to the file that was there before: it is ${to} now`)
+  }
+
+  async #start(options: ThreadOptions): Promise<ThreadLink> {
+    const link = new ThreadLink(options, {
+      failed: (failure) => this.#note(failure),
+      ended: (waiting, error) => this.#noteEnd(waiting, error),
+    })
+    this.#link = link
+    try {
+      const ids = await link.opened
+      if (this.reader && !isSame(ids, this.#ids)) throw new StoreRefused(`${this.#path} is another file now`)
+      this.#ids = ids
+      this.#index ??= WalIndex.open(this.#path)
+      this.reader ??= new Reader(this.#path, ids, this.#index)
+      link.share(this.#index.descriptor)
+      this.#isBroken = false
+      return link
+    } catch (error) {
+      await link.close()
+      if (!this.reader) this.#closeIndex()
+      throw error
+    }
+  }
+
+  /** The reader goes first: the writer, as the last, empties the write-ahead log into the file. */
+  async #letGo(): Promise<void> {
+    this.reader?.close()
+    this.reader = undefined
+    await this.#link?.close()
+    this.#closeIndex()
+  }
+
+  #closeIndex(): void {
+    this.#index?.close()
+    this.#index = undefined
+  }
+
+  #note({ failed, code, lost, broken }: Failure): void {
+    if (broken) this.#isBroken = true
+    if (lost) this.#lose(failed)
+    else this.#condition.fails(`the database failed: ${failed}`, { code })
+  }
+
+  #noteEnd(waiting: number, err: Error | undefined): void {
+    if (err) this.#logger.error({ err }, 'the writer thread failed')
+    if (waiting > 0)
+      this.#logger.error({ waiting }, 'the writer thread ended; the next plant starts it again')
+  }
+}
+
+function isSame(ids: FileIds, former: FileIds | undefined): boolean {
+  return isSameFile(ids.main, former?.main) && isSameFile(ids.wal, former?.wal)
+}
+
+/** The `-wal` is still that of a file which the path no longer names. */
+function isOrphan(path: string, ids: FileIds | undefined): boolean {
+  return !isSameFile(identify(path), ids?.main) && isSameFile(identify(`${path}-wal`), ids?.wal)
+}
+
+/** Changes when something is done to the file at the path; undefined when there is none. */
+function fingerprint(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats && [stats.dev, stats.ino, stats.size, stats.mtimeMs].join()
+}
+
+async function within<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new StoreUnavailable('nothing-added', 'the database is still being opened')),
+    deadlineMs - performance.now(),
+  )
+  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
+}

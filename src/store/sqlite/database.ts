@@ -1,0 +1,123 @@
+// Opens the SQLite file for writing: what is there is looked at before anything is changed, then its schema is brought
+// up to date. Runs in the writer thread.
+import { randomBytes } from 'node:crypto'
+import { closeSync, fsyncSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { sqliteLockMs } from '../../limits.ts'
+import { checkVersion, migrations } from '../migrations.ts'
+import { StoreRefused } from '../store.ts'
+import { type FileId, type FileIds, identify, isSameFile } from './files.ts'
+import type { ThreadOptions } from './messages.ts'
+
+/** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
+const applicationId = 0x706c6e74
+const headerBytes = 100
+/** Of 4 KiB each: the write-ahead log is copied into the file when it is this long. */
+const checkpointPages = 4000
+
+export type OpenDatabase = { db: DatabaseSync; ids: FileIds }
+
+/** Throws StoreRefused, or what SQLite says. */
+export function openDatabase(options: ThreadOptions): OpenDatabase {
+  const { path } = options
+  const before = identify(path)
+  if (!before && options.mustExist) throw new StoreRefused(`there is no file ${path}`)
+  if (before) inspect(options)
+  const db = new DatabaseSync(path, { timeout: sqliteLockMs })
+  try {
+    configure(db)
+    migrate(db)
+    if (options.repair) rewriteLog(db)
+    syncDirectory(path)
+    return { db, ids: identifyOpen(path, before) }
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Looks at a file without changing it. */
+function inspect({ path, id, verify }: ThreadOptions): void {
+  const { size } = statSync(path)
+  if (size === 0 && id === undefined) return
+  // SQLite takes what is shorter than its header for an empty file.
+  if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
+  const file = new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs })
+  try {
+    checkVersion(Number(pragma(file, 'user_version')))
+    const tables = file.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n
+    if (pragma(file, 'application_id') !== applicationId && tables !== 0)
+      throw new StoreRefused(`${path} is not a plant store`)
+    if (id !== undefined && readId(file) !== id) throw new StoreRefused(`${path} holds another store now`)
+    if (verify && pragma(file, 'quick_check(1)') !== 'ok') throw new StoreRefused(`${path} is damaged`)
+  } finally {
+    file.close()
+  }
+}
+
+export function readId(db: DatabaseSync): string {
+  return String(db.prepare("SELECT value FROM meta WHERE key = 'store'").get()?.value)
+}
+
+/** A setting that SQLite does not take, for example on a file system without shared memory, is said by its value. */
+function configure(db: DatabaseSync): void {
+  const settings: [name: string, value: string | number, expected: string | number][] = [
+    ['journal_mode', 'WAL', 'wal'],
+    // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
+    ['synchronous', 'FULL', 2],
+    ['fullfsync', 'ON', 1],
+    ['wal_autocheckpoint', checkpointPages, checkpointPages],
+  ]
+  for (const [name, value, expected] of settings) {
+    db.exec(`PRAGMA ${name} = ${value}`)
+    const actual = pragma(db, name)
+    if (actual !== expected) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
+  }
+}
+
+function migrate(db: DatabaseSync): void {
+  const readVersion = () => Number(pragma(db, 'user_version'))
+  if (readVersion() >= migrations.length) return
+  db.exec('BEGIN IMMEDIATE')
+  for (const { sqlite } of migrations.slice(readVersion())) db.exec(sqlite)
+  db.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
+  db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING").run(
+    randomBytes(16).toString('base64url'),
+  )
+  db.exec('COMMIT')
+}
+
+/**
+ * After a failed fsync the file system may show what the disk does not hold, and say nothing of it again: all of the
+ * write-ahead log is written into the file and synced before more is taken (wiki.postgresql.org/wiki/Fsync_Errors).
+ */
+function rewriteLog(db: DatabaseSync): void {
+  const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+  if (result?.busy !== 0) throw new StoreRefused('the write-ahead log cannot be rewritten: it is in use')
+}
+
+/** So that a new file is still in its directory after a power failure. */
+function syncDirectory(path: string): void {
+  /* c8 ignore next: there a directory cannot be opened, and need not be */
+  if (process.platform === 'win32') return
+  const directory = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
+  }
+}
+
+/** The files that were opened, unless the path was given to others meanwhile. */
+function identifyOpen(path: string, before: FileId | undefined): FileIds {
+  const [main, wal] = [identify(path), identify(`${path}-wal`)]
+  if (main && wal && (!before || isSameFile(before, main))) return { main, wal }
+  throw new StoreRefused(`${path} was replaced while it was opened`)
+}
+
+function pragma(db: DatabaseSync, name: string): unknown {
+  const statement = db.prepare(`PRAGMA ${name}`)
+  statement.setReturnArrays(true)
+  return (statement.get() as unknown as [unknown] | undefined)?.[0]
+}

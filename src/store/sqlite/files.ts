@@ -1,0 +1,88 @@
+// Whether the path still names the files that are open. SQLite goes on happily with a file that was deleted or replaced,
+// and all that it acknowledges then is gone with the process.
+//
+// Nothing here opens and closes a file that SQLite has open: the first `close` of any descriptor drops all of this
+// process's locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
+import { type Stats, statSync } from 'node:fs'
+import type { WalIndex } from './wal-index.ts'
+
+/** Which file a path names: device and inode. */
+export type FileId = { dev: number; ino: number }
+export type FileIds = { main: FileId; wal: FileId }
+
+/** Undefined when there is no file. */
+export function identify(path: string): FileId | undefined {
+  const stats = look(path)
+  return stats && { dev: stats.dev, ino: stats.ino }
+}
+
+export function isSameFile(one: FileId | undefined, other: FileId | undefined): boolean {
+  return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
+}
+
+/**
+ * What is wrong, in words for the operator. `salvage`: what is still open is whole, and nobody else works on it; its
+ * write-ahead log can be emptied into it.
+ */
+export type FileFault = { fault: string; salvage: boolean }
+
+export class OpenFiles {
+  readonly #path: string
+  readonly #walPath: string
+  readonly #ids: FileIds
+  readonly #index: WalIndex
+  #bytes = 0
+
+  constructor(path: string, ids: FileIds, index: WalIndex) {
+    this.#path = path
+    this.#walPath = `${path}-wal`
+    this.#ids = ids
+    this.#index = index
+  }
+
+  /** Undefined when all that was committed is where it belongs. */
+  findFault(): FileFault | undefined {
+    return this.#findFaultInMain() ?? this.#findFaultInWal()
+  }
+
+  #findFaultInMain(): FileFault | undefined {
+    if (!this.#index.restore()) return { fault: `${this.#path}-shm was deleted`, salvage: false }
+    const stats = look(this.#path)
+    const moved = findMove(this.#path, stats, this.#ids.main)
+    if (moved || stats === undefined) return moved
+    // VACUUM makes a file shorter, down to the pages that the database has.
+    if (stats.size < this.#bytes && stats.size < this.#index.read().mainBytes)
+      return cut(this.#path, this.#bytes, stats.size)
+    this.#bytes = stats.size
+    return undefined
+  }
+
+  /** Another process's checkpoint makes the log shorter between two looks, but it changes the index before. */
+  #findFaultInWal(): FileFault | undefined {
+    for (let looks = 0; looks < 3; looks++) {
+      const { change, walBytes } = this.#index.read()
+      const stats = look(this.#walPath)
+      const moved = findMove(this.#walPath, stats, this.#ids.wal)
+      if (moved || stats === undefined) return moved
+      if (stats.size >= walBytes) return undefined
+      const again = this.#index.read()
+      if (again.change === change && again.walBytes === walBytes)
+        return cut(this.#walPath, walBytes, stats.size)
+    }
+    return undefined
+  }
+}
+
+function findMove(path: string, found: FileId | undefined, id: FileId): FileFault | undefined {
+  if (found === undefined) return { fault: `${path} is gone`, salvage: true }
+  if (!isSameFile(found, id)) return { fault: `${path} is another file now`, salvage: true }
+  return undefined
+}
+
+function cut(path: string, from: number, to: number): FileFault {
+  return { fault: `${path} was cut from ${from} to ${to} bytes`, salvage: false }
+}
+
+function look(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false })
+}

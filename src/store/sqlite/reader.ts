@@ -1,0 +1,85 @@
+// The reading connection, in the main thread: a read takes microseconds.
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { sqliteReadLockMs } from '../../limits.ts'
+import { type Epoch, Epochs, latestEpoch, ownerOf } from '../epochs.ts'
+import { type Head, type Row, StoreRefused, type Value } from '../store.ts'
+import { type FileFault, type FileIds, OpenFiles } from './files.ts'
+import type { WalIndex } from './wal-index.ts'
+
+const head = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FROM plants`
+/** The head in each row: both are of one moment. */
+const epochs = `
+  SELECT epoch, start, (SELECT coalesce(max(position), 0) FROM plants) FROM epochs ORDER BY number`
+// A range of the primary key is read in its order, and so joined in it.
+const items = `
+  SELECT group_concat(item, ','), count(*), coalesce(${ownerOf('?2')}, '') FROM plants
+  WHERE position > ?1 AND position <= ?2`
+
+export class Reader {
+  readonly #index: WalIndex
+  readonly #db: DatabaseSync
+  readonly #files: OpenFiles
+  readonly #readHead: StatementSync
+  readonly #readEpochs: StatementSync
+  readonly #readItems: StatementSync
+  #head: Head = { position: 0, epochs: new Epochs([]) }
+
+  /** Opens the files that the writer has open. Throws StoreRefused when the path has others. */
+  constructor(path: string, ids: FileIds, index: WalIndex) {
+    this.#db = new DatabaseSync(path, { readOnly: true, timeout: sqliteReadLockMs })
+    this.#readHead = this.#prepare(head)
+    this.#readEpochs = this.#prepare(epochs)
+    this.#readItems = this.#prepare(items)
+    this.#index = index
+    this.#files = new OpenFiles(path, ids, this.#index)
+    const fault = this.findFault()
+    if (fault === undefined) return
+    this.close()
+    throw new StoreRefused(fault.fault)
+  }
+
+  findFault(): FileFault | undefined {
+    return this.#files.findFault()
+  }
+
+  head(): Head {
+    this.#index.restore()
+    const [position, latest] = this.#readHead.get() as unknown as [number, string]
+    const { epochs } = this.#head
+    if (latest !== epochs.latest) this.#head = this.#loadHead()
+    else if (position !== this.#head.position) this.#head = { position, epochs }
+    return this.#head
+  }
+
+  #loadHead(): Head {
+    const rows = this.#readEpochs.all() as unknown as [string, number, number][]
+    const list = rows.map(([epoch, start]): Epoch => ({ epoch, start }))
+    return { position: rows[0]?.[2] ?? 0, epochs: new Epochs(list) }
+  }
+
+  /** Undefined when the log does not hold all of it, or not in this epoch. */
+  read(after: number, last: number, epoch: string): string | undefined {
+    this.#index.restore()
+    const [text, count, owner] = this.#readItems.get(after, last) as unknown as [
+      string | null,
+      number,
+      string,
+    ]
+    return count === Math.max(0, last - after) && owner === epoch ? (text ?? '') : undefined
+  }
+
+  select(text: string, values: Record<string, Value>): Row[] {
+    this.#index.restore()
+    return this.#db.prepare(text).all(values) as Row[]
+  }
+
+  close(): void {
+    this.#db.close()
+  }
+
+  #prepare(text: string): StatementSync {
+    const statement = this.#db.prepare(text)
+    statement.setReturnArrays(true)
+    return statement
+  }
+}

@@ -1,0 +1,75 @@
+// The wal-index (`-shm`): a file that every process on the database maps into its memory. Touching a page that was cut
+// off it ends the process (SIGBUS), so it is made whole again before it is touched. What is in it can be lost: SQLite
+// builds it anew from the `-wal` when its header is empty (sqlite.org/walformat.html#walidxfmt).
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+
+/** Where, behind the header and the state of checkpoints, the page number of the first frame is. */
+const firstFrameAt = 136
+/** The header and the first of the tables behind it. */
+const blockBytes = 32 * 1024
+const lookBytes = firstFrameAt + 4
+/** As long as no log of sensible size needs it: a longer file than before is harmless. */
+const restoredBytes = 2 ** 20
+const walHeaderBytes = 32
+const frameHeaderBytes = 24
+
+/**
+ * `change`: differs after each commit; `mainBytes` and `walBytes`: how long the files are at least when they hold all
+ * that was committed; `lost`: the header, or what it speaks of, is no longer there.
+ */
+export type IndexState = { change: number; mainBytes: number; walBytes: number; lost: boolean }
+
+export class WalIndex {
+  readonly descriptor: number
+  readonly #words = new Uint32Array(lookBytes / 4)
+  readonly #bytes = new Uint8Array(this.#words.buffer)
+  readonly #halves = new Uint16Array(this.#words.buffer)
+  #size = 0
+
+  /** `descriptor`: of the open `-shm`. Whoever opened it closes it, once all connections of the process are closed. */
+  constructor(descriptor: number) {
+    this.descriptor = descriptor
+  }
+
+  static open(path: string): WalIndex {
+    return new WalIndex(openSync(`${path}-shm`, 'r+'))
+  }
+
+  /** Makes the file as long as it was, and void. False when it was deleted: other processes have another. */
+  restore(): boolean {
+    const { size, nlink } = fstatSync(this.descriptor)
+    if (size >= this.#size) this.#size = size
+    else {
+      // Its header may still be there, and speak of tables that are not.
+      this.discard()
+      this.#size = Math.max(this.#size, restoredBytes)
+      ftruncateSync(this.descriptor, this.#size)
+    }
+    return nlink > 0
+  }
+
+  read(): IndexState {
+    const bytes = readSync(this.descriptor, this.#bytes, 0, lookBytes, 0)
+    const [words, halves] = [this.#words, this.#halves]
+    const isThere = bytes === lookBytes && this.#bytes[12] === 1
+    if (!isThere) return { change: 0, mainBytes: 0, walBytes: 0, lost: true }
+    const [change, frames, pages] = [words[2] as number, words[4] as number, words[5] as number]
+    // 65,536 is written as 1.
+    const pageBytes = halves[7] === 1 ? 65_536 : (halves[7] as number)
+    return {
+      change,
+      mainBytes: pages * pageBytes,
+      walBytes: frames === 0 ? 0 : walHeaderBytes + frames * (frameHeaderBytes + pageBytes),
+      lost: frames > 0 && words[firstFrameAt / 4] === 0,
+    }
+  }
+
+  /** Empties it, so that the next one to look builds it anew. */
+  discard(): void {
+    writeSync(this.descriptor, new Uint8Array(blockBytes), 0, blockBytes, 0)
+  }
+
+  close(): void {
+    closeSync(this.descriptor)
+  }
+}

@@ -1,0 +1,75 @@
+// What no test in this process could survive: a -shm cut under the mapping, a file that may not grow. And the order in
+// which a plant reaches the disk and its sender.
+import { spawnSync } from 'node:child_process'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { startAppender } from './support/appenders.ts'
+import { createDirectory } from './support/engines.ts'
+import { truncate } from './support/outside.ts'
+import { listNames, openFile } from './support/stores.ts'
+
+test('a -shm that is cut, again and again, kills nothing and loses nothing', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const appender = await startAppender(t, path)
+  const rounds = 100
+  for (let n = 1; n <= rounds; n++) {
+    t.equal(await appender.add(`${n}`), `${n}`)
+    truncate(`${path}-shm`, n % 2 ? 0 : 4096)
+  }
+  t.equal(await appender.end(), 0)
+  const { store } = await openFile(t, path)
+  t.strictSame(
+    await listNames(store),
+    Array.from({ length: rounds }, (_, n) => `${n + 1}`),
+  )
+})
+
+test('a file that may not grow: the outcome is unknown, and what was acknowledged is there', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  // In units of 512 bytes (POSIX): the first write-ahead log ends there, a new one has room again. What tap loads into
+  // each process takes the signal for its end.
+  const wrap = ['sh', '-c', 'trap "" XFSZ; ulimit -f 400; unset NODE_OPTIONS; exec "$@"', 'sh']
+  const appender = await startAppender(t, path, { wrap })
+  const added: string[] = []
+  const answers: string[] = []
+  for (let n = 0; n < 200; n++) {
+    const answer = await appender.add(`${n}`)
+    if (/^\d+$/.test(answer)) added.push(`${n}`)
+    else answers.push(answer)
+  }
+  t.ok(answers.includes('unknown'), `${answers}`)
+  t.ok(added.includes('199'), 'it goes on with a new write-ahead log')
+  t.equal(await appender.end(), 0)
+  const { store } = await openFile(t, path)
+  const names = await listNames(store)
+  t.strictSame(
+    added.filter((name) => !names.includes(name)),
+    [],
+  )
+  t.equal(new Set(names).size, names.length)
+})
+
+const skip = spawnSync('strace', ['-V']).error ? 'strace is not there' : false
+
+test('the -wal is synced before a plant is acknowledged', { skip }, async (t) => {
+  const directory = createDirectory(t)
+  const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]
+  const calls = 'trace=fsync,fdatasync,write,pwrite64'
+  const appender = await startAppender(t, path, { wrap: ['strace', '-f', '-y', '-e', calls, '-o', trace] })
+  for (let n = 1; n <= 10; n++) t.equal(await appender.add(`${n}`), `${n}`)
+  t.equal(await appender.end(), 0)
+  t.ok(statSync(trace).size > 0)
+  // One letter per call: a write into the -wal, the return of a sync of it, an answer.
+  const text = readFileSync(trace, 'utf8')
+  const order = text.split('\n').map(nameCall).join('').replace(/W+/g, 'W')
+  t.match(order, /(WSA){10}/)
+  t.match(text, new RegExp(`fsync\\(\\d+<${directory}>`), 'the directory is synced')
+})
+
+function nameCall(line: string): string {
+  if (/pwrite64\(\d+<[^>]*-wal>/.test(line)) return 'W'
+  if (/f(data)?sync\(\d+<[^>]*-wal>\) += 0/.test(line) || /f(data)?sync resumed>\) += 0/.test(line))
+    return 'S'
+  return /write\(1<[^>]*>, "\d+\\n"/.test(line) ? 'A' : ''
+}

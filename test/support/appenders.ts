@@ -1,0 +1,48 @@
+// Starts test/support/appender.ts and speaks with it, a line at a time.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+const script = fileURLToPath(new URL('appender.ts', import.meta.url))
+
+export type Appender = {
+  /** Adds a plant; resolves to what the process answers. */
+  add(name: string): Promise<string>
+  /** Ends the process in good order; resolves to its exit code or signal. */
+  end(): Promise<number | string>
+  pid: number
+}
+
+/**
+ * `wrap`: the program that starts it, and its arguments, such as `strace`. The process is killed when the test ends.
+ */
+export async function startAppender(
+  t: Test,
+  path: string,
+  { wrap = [], env = {} }: { wrap?: string[]; env?: NodeJS.ProcessEnv } = {},
+): Promise<Appender> {
+  const [command = '', ...args] = [...wrap, process.execPath, script, path]
+  const child = spawn(command, args, {
+    stdio: ['pipe', 'pipe', 'ignore'],
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  child.stdin.on('error', () => {})
+  const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const next = async () => String((await lines.next()).value ?? (await ended))
+  await next()
+  return {
+    pid: child.pid as number,
+    add(name) {
+      child.stdin.write(`${name}\n`)
+      return next()
+    },
+    end() {
+      child.stdin.end()
+      return ended
+    },
+  }
+}
