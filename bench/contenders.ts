@@ -17,28 +17,29 @@ export const addPlant: RequestKind = { method: 'POST', path: '/plants', headers,
 /** How many plants a store has when nothing else is said. */
 const smallStore = 1000
 
-export type PlantStoreOptions = { name?: string; databaseUrl?: string; under?: string[] }
+/** `from`: the checkout to start, instead of this one; `under`: a command that starts it in its turn. */
+export type PlantStoreOptions = { name?: string; from?: string; databaseUrl?: string; under?: string[] }
 
-/** Plant Store as `npm start` starts it; `under`: a command that starts it in its turn. */
+/** Plant Store as `npm start` starts it. */
 export async function startPlantStore(
   bench: Bench,
-  { name = 'Plant Store', databaseUrl, under = [] }: PlantStoreOptions = {},
+  { name = 'Plant Store', from = root, databaseUrl, under = [] }: PlantStoreOptions = {},
 ): Promise<Server> {
-  return start(bench, name, [...under, process.execPath, ...startArguments()], {
+  return start(bench, name, [...under, process.execPath, ...startArguments(from)], {
     DATABASE_URL: databaseUrl ?? (await makeStore(bench, smallStore)),
     ACCESS_TOKENS: token,
   })
 }
 
 /** What `npm start` gives to node. */
-function startArguments(): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+function startArguments(from: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(from, 'package.json'), 'utf8')) as {
     scripts: { start: string }
   }
   return scripts.start
     .split(' ')
     .slice(2)
-    .map((word) => (word.startsWith('src/') ? join(root, word) : word))
+    .map((word) => (word.startsWith('src/') ? join(from, word) : word))
 }
 
 /** Makes a SQLite store with some plants; resolves to its URL. */

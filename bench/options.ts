@@ -1,4 +1,5 @@
 // The bench's command line.
+import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
 
 export type Options = {
@@ -10,6 +11,8 @@ export type Options = {
   generator: 'own' | 'autocannon'
   postgres: string | undefined
   output: string | undefined
+  /** Another checkout, absolute. */
+  before: string | undefined
   /** How many plants the whole list has, and how many the large store. */
   listPlants: number
   largePlants: number
@@ -29,6 +32,7 @@ export function readOptions(argv: string[], scenarios: string[]): Options {
     .option('--seconds <n>', 'how long a round is', readCount)
     .addOption(generator)
     .option('--postgres <url>', 'an empty PostgreSQL database to use instead of one of its own')
+    .option('--before <directory>', 'another checkout of Plant Store, to hold this one against')
     .option('--output <directory>', 'where the results go instead of bench/results')
     .parse(argv)
     .opts()
@@ -42,6 +46,7 @@ export function readOptions(argv: string[], scenarios: string[]): Options {
     generator: given.generator,
     postgres: given.postgres,
     output: given.output,
+    before: given.before && resolve(given.before),
     listPlants: quick ? 100_000 : 1_000_000,
     largePlants: quick ? 100_000 : 10_000_000,
   }

@@ -70,6 +70,12 @@ export function medianOf(rounds: Round[], figure: keyof Round): number {
   return median(rounds.map((round) => round[figure]))
 }
 
+/** The least of a figure held against the least of another: what a busy neighbour disturbs least. */
+export function minimaRatio(rounds: Round[], base: Round[], figure: keyof Round): number {
+  const least = (all: Round[]) => Math.min(...all.map((round) => round[figure]))
+  return least(rounds) / least(base)
+}
+
 /** The median of a figure's ratios, each within one round. */
 export function ratioOf(rounds: Round[], base: Round[], figure: keyof Round): number {
   return median(rounds.map((round, index) => round[figure] / (base[index]?.[figure] ?? Number.NaN)))

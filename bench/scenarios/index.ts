@@ -1,5 +1,6 @@
 // All scenarios, in the order in which they run.
 import { add } from './add.ts'
+import { before } from './before.ts'
 import { besideLists } from './beside-lists.ts'
 import { largeStore } from './large-store.ts'
 import { list } from './list.ts'
@@ -18,4 +19,5 @@ export const scenarios: Scenario[] = [
   largeStore,
   slowDisk,
   postgres,
+  before,
 ]
