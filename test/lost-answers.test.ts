@@ -59,7 +59,7 @@ tap.test(
   async (t) => {
     const { relay, store } = await open(t)
     await store.log.append(twoPlants)
-    const broken = relay.breakAt('FOR UPDATE', 'after')
+    const broken = relay.breakAt('BEGIN', 'after')
     t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
     await broken
     t.equal(await items(store), '"a","b","c"')

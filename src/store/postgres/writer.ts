@@ -1,16 +1,16 @@
 // What changes the PostgreSQL database: one transaction at a time on a connection of its own, done exactly once even
 // when the answer to its COMMIT is lost.
-import type { QueryConfig, QueryResult } from 'pg'
+import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
 import { sameItem } from '../same-item.ts'
 import { type Entry, type Outcome, StoreUnavailable, type Value } from '../store.ts'
 import { beginEpoch, findOrigin } from './epochs.ts'
 import { isFinal, refuse, unavailable } from './failures.ts'
 import type { Link } from './links.ts'
-import { databaseMs, noteText, type Session } from './session.ts'
+import { noteText, type Session } from './session.ts'
 
 /** Where the log ends, and which table says so: it is another one after a dump was restored. */
-type LockedHead = { position: number; table: string }
+type LockedHead = { position: number; table: number }
 /** What a transaction comes to, and what is left to be sent along with its COMMIT. */
 type Planned<T> = { result: T; changes: QueryConfig[]; committed?: () => void }
 /** Its first queries go out together with the one that takes the lock and reads the head. */
@@ -72,8 +72,8 @@ export class PostgresWriter {
     const done = Promise.withResolvers<void>()
     this.#turn = before.then(() => done.promise)
     const late = Promise.withResolvers<never>()
-    const leftMs = Math.max(0, deadlineMs - performance.now())
-    const timer = setTimeout(late.reject, leftMs, new Error('its turn did not come in time'))
+    const tooLate = () => late.reject(new Error('its turn did not come in time'))
+    const timer = setTimeout(tooLate, Math.max(0, deadlineMs - performance.now()))
     try {
       await Promise.race([before, late.promise]).catch(refuse('nothing-added'))
       return await this.#commit(plan, deadlineMs)
@@ -97,7 +97,7 @@ export class PostgresWriter {
         const [{ result, changes, committed }] = await Promise.all([sent ?? plan(session, head), head])
         if (session.destroyed) throw new Error('the time was up before COMMIT')
         sent = { result, changes: [] }
-        await session.commit([...changes, commit(this.#id, batch)]).catch((error) => {
+        await session.commit([...changes, ...commit(this.#id, batch)]).catch((error) => {
           // The server refused a statement, and with it all of the transaction.
           if (isFinal(error)) sent = undefined
           throw error
@@ -127,19 +127,17 @@ export class PostgresWriter {
 
 /** In a statement of its own: those after it see all that was committed before the lock was given to us. */
 async function lockHead(session: Session): Promise<LockedHead> {
-  const text =
-    'BEGIN ISOLATION LEVEL READ COMMITTED; SELECT position, tableoid::text AS table FROM head FOR UPDATE'
-  const [, { rows }] = (await session.query(text)) as unknown as [QueryResult, QueryResult<LockedHead>]
+  const text = 'SELECT position, tableoid AS table FROM head FOR UPDATE'
+  const [, { rows }] = await Promise.all([
+    session.query('BEGIN ISOLATION LEVEL READ COMMITTED'),
+    session.query<LockedHead>({ name: 'lock', text }),
+  ])
   return rows[0] as LockedHead
 }
 
 /** The note is written in every batch: so a COMMIT always waits until all that it saw is on the standbys, too. */
-function commit(writer: string, batch: number): QueryConfig {
-  const text = `
-    INSERT INTO writers VALUES ('${writer}', ${batch}, ${databaseMs})
-    ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, seen_at = excluded.seen_at;
-    COMMIT`
-  return { text }
+function commit(writer: string, batch: number): QueryConfig[] {
+  return [{ name: 'note', text: noteText, values: [writer, batch] }, { text: 'COMMIT' }]
 }
 
 /** The items that are in the log under these ids. */
