@@ -1,0 +1,67 @@
+// Real file systems that run full or turn read-only: needs root and mount(8).
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { startAppender } from '../support/appenders.ts'
+import { createDirectory } from '../support/engines.ts'
+import { listNames, openFile } from '../support/stores.ts'
+
+/** Mounts and unmounts something; false says why that cannot be done here. */
+function findSkip(): string | false {
+  if (process.getuid?.() !== 0) return 'only root can mount'
+  const probe = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/mnt'], { encoding: 'utf8' })
+  return probe.status === 0 ? false : `no mounts here: ${probe.error?.message ?? probe.stderr}`
+}
+
+const skip = findSkip()
+
+/** A mounted directory, which goes when the test ends. */
+function mount(t: Test, ...options: string[]): string {
+  const directory = join(createDirectory(t), 'mounted')
+  mkdirSync(directory)
+  execFileSync('mount', [...options, directory])
+  t.teardown(() => execFileSync('umount', ['-l', directory]))
+  return directory
+}
+
+test('a full disk: nothing is acknowledged, and it goes on when there is room', { skip }, async (t) => {
+  const directory = mount(t, '-t', 'tmpfs', '-o', 'size=1m', 'none')
+  const [path, ballast] = [join(directory, 'plants.db'), join(directory, 'ballast')]
+  const appender = await startAppender(t, path)
+  t.equal(await appender.add('a'), '1')
+  spawnSync('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=4096'])
+  const answers: string[] = []
+  const added: string[] = []
+  for (let n = 0; n < 50; n++) {
+    const answer = await appender.add(`${n}`)
+    if (/^\d+$/.test(answer)) added.push(`${n}`)
+    else answers.push(answer)
+  }
+  t.ok(answers.length > 0)
+  t.strictSame(
+    answers.filter((answer) => answer !== 'unknown' && answer !== 'nothing-added'),
+    [],
+  )
+  rmSync(ballast)
+  t.equal(await appender.add('last'), `${added.length + 2}`)
+  t.equal(await appender.end(), 0)
+  t.strictSame(await listNames((await openFile(t, path)).store), ['a', ...added, 'last'])
+})
+
+test('a file system that turns read-only: no plant is acknowledged, none is lost', { skip }, async (t) => {
+  const image = join(createDirectory(t), 'image')
+  execFileSync('truncate', ['-s', '16m', image])
+  execFileSync('mke2fs', ['-q', '-t', 'ext4', image])
+  const directory = mount(t, '-o', 'loop', image)
+  const path = join(directory, 'plants.db')
+  const appender = await startAppender(t, path)
+  t.equal(await appender.add('a'), '1')
+  // As the kernel does it after an error of the disk.
+  execFileSync('mount', ['-o', 'remount,abort', directory])
+  for (const name of ['b', 'c']) t.match(await appender.add(name), /^(unknown|nothing-added)$/)
+  t.equal(await appender.end(), 0)
+  execFileSync('umount', [directory])
+  execFileSync('mount', ['-o', 'loop', image, directory])
+  t.match(await listNames((await openFile(t, path)).store), ['a'])
+})

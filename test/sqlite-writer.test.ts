@@ -1,0 +1,166 @@
+// The writer of a SQLite store: its thread dies and starts again, waits for locks no longer than it may, and begins an
+// epoch whenever it has opened the file and adds.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { DatabaseSync } from 'node:sqlite'
+import type { Worker } from 'node:worker_threads'
+import { type Test, test } from 'tap'
+import { migrations } from '../src/store/migrations.ts'
+import type { Store } from '../src/store/store.ts'
+import { add, entry, listNames, openFile, unavailable } from './support/stores.ts'
+
+/** The writer threads that are started from now on. */
+function noteThreads(t: Test): Worker[] {
+  const threads: Worker[] = []
+  const note = (message: unknown) => threads.push((message as { worker: Worker }).worker)
+  subscribe('worker_threads', note)
+  t.teardown(() => unsubscribe('worker_threads', note))
+  return threads
+}
+
+async function end(thread: Worker | undefined): Promise<void> {
+  const ended = once(thread as Worker, 'exit')
+  await thread?.terminate()
+  await ended
+}
+
+/** Another connection that holds the write lock. */
+function lock(t: Test, path: string): DatabaseSync {
+  const other = new DatabaseSync(path)
+  t.teardown(() => other.isOpen && other.close())
+  other.exec('BEGIN IMMEDIATE')
+  return other
+}
+
+async function countEpochs({ sql }: Store): Promise<number> {
+  return (await sql.select('SELECT number FROM epochs')).length
+}
+
+test('a writer thread that dies leaves the outcome unknown, and a new one goes on', async (t) => {
+  const threads = noteThreads(t)
+  const { store, path, lines } = await openFile(t)
+  const other = lock(t, path)
+  const waiting = t.rejects(add(store, 'a'), unavailable('unknown'))
+  await end(threads[0])
+  await waiting
+  t.match(lines, [{ level: 50, msg: /^the writer thread ended/ }])
+  other.close()
+  t.strictSame(await add(store, 'b'), ['added'])
+  t.strictSame(await listNames(store), ['b'])
+})
+
+test('a start that is refused while batches wait shifts no answer', async (t) => {
+  const threads = noteThreads(t)
+  const { store, path } = await openFile(t)
+  await store.log.append([entry('a', 1)])
+  for (let round = 0; round < 3; round++) {
+    await end(threads.at(-1))
+    const other = new DatabaseSync(path)
+    other.exec('PRAGMA user_version = 99')
+    await Promise.all(
+      ['b', 'c', 'd'].map((name) => t.rejects(add(store, name), unavailable('nothing-added'))),
+    )
+    other.exec(`PRAGMA user_version = ${migrations.length}`)
+    other.close()
+    // Each of these has an outcome of its own.
+    const [replayed, conflict, both] = await Promise.all([
+      store.log.append([entry('a', 1)]),
+      store.log.append([entry('x', 1)]),
+      store.log.append([entry('a', 1), entry(`${round}`, 10 + round)]),
+    ])
+    t.strictSame([replayed, conflict, both], [['replayed'], ['conflict'], ['replayed', 'added']])
+  }
+  t.strictSame(await listNames(store), ['a', '0', '1', '2'])
+})
+
+test('a locked file: each batch is refused by its deadline, and none is added afterwards', async (t) => {
+  const { store, path } = await openFile(t)
+  const other = lock(t, path)
+  const startMs = performance.now()
+  const late = ['a', 'b', 'c'].map((name) => store.log.append([entry(name)], startMs + 700))
+  await Promise.all(late.map((answer) => t.rejects(answer, { name: 'StoreUnavailable' })))
+  t.ok(performance.now() - startMs < 2000, 'the time they waited in line counts')
+  await t.rejects(store.ready(), unavailable('nothing-added'))
+  other.close()
+  await store.ready()
+  t.strictSame(await add(store, 'd'), ['added'])
+  t.strictSame(await listNames(store), ['d'])
+})
+
+test('a batch that waits for a lock goes in when it is free', async (t) => {
+  const { store, path } = await openFile(t)
+  const other = lock(t, path)
+  const answer = add(store, 'a')
+  other.exec('COMMIT')
+  t.strictSame(await answer, ['added'])
+})
+
+test('an epoch begins with the first plant after each opening, and only then', async (t) => {
+  const threads = noteThreads(t)
+  const first = await openFile(t)
+  t.equal(await countEpochs(first.store), 1, 'that of a new store')
+  await first.store.ready()
+  await first.store.sql.execute("DELETE FROM tokens WHERE id = 'none'")
+  t.equal(await countEpochs(first.store), 1)
+  await first.store.log.append([entry('a', 1), entry('b')])
+  await add(first.store, 'c')
+  t.equal(await countEpochs(first.store), 2)
+  const { epochs } = await first.store.log.head()
+  await first.store.close()
+
+  const { store } = await openFile(t, first.path)
+  await store.log.append([entry('a', 1), entry('x', 1)])
+  t.equal(await countEpochs(store), 2, 'a retry and a conflict begin none')
+  t.equal((await store.log.head()).epochs.latest, epochs.latest)
+  await add(store, 'd')
+  t.equal(await countEpochs(store), 3)
+  const { epochs: after } = await store.log.head()
+  t.strictSame(
+    [1, 2, 3].map((position) => after.owner(position)),
+    [1, 2, 3].map((position) => epochs.owner(position)),
+  )
+  t.not(after.owner(4), epochs.latest)
+  await end(threads.at(-1))
+  await add(store, 'e')
+  t.equal(await countEpochs(store), 4, 'another thread is another opening')
+})
+
+test('an epoch whose batch fails is still due', async (t) => {
+  const { store } = await openFile(t)
+  await store.sql.execute(
+    "CREATE TRIGGER full BEFORE INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN SELECT raise(ABORT, 'full'); END",
+  )
+  await t.rejects(add(store, 'a', 'bad'), unavailable('nothing-added'))
+  t.equal(await countEpochs(store), 1)
+  await add(store, 'b')
+  t.equal(await countEpochs(store), 2)
+  t.strictSame(await listNames(store), ['b'])
+})
+
+test('two stores on one file that take turns see each other’s epochs at once', async (t) => {
+  const one = await openFile(t)
+  const two = await openFile(t, one.path)
+  await add(one.store, 'a')
+  await add(two.store, 'b')
+  await add(one.store, 'c')
+  const heads = [await one.store.log.head(), await two.store.log.head()]
+  t.strictSame(heads[0]?.epochs, heads[1]?.epochs)
+  t.equal(new Set([1, 2, 3].map((position) => heads[0]?.epochs.owner(position))).size, 2)
+})
+
+test('errors of a read are told once, and when they are over', async (t) => {
+  const { store, lines } = await openFile(t)
+  for (let n = 0; n < 3; n++)
+    await t.rejects(store.sql.select('SELECT 1 FROM nowhere'), unavailable('unread'))
+  t.match(lines, [{ level: 50, msg: /cannot be read: no such table: nowhere/ }])
+  t.equal(lines.length, 1)
+  await store.log.head()
+  t.equal(lines[1]?.msg, 'the database can be read again')
+})
+
+test('a closed store takes nothing and opens nothing', async (t) => {
+  const { store } = await openFile(t)
+  await store.close()
+  await t.rejects(add(store, 'a'), unavailable('nothing-added'))
+  await t.rejects(async () => store.log.head(), unavailable('unread'))
+})
