@@ -97,10 +97,11 @@ test('a client that went away before its answer is reported as such', async (t) 
   const came = once(app.server, 'request')
   socket.write(compose({ body: '{"name":', headers: { 'Content-Length': '100' } }))
   await came
-  socket.destroy()
+  socket.resetAndDestroy()
   await closed
   await app.close()
   t.match(reported, [{ method: 'POST', url: '/plants', status: 499 }])
+  t.equal(reported.length, 1)
 })
 
 test('pipelined requests are answered and reported one by one', async (t) => {

@@ -88,7 +88,7 @@ for (const engine of engines) {
         ' x ',
         '"\\/',
         'a\u2028b',
-        '\u0085x',
+        '\u00a0x',
         '\uffff',
         '🌿'.repeat(255),
       ]

@@ -137,7 +137,7 @@ for (const engine of engines) {
     t.test('appends all of a batch or nothing', async (t) => {
       const store = await openNew(t, engine)
       const impossible = store.log.append([entry('"a"'), entry('"b"', 1.5), entry('"c"')])
-      await t.rejects(impossible, { constructor: StoreUnavailable, outcome: 'nothing-added' })
+      await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
       t.equal(await countPlants(store), 0)
       t.strictSame(await store.log.append([entry('"d"'), entry('"e"', 2)]), ['added', 'added'])
       t.equal(await readText(store, 0, 9), '"d","e"')
@@ -206,7 +206,7 @@ for (const engine of engines) {
       for (const [after, last, epoch] of faults)
         await t.rejects(
           async () => store.log.read(after, last, epoch),
-          { constructor: StoreUnavailable, outcome: 'unread' },
+          { name: 'StoreUnavailable', outcome: 'unread' },
           `${after} to ${last} of '${epoch}'`,
         )
     })

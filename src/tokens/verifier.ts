@@ -15,14 +15,22 @@ type Verdict = { grant: Grant; untilMs: number }
 const verdictMs = 2000
 const maxVerdicts = 10_000
 
-/** `now`: the wall clock, which says when tokens expire. */
-export type VerifierOptions = { accessTokens: string[]; logger: Logger; now?: () => number }
+/** `now`: the wall clock, which says when tokens expire; `monotonicNow`: the one that verdicts age by. */
+export type VerifierOptions = {
+  accessTokens: string[]
+  logger: Logger
+  now?: () => number
+  monotonicNow?: () => number
+}
 
 /**
  * Makes `verify(token)`. Verdicts are looked up by the SHA-256 of the token, so that the time a look-up takes says
  * nothing about tokens. It rejects when the store does.
  */
-export function makeVerifier(tokens: Tokens, { accessTokens, logger, now = Date.now }: VerifierOptions) {
+export function makeVerifier(
+  tokens: Tokens,
+  { accessTokens, logger, now = Date.now, monotonicNow = () => performance.now() }: VerifierOptions,
+) {
   const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
   // In caches of their own, so that a flood of junk drives out no good verdict.
   const good = new LRUCache<string, Verdict>({ max: maxVerdicts })
@@ -35,7 +43,7 @@ export function makeVerifier(tokens: Tokens, { accessTokens, logger, now = Date.
     const found = await lookUps.find(id, { known: good.has(digest) })
     const grant = found && isValid(found, digest) ? { id, scopes: new Set(found.scopes) } : undefined
     const leftMs = Math.min(verdictMs, (found?.expiresAt ?? Number.POSITIVE_INFINITY) - now())
-    const verdict = { grant, untilMs: performance.now() + (grant ? leftMs : verdictMs) }
+    const verdict = { grant, untilMs: monotonicNow() + (grant ? leftMs : verdictMs) }
     if (grant) good.set(digest, verdict)
     else {
       good.delete(digest)
@@ -61,7 +69,7 @@ export function makeVerifier(tokens: Tokens, { accessTokens, logger, now = Date.
     const mine = own.get(digest)
     if (mine) return mine
     const verdict = good.get(digest) ?? bad.get(digest)
-    return verdict && verdict.untilMs > performance.now() ? verdict.grant : lookUp(token, digest)
+    return verdict && verdict.untilMs > monotonicNow() ? verdict.grant : lookUp(token, digest)
   }
 }
 export type Verify = ReturnType<typeof makeVerifier>

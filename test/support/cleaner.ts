@@ -5,7 +5,11 @@ import { text } from 'node:stream/consumers'
 
 const noted = { pid: new Set<string>(), directory: new Set<string>() }
 for (const line of (await text(process.stdin)).split('\n').slice(0, -1)) {
-  const [sign, kind, value] = [line[0], ...line.slice(1).split(/ (.*)/s)] as [string, keyof typeof noted, string]
+  const [sign, kind, value] = [line[0], ...line.slice(1).split(/ (.*)/s)] as [
+    string,
+    keyof typeof noted,
+    string,
+  ]
   if (sign === '+') noted[kind].add(value)
   else noted[kind].delete(value)
 }

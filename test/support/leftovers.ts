@@ -9,7 +9,11 @@ function start() {
   const script = fileURLToPath(new URL('./cleaner.ts', import.meta.url))
   // Without the tests' instruments, and out of reach of signals to the tests' process group.
   const env = { PATH: process.env.PATH }
-  const child = spawn(process.execPath, [script], { stdio: ['pipe', 'ignore', 'inherit'], detached: true, env })
+  const child = spawn(process.execPath, [script], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
+    env,
+  })
   child.unref()
   const { stdin } = child
   ;(stdin as typeof stdin & { unref(): void }).unref()

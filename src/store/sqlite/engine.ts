@@ -47,18 +47,15 @@ class SqliteStore implements Store {
       (await this.#write({ text, values: named(values) })) as number,
   }
 
+  readonly ready = async () => {
+    await this.#write({ probe: true }, performance.now() + sqliteLockMs)
+  }
+  readonly close = () => this.#connections.close()
+
   constructor(id: string, connections: Connections, logger: Logger) {
     this.id = id
     this.#connections = connections
     this.#reading = new Condition(logger, 'the database can be read again')
-  }
-
-  async ready(): Promise<void> {
-    await this.#write({ probe: true }, performance.now() + sqliteLockMs)
-  }
-
-  close(): Promise<void> {
-    return this.#connections.close()
   }
 
   async #append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]> {
