@@ -25,7 +25,7 @@ test('a file of version 1.0.0 keeps its plants, its name, its token and its retr
   t.equal(position, 3)
   t.match(epochs.owner(3), /^.+$/, 'its plants belong to an epoch')
   t.equal(await store.log.read(0, 3, epochs.owner(3)), items.join())
-  t.match(await new Tokens(store.sql).find('POhKNv1F'), {
+  t.match((await new Tokens(store.sql).find(['POhKNv1F'])).get('POhKNv1F'), {
     name: 'gardener',
     hash: hashToken(token),
     revokedAt: null,
