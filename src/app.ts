@@ -8,6 +8,7 @@ import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
 import { describeRoutes, serveDocs } from './http/docs.ts'
 import { guardRequests } from './http/guard.ts'
+import { collectWhenIdle } from './http/idle-collection.ts'
 import { type Access, InFlight } from './http/in-flight.ts'
 import { makeErrorHandler } from './http/problems.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
@@ -71,7 +72,11 @@ export async function buildApp({
   answerOddRequests(app.server, inFlight)
   app.addHook('onRequest', guard.onRequest)
   app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
-  app.addHook('onClose', async () => inFlight.close())
+  const collection = collectWhenIdle(() => inFlight.isIdle)
+  app.addHook('onClose', async () => {
+    collection.close()
+    inFlight.close()
+  })
 
   app.addHook('onRequest', guard.answerOptions)
   if (config.corsOrigin !== false)

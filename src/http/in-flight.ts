@@ -42,6 +42,8 @@ export type Exchange = IncomingMessage & {
 
 const lateSweepMs = 100
 const stalledSweepMs = 1000
+const idleRequests = 4
+const idleBytes = 2 ** 20
 
 /** The exchange that a reply belongs to. */
 export function exchangeOf(reply: FastifyReply): Exchange {
@@ -170,6 +172,11 @@ export class InFlight {
   drain(server: Server, graceMs: number): void {
     for (const { via } of this.#open) if (via.latest) via.endAfter(via.latest)
     setTimeout(() => server.closeAllConnections(), graceMs).unref()
+  }
+
+  /** Whether there is little to do. */
+  get isIdle(): boolean {
+    return this.#open.length <= idleRequests && this.#bytes.total <= idleBytes
   }
 
   close(): void {

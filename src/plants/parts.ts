@@ -45,16 +45,23 @@ export class PartReader {
     }
   }
 
-  /** Does the next read of a long list once few enough others are at theirs: pages must not wait behind them. */
+  readonly #makeRoom = (): void => {
+    const next = this.#waiting.shift()
+    if (next) next()
+    else this.#reading--
+  }
+
+  /**
+   * Does the next read of a long list once few enough others are at theirs: pages must not wait behind them. A read that
+   * is done at once has its place until the next turn of the event loop, so that many of them do not hold it up.
+   */
   async readInTurn<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
     if (this.#reading >= streamReads) await new Promise<void>((go) => this.#waiting.push(go))
     else this.#reading++
     try {
       return await read()
     } finally {
-      const next = this.#waiting.shift()
-      if (next) next()
-      else this.#reading--
+      setImmediate(this.#makeRoom)
     }
   }
 }
