@@ -49,10 +49,15 @@ export class Connections {
     return this.#id
   }
 
+  /** The writer thread, when nothing is wrong. */
+  get link(): ThreadLink | undefined {
+    return this.#link?.isUsable && this.#lost === undefined && !this.#isClosed ? this.#link : undefined
+  }
+
   /** The writer thread, started again when need be. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
   async writer(deadlineMs: number): Promise<ThreadLink> {
     if (this.#isClosed) throw new StoreUnavailable('nothing-added', 'the store is closed')
-    if (this.#link?.isUsable && this.#lost === undefined) return this.#link
+    if (this.link) return this.link
     this.#starting ??= this.#restart().finally(() => {
       this.#starting = undefined
     })
