@@ -64,8 +64,9 @@ export class Connections {
     return within(this.#starting, deadlineMs)
   }
 
-  /** After an error of the reader: are the files still there? */
+  /** Are the files still there? The thread, when it is at work, looks for itself. */
   check(): void {
+    if (this.#link?.isBusy) return
     const found = this.#lost === undefined ? this.reader?.findFault() : undefined
     if (found) this.#lose(found.fault)
   }
@@ -158,7 +159,7 @@ export class Connections {
       const ids = await link.opened
       if (this.reader && !isSame(ids, this.#ids)) throw new StoreRefused(`${this.#path} is another file now`)
       this.#ids = ids
-      this.#index ??= WalIndex.open(this.#path)
+      this.#index ??= WalIndex.open(this.#path, () => this.#link?.isBusy === true)
       this.reader ??= new Reader(this.#path, ids, this.#index)
       link.share(this.#index.descriptor)
       this.#isBroken = false

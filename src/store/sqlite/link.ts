@@ -70,6 +70,11 @@ export class ThreadLink {
     return !this.#isEnding
   }
 
+  /** Whether the thread may be in a transaction. */
+  get isBusy(): boolean {
+    return this.#waiting.size > 0 || this.#overdue.size > 0
+  }
+
   /** Tells the thread the descriptor of the open `-shm`; before the first request. */
   share(index: number): void {
     this.#post({ index })
