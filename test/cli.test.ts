@@ -1,11 +1,14 @@
 // The command line: what it understands, what it says, and how it exits.
+
 import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import pino from 'pino'
 import { type Test, test } from 'tap'
+import { openStore } from '../src/store/open.ts'
 import { createDirectory } from './support/engines.ts'
 import { request, spawnCli, startService, token } from './support/service.ts'
 
@@ -83,6 +86,8 @@ test('what is not understood is refused with a hint, and exit code 2', async (t)
 
 test('tokens are created, listed and revoked', async (t) => {
   const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
+  const store = await openStore(DATABASE_URL, { logger: pino({ level: 'silent' }) })
+  await store.close()
   const token = (...args: string[]) => run(t, ['token', ...args], { DATABASE_URL })
   const created = [
     await token('create', '--name', 'all'),

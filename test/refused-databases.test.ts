@@ -3,7 +3,9 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import pino from 'pino'
 import { test } from 'tap'
+import { openStore } from '../src/store/open.ts'
 import { createDirectory } from './support/engines.ts'
 import { request, spawnCli, startService } from './support/service.ts'
 
@@ -75,6 +77,34 @@ test('directories on the way are made, for nobody else to read', async (t) => {
   t.equal((await request(`${url}/plants`)).text, '[]')
   t.ok(statSync(path).isFile())
   if (process.platform !== 'win32') t.equal(statSync(join(directory, 'a')).mode & 0o777, 0o700)
+})
+
+test('token makes no database: one that is not there is refused', async (t) => {
+  const directory = createDirectory(t)
+  for (const args of [['create', '--name', 'a'], ['list'], ['revoke', 'abcdefgh']]) {
+    const { ended, output } = spawnCli(
+      t,
+      ['token', ...args],
+      { DATABASE_URL: 'file:no/plants.db' },
+      directory,
+    )
+    t.match(await ended, { code: 1 }, args.join(' '))
+    t.strictSame(output(), { stdout: '', stderr: 'plant-store: there is no file no/plants.db\n' })
+  }
+  t.strictSame(readdirSync(directory), [])
+})
+
+test('a locked database: token says so in one line', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const store = await openStore(`file:${path}`, { logger: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  const other = new DatabaseSync(path)
+  t.teardown(() => other.close())
+  other.exec('BEGIN IMMEDIATE')
+  const { ended, output } = spawnCli(t, ['token', 'create', '--name', 'a'], { DATABASE_URL: `file:${path}` })
+  t.match(await ended, { code: 1 })
+  t.match(output().stderr, /plant-store: the database cannot be used now: database is locked\n$/)
+  t.notMatch(output().stderr, /\n {4}at /)
 })
 
 test('a path where no file can be is one line', async (t) => {

@@ -1,10 +1,10 @@
 // What no test in this process could survive: a -shm cut under the mapping, a file that may not grow. And the order in
 // which a plant reaches the disk and its sender.
 import { spawnSync } from 'node:child_process'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'tap'
-import { startAppender } from './support/appenders.ts'
+import { type Test, test } from 'tap'
+import { type Appender, startAppender } from './support/appenders.ts'
 import { createDirectory } from './support/engines.ts'
 import { truncate } from './support/outside.ts'
 import { listNames, openFile } from './support/stores.ts'
@@ -52,19 +52,31 @@ test('a file that may not grow: the outcome is unknown, and what was acknowledge
 
 const skip = spawnSync('strace', ['-V']).error ? 'strace is not there' : false
 
+/** Starts an appender whose syncs, writes and answers go into a file. */
+async function startTraced(t: Test, path: string, trace: string): Promise<Appender> {
+  const calls = 'trace=fsync,fdatasync,write,pwrite64'
+  return startAppender(t, path, { wrap: ['strace', '-f', '-y', '-e', calls, '-o', trace] })
+}
+
 test('the -wal is synced before a plant is acknowledged', { skip }, async (t) => {
   const directory = createDirectory(t)
-  const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]
-  const calls = 'trace=fsync,fdatasync,write,pwrite64'
-  const appender = await startAppender(t, path, { wrap: ['strace', '-f', '-y', '-e', calls, '-o', trace] })
+  const trace = join(directory, 'trace')
+  const appender = await startTraced(t, join(directory, 'plants.db'), trace)
   for (let n = 1; n <= 10; n++) t.equal(await appender.add(`${n}`), `${n}`)
   t.equal(await appender.end(), 0)
-  t.ok(statSync(trace).size > 0)
   // One letter per call: a write into the -wal, the return of a sync of it, an answer.
-  const text = readFileSync(trace, 'utf8')
-  const order = text.split('\n').map(nameCall).join('').replace(/W+/g, 'W')
+  const order = readFileSync(trace, 'utf8').split('\n').map(nameCall).join('').replace(/W+/g, 'W')
   t.match(order, /(WSA){10}/)
-  t.match(text, new RegExp(`fsync\\(\\d+<${directory}>`), 'the directory is synced')
+})
+
+test('the directory is synced at each start, so that the file stays in it', { skip }, async (t) => {
+  const directory = createDirectory(t)
+  const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]
+  const { store } = await openFile(t, path)
+  await store.close()
+  // SQLite itself syncs it when it writes a new -wal: here nothing is written.
+  t.equal(await (await startTraced(t, path, trace)).end(), 0)
+  t.match(readFileSync(trace, 'utf8'), new RegExp(`f(data)?sync\\(\\d+<${directory}>\\) += 0`))
 })
 
 function nameCall(line: string): string {

@@ -49,18 +49,24 @@ export class Connections {
     return this.#id
   }
 
+  /** The writer thread, when nothing is wrong. */
+  get link(): ThreadLink | undefined {
+    return this.#link?.isUsable && this.#lost === undefined && !this.#isClosed ? this.#link : undefined
+  }
+
   /** The writer thread, started again when need be. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
   async writer(deadlineMs: number): Promise<ThreadLink> {
     if (this.#isClosed) throw new StoreUnavailable('nothing-added', 'the store is closed')
-    if (this.#link?.isUsable && this.#lost === undefined) return this.#link
+    if (this.link) return this.link
     this.#starting ??= this.#restart().finally(() => {
       this.#starting = undefined
     })
     return within(this.#starting, deadlineMs)
   }
 
-  /** After an error of the reader: are the files still there? */
+  /** Are the files still there? The thread, when it is at work, looks for itself. */
   check(): void {
+    if (this.#link?.isBusy) return
     const found = this.#lost === undefined ? this.reader?.findFault() : undefined
     if (found) this.#lose(found.fault)
   }
@@ -153,7 +159,7 @@ export class Connections {
       const ids = await link.opened
       if (this.reader && !isSame(ids, this.#ids)) throw new StoreRefused(`${this.#path} is another file now`)
       this.#ids = ids
-      this.#index ??= WalIndex.open(this.#path)
+      this.#index ??= WalIndex.open(this.#path, () => this.#link?.isBusy === true)
       this.reader ??= new Reader(this.#path, ids, this.#index)
       link.share(this.#index.descriptor)
       this.#isBroken = false

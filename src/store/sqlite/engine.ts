@@ -65,7 +65,7 @@ class SqliteStore implements Store {
   }
 
   async #write(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
-    const writer = await this.#connections.writer(deadlineMs)
+    const writer = this.#connections.link ?? (await this.#connections.writer(deadlineMs))
     const done = await writer.send(work, deadlineMs)
     this.#connections.holds()
     return done

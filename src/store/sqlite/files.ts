@@ -40,13 +40,13 @@ export class OpenFiles {
     this.#index = index
   }
 
-  /** Undefined when all that was committed is where it belongs. */
+  /** Undefined when all that was committed is in the files that the path names. */
   findFault(): FileFault | undefined {
+    if (!this.#index.restore()) return { fault: `${this.#path}-shm was deleted`, salvage: false }
     return this.#findFaultInMain() ?? this.#findFaultInWal()
   }
 
   #findFaultInMain(): FileFault | undefined {
-    if (!this.#index.restore()) return { fault: `${this.#path}-shm was deleted`, salvage: false }
     const stats = look(this.#path)
     const moved = findMove(this.#path, stats, this.#ids.main)
     if (moved || stats === undefined) return moved
@@ -60,7 +60,8 @@ export class OpenFiles {
   /** Another process's checkpoint makes the log shorter between two looks, but it changes the index before. */
   #findFaultInWal(): FileFault | undefined {
     for (let looks = 0; looks < 3; looks++) {
-      const { change, walBytes } = this.#index.read()
+      const { change, walBytes, lost } = this.#index.read()
+      if (lost) this.#index.discard()
       const stats = look(this.#walPath)
       const moved = findMove(this.#walPath, stats, this.#ids.wal)
       if (moved || stats === undefined) return moved

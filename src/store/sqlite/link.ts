@@ -14,7 +14,10 @@ import {
   type Work,
 } from './messages.ts'
 
-type Waiting = { resolve: (done: Done) => void; reject: (error: Error) => void; timer: NodeJS.Timeout }
+/** How often deadlines are looked at: one timer for all costs less than one each. */
+const overdueLookMs = 100
+
+type Waiting = { resolve: (done: Done) => void; reject: (error: Error) => void; deadlineMs: number }
 
 export type LinkEvents = {
   /** The thread cannot do a request; it may have lost the files, or be about to end. */
@@ -33,6 +36,7 @@ export class ThreadLink {
   #number = 0
   /** Requests that were given up and not answered yet: as long as there are any, the disk does not answer. */
   readonly #overdue = new Set<number>()
+  #looking: NodeJS.Timeout | undefined
   #isEnding = false
   #error: Error | undefined
 
@@ -66,21 +70,26 @@ export class ThreadLink {
     return !this.#isEnding
   }
 
+  /** Whether the thread may be in a transaction. */
+  get isBusy(): boolean {
+    return this.#waiting.size > 0 || this.#overdue.size > 0
+  }
+
   /** Tells the thread the descriptor of the open `-shm`; before the first request. */
   share(index: number): void {
     this.#post({ index })
   }
 
-  /** Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
+  /** Rejects with StoreUnavailable, soon after `deadlineMs` (of `performance.now()`) at the latest. */
   send(work: Work, deadlineMs: number): Promise<Done> {
     if (this.#overdue.size > 0 || this.#isEnding)
       return Promise.reject(new StoreUnavailable('nothing-added', 'the writer thread does not answer'))
     const number = ++this.#number
     const leftMs = deadlineMs - performance.now()
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => this.#giveUp(number), leftMs)
-      this.#waiting.set(number, { resolve, reject, timer })
+      this.#waiting.set(number, { resolve, reject, deadlineMs })
       this.#post({ ...work, number, deadlineMs: monotonicMs() + leftMs })
+      this.#looking ??= setTimeout(this.#giveUpOverdue, overdueLookMs).unref()
     })
   }
 
@@ -106,9 +115,15 @@ export class ThreadLink {
     } else this.#settle(number)?.resolve(answer.done)
   }
 
-  #giveUp(number: number): void {
-    this.#overdue.add(number)
-    this.#reject(number, 'unknown', 'the writer thread did not answer in time')
+  readonly #giveUpOverdue = (): void => {
+    const nowMs = performance.now()
+    for (const [number, { deadlineMs }] of this.#waiting) {
+      if (deadlineMs > nowMs) continue
+      this.#overdue.add(number)
+      this.#reject(number, 'unknown', 'the writer thread did not answer in time')
+    }
+    this.#looking = undefined
+    if (this.#waiting.size > 0) this.#looking = setTimeout(this.#giveUpOverdue, overdueLookMs).unref()
   }
 
   #end(): void {
@@ -125,7 +140,6 @@ export class ThreadLink {
   #settle(number: number): Waiting | undefined {
     const waiting = this.#waiting.get(number)
     this.#waiting.delete(number)
-    clearTimeout(waiting?.timer)
     return waiting
   }
 }

@@ -40,7 +40,7 @@ function serve(opened: OpenDatabase): void {
   })
 
   function end(): void {
-    transactions?.salvage()
+    transactions?.end()
     opened.db.close()
     port.close()
   }

@@ -6,9 +6,11 @@ import type { Lost } from '../store.ts'
 import { BatchInsert } from './batch.ts'
 import type { OpenDatabase } from './database.ts'
 import { codeOf, isBroken, isBusy } from './errors.ts'
-import { OpenFiles } from './files.ts'
+import { type FileFault, OpenFiles } from './files.ts'
 import { type Done, type Failure, monotonicMs, type Request } from './messages.ts'
 import type { WalIndex } from './wal-index.ts'
+
+const lockStepMs = 100
 
 /** What a request came to instead of its end. */
 class Failed extends Error {
@@ -27,6 +29,7 @@ export class Transactions {
   readonly #batch: BatchInsert
   readonly #index: WalIndex
   readonly #files: OpenFiles
+  #lockMs = -1
 
   constructor(path: string, { db, ids }: OpenDatabase, index: WalIndex) {
     this.#db = db
@@ -39,7 +42,7 @@ export class Transactions {
 
   do(request: Request): { done: Done } | Failure {
     try {
-      this.#checkFiles('nothing-added')
+      this.#check('nothing-added')
       const done = this.#prepare(request)
       this.#end('probe' in request)
       return { done }
@@ -53,11 +56,19 @@ export class Transactions {
   #prepare(request: Request): Done {
     const leftMs = Math.floor(request.deadlineMs - monotonicMs()) - sqliteMarginMs
     if (leftMs < 0) throw new Error('the database was busy until it was too late for this batch')
-    this.#db.exec(`PRAGMA busy_timeout = ${leftMs}`)
+    this.#waitForLock(leftMs)
     this.#begin.run()
     const done = this.#run(request)
     this.#checkIndex()
     return done
+  }
+
+  /** In steps: as a rule the next batch has as long as the last. */
+  #waitForLock(leftMs: number): void {
+    const lockMs = leftMs < lockStepMs ? leftMs : leftMs - (leftMs % lockStepMs)
+    if (lockMs === this.#lockMs) return
+    this.#db.exec(`PRAGMA busy_timeout = ${lockMs}`)
+    this.#lockMs = lockMs
   }
 
   #run(request: Request): Done {
@@ -68,8 +79,8 @@ export class Transactions {
 
   /** A COMMIT over an index that has lost its content would hide all frames before its own. */
   #checkIndex(): void {
-    this.#index.restore()
     if (!this.#index.read().lost) return
+    this.#index.restore()
     throw new Error('the -shm file was overwritten')
   }
 
@@ -86,27 +97,34 @@ export class Transactions {
       throw new Failed({ ...this.#rollBack(error), outcome: 'unknown' })
     }
     this.#batch.committed()
-    if (this.#index.read().lost) this.#index.discard()
-    this.#checkFiles('unknown')
+    this.#check('unknown')
   }
 
-  #checkFiles(outcome: Lost): void {
-    const fault = this.salvage()
-    if (fault !== undefined) throw new Failed({ outcome, failed: fault, code: 0, lost: true })
+  #check(outcome: Lost): void {
+    const found = this.#files.findFault()
+    if (found === undefined) return
+    this.#save(found)
+    throw new Failed({ outcome, failed: found.fault, code: 0, lost: true })
+  }
+
+  /** Before the end: saves what can be saved. */
+  end(): void {
+    const found = this.#files.findFault()
+    if (found) this.#save(found)
   }
 
   /**
-   * What is wrong with the files. When they were moved, the write-ahead log is emptied into the file that is open: it is
-   * complete then, and the `-wal` at the path is not taken for that of the next file there.
+   * When files were moved, empties the write-ahead log into the one that is open: it is complete then, and the `-wal`
+   * at the path is not taken for that of the next file there.
    */
-  salvage(): string | undefined {
-    const found = this.#files.findFault()
+  #save({ salvage }: FileFault): void {
     try {
-      if (found?.salvage) this.#db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)')
+      if (!salvage) return
+      this.#waitForLock(0)
+      this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     } catch {
       // What is lost already cannot be lost again: the fault itself is what the operator hears of.
     }
-    return found?.fault
   }
 
   #rollBack(error: unknown): Failure {

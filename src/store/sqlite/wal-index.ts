@@ -24,21 +24,30 @@ export class WalIndex {
   readonly #words = new Uint32Array(lookBytes / 4)
   readonly #bytes = new Uint8Array(this.#words.buffer)
   readonly #halves = new Uint16Array(this.#words.buffer)
+  readonly #isInUse: () => boolean
   #size = 0
 
-  /** `descriptor`: of the open `-shm`. Whoever opened it closes it, once all connections of the process are closed. */
-  constructor(descriptor: number) {
+  /**
+   * `descriptor`: of the open `-shm`. Whoever opened it closes it, once all connections of the process are closed.
+   * `isInUse`: whether another thread may be in a transaction, whose COMMIT over a void index would hide the log before.
+   */
+  constructor(descriptor: number, isInUse = () => false) {
     this.descriptor = descriptor
+    this.#isInUse = isInUse
   }
 
-  static open(path: string): WalIndex {
-    return new WalIndex(openSync(`${path}-shm`, 'r+'))
+  static open(path: string, isInUse: () => boolean): WalIndex {
+    return new WalIndex(openSync(`${path}-shm`, 'r+'), isInUse)
   }
 
-  /** Makes the file as long as it was, and void. False when it was deleted: other processes have another. */
+  /**
+   * Makes the file as long as it was, and void. False when it was deleted: other processes have another. Throws while
+   * it is in use: nothing must touch it then.
+   */
   restore(): boolean {
     const { size, nlink } = fstatSync(this.descriptor)
     if (size >= this.#size) this.#size = size
+    else if (this.#isInUse()) throw new Error('the -shm file was cut')
     else {
       // Its header may still be there, and speak of tables that are not.
       this.discard()
