@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { type Bench, root } from './bench.ts'
 import { fillJson, fillStore, fillTable } from './fill.ts'
 import type { RequestKind } from './load/job.ts'
+import { makePlant } from './load/plants.ts'
 import { Server } from './server.ts'
 
 const token = 'a-token-for-the-bench'
@@ -29,6 +30,19 @@ export async function startPlantStore(
     DATABASE_URL: databaseUrl ?? (await makeStore(bench, smallStore)),
     ACCESS_TOKENS: token,
   })
+}
+
+/** Another checkout: it makes its store itself, since it may not know what this one makes. */
+export async function startFormer(bench: Bench, from: string): Promise<Server> {
+  const databaseUrl = pathToFileURL(bench.newFile('former.db')).href
+  const server = await startPlantStore(bench, { name: 'Plant Store, before', from, databaseUrl })
+  for (let n = 0; n < smallStore; n++) {
+    const body = JSON.stringify(makePlant(n))
+    const jsonHeaders = { ...headers, 'Content-Type': 'application/json' }
+    const response = await fetch(`${server.url}/plants`, { method: 'POST', headers: jsonHeaders, body })
+    if (!response.ok) throw new Error(`${server.name} answered ${response.status}`)
+  }
+  return server
 }
 
 /** What `npm start` gives to node. */

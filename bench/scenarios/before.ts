@@ -1,5 +1,5 @@
 // Another checkout of Plant Store beside this one, with the same load in the same rounds: what a change costs.
-import { addPlant, getList, startPlantStore } from '../contenders.ts'
+import { addPlant, getList, startFormer, startPlantStore } from '../contenders.ts'
 import { atMost, makeRows } from '../findings.ts'
 import type { RequestKind } from '../load/job.ts'
 import { measureRounds, minimaRatio, type Round, ratioOf } from '../rounds.ts'
@@ -15,10 +15,7 @@ export const before: Scenario = {
   title: 'another checkout beside this one',
   unable: ({ options }) => (options.before === undefined ? 'it takes --before' : undefined),
   async run(bench) {
-    const servers = [
-      await startPlantStore(bench, { name: 'Plant Store, before', from: bench.options.before as string }),
-      await startPlantStore(bench),
-    ]
+    const servers = [await startFormer(bench, bench.options.before as string), await startPlantStore(bench)]
     const rows = []
     const goals = []
     for (const [title, request, connections] of works) {
