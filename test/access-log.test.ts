@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { type Test, test } from 'tap'
-import type { Access } from '../src/http/in-flight.ts'
+import type { Access } from '../src/http/exchange.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
 import { request, type Service, startApp, startService } from './support/service.ts'
 import { compose, exchange, send } from './support/wire.ts'

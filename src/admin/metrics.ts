@@ -1,6 +1,6 @@
 // What Prometheus can ask for: the durations of requests, the length of the log, the process.
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Access } from '../http/in-flight.ts'
+import type { Access } from '../http/exchange.ts'
 import type { PlantLog } from '../store/store.ts'
 
 export class Metrics {

@@ -1,5 +1,5 @@
 // One line a request, written by hand: through a logger's machinery it would be the dearest piece of a request.
-import type { Access } from './in-flight.ts'
+import type { Access } from './exchange.ts'
 
 /** Where lines go: written out in time, and never waited for. */
 export type LineSink = { write(text: string): unknown }

@@ -3,7 +3,7 @@ import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Scope } from '../tokens/tokens.ts'
 import type { Grant, Verify } from '../tokens/verifier.ts'
-import type { Exchange } from './in-flight.ts'
+import { exchangeOf } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 
 /** Makes the onRequest hooks that let a request pass when its token is valid and grants a scope. */
@@ -28,9 +28,9 @@ export async function requireBearer(
   }
 }
 
-function allows(grant: Grant, scope: Scope, { raw }: FastifyRequest): boolean {
+function allows(grant: Grant, scope: Scope, request: FastifyRequest): boolean {
   if (!grant) return false
-  ;(raw as Exchange).owner = grant.id
+  exchangeOf(request).owner = grant.id
   if (grant.scopes.has(scope)) return true
   // RFC 6750, section 3.1.
   const challenge = `Bearer realm="plant-store", error="insufficient_scope", scope="${scope}"`

@@ -1,7 +1,7 @@
 // Which bodies are read at all: JSON in UTF-8, up to a size, and no others.
 import type { FastifyInstance, preParsingHookHandler } from 'fastify'
 import { maxBodyBytes, requestMs } from '../limits.ts'
-import { type Exchange, exchangeOf } from './in-flight.ts'
+import { exchangeOf } from './in-flight.ts'
 import { parseJson } from './json.ts'
 import { ProblemError } from './problem-error.ts'
 
@@ -10,8 +10,9 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   const options = { parseAs: 'buffer', bodyLimit: maxBodyBytes } as const
   app.addContentTypeParser<Buffer>('application/json', options, (request, body, done) => {
-    const exchange = request.raw as Exchange
-    exchange.deadlineMs = Math.min(exchange.deadlineMs, performance.now() + requestMs)
+    const exchange = exchangeOf(request)
+    // Its body came late: the time for an answer counts from when a request is there in full.
+    if (exchange.deadlineMs === Number.POSITIVE_INFINITY) exchange.deadlineMs = performance.now() + requestMs
     done(null, parseJson(body))
   })
 }
@@ -22,11 +23,9 @@ export const requirePlainJson: preParsingHookHandler = (request, reply, payload,
   const charset = type && /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1]
   if (encoding !== undefined) return done(unsupported('A content encoding is not understood here.'))
   if (charset && charset.toLowerCase() !== 'utf-8') return done(unsupported('The charset must be UTF-8.'))
-  const exchange = exchangeOf(reply)
-  // The time for an answer counts from when the request is there in full.
-  if (!exchange.complete) exchange.deadlineMs = Number.POSITIVE_INFINITY
+  if (!request.raw.complete) exchangeOf(request).deadlineMs = Number.POSITIVE_INFINITY
   // RFC 9110, section 10.1.1: once nothing in the head speaks against the body, and it is about to be read.
-  if (expect !== undefined && exchange.httpVersionMinor > 0)
+  if (expect !== undefined && request.raw.httpVersionMinor > 0)
     payload.once('resume', () => {
       if (!reply.raw.headersSent) reply.raw.writeContinue()
     })

@@ -2,9 +2,13 @@
 // process, and nobody may hold more than a multiple of what is left for all: however much one asks for, there is room
 // for the next (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
 
+/** What one bearer of a token holds. */
+export type Account = { bytes: number }
+
 export class BytesInFlight {
   readonly #max: number
-  readonly #held = new Map<string, number>()
+  /** Those of all tokens that were used: as many as there are valid ones, at most. */
+  readonly #accounts = new Map<string, Account>()
   #total = 0
 
   constructor(max: number) {
@@ -15,19 +19,24 @@ export class BytesInFlight {
     return this.#total
   }
 
-  /** Notes that `owner` holds `bytes` more; false, when that is more than `share` times what is left for all. */
-  take(owner: string, bytes: number, share: number): boolean {
-    const held = (this.#held.get(owner) ?? 0) + bytes
-    if (held > share * (this.#max - this.#total)) return false
-    this.#held.set(owner, held)
+  account(owner: string): Account {
+    const known = this.#accounts.get(owner)
+    if (known) return known
+    const account = { bytes: 0 }
+    this.#accounts.set(owner, account)
+    return account
+  }
+
+  /** Notes that an account holds `bytes` more; false, when that is more than `share` times what is left for all. */
+  take(account: Account, bytes: number, share: number): boolean {
+    if (account.bytes + bytes > share * (this.#max - this.#total)) return false
+    account.bytes += bytes
     this.#total += bytes
     return true
   }
 
-  give(owner: string, bytes: number): void {
-    const held = (this.#held.get(owner) ?? 0) - bytes
-    if (held > 0) this.#held.set(owner, held)
-    else this.#held.delete(owner)
+  give(account: Account, bytes: number): void {
+    account.bytes -= bytes
     this.#total -= bytes
   }
 }

@@ -2,7 +2,7 @@
 // the connection until they have had their turn. So what one client can make wait is bounded by what one read brings.
 import type { Socket } from 'node:net'
 import { lingerMs, requestsPerConnection, stalledMs } from '../limits.ts'
-import type { Exchange } from './in-flight.ts'
+import type { Exchange } from './exchange.ts'
 
 /** Node's own way to stop reading requests (`parserOnIncoming` and `socketOnDrain` in lib/_http_server.js). */
 type Pausable = Socket & {
@@ -18,6 +18,8 @@ export class Connection {
   /** What was parsed and is not answered yet, in order. */
   readonly open: Exchange[] = []
   #latest: Exchange | undefined
+  /** The Host of a request before, which was a proper one. */
+  host: string | undefined
   #waiting: Waiting[] = []
   #working = 0
   #last = false
@@ -49,7 +51,7 @@ export class Connection {
   enter(exchange: Exchange, go: () => void): void {
     if (this.#working < requestsPerConnection) {
       this.#working++
-      exchange.working = true
+      exchange.begin()
       go()
     } else {
       this.#waiting.push({ exchange, go })
@@ -76,7 +78,7 @@ export class Connection {
       const { exchange, go } = this.#waiting.shift() as Waiting
       if (exchange.reply.sent) continue
       this.#working++
-      exchange.working = true
+      exchange.begin()
       go()
     }
     if (this.#waiting.length === 0) this.#release()

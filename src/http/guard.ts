@@ -3,24 +3,26 @@ import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
 import { maxUrlBytes } from '../limits.ts'
-import { type Exchange, exchangeOf, type InFlight } from './in-flight.ts'
+import type { Connection } from './connections.ts'
+import type { Exchange } from './exchange.ts'
+import type { InFlight } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 
 /** Makes the root hooks and the not-found handler. `cors`: whether preflights are answered elsewhere. */
 export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
-  function observe(request: FastifyRequest, reply: FastifyReply): boolean {
+  function observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
     reply.header('x-content-type-options', 'nosniff')
     return inFlight.observe(request, reply)
   }
 
   /** A request waits here for its turn on its connection. One behind the end of its connection waits for ever. */
   const onRequest: onRequestHookHandler = (request, reply, done) => {
-    if (!observe(request, reply)) return
-    const exchange = exchangeOf(reply)
+    const exchange = observe(request, reply)
+    if (!exchange) return
     const flaw = findFlaw(exchange)
-    inFlight.enter(exchange, () => done(flaw))
+    exchange.via.enter(exchange, () => done(flaw))
   }
 
   /** RFC 9110, section 9.3.7. */
@@ -63,7 +65,8 @@ function allowedMethods(request: FastifyRequest): HTTPMethods[] {
 
 /** What makes a request unfit to be served at all, as far as its head tells. */
 function findFlaw(exchange: Exchange): ProblemError | undefined {
-  const { url, headers, httpVersionMajor: major, httpVersionMinor: minor, via } = exchange
+  const { raw, via } = exchange
+  const { url, headers, httpVersionMajor: major, httpVersionMinor: minor } = raw
   // RFC 9110, section 7.8: ours to disregard. Node loses what follows it in the same packet.
   if (headers.upgrade !== undefined) via.endAfter(exchange)
   if ((url as string).length > maxUrlBytes) return new ProblemError('uri-too-long', 'The URL is too long.')
@@ -76,7 +79,7 @@ function findFlaw(exchange: Exchange): ProblemError | undefined {
   // RFC 9110, section 10.1.1: in HTTP/1.0 it is disregarded.
   if (headers.expect !== undefined && minor > 0 && headers.expect.toLowerCase() !== '100-continue')
     return new ProblemError('expectation-failed', 'The only expectation that is understood is 100-continue.')
-  return findHeaderFlaw(exchange)
+  return findHeaderFlaw(raw, via)
 }
 
 /** Where a message that is framed like this ends is anybody's guess: nothing after it is read. */
@@ -86,11 +89,8 @@ function unframed(exchange: Exchange, detail: string): ProblemError {
 }
 
 /** Of header lines that say who is asked, and by whom, there may be one each. */
-function findHeaderFlaw({
-  rawHeaders,
-  headers,
-  httpVersionMinor,
-}: IncomingMessage): ProblemError | undefined {
+function findHeaderFlaw(raw: IncomingMessage, via: Connection): ProblemError | undefined {
+  const { rawHeaders } = raw
   let hosts = 0
   let authorizations = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -98,12 +98,23 @@ function findHeaderFlaw({
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++
   }
-  // RFC 9112, section 3.2: one line, which only HTTP/1.0 may leave out.
-  if (hosts > 1 || (hosts === 0 && httpVersionMinor > 0))
+  if (hosts !== 1 || raw.headers.host !== via.host) {
+    const flaw = findHostFlaw(raw, hosts)
+    if (flaw) return flaw
+    via.host = raw.headers.host
+  }
+  return authorizations > 1 ? invalid('The request must have one Authorization header.') : undefined
+}
+
+/** RFC 9112, section 3.2: one line, which only HTTP/1.0 may leave out. */
+function findHostFlaw(
+  { headers, httpVersionMinor }: IncomingMessage,
+  lines: number,
+): ProblemError | undefined {
+  if (lines > 1 || (lines === 0 && httpVersionMinor > 0))
     return invalid('The request must have one Host header.')
-  if (hosts === 1 && !isHost(headers.host as string))
+  if (lines === 1 && !isHost(headers.host as string))
     return invalid('The Host header must be a host and a port.')
-  if (authorizations > 1) return invalid('The request must have one Authorization header.')
   return undefined
 }
 

@@ -2,52 +2,23 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { inFlightBytes, maxOpenRequests, requestMs, requestsPerConnection } from '../limits.ts'
-import { type Lost, StoreUnavailable } from '../store/store.ts'
+import { inFlightBytes, maxOpenRequests, requestsPerConnection } from '../limits.ts'
+import { StoreUnavailable } from '../store/store.ts'
 import { BytesInFlight } from './bytes-in-flight.ts'
 import { Connection } from './connections.ts'
+import { Exchange } from './exchange.ts'
 import { ProblemError } from './problem-error.ts'
-
-/** One answered (or abandoned) request. */
-export type Access = {
-  method: string
-  url: string
-  /** The path of the route that was matched. */
-  route: string | undefined
-  /** The status, or 499 when the client went away before it had the whole answer. */
-  status: number
-  durationMs: number
-  remoteAddress: string | undefined
-}
-
-/** A request with what is known of it, from its head to the last byte of its answer. Times are `performance.now()`. */
-export type Exchange = IncomingMessage & {
-  reply: FastifyReply
-  via: Connection
-  startMs: number
-  /** When it has to be answered. */
-  deadlineMs: number
-  /** What is said when it was not. */
-  lost: Lost
-  /** The id of the token that it came with. */
-  owner: string
-  /** How many bytes of its answer are in flight. */
-  bytes: number
-  remoteAddress: string
-  /** Whether its connection has given it its turn. */
-  working: boolean
-  /** Where it is among all that are open; -1 when it is not any more. */
-  place: number
-}
 
 const lateSweepMs = 100
 const stalledSweepMs = 1000
 const idleRequests = 4
 const idleBytes = 2 ** 20
 
-/** The exchange that a reply belongs to. */
-export function exchangeOf(reply: FastifyReply): Exchange {
-  return reply.request.raw as Exchange
+type Carrier = IncomingMessage & { exchange: Exchange }
+
+/** The exchange of a request. */
+export function exchangeOf({ raw }: FastifyRequest): Exchange {
+  return (raw as Carrier).exchange
 }
 
 /** Whether the client is still there, and its request without an answer. */
@@ -57,7 +28,7 @@ export function waits(reply: FastifyReply): boolean {
 
 /** Observes requests until their answers are out, and tells `report` of each. */
 export class InFlight {
-  readonly #report: (access: Access) => void
+  readonly #report: (exchange: Exchange) => void
   readonly #connections = new WeakMap<Socket, Connection>()
   /** An array and not a Set: the tables that a busy Set leaves behind keep what was in them through many collections. */
   readonly #open: Exchange[] = []
@@ -65,11 +36,11 @@ export class InFlight {
   readonly #sweepers: NodeJS.Timeout[]
   readonly #bytes = new BytesInFlight(inFlightBytes)
 
-  constructor(report: (access: Access) => void) {
+  constructor(report: (exchange: Exchange) => void) {
     this.#report = report
     const inFlight = this
     this.#closed = function closed() {
-      inFlight.#ended(this.req as Exchange)
+      inFlight.#ended((this.req as Carrier).exchange)
     }
     this.#sweepers = [
       setInterval(() => this.#answerLate(), lateSweepMs).unref(),
@@ -82,36 +53,21 @@ export class InFlight {
     return this.#connections.get(socket)
   }
 
-  /** Takes a request up. False when its connection is ending: then it is not served, nor answered. */
-  observe(request: FastifyRequest, reply: FastifyReply): boolean {
-    const exchange = request.raw as Exchange
-    const connection = this.#connections.get(exchange.socket) ?? this.#connect(exchange.socket)
-    if (connection.ending) return false
-    if (this.#open.length >= maxOpenRequests && connection.open.length >= requestsPerConnection) {
-      exchange.socket.resetAndDestroy()
-      return false
+  /** Takes a request up; undefined when its connection is ending: then it is not served, nor answered. */
+  observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
+    const { socket } = request.raw
+    const via = this.#connections.get(socket) ?? this.#connect(socket)
+    if (via.ending) return undefined
+    if (this.#open.length >= maxOpenRequests && via.open.length >= requestsPerConnection) {
+      socket.resetAndDestroy()
+      return undefined
     }
-    exchange.reply = reply
-    exchange.via = connection
-    exchange.startMs = performance.now()
-    exchange.deadlineMs = Number.POSITIVE_INFINITY
-    exchange.lost = request.method === 'POST' ? 'nothing-added' : 'unread'
-    exchange.owner = ''
-    exchange.bytes = 0
-    exchange.remoteAddress = request.ip
-    exchange.working = false
+    const exchange = new Exchange(reply, via)
+    ;(request.raw as Carrier).exchange = exchange
     exchange.place = this.#open.push(exchange) - 1
-    connection.add(exchange)
+    via.add(exchange)
     reply.raw.on('close', this.#closed)
-    return true
-  }
-
-  /** Calls `go` when it is the turn of a request, and has it answered in time from then on. */
-  enter(exchange: Exchange, go: () => void): void {
-    exchange.via.enter(exchange, () => {
-      exchange.deadlineMs = performance.now() + requestMs
-      go()
-    })
+    return exchange
   }
 
   /**
@@ -119,8 +75,10 @@ export class InFlight {
    * byte that is left for all. Throws `overloaded`.
    */
   hold(exchange: Exchange, bytes: number, share: number): void {
-    if (!this.#bytes.take(exchange.owner, bytes, share))
+    const account = this.#bytes.account(exchange.owner)
+    if (!this.#bytes.take(account, bytes, share))
       throw new ProblemError('overloaded', 'Too much is on its way to clients already.')
+    exchange.account = account
     exchange.bytes += bytes
   }
 
@@ -141,19 +99,10 @@ export class InFlight {
       this.#open[exchange.place] = last
       last.place = exchange.place
     }
-    exchange.place = -1
-    if (exchange.bytes > 0) this.#bytes.give(exchange.owner, exchange.bytes)
-    const { method = '', url = '', reply, startMs, remoteAddress, via } = exchange
-    const { raw, request } = reply
-    via.leave(exchange)
-    this.#report({
-      method,
-      url,
-      route: request.is404 ? undefined : request.routeOptions.url,
-      status: raw.writableFinished ? raw.statusCode : 499,
-      durationMs: performance.now() - startMs,
-      remoteAddress,
-    })
+    exchange.end()
+    if (exchange.account) this.#bytes.give(exchange.account, exchange.bytes)
+    exchange.via.leave(exchange)
+    this.#report(exchange)
   }
 
   /** One look at all requests costs less than a timer for each. */

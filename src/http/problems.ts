@@ -7,7 +7,8 @@ import type { Logger } from 'pino'
 import type { Fault, Problem } from '../../schemas/problem.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type Lost, StoreUnavailable } from '../store/store.ts'
-import { type Exchange, exchangeOf } from './in-flight.ts'
+import type { Exchange } from './exchange.ts'
+import { exchangeOf } from './in-flight.ts'
 import { type ProblemCode, ProblemError } from './problem-error.ts'
 import { describeFaults } from './validation.ts'
 
@@ -88,7 +89,7 @@ export function makeErrorHandler(logger: Logger) {
     if (status === 413) reply.raw.statusMessage = problem.title
     reply
       .code(status)
-      .headers({ ...headers, connection: keepConnection(exchangeOf(reply)) })
+      .headers({ ...headers, connection: keepConnection(exchangeOf(reply.request)) })
       .send(Buffer.from(JSON.stringify(problem)))
   }
 }
@@ -98,7 +99,8 @@ export function makeErrorHandler(logger: Logger) {
  * that the client holds back until it is told to go on, ends the connection (RFC 9110, section 10.1.1).
  */
 function keepConnection(exchange: Exchange): 'keep-alive' | 'close' {
-  const { headers, complete, httpVersionMinor, via, reply } = exchange
+  const { via, reply } = exchange
+  const { headers, complete, httpVersionMinor } = exchange.raw
   const isHeldBack = headers.expect !== undefined && httpVersionMinor > 0
   const isLarge =
     headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > maxBodyBytes

@@ -3,7 +3,8 @@ import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { maxUrlBytes } from '../limits.ts'
 import { endGently } from './connections.ts'
-import type { Exchange, InFlight } from './in-flight.ts'
+import type { Exchange } from './exchange.ts'
+import type { InFlight } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 import { describeProblem } from './problems.ts'
 
@@ -18,7 +19,7 @@ export function makeClientErrorHandler(inFlight: InFlight) {
     broken.add(socket)
     const connection = inFlight.connection(socket)
     const latest = connection?.latest
-    if (latest && !latest.complete) endBody(latest, toProblem(error))
+    if (latest && !latest.raw.complete) endBody(latest, toProblem(error))
     // What cannot be read came after proper requests: they have their answers first.
     else if (connection) connection.end(() => endWithProblem(socket, toProblem(error)))
     else endWithProblem(socket, toProblem(error))
@@ -27,8 +28,8 @@ export function makeClientErrorHandler(inFlight: InFlight) {
 
 /** The rest of a body cannot be read. A request has one answer: this is it, unless it has been given. */
 function endBody(exchange: Exchange, problem: ProblemError): void {
-  const { reply, socket } = exchange
-  if (reply.raw.headersSent) return void socket.destroySoon()
+  const { reply, raw } = exchange
+  if (reply.raw.headersSent) return void raw.socket.destroySoon()
   exchange.via.endAfter(exchange)
   reply.send(problem)
 }

@@ -33,7 +33,7 @@ const schema = {
 const adder: Adder<Adding> = {
   waits: ({ reply }) => waits(reply),
   handedOver({ reply }) {
-    exchangeOf(reply).lost = 'unknown'
+    exchangeOf(reply.request).lost = 'unknown'
   },
   answer(outcome, { reply, item }) {
     if (outcome === 'conflict') throw conflict()
@@ -57,7 +57,7 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { acc
       if (ifMatch !== undefined || ifNoneMatch !== undefined) throw conditional()
       const item = serializeItem(request.body)
       // The store's word leaves time to pass it on.
-      const deadlineMs = exchangeOf(reply).deadlineMs - (requestMs - storeLimitMs)
+      const deadlineMs = exchangeOf(reply.request).deadlineMs - (requestMs - storeLimitMs)
       commits.append({ item, id: request.body.id }, { reply, item }, deadlineMs)
     },
   })

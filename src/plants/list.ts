@@ -99,14 +99,14 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   }
 
   function sendPage(reply: FastifyReply, headers: Headers, page: Buffer): void {
-    inFlight.hold(exchangeOf(reply), page.length, pageShare)
+    inFlight.hold(exchangeOf(reply.request), page.length, pageShare)
     reply.headers(headers).send(page)
   }
 
   /** A list that breaks off resets the connection: no client takes a part for the whole, not in HTTP/1.0 either. */
   function sendStream(reply: FastifyReply, headers: Headers, list: Readable): void {
     // One part on its way, and one ahead.
-    inFlight.hold(exchangeOf(reply), 2 * pageBytes, listShare)
+    inFlight.hold(exchangeOf(reply.request), 2 * pageBytes, listShare)
     list.on('error', (error) => {
       logger.error({ err: error }, 'a list was broken off')
       reply.request.raw.socket.resetAndDestroy()

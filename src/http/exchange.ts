@@ -1,0 +1,78 @@
+// A request with what is known of it, from its head to the last byte of its answer. Times are `performance.now()`.
+import type { IncomingMessage } from 'node:http'
+import type { FastifyReply } from 'fastify'
+import { requestMs } from '../limits.ts'
+import type { Lost } from '../store/store.ts'
+import type { Account } from './bytes-in-flight.ts'
+import type { Connection } from './connections.ts'
+
+/** One answered (or abandoned) request. */
+export type Access = {
+  readonly method: string
+  readonly url: string
+  /** The path of the route that was matched. */
+  readonly route: string | undefined
+  /** The status, or 499 when the client went away before it had the whole answer. */
+  readonly status: number
+  readonly durationMs: number
+  readonly remoteAddress: string
+}
+
+export class Exchange implements Access {
+  readonly reply: FastifyReply
+  readonly raw: IncomingMessage
+  readonly via: Connection
+  readonly startMs = performance.now()
+  readonly remoteAddress: string
+  /** When it has to be answered. */
+  deadlineMs = Number.POSITIVE_INFINITY
+  /** What is said when it was not. */
+  lost: Lost
+  /** The id of the token that it came with. */
+  owner = ''
+  /** How many bytes of its answer are in flight, and on whose account. */
+  bytes = 0
+  account: Account | undefined
+  /** Whether its connection has given it its turn. */
+  working = false
+  /** Where it is among all that are open; -1 when it is not any more. */
+  place = -1
+  status = 0
+  durationMs = 0
+
+  constructor(reply: FastifyReply, via: Connection) {
+    const { request } = reply
+    this.reply = reply
+    this.raw = request.raw
+    this.via = via
+    this.remoteAddress = request.ip
+    this.lost = request.raw.method === 'POST' ? 'nothing-added' : 'unread'
+  }
+
+  /** Its turn has come: from here on it has to be answered in time. */
+  begin(): void {
+    this.working = true
+    this.deadlineMs = performance.now() + requestMs
+  }
+
+  /** It is answered, or its client gone. */
+  end(): void {
+    const { raw } = this.reply
+    this.place = -1
+    this.status = raw.writableFinished ? raw.statusCode : 499
+    this.durationMs = performance.now() - this.startMs
+  }
+
+  get method(): string {
+    return this.raw.method as string
+  }
+
+  get url(): string {
+    return this.raw.url as string
+  }
+
+  /** Fastify makes it anew each time, with much else. */
+  get route(): string | undefined {
+    return this.reply.request.routeOptions.url
+  }
+}
