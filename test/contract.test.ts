@@ -93,6 +93,7 @@ test('what is sent and answered has exactly the documented fields', async (t) =>
     [
       ['limit', 'query', false],
       ['after', 'query', false],
+      ['If-Match', 'header', false],
       ['If-None-Match', 'header', false],
     ],
   )
@@ -180,6 +181,8 @@ test('what the service answers is documented', async (t) => {
     [403, { body, headers: { Authorization: reader } }],
     [403, { headers: { Authorization: writer } }],
     [409, { body: '{"name":"a","tag":"c","id":1}' }],
+    [412, { body, headers: { 'If-Match': '*' } }],
+    [412, { headers: { 'If-Match': '"other"' } }],
     [413, { body: ' '.repeat(20_000) }],
     [414, { target: `/plants?limit=${'1'.repeat(9000)}` }],
     [414, { target: `/plants?limit=${'1'.repeat(9000)}`, body }],

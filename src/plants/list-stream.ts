@@ -2,7 +2,9 @@
 import { Readable } from 'node:stream'
 import type { Part, PartReader, Range } from './parts.ts'
 
-type Chunk = { text: string; ends: boolean }
+const nothing = Buffer.alloc(0)
+
+type Chunk = { bytes: Buffer; ends: boolean }
 
 /**
  * Holds one part that its reader has not asked for yet, beside the one that was handed out last: the next is read when
@@ -16,8 +18,8 @@ export class ListStream extends Readable {
 
   /** `first`: the beginning of the list, which has been read. */
   constructor(parts: PartReader, range: Range, first: Part) {
-    // Texts are handed on as they are; nothing is kept here.
-    super({ objectMode: true, highWaterMark: 0 })
+    // Nothing is kept here: a part goes to the reader, or waits ahead.
+    super({ highWaterMark: 0 })
     this.#parts = parts
     this.#range = range
     this.#before = { ...first, items: '' }
@@ -30,8 +32,8 @@ export class ListStream extends Readable {
     // It shows when the reader asks for it.
     this.#ahead.catch(() => {})
     chunk.then(
-      ({ text, ends }) => {
-        this.push(text)
+      ({ bytes, ends }) => {
+        this.push(bytes)
         if (ends) this.push(null)
       },
       (error) => this.destroy(error),
@@ -41,7 +43,7 @@ export class ListStream extends Readable {
   async #readAhead(): Promise<Chunk> {
     await new Promise(setImmediate)
     const part = await this.#parts.readInTurn(() => (this.destroyed ? undefined : this.#readNext()))
-    return part ? this.#toChunk(',', part) : { text: '', ends: true }
+    return part ? this.#toChunk(',', part) : { bytes: nothing, ends: true }
   }
 
   async #readNext(): Promise<Part> {
@@ -51,8 +53,13 @@ export class ListStream extends Readable {
     return part
   }
 
-  #toChunk(mark: string, { items, reached }: Part): Chunk {
+  /** As bytes: what they take is known then, and they are encoded and counted once. */
+  #toChunk(mark: string, { items, bytes, reached }: Part): Chunk {
     const ends = reached === this.#range.last
-    return { text: `${mark}${items}${ends ? ']' : ''}`, ends }
+    const chunk = Buffer.allocUnsafeSlow(bytes + (ends ? 2 : 1))
+    chunk.write(mark)
+    chunk.write(items, 1)
+    if (ends) chunk.write(']', bytes + 1)
+    return { bytes: chunk, ends }
   }
 }
