@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { CopyProgress } from '../src/copy/progress.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
-import { beginCopy, copy, fill, open, spawnCopy, sumLog } from './support/copies.ts'
+import { beginCopy, copy, fill, open, openRenamed, spawnCopy, sumLog } from './support/copies.ts'
 import { type Engine, engines, sqlite } from './support/engines.ts'
 import { request, startApp } from './support/service.ts'
 
@@ -97,7 +97,8 @@ test('a source in use is copied to its end, and again when it has grown', async 
 for (const engine of engines)
   test(`tokens copied into ${engine.name} again: what was revoked in either store stays so`, async (t) => {
     const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
-    const [source, target] = [await open(t, from), await open(t, to)]
+    const source = await open(t, from)
+    const target = await openRenamed(t, to, source)
     for (const name of ['a', 'b', 'c'])
       await new Tokens(source.sql, () => 1).create({ name, expiresAt: 2 ** 52 })
     t.match(await copy(t, from, to), { code: 0, stdout: /^copied 0 plants and 3 tokens; both hold 0 plants/ })

@@ -1,13 +1,13 @@
 // What no test in this process could survive: a -shm cut under the mapping, a file that may not grow. And the order in
 // which a plant reaches the disk and its sender.
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { type Appender, startAppender } from './support/appenders.ts'
 import { createDirectory } from './support/engines.ts'
 import { truncate } from './support/outside.ts'
-import { listNames, openFile } from './support/stores.ts'
+import { add, listNames, openFile } from './support/stores.ts'
 
 test('a -shm that is cut, again and again, kills nothing and loses nothing', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
@@ -23,6 +23,21 @@ test('a -shm that is cut, again and again, kills nothing and loses nothing', asy
     await listNames(store),
     Array.from({ length: rounds }, (_, n) => `${n + 1}`),
   )
+})
+
+test('a store that is closed takes no locks from another one on the same file', async (t) => {
+  const one = await openFile(t)
+  const two = await openFile(t, one.path)
+  await add(one.store, 'a')
+  await two.store.close()
+  // A process that finds no lock in the -shm cuts it, and with that the memory of this one. Then it is restored, longer.
+  const { size } = statSync(`${one.path}-shm`)
+  const appender = await startAppender(t, one.path)
+  t.equal(await appender.add('b'), '2')
+  t.strictSame(await add(one.store, 'c'), ['added'])
+  t.equal(await appender.end(), 0)
+  t.strictSame(await listNames(one.store), ['a', 'b', 'c'])
+  t.equal(statSync(`${one.path}-shm`).size, size)
 })
 
 test('a file that may not grow: the outcome is unknown, and what was acknowledged is there', async (t) => {

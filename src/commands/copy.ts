@@ -5,7 +5,7 @@ import { type ConfigError, readDatabaseUrl } from '../config.ts'
 import { copyEpochs } from '../copy/epochs.ts'
 import { copyPlants } from '../copy/plants.ts'
 import { CopyProgress } from '../copy/progress.ts'
-import { claimTarget } from '../copy/target.ts'
+import { claimTarget, renameTarget } from '../copy/target.ts'
 import { checkTokens, copyTokens } from '../copy/tokens.ts'
 import { openStore } from '../store/open.ts'
 import { type Store, StoreRefused, StoreUnavailable } from '../store/store.ts'
@@ -73,13 +73,21 @@ async function withStores(
 ): Promise<void> {
   const source = await open('--from', from)
   try {
-    const target = await open('--to', to)
+    const target = await openTarget(source, to).catch(explain)
     await work(source, target)
       .catch(explain)
       .finally(() => target.close())
   } finally {
     await source.close()
   }
+}
+
+/** A store keeps to the name that it had when it was opened: a target that takes over another is opened again. */
+async function openTarget(source: Store, url: string): Promise<Store> {
+  const target = await open('--to', url)
+  if (target.id === source.id) return target
+  await renameTarget(source, target).finally(() => target.close())
+  return open('--to', url)
 }
 
 async function open(option: '--from' | '--to', url: string): Promise<Store> {

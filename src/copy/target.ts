@@ -14,12 +14,20 @@ const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
 
-/** Throws StoreRefused when the target holds anything but a copy of the source, or is the source itself. */
-export async function claimTarget(source: Store, target: Store): Promise<Claim> {
+/**
+ * Gives the target the name of the source's store. Whoever has it open under another must open it anew. Throws
+ * StoreRefused when it holds anything but a copy of the source.
+ */
+export async function renameTarget(source: Store, target: Store): Promise<void> {
   if ((await target.sql.execute(adopt, [source.id])) === 0)
     throw new StoreRefused(
       '--to holds plants or tokens that are not of --from: a copy needs an empty database',
     )
+}
+
+/** Throws StoreRefused when the target holds anything but a copy of the source, or is the source itself. */
+export async function claimTarget(source: Store, target: Store): Promise<Claim> {
+  await renameTarget(source, target)
   const run = randomUUID()
   const release = async () => {
     await target.sql.execute("DELETE FROM meta WHERE key = 'copy' AND value = $1", [run])

@@ -48,12 +48,21 @@ export async function copy(t: Test, from: string, to: string) {
   return { code, ...output() }
 }
 
+/** Opens an empty store under the name of another's, as a copy of it has begun to. */
+export async function openRenamed(t: Test, url: string, { id }: Store): Promise<Store> {
+  const empty = await openStore(url, { logger: pino({ level: 'silent' }) })
+  await empty.sql.execute("UPDATE meta SET value = $1 WHERE key = 'store'", [id])
+  await empty.close()
+  return open(t, url)
+}
+
 /**
  * Starts a copy in small batches and resolves when the target holds more than `held` plants; many batches are still to
  * come.
  */
 export async function beginCopy(t: Test, urls: { from: string; to: string }, held = 0) {
-  const target = await open(t, urls.to)
+  const source = await open(t, urls.from)
+  const target = await openRenamed(t, urls.to, source)
   const running = spawnCopy(t, urls.from, urls.to, '--quiet', '--batch', '50')
   let over = false
   void running.ended.then(() => (over = true))

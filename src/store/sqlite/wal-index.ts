@@ -1,7 +1,16 @@
 // The wal-index (`-shm`): a file that every process on the database maps into its memory. Touching a page that was cut
 // off it ends the process (SIGBUS), so it is made whole again before it is touched. What is in it can be lost: SQLite
 // builds it anew from the `-wal` when its header is empty (sqlite.org/walformat.html#walidxfmt).
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs'
 
 /** Where, behind the header and the state of checkpoints, the page number of the first frame is. */
 const firstFrameAt = 136
@@ -19,6 +28,12 @@ const frameHeaderBytes = 24
  */
 export type IndexState = { change: number; mainBytes: number; walBytes: number; lost: boolean }
 
+/**
+ * Open descriptors by file, and who uses them. State of the module, because it is state of the process: the first
+ * `close` of any descriptor drops all locks that the process has in the file (fcntl(2)), whichever store they are of.
+ */
+const openFiles = new Map<string, { descriptor: number; users: number }>()
+
 export class WalIndex {
   readonly descriptor: number
   readonly #words = new Uint32Array(lookBytes / 4)
@@ -28,7 +43,7 @@ export class WalIndex {
   #size = 0
 
   /**
-   * `descriptor`: of the open `-shm`. Whoever opened it closes it, once all connections of the process are closed.
+   * `descriptor`: of the open `-shm`, which whoever opened it closes.
    * `isInUse`: whether another thread may be in a transaction, whose COMMIT over a void index would hide the log before.
    */
   constructor(descriptor: number, isInUse = () => false) {
@@ -36,8 +51,13 @@ export class WalIndex {
     this.#isInUse = isInUse
   }
 
+  /** Opens that of the database at a path, which SQLite must have open. */
   static open(path: string, isInUse: () => boolean): WalIndex {
-    return new WalIndex(openSync(`${path}-shm`, 'r+'), isInUse)
+    const former = openFiles.get(name(statSync(`${path}-shm`)))
+    const descriptor = former?.descriptor ?? openSync(`${path}-shm`, 'r+')
+    const key = name(fstatSync(descriptor))
+    openFiles.set(key, { descriptor, users: (openFiles.get(key)?.users ?? 0) + 1 })
+    return new WalIndex(descriptor, isInUse)
   }
 
   /**
@@ -78,7 +98,19 @@ export class WalIndex {
     writeSync(this.descriptor, new Uint8Array(blockBytes), 0, blockBytes, 0)
   }
 
+  /** After the connections that it was opened for. */
   close(): void {
+    const key = name(fstatSync(this.descriptor))
+    const users = (openFiles.get(key)?.users ?? 0) - 1
+    if (users > 0) {
+      openFiles.set(key, { descriptor: this.descriptor, users })
+      return
+    }
+    openFiles.delete(key)
     closeSync(this.descriptor)
   }
+}
+
+function name({ dev, ino }: Stats): string {
+  return `${dev}:${ino}`
 }
