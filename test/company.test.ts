@@ -1,0 +1,39 @@
+// A batch waits for company without keeping the processor busy.
+import { type Test, test } from 'tap'
+import { Company } from '../src/plants/company.ts'
+
+/** Counts the turns of the event loop that are asked for. */
+function countTurns(t: Test): () => number {
+  let turns = 0
+  const original = globalThis.setImmediate
+  const counting = ((...args: Parameters<typeof original>) => {
+    turns++
+    return original(...args)
+  }) as typeof original
+  globalThis.setImmediate = counting
+  t.teardown(() => {
+    globalThis.setImmediate = original
+  })
+  return () => turns
+}
+
+for (const commitMs of [0, 0.1, 0.9, 1, 4, 20])
+  test(`after a commit of ${commitMs} ms a wait for nobody takes few turns of the event loop`, async (t) => {
+    const turns = countTurns(t)
+    const company = new Company()
+    company.come(1)
+    await company.gather(64, commitMs)
+    t.ok(turns() >= 1, 'whoever comes in the same turn comes along')
+    t.ok(turns() <= 3, `${turns()}`)
+  })
+
+test('a wait ends when everyone who is expected is there', async (t) => {
+  const company = new Company()
+  company.come(1)
+  const gathered = company.gather(3, 1_000_000)
+  await new Promise(setImmediate)
+  company.come(2)
+  company.come(3)
+  await gathered
+  t.pass('and not with the timer')
+})
