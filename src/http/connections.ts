@@ -51,7 +51,7 @@ export class Connection {
   enter(exchange: Exchange, go: () => void): void {
     if (this.#working < requestsPerConnection) {
       this.#working++
-      exchange.begin()
+      exchange.begin(exchange.startMs)
       go()
     } else {
       this.#waiting.push({ exchange, go })
@@ -78,7 +78,7 @@ export class Connection {
       const { exchange, go } = this.#waiting.shift() as Waiting
       if (exchange.reply.sent) continue
       this.#working++
-      exchange.begin()
+      exchange.begin(performance.now())
       go()
     }
     if (this.#waiting.length === 0) this.#release()

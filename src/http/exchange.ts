@@ -50,9 +50,9 @@ export class Exchange implements Access {
   }
 
   /** Its turn has come: from here on it has to be answered in time. */
-  begin(): void {
+  begin(nowMs: number): void {
     this.working = true
-    this.deadlineMs = performance.now() + requestMs
+    this.deadlineMs = nowMs + requestMs
   }
 
   /** It is answered, or its client gone. */
