@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
+import { noteProcess } from './support/leftovers.ts'
 import { request, type Service, startService, token } from './support/service.ts'
 import { compose, readAnswers } from './support/wire.ts'
 
@@ -101,6 +102,7 @@ test('one Ctrl-C that arrives twice, and from a launcher, is one end', async (t)
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  noteProcess(child)
   const ended = once(child, 'exit')
   let stdout = ''
   while (!/listening on/.test(stdout)) stdout += (await once(child.stdout, 'data'))[0]
