@@ -14,7 +14,7 @@ import { InFlight } from './http/in-flight.ts'
 import { makeErrorHandler } from './http/problems.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
-import { drainMs, headersMs, keepAliveMs, receiveMs } from './limits.ts'
+import { drainMs, headersMs, keepAliveMs, maxHeaderBytes, receiveMs } from './limits.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
@@ -53,7 +53,12 @@ export async function buildApp({
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
   const app: FastifyInstance = fastify({
     logger: false,
-    http: { requireHostHeader: false, headersTimeout: headersMs, connectionsCheckingInterval: 500 },
+    http: {
+      requireHostHeader: false,
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: headersMs,
+      connectionsCheckingInterval: 500,
+    },
     requestTimeout: receiveMs,
     keepAliveTimeout: keepAliveMs,
     return503OnClosing: false,

@@ -44,10 +44,14 @@ export const drainMs = 8000
 export const stopMs = 10_000
 /** How long the end of a store waits for a database that does not answer. */
 export const storeCloseMs = 1500
+/** How long the end waits for whoever reads the log. */
+export const logEndMs = 400
 
 /** The largest body, and the largest request target. */
 export const maxBodyBytes = 16 * 1024
 export const maxUrlBytes = 8 * 1024
+/** The target, names and values of a request's head must be smaller together. */
+export const maxHeaderBytes = 16 * 1024
 /** How many plants a page holds at most, and how large it is meant to be. */
 export const pagePlants = 2000
 export const pageBytes = 256 * 1024
@@ -78,12 +82,16 @@ const relations: [boolean, string][] = [
   [readQueueMs + attemptMs < storeLimitMs, 'a read that waited for its turn has time for an attempt'],
   [sqliteLockMs + sqliteMarginMs < storeLimitMs, 'a SQLite file can be opened anew within a request'],
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
+  [maxUrlBytes < maxHeaderBytes, 'a target that is too long can be told from a head that is too large'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
   [streamReads < readConnections, 'long lists leave a connection for pages'],
   [listShare < pageShare, 'long lists are refused before pages are'],
   [drainMs < stopMs, 'a shutdown has time to close the store'],
-  [drainMs + storeCloseMs < stopMs, 'a store that does not answer is left in time'],
+  [
+    drainMs + storeCloseMs + logEndMs < stopMs,
+    'a store that does not answer, and a log that nobody reads, are left in time',
+  ],
   [
     pageBytes * requestsPerConnection * 8 <= inFlightBytes,
     'no connection holds a large part of the bytes in flight',

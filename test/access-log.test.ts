@@ -53,7 +53,11 @@ test('a quotation mark or a backslash in a URL stays what it is', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   const target = '/a"b\\c'
   await send(Number(new URL(service.url).port), compose({ target }))
-  t.match(accessLines(await readLog(t, service)), [{ url: target, status: 404 }])
+  const lines = accessLines(await readLog(t, service))
+  t.same(
+    lines.map(({ url, status }) => [url, status]),
+    [[target, 404]],
+  )
 })
 
 test('the address of a client behind a trusted proxy is its own, and cannot forge a line', async (t) => {
@@ -68,7 +72,12 @@ test('the address of a client behind a trusted proxy is its own, and cannot forg
   for (const [TRUST_PROXY, forwarded, remoteAddress] of cases) {
     const service = await startService(t, { TRUST_PROXY }, createDirectory(t))
     await request(`${service.url}/nothing`, { headers: { 'x-forwarded-for': forwarded } })
-    t.match(accessLines(await readLog(t, service)), [{ status: 404, remoteAddress }], TRUST_PROXY)
+    const lines = accessLines(await readLog(t, service))
+    t.same(
+      lines.map((line) => line.remoteAddress),
+      [remoteAddress],
+      TRUST_PROXY,
+    )
   }
 })
 
@@ -114,5 +123,8 @@ test('pipelined requests are answered and reported one by one', async (t) => {
     answers.map(({ text }) => text),
     ['{"name":"a","tag":""}', '{"name":"b","tag":""}', answers[2]?.text, '{"name":"c","tag":""}'],
   )
-  t.match(reported, [{ method: 'POST' }, { method: 'POST' }, { method: 'GET' }, { method: 'POST' }])
+  t.same(
+    reported.map(({ method, status }) => [method, status]),
+    ['POST', 'POST', 'GET', 'POST'].map((method) => [method, 200]),
+  )
 })

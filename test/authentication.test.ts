@@ -82,7 +82,9 @@ for (const engine of engines) {
       const firsts = await Promise.all(replicas.map((tokens) => tokens.createFirst()))
       t.equal(firsts.filter((text) => text !== undefined).length, 1)
       t.equal(await new Tokens(store.sql).createFirst(), undefined)
-      t.match(await new Tokens(store.sql).list(), [{ name: 'first', scopes, expiresAt: null }])
+      const list = await new Tokens(store.sql).list()
+      t.equal(list.length, 1)
+      t.match(list[0], { name: 'first', scopes, expiresAt: null })
     })
 
     t.test('a revoked token is refused within 5 seconds, an expired one at once', async (t) => {
@@ -145,6 +147,33 @@ test('the scheme is case-insensitive, and the token may be anything but a comma'
     assertProblem(t, await send(port, compose({ headers: { Authorization: `Bearer ${text}` } })), 401)
 })
 
+test('what only resembles a token of ACCESS_TOKENS is none', async (t) => {
+  const tokens = ['correct-horse-battery-staple', 'Tr0ub4dor&3']
+  const { port } = await startApp(t, await sqlite.createDatabase(t), {
+    env: { ACCESS_TOKENS: tokens.join() },
+  })
+  const ask = (text: string) => send(port, compose({ headers: { Authorization: `Bearer ${text}` } }))
+  for (const text of tokens) {
+    t.equal((await ask(text)).status, 200)
+    const others = [
+      text.slice(0, -1),
+      text.slice(0, 1),
+      text.slice(1),
+      text.slice(-1),
+      `${text}x`,
+      `x${text}`,
+      `${text}${text}`,
+      text.toUpperCase(),
+      text.toLowerCase().replace('c', 'C'),
+    ]
+    for (const other of others) {
+      t.not(other, text)
+      assertProblem(t, await ask(other), 401)
+    }
+  }
+  assertProblem(t, await ask(tokens.join()), 401)
+})
+
 test('what has not the form of a token, or not its checksum, is refused with no look-up', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
@@ -181,17 +210,23 @@ test('a token has the form that scanners look for, and differs each time', async
   t.ok(32 * Math.log2(62) >= 190)
 })
 
-test('401 comes before the body is read', async (t) => {
-  const { port, url } = await startApp(t, await sqlite.createDatabase(t))
+test('401 and 403 come before the body is read', async (t) => {
+  const { port, url, store } = await startApp(t, await sqlite.createDatabase(t))
+  const reader = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
   const expectations = [undefined, '100-continue']
-  for (const Expect of expectations) {
-    const head = compose({
-      body: '',
-      headers: { Authorization: 'Bearer no', 'Content-Length': '10000', Expect },
-    })
-    // The body never comes, and an answer that asked for it would be the first here.
-    assertProblem(t, await send(port, head), 401)
-  }
+  for (const Expect of expectations)
+    for (const [text, status] of [
+      ['no', 401],
+      [makeToken().token, 401],
+      [reader, 403],
+    ] as const) {
+      const head = compose({
+        body: '',
+        headers: { Authorization: `Bearer ${text}`, 'Content-Length': '10000', Expect },
+      })
+      // The body never comes, and an answer that asked for it would be the first here.
+      assertProblem(t, await send(port, head), status)
+    }
   t.equal((await request(`${url}/plants`)).text, '[]')
 })
 

@@ -285,7 +285,7 @@ for (const engine of engines) {
       const { port, url } = await start(t, await engine.createDatabase(t))
       const bytes = compose({ target: '/plants?x=1', body: '{"name":"a"}' })
       const problem = assertProblem(t, await send(port, bytes), 400)
-      t.match(problem.errors, [{ pointer: '/tag' }, { parameter: 'x' }])
+      t.same(places(problem), ['/tag', 'x'])
       await assertUnchanged(t, url)
     })
 
@@ -378,7 +378,10 @@ test('garbage that goes on while a proper request is at work changes nothing', a
   }
   release()
   await once(socket, 'close')
-  t.match(readAnswers(received), [{ status: 200 }, { status: 400 }])
+  t.same(
+    readAnswers(received).map(({ status }) => status),
+    [200, 400],
+  )
 })
 
 test('HTTP/1.0 needs no Host', async (t) => {

@@ -111,6 +111,7 @@ test('tokens are created, listed and revoked', async (t) => {
   }
 
   const list = JSON.parse((await token('list', '--json')).stdout)
+  t.equal(list.length, 3)
   t.match(list, [
     { id: ids[0], name: 'all', scopes: 'plants:read plants:write', expires: null, lastUsed: null },
     { id: ids[1], name: 'reader', scopes: 'plants:read', revoked: null },

@@ -148,7 +148,11 @@ test('every status is documented with its headers and its body', async (t) => {
       else t.same(headers.sort(), (headersOf[Number(status)] ?? []).sort(), `${method} ${status}`)
       const media = Object.entries<Node>(response.content ?? {})
       if (status === '304') t.same(media, [])
-      else if (status === '200') t.match(media, [['application/json', {}]])
+      else if (status === '200')
+        t.same(
+          media.map(([type]) => type),
+          ['application/json'],
+        )
       else t.same(media, [['application/problem+json', { schema: { $ref: '#/components/schemas/Problem' } }]])
     }
 })

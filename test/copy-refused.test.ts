@@ -151,6 +151,32 @@ for (const [title, [first, second], strike, mend, reason] of mishaps)
     t.equal(await sumLog(target), await sumLog(source))
   })
 
+/** What makes a target keep a plant in other words than it was told. */
+const falsifiers: Record<string, (target: Store) => Promise<unknown>> = {
+  SQLite: async ({ sql }) => {
+    await sql.execute('DROP TRIGGER plants_no_update')
+    await sql.execute(`CREATE TRIGGER odd AFTER INSERT ON plants WHEN new.position = 100
+      BEGIN UPDATE plants SET item = '{"name":"weed","tag":""}' WHERE position = 100; END`)
+  },
+  PostgreSQL: async ({ sql }) => {
+    await sql.execute(`CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF new.position = 100 THEN new.item := '{"name":"weed","tag":""}'; END IF; RETURN new; END $$`)
+    await sql.execute('CREATE TRIGGER odd BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION odd()')
+  },
+}
+
+for (const engine of engines)
+  test(`${engine.name}: a plant that the target keeps otherwise than it was told is found`, async (t) => {
+    const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
+    await fill(await open(t, from), 100)
+    const target = await open(t, to)
+    await falsifiers[engine.name]?.(target)
+    const { code, stdout, stderr } = await copy(t, from, to)
+    t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+    t.match(stderr, /^plant-store: from plant 1 on, --to is no copy of --from[^\n]*\n$/)
+    t.equal((await target.log.head()).position, 100, 'all of them were added')
+  })
+
 test('a plant that somebody else adds to the target is found', async (t) => {
   const [from, to] = [await sqlite.createDatabase(t), await postgres.createDatabase(t)]
   await fill(await open(t, from), 10_000)

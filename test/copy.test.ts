@@ -1,6 +1,7 @@
 // copy: a whole store moves to another database and back, however often it is cut short.
 import { test } from 'tap'
 import { CopyProgress } from '../src/copy/progress.ts'
+import type { Store } from '../src/store/store.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
 import { beginCopy, copy, fill, open, openRenamed, spawnCopy, sumLog } from './support/copies.ts'
 import { type Engine, engines, sqlite } from './support/engines.ts'
@@ -8,6 +9,13 @@ import { request, startApp } from './support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const plants = 10_000
+
+/** One at least: a store begins an epoch when it is made. */
+async function readEpochs({ sql }: Store): Promise<unknown[]> {
+  const rows = await sql.select('SELECT number, epoch, start FROM epochs ORDER BY number')
+  if (rows.length === 0) throw new Error('there is no epoch')
+  return rows.map((row) => ({ ...row }))
+}
 
 test('a store goes from SQLite to PostgreSQL and back, killed twice on each way', async (t) => {
   const urls = await Promise.all([sqlite, postgres, sqlite].map(({ createDatabase }) => createDatabase(t)))
@@ -39,11 +47,7 @@ test('a store goes from SQLite to PostgreSQL and back, killed twice on each way'
   t.equal(copied.id, original.id)
   t.strictSame(await new Tokens(copied.sql).list(), await new Tokens(original.sql).list())
   t.strictSame(await copied.sql.select("SELECT key FROM meta WHERE key = 'copy'"), [], 'no mark is left')
-  t.strictSame(
-    (await copied.log.head()).epochs,
-    (await original.log.head()).epochs,
-    'the epochs are the same',
-  )
+  t.strictSame(await readEpochs(copied), await readEpochs(original), 'the epochs are the same')
 })
 
 for (const from of engines)

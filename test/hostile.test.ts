@@ -74,7 +74,7 @@ test('a request to be a tunnel is refused in its turn', async (t) => {
   await request(`${url}/plants`, { body: { name: 'a', tag: '' } })
   const bytes = Buffer.concat([compose(), compose(), Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')])
   const answers = await exchange(port, bytes, Number.POSITIVE_INFINITY)
-  t.match(
+  t.same(
     answers.map(({ status }) => status),
     [200, 200, 404],
   )
@@ -92,7 +92,7 @@ test('a request with an upgrade is answered, and is the last on its connection',
       const socket = connect(port, '127.0.0.1')
       for (const part of parts) await new Promise((sent) => socket.write(part, sent))
       const answers = readAnswers(await readAll(socket))
-      t.match(
+      t.same(
         answers.map(({ status }) => status),
         [200],
       )
@@ -134,7 +134,7 @@ test('a request that is answered before its body has come has that one answer', 
       if (end === 'a bad chunk') socket.write('xyz\r\nxyz\r\n')
       socket.end()
       const answers = readAnswers(await received)
-      t.match(
+      t.same(
         answers.map((answer) => answer.status),
         [status],
         `${status}, then ${end}`,
@@ -211,7 +211,7 @@ test('an error says rightly whether its connection goes on', async (t) => {
     await once(socket, 'data')
     socket.write(follow)
     const answers = readAnswers(await received)
-    t.match(
+    t.same(
       answers.map((answer) => answer.status),
       again ? [status, 200] : [status],
       title,
@@ -277,7 +277,7 @@ test('HTTP/1.0 knows no expectations', async (t) => {
   for (const expect of ['100-continue', '200-maybe']) {
     const bytes = `POST /plants HTTP/1.0\r\n${json}Expect: ${expect}\r\nContent-Length: 21\r\n\r\n${plant}`
     const answers = await exchange(port, bytes, Number.POSITIVE_INFINITY)
-    t.match(
+    t.same(
       answers.map(({ status }) => status),
       [200],
       expect,
@@ -303,7 +303,7 @@ async function assertLate(t: Test, port: number, limitMs: number, bytes: string 
   socket.write(bytes)
   const answers = readAnswers(await readAll(socket))
   const tookMs = performance.now() - startMs
-  t.match(
+  t.same(
     answers.map(({ status }) => status),
     [408],
   )

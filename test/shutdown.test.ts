@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
+import { noteProcess } from './support/leftovers.ts'
 import { request, type Service, startService, token } from './support/service.ts'
 import { compose, readAnswers } from './support/wire.ts'
 
@@ -101,6 +102,7 @@ test('one Ctrl-C that arrives twice, and from a launcher, is one end', async (t)
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  noteProcess(child)
   const ended = once(child, 'exit')
   let stdout = ''
   while (!/listening on/.test(stdout)) stdout += (await once(child.stdout, 'data'))[0]
@@ -131,7 +133,10 @@ test('a request that is being sent when the signal comes is answered', async (t)
   while (await isOpen(Number(new URL(service.url).port)));
   socket.write(bytes.subarray(-5))
   await stopping
-  t.match(readAnswers(received), [{ status: 200, text: '{"name":"late","tag":""}' }])
+  t.same(
+    readAnswers(received).map(({ status, text }) => [status, text]),
+    [[200, '{"name":"late","tag":""}']],
+  )
   t.match(received, /connection: close/i)
   const next = await startService(t, { DATABASE_URL: database })
   t.equal((await request(`${next.url}/plants`)).text, '[{"name":"late","tag":""}]')

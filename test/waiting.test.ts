@@ -1,6 +1,6 @@
 // Those who wait together, for a batch or for a look at the head: one answer each, and nobody pays for another.
 import { type Test, test } from 'tap'
-import { maxWaitingPlants, shortestAttemptMs } from '../src/limits.ts'
+import { shortestAttemptMs } from '../src/limits.ts'
 import { GroupCommit } from '../src/plants/group-commit.ts'
 import { SharedHead } from '../src/plants/shared-head.ts'
 import { Turns } from '../src/plants/turns.ts'
@@ -11,6 +11,7 @@ import { MemoryLog } from './support/memory-log.ts'
 type Told = [name: string, what: unknown][]
 
 const never = Number.POSITIVE_INFINITY
+const maxWaitingPlants = 4096
 
 /** A log whose batches wait until they are let go. */
 function makeHeldLog() {

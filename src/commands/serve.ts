@@ -1,4 +1,5 @@
 // serve: runs the service until it is told to stop.
+import { once } from 'node:events'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
@@ -9,7 +10,7 @@ import { buildApp } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
-import { stopMs } from '../limits.ts'
+import { logEndMs, stopMs } from '../limits.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { Tokens } from '../tokens/tokens.ts'
@@ -46,7 +47,7 @@ async function serve(config: Config): Promise<void> {
     admin?.close()
     await store.close()
     accessLog.flush()
-    sink.flushSync()
+    await endLog(sink, signal)
   })
 
   try {
@@ -80,6 +81,19 @@ function openLog() {
   // A log that nobody reads any more is no reason to stop serving.
   sink.on('error', () => {})
   return sink
+}
+
+/** Waits until the log is written. An exit would wait for its reader for ever: the process ends by the signal then. */
+async function endLog(sink: ReturnType<typeof openLog>, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  const timer = setTimeout(() => {
+    /* c8 ignore next 2: what a process that ends by a signal has covered is not known */
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
+  }, logEndMs)
+  const written = once(sink, 'close')
+  sink.end()
+  await written
+  clearTimeout(timer)
 }
 
 function both(first: (access: Access) => void, second: (access: Access) => void) {

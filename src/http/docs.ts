@@ -52,7 +52,9 @@ export async function serveDocs(app: FastifyInstance, basePath: string): Promise
     },
   })
   const hidden = { schema: { hide: true }, exposeHeadRoute: true }
-  app.head(`${basePath}docs`, hidden, (_request, reply) => reply.type('text/html; charset=utf-8').send())
+  app.head(`${basePath}docs`, hidden, (_request, reply) =>
+    reply.type('text/html; charset=utf-8').header('content-security-policy', pagePolicy).send(),
+  )
   for (const path of new Set(['/', basePath, basePath.slice(0, -1) || '/']))
     app.get(path, hidden, (_request, reply) => reply.redirect(`${basePath}docs`))
   app.get(`${basePath}openapi.yaml`, hidden, (_request, reply) =>

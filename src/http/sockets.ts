@@ -38,11 +38,16 @@ function toProblem({ code, rawPacket }: ClientError): ProblemError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new ProblemError('timeout', 'The request did not arrive in time.')
   if (code !== 'HPE_HEADER_OVERFLOW') return new ProblemError('invalid', 'This is not an HTTP/1.1 request.')
-  const line = (rawPacket as Buffer).indexOf('\r\n')
-  // A longer request line is a URL that is too long; a shorter one was followed by too many headers.
-  return line === -1 || line > maxUrlBytes
+  return endsInTarget((rawPacket as Buffer).toString('latin1'))
     ? new ProblemError('uri-too-long', 'The URL is too long.')
     : new ProblemError('headers-too-large', 'The header section is too large.')
+}
+
+/** Whether a head was too large for its target alone, as far as the packet tells in which that came out. */
+function endsInTarget(packet: string): boolean {
+  const [, target] = /^[A-Z-]+ (\S*)/.exec(packet) ?? []
+  // A packet without its beginning is the middle of a target when it holds nothing that is around one.
+  return target === undefined ? !/\s/.test(packet) : target.length > maxUrlBytes
 }
 
 function endWithProblem(socket: Socket, error: ProblemError): void {

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { noteProcess } from './leftovers.ts'
 
 const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 
@@ -28,6 +29,7 @@ export async function startAppender(
     stdio: ['pipe', 'pipe', 'ignore'],
     env: { ...process.env, NODE_OPTIONS: '', ...env },
   })
+  noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   child.stdin.on('error', () => {})
   const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)

@@ -1,7 +1,8 @@
 // Cleans up behind a test file, however that ends: when its standard input closes, the processes whose ids it was told
-// are killed and the directories removed. It runs in a process of its own, because a time-out and `--bail` kill.
+// are killed, with those that they started, and the directories removed. It runs in a process of its own, because a time-out and `--bail` kill.
 import { rmSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
+import { descendantsOf } from './processes.ts'
 
 const noted = { pid: new Set<string>(), directory: new Set<string>() }
 for (const line of (await text(process.stdin)).split('\n').slice(0, -1)) {
@@ -13,9 +14,9 @@ for (const line of (await text(process.stdin)).split('\n').slice(0, -1)) {
   if (sign === '+') noted[kind].add(value)
   else noted[kind].delete(value)
 }
-for (const pid of noted.pid) {
+for (const pid of [...noted.pid].map(Number).flatMap((pid) => [pid, ...descendantsOf(pid)])) {
   try {
-    process.kill(Number(pid), 'SIGKILL')
+    process.kill(pid, 'SIGKILL')
   } catch {
     // It has ended by itself.
   }

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { noteDirectory } from './leftovers.ts'
 
 const runFile = promisify(execFile)
 /** `nobody`, when this is run by root. */
@@ -36,6 +37,7 @@ export function copyFolder(from: string, to: string): void {
 /** A new directory of that user. */
 export function createServerDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'plant-store-postgres-'))
+  noteDirectory(directory)
   own(directory)
   return directory
 }

@@ -12,7 +12,9 @@ import { createServer } from 'node:net'
 import { join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import { notePid } from './leftovers.ts'
 import { copyFolder, createServerDirectory, own, run } from './postgres-programs.ts'
+import { descendantsOf, isRunning } from './processes.ts'
 
 /** `settings`: lines for postgresql.conf. */
 export type ServerOptions = { port: number; settings?: string[] }
@@ -26,6 +28,7 @@ export class PostgresServer {
   readonly data = join(this.directory, 'data')
   readonly #settings: string[]
   #pid = 0
+  #noted: { end(): void } | undefined
 
   constructor({ port, settings = [] }: ServerOptions) {
     this.port = port
@@ -97,11 +100,18 @@ host replication all 127.0.0.1/32 trust\n`,
       throw new Error(`PostgreSQL did not start: ${existsSync(log) ? readFileSync(log) : error}`)
     }
     this.#pid = Number.parseInt(readFileSync(join(this.data, 'postmaster.pid'), 'utf8'), 10)
+    this.#noted = notePid(this.#pid)
   }
 
   async stop(): Promise<void> {
     await run('pg_ctl', ['stop', '-w', '-m', 'fast', '-D', this.data])
+    this.#ended()
+  }
+
+  #ended(): void {
     this.#pid = 0
+    this.#noted?.end()
+    this.#noted = undefined
   }
 
   /** Keeps a cold backup of the stopped server. */
@@ -123,7 +133,7 @@ host replication all 127.0.0.1/32 trust\n`,
   /** Sends a signal to all processes of the server; each of them is a session of its own. */
   signal(name: NodeJS.Signals): void {
     if (this.#pid === 0) return
-    for (const pid of [this.#pid, ...childrenOf(this.#pid)]) {
+    for (const pid of [this.#pid, ...descendantsOf(this.#pid)]) {
       try {
         process.kill(pid, name)
       } catch {
@@ -135,12 +145,12 @@ host replication all 127.0.0.1/32 trust\n`,
   /** As when the machine fails: nothing is finished, nothing is said. */
   kill(): void {
     this.signal('SIGKILL')
-    this.#pid = 0
+    this.#ended()
   }
 
   /** As when the power fails and comes back: nothing but what is on the disk is there then. */
   async crash(): Promise<void> {
-    const pids = [this.#pid, ...childrenOf(this.#pid)]
+    const pids = [this.#pid, ...descendantsOf(this.#pid)]
     this.kill()
     while (pids.some(isRunning)) await sleep(10)
     // Where nobody reaps the dead process, its pid looks taken.
@@ -181,28 +191,4 @@ export async function findPorts(count: number): Promise<number[]> {
   }
   for (const server of servers) await new Promise((resolve) => server.close(resolve))
   return ports
-}
-
-function childrenOf(parent: number): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && readParent(name) === parent)
-    .map(Number)
-}
-
-/** Neither gone nor dead and not reaped yet. */
-function isRunning(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-  } catch {
-    return false
-  }
-}
-
-/** `pid (name) state parent …`, where a name may hold anything (proc_pid_stat(5)). */
-function readParent(pid: string): number | undefined {
-  try {
-    return Number(/.*\) \S+ (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])
-  } catch {
-    return undefined
-  }
 }

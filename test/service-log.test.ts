@@ -1,0 +1,140 @@
+// The log of a service: it says in time what happened and why, and costs no more memory than it may when nobody reads.
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import { openStore } from '../src/store/open.ts'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { assertProblem } from './support/problem.ts'
+import { request, type Service, startApp, startService } from './support/service.ts'
+import { compose } from './support/wire.ts'
+
+type Line = { level: number; msg: string; url?: string; outcome?: string; err?: { message: string } }
+
+/** The longest that a line is waited for: far more than it takes, and less than a minute. */
+const patienceMs = 15_000
+const mebibyte = 2 ** 20
+
+/** The lines that are there so far; the last one may not be whole. */
+function readLines(service: Service): Line[] {
+  const lines = service.output().stderr.split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line))
+}
+
+/** Resolves to the first line of a kind as soon as it is there, while the service runs. */
+async function lineOf(service: Service, is: (line: Line) => boolean): Promise<Line> {
+  const signal = AbortSignal.timeout(patienceMs)
+  for (;;) {
+    const found = readLines(service).find(is)
+    if (found) return found
+    await once(service.child.stderr, 'data', { signal })
+  }
+}
+
+test('a line is there soon after its request, while the service runs', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  await request(`${service.url}/one`)
+  t.match(await lineOf(service, ({ url }) => url === '/one'), { msg: 'request', status: 404 })
+  await request(`${service.url}/two`)
+  t.match(await lineOf(service, ({ url }) => url === '/two'), { msg: 'request', status: 404 })
+})
+
+test('the reason of a 503 is in the log, at once and not a thousand times', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const service = await startService(t, { DATABASE_URL })
+  const other = new DatabaseSync(fileURLToPath(DATABASE_URL))
+  t.teardown(() => other.close())
+  other.exec("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END")
+  for (let n = 0; n < 20; n++)
+    assertProblem(t, await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } }), 503)
+  const isReason = ({ msg }: Line) => msg === 'the store could not be used'
+  t.match(await lineOf(service, isReason), {
+    level: 40,
+    outcome: 'nothing-added',
+    err: { message: /no room/, stack: /\n/ },
+  })
+  await request(`${service.url}/last`)
+  await lineOf(service, ({ url }) => url === '/last')
+  // Once in a while: a machine may take long for the requests.
+  t.ok(readLines(service).filter(isReason).length < 5)
+})
+
+test('a 500 has its error in the log', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const log = { ...store.log, head: () => Promise.reject(new TypeError('an odd fault')) }
+  const lines: Line[] = []
+  const logger = pino({}, { write: (line) => void lines.push(JSON.parse(line)) })
+  const { url } = await startApp(t, '', { store: { ...store, log }, logger })
+  for (let n = 1; n <= 2; n++) {
+    assertProblem(t, await request(`${url}/plants`), 500)
+    t.equal(lines.length, n, 'each time')
+    t.match(lines.at(-1), { level: 50, err: { type: 'TypeError', message: 'an odd fault', stack: /\n/ } })
+  }
+})
+
+/** Makes lines of about 8 KB each, by requests for which there is nothing. */
+async function makeLines(t: Test, { url }: Service, count: number): Promise<void> {
+  const perConnection = 100
+  const target = (n: number) => `/${n}-${'x'.repeat(8000)}`
+  for (let from = 0; from < count; from += perConnection) {
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    const last = from + perConnection - 1
+    for (let n = from; n <= last; n++)
+      socket.write(compose({ target: target(n), headers: n === last ? { Connection: 'close' } : {} }))
+    await once(socket.resume(), 'close')
+  }
+}
+
+test('no line is missing when the reader of the log pauses', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  service.child.stderr.pause()
+  const count = 500
+  await makeLines(t, service, count)
+  service.child.stderr.resume()
+  await request(`${service.url}/last`)
+  await lineOf(service, ({ url }) => url === '/last')
+  t.equal(readLines(service).filter(({ url }) => /^\/\d+-x+$/.test(String(url))).length, count)
+})
+
+test('a log that nobody reads holds 8 MiB at most, and whole lines', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  service.child.stderr.pause()
+  const count = 4000
+  await makeLines(t, service, count)
+  t.equal((await request(`${service.url}/plants`)).text, '[]', 'the service goes on')
+  service.child.stderr.resume()
+  // What is asked for while there is no room has no line either.
+  const signal = AbortSignal.timeout(patienceMs)
+  while (!readLines(service).some(({ url }) => url === '/last')) {
+    await request(`${service.url}/last`)
+    await once(service.child.stderr, 'data', { signal })
+  }
+  const kept = readLines(service).filter(({ url }) => /^\/\d+-x+$/.test(String(url)))
+  const bytes = service.output().stderr.length
+  t.ok(kept.length < count, `${kept.length} lines`)
+  t.ok(bytes > 6 * mebibyte && bytes < 10 * mebibyte, `${bytes} bytes, with those in the pipe`)
+})
+
+test('a log that nobody reads does not keep a service from ending', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  service.child.stderr.pause()
+  await makeLines(t, service, 200)
+  const ended = once(service.child, 'exit', { signal: AbortSignal.timeout(patienceMs) })
+  service.child.kill('SIGTERM')
+  t.same(await ended, [null, 'SIGTERM'])
+})
+
+test('all lines are there when a service has ended', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  await makeLines(t, service, 100)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  t.equal(readLines(service).filter(({ url }) => url !== undefined).length, 100)
+  t.match(
+    readLines(service).find(({ msg }) => msg === 'stopping'),
+    { signal: 'SIGTERM' },
+  )
+})
