@@ -7,7 +7,7 @@ import { type Test, test } from 'tap'
 import { type Appender, startAppender } from './support/appenders.ts'
 import { createDirectory } from './support/engines.ts'
 import { truncate } from './support/outside.ts'
-import { add, listNames, openFile } from './support/stores.ts'
+import { listNames, openFile } from './support/stores.ts'
 
 test('a -shm that is cut, again and again, kills nothing and loses nothing', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
@@ -25,19 +25,22 @@ test('a -shm that is cut, again and again, kills nothing and loses nothing', asy
   )
 })
 
-test('a store that is closed takes no locks from another one on the same file', async (t) => {
+const noLocks = process.platform === 'linux' ? false : 'only Linux shows locks as files'
+
+test('a store that is closed takes no locks from another one on the same file', {
+  skip: noLocks,
+}, async (t) => {
   const one = await openFile(t)
   const two = await openFile(t, one.path)
-  await add(one.store, 'a')
+  // A process that finds no lock in the -shm cuts it, and with that the memory of this one.
+  const inode = statSync(`${one.path}-shm`).ino
+  const isLocked = () =>
+    new RegExp(` ${process.pid} [^ ]+:${inode} `).test(readFileSync('/proc/locks', 'utf8'))
+  t.ok(isLocked())
   await two.store.close()
-  // A process that finds no lock in the -shm cuts it, and with that the memory of this one. Then it is restored, longer.
-  const { size } = statSync(`${one.path}-shm`)
-  const appender = await startAppender(t, one.path)
-  t.equal(await appender.add('b'), '2')
-  t.strictSame(await add(one.store, 'c'), ['added'])
-  t.equal(await appender.end(), 0)
-  t.strictSame(await listNames(one.store), ['a', 'b', 'c'])
-  t.equal(statSync(`${one.path}-shm`).size, size)
+  t.ok(isLocked())
+  await one.store.close()
+  t.notOk(isLocked())
 })
 
 test('a file that may not grow: the outcome is unknown, and what was acknowledged is there', async (t) => {

@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { storeCloseMs } from '../../limits.ts'
 import { type StoreOptions, StoreRefused, StoreUnavailable } from '../store.ts'
 import { Condition } from './condition.ts'
-import { type FileIds, identify, isSameFile } from './files.ts'
+import { areSameFiles, type FileIds, fingerprint, isOrphan } from './files.ts'
 import { ThreadLink } from './link.ts'
 import type { Failure, ThreadOptions } from './messages.ts'
 import { Reader } from './reader.ts'
@@ -157,7 +157,8 @@ export class Connections {
     this.#link = link
     try {
       const ids = await link.opened
-      if (this.reader && !isSame(ids, this.#ids)) throw new StoreRefused(`${this.#path} is another file now`)
+      if (this.reader && !areSameFiles(ids, this.#ids))
+        throw new StoreRefused(`${this.#path} is another file now`)
       this.#ids = ids
       this.#index ??= WalIndex.open(this.#path, () => this.#link?.isBusy === true)
       this.reader ??= new Reader(this.#path, ids, this.#index)
@@ -195,21 +196,6 @@ export class Connections {
     if (waiting > 0)
       this.#logger.error({ waiting }, 'the writer thread ended; the next plant starts it again')
   }
-}
-
-function isSame(ids: FileIds, former: FileIds | undefined): boolean {
-  return isSameFile(ids.main, former?.main) && isSameFile(ids.wal, former?.wal)
-}
-
-/** The `-wal` is still that of a file which the path no longer names. */
-function isOrphan(path: string, ids: FileIds | undefined): boolean {
-  return !isSameFile(identify(path), ids?.main) && isSameFile(identify(`${path}-wal`), ids?.wal)
-}
-
-/** Changes when something is done to the file at the path; undefined when there is none. */
-function fingerprint(path: string): string | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false })
-  return stats && [stats.dev, stats.ino, stats.size, stats.mtimeMs].join()
 }
 
 async function within<T>(work: Promise<T>, deadlineMs: number): Promise<T> {

@@ -20,6 +20,21 @@ export function isSameFile(one: FileId | undefined, other: FileId | undefined): 
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }
 
+export function areSameFiles(ids: FileIds, former: FileIds | undefined): boolean {
+  return isSameFile(ids.main, former?.main) && isSameFile(ids.wal, former?.wal)
+}
+
+/** The `-wal` is still that of a file which the path no longer names. */
+export function isOrphan(path: string, ids: FileIds | undefined): boolean {
+  return !isSameFile(identify(path), ids?.main) && isSameFile(identify(`${path}-wal`), ids?.wal)
+}
+
+/** Changes when something is done to the file at the path; undefined when there is none. */
+export function fingerprint(path: string): string | undefined {
+  const stats = look(path)
+  return stats && [stats.dev, stats.ino, stats.size, stats.mtimeMs].join()
+}
+
 /**
  * What is wrong, in words for the operator. `salvage`: what is still open is whole, and nobody else works on it; its
  * write-ahead log can be emptied into it.
