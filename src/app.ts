@@ -84,13 +84,14 @@ export async function buildApp({
     inFlight.close()
   })
 
-  app.addHook('onRequest', guard.answerOptions)
-  if (config.corsOrigin !== false)
+  if (config.corsOrigin !== false) {
+    app.addHook('onRequest', guard.beforeCors)
     await app.register(cors, {
       origin: config.corsOrigin,
       exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
       strictPreflight: false,
     })
+  }
   app.addHook('onRequest', guard.requireRoute)
   await describeRoutes(app, config.basePath)
   await serveDocs(app, config.basePath)

@@ -26,24 +26,30 @@ export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
   }
 
   /** RFC 9110, section 9.3.7. */
-  const answerOptions: onRequestHookHandler = (request, reply, done) => {
-    if (request.method !== 'OPTIONS') return done()
+  function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const allowed = allowedMethods(request)
     if (allowed.length === 0) done(describeMiss(request))
     else if (cors && request.headers['access-control-request-method'] !== undefined) done()
     else reply.code(204).header('allow', allowed.join(', ')).send()
   }
 
+  /** Before the plugin that answers preflights, which would answer on any path. */
+  const beforeCors: onRequestHookHandler = (request, reply, done) => {
+    if (request.method === 'OPTIONS') answerOptions(request, reply, done)
+    else done()
+  }
+
   /** A request without a route is answered as such, whatever its body is. */
-  const requireRoute: onRequestHookHandler = (request, _reply, done) => {
-    done(request.is404 ? describeMiss(request) : undefined)
+  const requireRoute: onRequestHookHandler = (request, reply, done) => {
+    if (!cors && request.method === 'OPTIONS') answerOptions(request, reply, done)
+    else done(request.is404 ? describeMiss(request) : undefined)
   }
 
   function notFound(request: FastifyRequest): never {
     throw describeMiss(request)
   }
 
-  return { observe, onRequest, answerOptions, requireRoute, notFound }
+  return { observe, onRequest, beforeCors, requireRoute, notFound }
 }
 
 function describeMiss(request: FastifyRequest): ProblemError {

@@ -18,6 +18,8 @@ import type { Turns } from './turns.ts'
 /** A request on its way. */
 type Listing = { request: FastifyRequest; reply: FastifyReply }
 type Headers = Record<string, string>
+/** What is asked for of a log, and what is said of it. */
+type Described = { head: Head; after: number; limit: number; page: Page; etag: string; headers: Headers }
 
 /** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
 export type ListOptions = {
@@ -59,19 +61,33 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   app.get('/plants', route)
   app.head('/plants', { ...route, schema: { ...schema, hide: true } })
 
-  function answer({ position, epochs }: Head, { request, reply }: Listing): void {
+  function answer(head: Head, { request, reply }: Listing): void {
     const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
-    const after = cursor === undefined ? 0 : cursors.decode(cursor, epochs)
-    if (after === undefined || after > position) throw badCursor()
-    const page = pageOf(after, Math.min(after + limit, position), epochs)
-    const etag = etagOf(page)
-    const current = isCurrent(request, etag)
-    const headers: Headers = { etag, 'cache-control': 'private, no-cache' }
-    if (page.last < position && limit > 0) headers.link = linkTo(page, limit)
-    if (current) return void reply.code(304).headers(headers).send()
-    headers['content-type'] = 'application/json; charset=utf-8'
-    if (request.method === 'HEAD') reply.headers(headers).send()
+    const after = cursor === undefined ? 0 : cursors.decode(cursor, head.epochs)
+    if (after === undefined || after > head.position) throw badCursor()
+    const { page, etag, headers } = describe(head, after, limit)
+    if (isCurrent(request, etag)) {
+      const { 'content-type': _, ...current } = headers
+      reply.code(304).headers(current).send()
+    } else if (request.method === 'HEAD') reply.headers(headers).send()
     else send(reply, headers, pages.read(page))
+  }
+
+  /** Kept for the next who asks for the same: while nobody writes, most do. */
+  let latest: Described | undefined
+
+  function describe(head: Head, after: number, limit: number): Described {
+    if (latest?.head === head && latest.after === after && latest.limit === limit) return latest
+    const page = pageOf(after, Math.min(after + limit, head.position), head.epochs)
+    const etag = etagOf(page)
+    const headers: Headers = {
+      etag,
+      'cache-control': 'private, no-cache',
+      'content-type': 'application/json; charset=utf-8',
+    }
+    if (page.last < head.position && limit > 0) headers.link = linkTo(page, limit)
+    latest = { head, after, limit, page, etag, headers }
+    return latest
   }
 
   function linkTo({ last, epochs }: Page, limit: number): string {

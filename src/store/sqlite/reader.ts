@@ -15,6 +15,9 @@ const items = `
   SELECT group_concat(item, ','), count(*), coalesce(${ownerOf('?2')}, '') FROM plants
   WHERE position > ?1 AND position <= ?2`
 
+/** Files that were looked at so short a time ago are as they were, but for what no look can see in time. */
+const recentMs = 1
+
 export class Reader {
   readonly #index: WalIndex
   readonly #db: DatabaseSync
@@ -22,6 +25,7 @@ export class Reader {
   readonly #readHead: StatementSync
   readonly #readEpochs: StatementSync
   readonly #readItems: StatementSync
+  #lookedMs = Number.NEGATIVE_INFINITY
   #head: Head = { position: 0, epochs: new Epochs([]) }
 
   /** Opens the files that the writer has open. Throws StoreRefused when the path has others. */
@@ -42,8 +46,16 @@ export class Reader {
     return this.#files.findFault()
   }
 
-  head(): Head {
+  /** Before the index is touched. */
+  #restore(): void {
+    const now = performance.now()
+    if (now - this.#lookedMs < recentMs) return
     this.#index.restore()
+    this.#lookedMs = now
+  }
+
+  head(): Head {
+    this.#restore()
     const [position, latest] = this.#readHead.get() as unknown as [number, string]
     const { epochs } = this.#head
     if (latest !== epochs.latest) this.#head = this.#loadHead()
@@ -59,7 +71,7 @@ export class Reader {
 
   /** Undefined when the log does not hold all of it, or not in this epoch. */
   read(after: number, last: number, epoch: string): string | undefined {
-    this.#index.restore()
+    this.#restore()
     const [text, count, owner] = this.#readItems.get(after, last) as unknown as [
       string | null,
       number,
@@ -69,7 +81,7 @@ export class Reader {
   }
 
   select(text: string, values: Record<string, Value>): Row[] {
-    this.#index.restore()
+    this.#restore()
     return this.#db.prepare(text).all(values) as Row[]
   }
 
