@@ -11,6 +11,8 @@ import { type Done, type Failure, monotonicMs, type Request } from './messages.t
 import type { WalIndex } from './wal-index.ts'
 
 const lockStepMs = 100
+/** Files that held the batch before so short a time ago are looked at after the next one only. */
+const recentMs = 5
 
 /** What a request came to instead of its end. */
 class Failed extends Error {
@@ -30,6 +32,7 @@ export class Transactions {
   readonly #index: WalIndex
   readonly #files: OpenFiles
   #lockMs = -1
+  #checkedMs = Number.NEGATIVE_INFINITY
 
   constructor(path: string, { db, ids }: OpenDatabase, index: WalIndex) {
     this.#db = db
@@ -42,7 +45,8 @@ export class Transactions {
 
   do(request: Request): { done: Done } | Failure {
     try {
-      this.#check('nothing-added')
+      if (monotonicMs() - this.#checkedMs > recentMs) this.#check('nothing-added')
+      else this.#index.restore()
       const done = this.#prepare(request)
       this.#end('probe' in request)
       return { done }
@@ -102,7 +106,10 @@ export class Transactions {
 
   #check(outcome: Lost): void {
     const found = this.#files.findFault()
-    if (found === undefined) return
+    if (found === undefined) {
+      this.#checkedMs = monotonicMs()
+      return
+    }
     this.#save(found)
     throw new Failed({ outcome, failed: found.fault, code: 0, lost: true })
   }
