@@ -66,7 +66,8 @@ export async function buildApp({
     exposeHeadRoutes: false,
     clientErrorHandler: makeClientErrorHandler(inFlight),
     frameworkErrors(error, request, reply) {
-      if (guard.observe(request, reply)) handleError(error, request, reply)
+      const flaw = guard.refuse(error, request, reply)
+      if (flaw) handleError(flaw, request, reply)
     },
   })
 

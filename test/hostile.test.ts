@@ -102,6 +102,17 @@ test('a request with an upgrade is answered, and is the last on its connection',
   t.equal((await request(`${url}/plants`)).text, `[${plant},${plant}]`)
 })
 
+test('a path that cannot be read changes nothing about that', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket' }
+  const bytes = Buffer.concat([compose({ target: '/%', headers: upgrade }), compose(), compose()])
+  const answers = await exchange(port, bytes, Number.POSITIVE_INFINITY)
+  t.same(
+    answers.map(({ status, headers }) => [status, headers.get('connection')]),
+    [[400, 'close']],
+  )
+})
+
 /** All that comes until the server hangs up. */
 async function readAll(socket: Socket): Promise<string> {
   let received = ''
@@ -282,6 +293,42 @@ test('HTTP/1.0 knows no expectations', async (t) => {
       [200],
       expect,
     )
+  }
+})
+
+test('a client that ends its half of the connection has its answers all the same', async (t) => {
+  const { port, url } = await startApp(t, await sqlite.createDatabase(t))
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const received = readAll(socket)
+  socket.end(Buffer.concat(Array.from({ length: 10 }, () => compose({ body: plant }))))
+  const answers = readAnswers(await received)
+  t.same(
+    answers.map(({ status }) => status),
+    Array.from({ length: 10 }, () => 200),
+  )
+  t.equal(((await request(`${url}/plants`)).json() as unknown[]).length, 10)
+})
+
+/** Ways to end the sending half while a long list is on its way. */
+const halves: [title: string, rest: string][] = [
+  ['between requests', '\r\n'],
+  ['in the middle of a body', 'Content-Length: 100\r\n\r\nabc'],
+]
+
+test('a client that ends its half of the connection is not sent a part for the whole', async (t) => {
+  const { port, store } = await startApp(t, await sqlite.createDatabase(t))
+  const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
+  const count = 40_000
+  await store.log.append(Array.from({ length: count }, () => ({ item, id: undefined })))
+  for (const [title, rest] of halves) {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.write(`GET /plants HTTP/1.0\r\n${auth}${rest}`)
+    // What is on its way fills all buffers by then.
+    await once(socket, 'readable')
+    socket.end()
+    let bytes = 0
+    for await (const chunk of socket) bytes += chunk.length
+    t.ok(bytes > count * item.length, `${title}: ${bytes} bytes`)
   }
 })
 

@@ -3,8 +3,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../schemas/plant.ts'
+import { openStore } from '../src/store/open.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
 import { noteProcess } from './support/leftovers.ts'
 import { request, type Service, startService, token } from './support/service.ts'
@@ -91,6 +93,20 @@ test('idle connections, half-sent requests and slow readers do not hold up the e
   const slow = await open(t, service, compose({ target: '/plants' }))
   await once(slow, 'readable')
   await stop(t, service, 'SIGTERM')
+})
+
+test('a list that the end cuts off is not taken for the whole', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
+  await store.log.append(Array.from({ length: 40_000 }, () => ({ item, id: undefined })))
+  await store.close()
+  const service = await startService(t, { DATABASE_URL: database })
+  const bytes = `GET /plants HTTP/1.0\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`
+  const slow = await open(t, service, bytes)
+  await once(slow, 'readable')
+  await stop(t, service, 'SIGTERM')
+  await t.rejects(slow.resume().toArray(), { code: 'ECONNRESET' })
 })
 
 test('one Ctrl-C that arrives twice, and from a launcher, is one end', async (t) => {

@@ -17,6 +17,12 @@ export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
     return inFlight.observe(request, reply)
   }
 
+  /** What is wrong with a request that the framework refuses before any hook; undefined when it is not answered. */
+  function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error | undefined {
+    const exchange = observe(request, reply)
+    return exchange && (findFlaw(exchange) ?? error)
+  }
+
   /** A request waits here for its turn on its connection. One behind the end of its connection waits for ever. */
   const onRequest: onRequestHookHandler = (request, reply, done) => {
     const exchange = observe(request, reply)
@@ -49,7 +55,7 @@ export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
     throw describeMiss(request)
   }
 
-  return { observe, onRequest, beforeCors, requireRoute, notFound }
+  return { refuse, onRequest, beforeCors, requireRoute, notFound }
 }
 
 function describeMiss(request: FastifyRequest): ProblemError {

@@ -120,7 +120,11 @@ export class InFlight {
   /** From now on each connection ends with its last answer; after `graceMs` those that are still open are cut. */
   drain(server: Server, graceMs: number): void {
     for (const { via } of this.#open) if (via.latest) via.endAfter(via.latest)
-    setTimeout(() => server.closeAllConnections(), graceMs).unref()
+    setTimeout(() => {
+      // With less than a reset, a client could take the part of an answer that it has for the whole.
+      for (const { raw } of [...this.#open]) raw.socket.resetAndDestroy()
+      server.closeAllConnections()
+    }, graceMs).unref()
   }
 
   /** Whether there is little to do. */

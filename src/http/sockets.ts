@@ -29,9 +29,10 @@ export function makeClientErrorHandler(inFlight: InFlight) {
 /** The rest of a body cannot be read. A request has one answer: this is it, unless it has been given. */
 function endBody(exchange: Exchange, problem: ProblemError): void {
   const { reply, raw } = exchange
-  if (reply.raw.headersSent) return void raw.socket.destroySoon()
+  // An answer that is still on its way is not cut off: a client could take the part for the whole.
+  if (exchange.place < 0) return void raw.socket.destroySoon()
   exchange.via.endAfter(exchange)
-  reply.send(problem)
+  if (!reply.raw.headersSent) reply.send(problem)
 }
 
 function toProblem({ code, rawPacket }: ClientError): ProblemError {
@@ -68,6 +69,8 @@ function endWithProblem(socket: Socket, error: ProblemError): void {
 
 /** Takes over the requests that Node would answer by itself, or not at all. */
 export function answerOddRequests(server: Server, inFlight: InFlight): void {
+  // A client that has said all it has to say still has its answers coming, and all of a list.
+  Object.assign(server, { httpAllowHalfOpen: true })
   // The body's reader says 100 Continue once the request is welcome.
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
