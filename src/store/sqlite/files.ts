@@ -3,8 +3,8 @@
 //
 // Nothing here opens and closes a file that SQLite has open: the first `close` of any descriptor drops all of this
 // process's locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
-import { type Stats, statSync } from 'node:fs'
-import type { WalIndex } from './wal-index.ts'
+import { existsSync, realpathSync, type Stats, statSync } from 'node:fs'
+import type { IndexState, WalIndex } from './wal-index.ts'
 
 /** Which file a path names: device and inode. */
 export type FileId = { dev: number; ino: number }
@@ -20,6 +20,11 @@ export function isSameFile(one: FileId | undefined, other: FileId | undefined): 
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }
 
+/** The path of a database without links: SQLite has the `-wal` and the `-shm` beside the file that they lead to. */
+export function resolveLinks(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
+}
+
 /**
  * What is wrong, in words for the operator. `salvage`: what is still open is whole, and nobody else works on it; its
  * write-ahead log can be emptied into it.
@@ -32,10 +37,11 @@ export class OpenFiles {
   readonly #ids: FileIds
   readonly #index: WalIndex
   #bytes = 0
+  #checkpoint = 0
 
   constructor(path: string, ids: FileIds, index: WalIndex) {
     this.#path = path
-    this.#walPath = `${path}-wal`
+    this.#walPath = `${resolveLinks(path)}-wal`
     this.#ids = ids
     this.#index = index
   }
@@ -43,18 +49,28 @@ export class OpenFiles {
   /** Undefined when all that was committed is in the files that the path names. */
   findFault(): FileFault | undefined {
     if (!this.#index.restore()) return { fault: `${this.#path}-shm was deleted`, salvage: false }
-    return this.#findFaultInMain() ?? this.#findFaultInWal()
+    // Before the files: a checkpoint that begins after it is met as another one by the next look.
+    const { checkpoint } = this.#index.read()
+    return this.#findFaultInMain(checkpoint) ?? this.#findFaultInWal()
   }
 
-  #findFaultInMain(): FileFault | undefined {
+  #findFaultInMain(checkpoint: number): FileFault | undefined {
     const stats = look(this.#path)
     const moved = findMove(this.#path, stats, this.#ids.main)
     if (moved || stats === undefined) return moved
-    // VACUUM makes a file shorter, down to the pages that the database has.
-    if (stats.size < this.#bytes && stats.size < this.#index.read().mainBytes)
+    if (stats.size < this.#bytes && this.#isCut(stats.size, this.#index.read()))
       return cut(this.#path, this.#bytes, stats.size)
     this.#bytes = stats.size
+    this.#checkpoint = checkpoint
     return undefined
+  }
+
+  /**
+   * The checkpoint after a VACUUM makes a file shorter, down to the pages that the database had then. Those that it has
+   * got since are in the log.
+   */
+  #isCut(bytes: number, { mainBytes, loggedBytes, checkpoint }: IndexState): boolean {
+    return bytes < (checkpoint === this.#checkpoint ? mainBytes : mainBytes - loggedBytes)
   }
 
   /** Another process's checkpoint makes the log shorter between two looks, but it changes the index before. */
