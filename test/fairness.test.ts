@@ -81,6 +81,13 @@ const misuses: Record<string, Misuse> = {
     await Promise.all(readers)
     return []
   },
+  '800 connections with 4 long lists each': ({ port }) =>
+    Promise.all(
+      Array.from({ length: 800 }, async (_, n) => {
+        const lists = [1, 2, 3, 4].map((k) => compose({ target: `/plants?limit=${200 + 4 * n + k}` }))
+        return (await open(port, Buffer.concat(lists))).pause()
+      }),
+    ),
   '500 connections with 10 made-up tokens each': async ({ port }) => {
     const flood = Array.from({ length: 500 }, async () => {
       for (let n = 0; n < 10; n++) {

@@ -1,13 +1,15 @@
 // The SQLite file is lost under the running service: nothing is acknowledged that the path does not hold, the operator
 // is told once, and the service goes on by itself when a good file is there.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import { test } from 'tap'
 import { openStore } from '../src/store/open.ts'
+import { createDirectory } from './support/engines.ts'
 import { backUp, move, remove, truncate } from './support/outside.ts'
 import { add, listNames, openFile, recovered, type SqliteFile, unavailable } from './support/stores.ts'
 
@@ -178,4 +180,55 @@ test('a file that goes while a batch is at work: the outcome is unknown, not a s
   for (let tries = 0; outcome === 'nothing-added' && tries < 10; tries++) outcome = await strike()
   t.equal(outcome, 'unknown')
   t.strictSame(await listNames(store), ['a', 'b', 'c', 'd'])
+})
+
+test('a file that another program made shorter is whole, also when it has grown since', async (t) => {
+  const { store, path, lines } = await openFile(t)
+  const other = new DatabaseSync(path)
+  t.teardown(() => other.close())
+  other.exec('CREATE TABLE ballast (bytes); INSERT INTO ballast VALUES (zeroblob(1e6))')
+  other.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  // Whoever looks at the file notes how long it is.
+  await add(store, 'a')
+  const { size } = statSync(path)
+  other.exec('DROP TABLE ballast; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
+  t.ok(statSync(path).size < size / 2)
+  other.exec('CREATE TABLE more (bytes); INSERT INTO more VALUES (zeroblob(1e4))')
+  t.strictSame(await add(store, 'b'), ['added'])
+  t.strictSame(lines, [])
+  other.exec('DROP TABLE more; PRAGMA wal_checkpoint(TRUNCATE)')
+  await add(store, 'c')
+  truncate(path, 8192)
+  await t.rejects(add(store, 'lost'), unavailable('nothing-added'), 'what is cut from outside is not')
+})
+
+test('a path may be a symbolic link; one that leads elsewhere is another file', async (t) => {
+  const { path: target, store: first, directory } = await openFile(t)
+  await add(first, 'a')
+  await first.close()
+  const link = join(directory, 'link.db')
+  symlinkSync(target, link)
+  const { store } = await openFile(t, link)
+  await add(store, 'b')
+  t.strictSame(await listNames(store), ['a', 'b'])
+  backUp(target, `${target}.backup`)
+  await add(store, 'c')
+  rmSync(link)
+  symlinkSync(`${target}.backup`, link)
+  await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
+  await recovered(store)
+  t.strictSame(await listNames(store), ['a', 'b'])
+  await add(store, 'd')
+  await store.close()
+  const { store: again } = await openFile(t, link)
+  t.strictSame(await listNames(again), ['a', 'b', 'd'], 'and so it is after a restart')
+})
+
+test('a symbolic link to a file that is not there yet makes one', async (t) => {
+  const directory = createDirectory(t)
+  const link = join(directory, 'link.db')
+  symlinkSync('target.db', link)
+  const { store } = await openFile(t, link)
+  await add(store, 'a')
+  t.ok(existsSync(join(directory, 'target.db')))
 })

@@ -232,6 +232,21 @@ test('long work lets the event loop turn, keeps its order, and survives what it 
   t.equal(errors.length, 1)
 })
 
+test('whoever has little to do does not wait behind one who has much', async (t) => {
+  const turns = new Turns((error) => t.error(error))
+  const done: string[] = []
+  const work = (name: string) => () => {
+    const endMs = performance.now() + 1
+    while (performance.now() < endMs);
+    done.push(name)
+  }
+  for (let n = 0; n < 200; n++) turns.run(work('much'), 'much')
+  const before = done.length
+  for (const name of ['one', 'two', 'two']) turns.run(work(name), name)
+  await until(t, () => done.length === 203)
+  t.strictSame(done.slice(before, before + 5), ['much', 'one', 'two', 'much', 'two'])
+})
+
 test('short work is done at once', (t) => {
   const turns = new Turns((error) => t.error(error))
   let done = false

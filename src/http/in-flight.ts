@@ -11,6 +11,8 @@ import { ProblemError } from './problem-error.ts'
 
 const lateSweepMs = 100
 const stalledSweepMs = 1000
+/** How much of one turn of the event loop the answers to thousands of late requests may take. */
+const lateTurnMs = 10
 const idleRequests = 4
 const idleBytes = 2 ** 20
 
@@ -108,8 +110,14 @@ export class InFlight {
   /** One look at all requests costs less than a timer for each. */
   #answerLate(): void {
     const now = performance.now()
-    for (const { reply, lost } of this.#open.filter(({ deadlineMs }) => deadlineMs <= now))
-      if (waits(reply)) reply.send(new StoreUnavailable(lost, 'the time of a request was up'))
+    const isLate = ({ deadlineMs, reply }: Exchange) => deadlineMs <= now && waits(reply)
+    for (const { reply, lost } of this.#open.filter(isLate)) {
+      if (performance.now() - now > lateTurnMs) {
+        setImmediate(() => this.#answerLate())
+        return
+      }
+      reply.send(new StoreUnavailable(lost, 'the time of a request was up'))
+    }
   }
 
   #cutStalled(): void {

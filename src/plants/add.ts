@@ -32,6 +32,7 @@ const schema = {
 
 const adder: Adder<Adding> = {
   waits: ({ reply }) => waits(reply),
+  owner: ({ reply }) => exchangeOf(reply.request).owner,
   handedOver({ reply }) {
     exchangeOf(reply.request).lost = 'unknown'
   },

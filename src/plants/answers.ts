@@ -5,6 +5,8 @@ import type { Turns } from './turns.ts'
 export type Waiter<Result, T> = {
   /** Whether an answer is still of use to somebody. */
   waits(waiting: T): boolean
+  /** On whose behalf it is: answers are given to each owner in turn. */
+  owner?(waiting: T): string
   answer(result: Result, waiting: T): void
   fail(error: unknown, waiting: T): void
 }
@@ -27,12 +29,12 @@ export class Answers<Result, T> {
       } catch (error) {
         this.#waiter.fail(error, waiting)
       }
-    })
+    }, this.#waiter.owner?.(waiting))
   }
 
   fail(error: unknown, waiting: T): void {
     this.#turns.run(() => {
       if (this.#waiter.waits(waiting)) this.#waiter.fail(error, waiting)
-    })
+    }, this.#waiter.owner?.(waiting))
   }
 }

@@ -49,7 +49,12 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   const pages = new Pages(log)
   const cursors = makeCursors(storeId)
   const etagOf = makeEtags(storeId)
-  const head = new SharedHead<Listing>(log, { waits: ({ reply }) => waits(reply), answer, fail }, turns)
+  const owner = ({ request }: Listing) => exchangeOf(request).owner
+  const head = new SharedHead<Listing>(
+    log,
+    { waits: ({ reply }) => waits(reply), owner, answer, fail },
+    turns,
+  )
 
   const route = {
     onRequest: access,
@@ -96,12 +101,16 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
 
   /** The headers belong to the list: an error in its place has none of them. */
   function send(reply: FastifyReply, headers: Headers, list: Buffer | Promise<Buffer | Readable>): void {
-    if (list instanceof Promise)
-      list.then(
-        (read) => turns.run(() => sendRead(reply, headers, read)),
-        (error) => turns.run(() => waits(reply) && reply.send(error)),
-      )
-    else sendPage(reply, headers, list)
+    if (!(list instanceof Promise)) {
+      sendPage(reply, headers, list)
+      return
+    }
+    // In a line of its own: what was read is sent, and counted, before much more is read.
+    const line = `read for ${exchangeOf(reply.request).owner}`
+    list.then(
+      (read) => turns.run(() => sendRead(reply, headers, read), line),
+      (error) => turns.run(() => waits(reply) && reply.send(error), line),
+    )
   }
 
   function sendRead(reply: FastifyReply, headers: Headers, list: Buffer | Readable): void {

@@ -1,12 +1,13 @@
-// Work for many requests at once, a little per turn of the event loop: answering thousands of them must not keep
-// everyone else waiting.
+// Work for many requests at once, a little per turn of the event loop, and for each owner in turn: answering thousands
+// of them must not keep everyone else waiting.
 
 /** How much of one turn of the event loop such work may take, all together. */
 const turnMs = 10
 
 export class Turns {
   readonly #report: (error: unknown) => void
-  #later: (() => void)[] = []
+  /** What waits, for each owner. Whose turn comes next is first. */
+  readonly #later = new Map<string, (() => void)[]>()
   #underWay = false
   #startMs = 0
 
@@ -15,11 +16,17 @@ export class Turns {
     this.#report = report
   }
 
-  /** Does `work` at once when this turn has time left, otherwise in a later one. The order is kept. */
-  run(work: () => void): void {
+  /** Does `work` at once when this turn has time left, otherwise in a later one. The order of each owner is kept. */
+  run(work: () => void, owner = ''): void {
     if (!this.#underWay) this.#begin()
-    if (this.#later.length > 0 || performance.now() - this.#startMs > turnMs) this.#later.push(work)
-    else this.#do(work)
+    if (this.#later.size === 0 && performance.now() - this.#startMs <= turnMs) this.#do(work)
+    else this.#put(work, owner)
+  }
+
+  #put(work: () => void, owner: string): void {
+    const line = this.#later.get(owner)
+    if (line) line.push(work)
+    else this.#later.set(owner, [work])
   }
 
   #begin(): void {
@@ -30,13 +37,19 @@ export class Turns {
 
   readonly #next = (): void => {
     this.#underWay = false
-    if (this.#later.length === 0) return
-    const works = this.#later
+    if (this.#later.size === 0) return
     this.#begin()
-    let done = 0
-    do this.#do(works[done++] as () => void)
-    while (done < works.length && performance.now() - this.#startMs <= turnMs)
-    works.splice(0, done)
+    do this.#do(this.#take())
+    while (this.#later.size > 0 && performance.now() - this.#startMs <= turnMs)
+  }
+
+  /** The first in line of the owner whose turn it is, who goes to the end. */
+  #take(): () => void {
+    const [[owner, line]] = this.#later as unknown as [[string, (() => void)[]]]
+    const work = line.shift() as () => void
+    this.#later.delete(owner)
+    if (line.length > 0) this.#later.set(owner, line)
+    return work
   }
 
   #do(work: () => void): void {

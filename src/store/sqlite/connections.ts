@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import { storeCloseMs } from '../../limits.ts'
 import { type StoreOptions, StoreRefused, StoreUnavailable } from '../store.ts'
 import { Condition } from './condition.ts'
-import { areSameFiles, type FileIds, fingerprint, isOrphan } from './files.ts'
+import { areSameFiles, type FileIds, fingerprint, isOrphan, resolveLinks } from './files.ts'
 import { ThreadLink } from './link.ts'
 import type { Failure, ThreadOptions } from './messages.ts'
 import { Reader } from './reader.ts'
@@ -143,7 +143,8 @@ export class Connections {
 
   /** A `-wal` of the former file, which nobody could empty, would be played into the present one. */
   #setAside(): void {
-    const [from, to] = [`${this.#path}-wal`, `${this.#path}-wal.former`]
+    const from = `${resolveLinks(this.#path)}-wal`
+    const to = `${from}.former`
     if (!statSync(from, { throwIfNoEntry: false })?.size) return
     renameSync(from, to)
     this.#logger.warn(`${from} belongs to the file that was there before: it is ${to} now`)

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { sqliteLockMs } from '../../limits.ts'
 import { checkVersion, migrations } from '../migrations.ts'
 import { StoreRefused } from '../store.ts'
-import { type FileId, type FileIds, identify, isSameFile } from './files.ts'
+import { type FileId, type FileIds, identify, isSameFile, resolveLinks } from './files.ts'
 import type { ThreadOptions } from './messages.ts'
 
 /** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
@@ -101,7 +101,7 @@ function rewriteLog(db: DatabaseSync): void {
 function syncDirectory(path: string): void {
   /* c8 ignore next: there a directory cannot be opened, and need not be */
   if (process.platform === 'win32') return
-  const directory = openSync(dirname(path), 'r')
+  const directory = openSync(dirname(resolveLinks(path)), 'r')
   try {
     fsyncSync(directory)
   } finally {
@@ -111,7 +111,7 @@ function syncDirectory(path: string): void {
 
 /** The files that were opened, unless the path was given to others meanwhile. */
 function identifyOpen(path: string, before: FileId | undefined): FileIds {
-  const [main, wal] = [identify(path), identify(`${path}-wal`)]
+  const [main, wal] = [identify(path), identify(`${resolveLinks(path)}-wal`)]
   if (main && wal && (!before || isSameFile(before, main))) return { main, wal }
   throw new StoreRefused(`${path} was replaced while it was opened`)
 }

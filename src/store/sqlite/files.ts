@@ -3,8 +3,8 @@
 //
 // Nothing here opens and closes a file that SQLite has open: the first `close` of any descriptor drops all of this
 // process's locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
-import { type Stats, statSync } from 'node:fs'
-import type { WalIndex } from './wal-index.ts'
+import { existsSync, realpathSync, type Stats, statSync } from 'node:fs'
+import type { IndexState, WalIndex } from './wal-index.ts'
 
 /** Which file a path names: device and inode. */
 export type FileId = { dev: number; ino: number }
@@ -26,13 +26,18 @@ export function areSameFiles(ids: FileIds, former: FileIds | undefined): boolean
 
 /** The `-wal` is still that of a file which the path no longer names. */
 export function isOrphan(path: string, ids: FileIds | undefined): boolean {
-  return !isSameFile(identify(path), ids?.main) && isSameFile(identify(`${path}-wal`), ids?.wal)
+  return !isSameFile(identify(path), ids?.main) && isSameFile(identify(`${resolveLinks(path)}-wal`), ids?.wal)
 }
 
 /** Changes when something is done to the file at the path; undefined when there is none. */
 export function fingerprint(path: string): string | undefined {
   const stats = look(path)
   return stats && [stats.dev, stats.ino, stats.size, stats.mtimeMs].join()
+}
+
+/** The path of a database without links: SQLite has the `-wal` and the `-shm` beside the file that they lead to. */
+export function resolveLinks(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
 }
 
 /**
@@ -47,10 +52,11 @@ export class OpenFiles {
   readonly #ids: FileIds
   readonly #index: WalIndex
   #bytes = 0
+  #checkpoint = 0
 
   constructor(path: string, ids: FileIds, index: WalIndex) {
     this.#path = path
-    this.#walPath = `${path}-wal`
+    this.#walPath = `${resolveLinks(path)}-wal`
     this.#ids = ids
     this.#index = index
   }
@@ -58,18 +64,28 @@ export class OpenFiles {
   /** Undefined when all that was committed is in the files that the path names. */
   findFault(): FileFault | undefined {
     if (!this.#index.restore()) return { fault: `${this.#path}-shm was deleted`, salvage: false }
-    return this.#findFaultInMain() ?? this.#findFaultInWal()
+    // Before the files: a checkpoint that begins after it is met as another one by the next look.
+    const { checkpoint } = this.#index.read()
+    return this.#findFaultInMain(checkpoint) ?? this.#findFaultInWal()
   }
 
-  #findFaultInMain(): FileFault | undefined {
+  #findFaultInMain(checkpoint: number): FileFault | undefined {
     const stats = look(this.#path)
     const moved = findMove(this.#path, stats, this.#ids.main)
     if (moved || stats === undefined) return moved
-    // VACUUM makes a file shorter, down to the pages that the database has.
-    if (stats.size < this.#bytes && stats.size < this.#index.read().mainBytes)
+    if (stats.size < this.#bytes && this.#isCut(stats.size, this.#index.read()))
       return cut(this.#path, this.#bytes, stats.size)
     this.#bytes = stats.size
+    this.#checkpoint = checkpoint
     return undefined
+  }
+
+  /**
+   * The checkpoint after a VACUUM makes a file shorter, down to the pages that the database had then. Those that it has
+   * got since are in the log.
+   */
+  #isCut(bytes: number, { mainBytes, loggedBytes, checkpoint }: IndexState): boolean {
+    return bytes < (checkpoint === this.#checkpoint ? mainBytes : mainBytes - loggedBytes)
   }
 
   /** Another process's checkpoint makes the log shorter between two looks, but it changes the index before. */

@@ -11,22 +11,44 @@ import {
   statSync,
   writeSync,
 } from 'node:fs'
+import { resolveLinks } from './files.ts'
 
 /** Where, behind the header and the state of checkpoints, the page number of the first frame is. */
 const firstFrameAt = 136
 /** The header and the first of the tables behind it. */
 const blockBytes = 32 * 1024
 const lookBytes = firstFrameAt + 4
+/** Places of 32 bits: the first salt of the log, another one whenever it begins anew; and up to which frame the latest
+ * checkpoint meant to get. */
+const saltAt = 8
+const attemptedAt = 32
 /** As long as no log of sensible size needs it: a longer file than before is harmless. */
 const restoredBytes = 2 ** 20
 const walHeaderBytes = 32
 const frameHeaderBytes = 24
 
 /**
- * `change`: differs after each commit; `mainBytes` and `walBytes`: how long the files are at least when they hold all
- * that was committed; `lost`: the header, or what it speaks of, is no longer there.
+ * `change`: differs after each commit; `checkpoint`: differs once another one has begun; `mainBytes` and `walBytes`: how
+ * long the files are when they hold all that was committed; `loggedBytes`: how much of the former the log may hold instead;
+ * `lost`: the header, or what it speaks of, is no longer there.
  */
-export type IndexState = { change: number; mainBytes: number; walBytes: number; lost: boolean }
+export type IndexState = {
+  change: number
+  checkpoint: number
+  mainBytes: number
+  walBytes: number
+  loggedBytes: number
+  lost: boolean
+}
+
+const lostState: IndexState = {
+  change: 0,
+  checkpoint: 0,
+  mainBytes: 0,
+  walBytes: 0,
+  loggedBytes: 0,
+  lost: true,
+}
 
 /**
  * Open descriptors by file, and who uses them. State of the module, because it is state of the process: the first
@@ -53,8 +75,9 @@ export class WalIndex {
 
   /** Opens that of the database at a path, which SQLite must have open. */
   static open(path: string, isInUse: () => boolean): WalIndex {
-    const former = openFiles.get(name(statSync(`${path}-shm`)))
-    const descriptor = former?.descriptor ?? openSync(`${path}-shm`, 'r+')
+    const place = `${resolveLinks(path)}-shm`
+    const former = openFiles.get(name(statSync(place)))
+    const descriptor = former?.descriptor ?? openSync(place, 'r+')
     const key = name(fstatSync(descriptor))
     openFiles.set(key, { descriptor, users: (openFiles.get(key)?.users ?? 0) + 1 })
     return new WalIndex(descriptor, isInUse)
@@ -81,13 +104,15 @@ export class WalIndex {
     const bytes = readSync(this.descriptor, this.#bytes, 0, lookBytes, 0)
     const [words, halves] = [this.#words, this.#halves]
     const isThere = bytes === lookBytes && this.#bytes[12] === 1
-    if (!isThere) return { change: 0, mainBytes: 0, walBytes: 0, lost: true }
+    if (!isThere) return lostState
     const [change, frames, pages] = [words[2] as number, words[4] as number, words[5] as number]
     // 65,536 is written as 1.
     const pageBytes = halves[7] === 1 ? 65_536 : (halves[7] as number)
     return {
       change,
+      checkpoint: (words[saltAt] as number) * 2 ** 20 + (words[attemptedAt] as number),
       mainBytes: pages * pageBytes,
+      loggedBytes: frames * pageBytes,
       walBytes: frames === 0 ? 0 : walHeaderBytes + frames * (frameHeaderBytes + pageBytes),
       lost: frames > 0 && words[firstFrameAt / 4] === 0,
     }
