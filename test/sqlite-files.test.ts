@@ -213,6 +213,7 @@ test('a path may be a symbolic link; one that leads elsewhere is another file', 
   t.strictSame(await listNames(store), ['a', 'b'])
   backUp(target, `${target}.backup`)
   await add(store, 'c')
+  await sleep(quietMs)
   rmSync(link)
   symlinkSync(`${target}.backup`, link)
   await t.rejects(add(store, 'lost'), unavailable('nothing-added'))
