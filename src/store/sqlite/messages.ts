@@ -28,7 +28,7 @@ export type ThreadOptions = {
   mustExist: boolean
   /** The store that must be there. */
   id?: string | undefined
-  /** After an I/O error: rewrite and sync what the file system may have lost (see thread.ts). */
+  /** After an I/O error: rewrite and sync what the file system may have lost (see database.ts). */
   repair?: boolean
   /** After the files were lost: read all of the database before it is believed. */
   verify?: boolean
