@@ -4,8 +4,11 @@ import { Readable, Writable } from 'node:stream'
 import { test } from 'tap'
 import { pageBytes, pagePlants } from '../src/limits.ts'
 import { Pages, pageOf } from '../src/plants/pages.ts'
-import { StoreUnavailable } from '../src/store/store.ts'
+import { Epochs } from '../src/store/epochs.ts'
+import { type PlantLog, StoreUnavailable } from '../src/store/store.ts'
 import { MemoryLog } from './support/memory-log.ts'
+
+const anyone = { owner: 'anyone', reserve() {} }
 
 /** 2,060 bytes: no plant is larger. */
 const largest = `{"name":"${'🌿'.repeat(255)}","tag":"${'🌿'.repeat(255)}"}`
@@ -41,13 +44,13 @@ test('a list of small plants that fits is one buffer, and is read once', async (
   const items = Array.from({ length: pagePlants }, () => small)
   const { log, reads, pages } = makeLog(items)
   const whole = await page(log, 0, pagePlants)
-  const first = await pages.read(whole)
+  const first = await pages.read(whole, anyone)
   t.ok(Buffer.isBuffer(first))
   t.ok(first.toString() === `[${items.join()}]`, 'the same to the byte')
   const before = reads.length
-  t.ok(pages.read(whole) === first, 'at once from now on')
+  t.ok(pages.read(whole, anyone) === first, 'at once from now on')
   t.equal(reads.length, before)
-  t.ok((await pages.read(await page(log, 1, pagePlants))) instanceof Buffer)
+  t.ok((await pages.read(await page(log, 1, pagePlants), anyone)) instanceof Buffer)
   t.equal(reads.length, before + 1, 'it is known by now that so many fit')
 })
 
@@ -59,7 +62,7 @@ const mixtures: [what: string, items: string[]][] = [
 for (const [what, items] of mixtures)
   test(`no part of a list of ${what} is larger than ${pageBytes} bytes`, async (t) => {
     const { log, pages } = makeLog(items)
-    const list = await pages.read(await page(log, 0, items.length))
+    const list = await pages.read(await page(log, 0, items.length), anyone)
     t.ok(list instanceof Readable)
     const parts: string[] = []
     for await (const part of list as Readable) parts.push(part)
@@ -72,7 +75,7 @@ for (const [what, items] of mixtures)
 test('a limit is no reason to read more than fits into one answer', async (t) => {
   const items = Array.from({ length: 600 }, () => largest)
   const { log, pages, reads } = makeLog(items)
-  const list = await pages.read(await page(log, 0, 500))
+  const list = await pages.read(await page(log, 0, 500), anyone)
   t.ok(list instanceof Readable)
   t.ok(Math.max(...reads) <= pageBytes)
   t.ok((await readAll(list)) === `[${items.slice(0, 500).join()}]`)
@@ -80,7 +83,7 @@ test('a limit is no reason to read more than fits into one answer', async (t) =>
 
 test('a stream is one part ahead of its reader, and no more', async (t) => {
   const { log, pages, reads } = makeLog(Array.from({ length: 2000 }, () => largest))
-  const list = (await pages.read(await page(log, 0, 2000))) as Readable
+  const list = (await pages.read(await page(log, 0, 2000), anyone)) as Readable
   let take = () => {}
   const reader = new Writable({
     decodeStrings: false,
@@ -113,7 +116,7 @@ async function turns(count: number): Promise<void> {
 test('those who ask for one page at one moment share its reading', async (t) => {
   const { log, pages, reads } = makeLog(Array.from({ length: 100 }, () => small))
   const all = await page(log, 0, 100)
-  const read = await Promise.all(Array.from({ length: 50 }, () => pages.read(all)))
+  const read = await Promise.all(Array.from({ length: 50 }, () => pages.read(all, anyone)))
   t.equal(reads.length, 1)
   t.equal(new Set(read).size, 1)
 })
@@ -126,20 +129,20 @@ test('what the store refused is not kept', async (t) => {
     for (let n = 0; n < count; n++) log.entries.push({ item: `"new ${n}"`, id: undefined })
   }
   cutAt(4, 6)
-  await t.rejects(Promise.resolve(pages.read(stale)), unread)
-  await t.rejects(Promise.resolve(pages.read(stale)), unread, 'nor is it cached')
+  await t.rejects(Promise.resolve(pages.read(stale, anyone)), unread)
+  await t.rejects(Promise.resolve(pages.read(stale, anyone)), unread, 'nor is it cached')
   const fresh = await page(log, 0, 10)
   t.not(fresh.name, stale.name)
-  t.match((await pages.read(fresh)).toString(), 'new 5')
+  t.match((await pages.read(fresh, anyone)).toString(), 'new 5')
 })
 
 test('the cache holds 32 MiB', async (t) => {
   const each = 125
   const { log, pages, reads } = makeLog(Array.from({ length: 200 * each }, () => largest))
   const all = await Promise.all(Array.from({ length: 200 }, (_, n) => page(log, n * each, (n + 1) * each)))
-  for (const one of all) await pages.read(one)
+  for (const one of all) await pages.read(one, anyone)
   const before = reads.length
-  const kept = all.filter((one) => Buffer.isBuffer(pages.read(one))).length
+  const kept = all.filter((one) => Buffer.isBuffer(pages.read(one, anyone))).length
   const bytes = kept * each * Buffer.byteLength(largest)
   t.ok(bytes <= 32 * 2 ** 20 && bytes > 30 * 2 ** 20, `${bytes}`)
   await turns(5)
@@ -148,8 +151,48 @@ test('the cache holds 32 MiB', async (t) => {
 
 test('a log that is cut in mid-list is the error of the stream', async (t) => {
   const { log, pages } = makeLog(Array.from({ length: 2000 }, () => largest))
-  const list = (await pages.read(await page(log, 0, 2000))) as Readable
+  const list = (await pages.read(await page(log, 0, 2000), anyone)) as Readable
   log.cut(300)
   for (let n = 0; n < 1700; n++) log.entries.push({ item: largest, id: undefined })
   await t.rejects(readAll(list), unread)
+})
+
+test('pages of a store that takes its time are read in turns of those who want them', async (t) => {
+  const order: string[] = []
+  const answers: (() => void)[] = []
+  const log = {
+    read: (after: number) => {
+      order.push(String(after))
+      return new Promise<string>((resolve) => answers.push(() => resolve('1')))
+    },
+  } as unknown as PlantLog
+  const pages = new Pages(log)
+  const epochs = new Epochs([{ epoch: 'e', start: 0 }])
+  const read = (after: number, owner: string) =>
+    pages.read(pageOf(after, after + 1, epochs), { owner, reserve() {} }) as Promise<unknown>
+  const first = read(0, 'busy')
+  answers.shift()?.()
+  await first
+  const reads = [1, 2, 3, 4, 5, 6].map((after) => read(after, 'busy'))
+  reads.push(read(7, 'modest'))
+  while (answers.length > 0) {
+    answers.shift()?.()
+    await new Promise(setImmediate)
+  }
+  await Promise.all(reads)
+  t.same(order, ['0', '1', '2', '3', '4', '7', '5', '6'])
+})
+
+test('a page that there is no room for is not read', async (t) => {
+  const log = {
+    read() {
+      throw new Error('it was read')
+    },
+  } as unknown as PlantLog
+  const pages = new Pages(log)
+  const full = new Error('there is no room')
+  const reserve = () => {
+    throw full
+  }
+  t.throws(() => pages.read(pageOf(0, 1, new Epochs([])), { owner: 'a', reserve }), full)
 })

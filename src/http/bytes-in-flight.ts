@@ -29,7 +29,7 @@ export class BytesInFlight {
 
   /** Notes that an account holds `bytes` more; false, when that is more than `share` times what is left for all. */
   take(account: Account, bytes: number, share: number): boolean {
-    if (account.bytes + bytes > share * (this.#max - this.#total)) return false
+    if (bytes > 0 && account.bytes + bytes > share * (this.#max - this.#total)) return false
     account.bytes += bytes
     this.#total += bytes
     return true

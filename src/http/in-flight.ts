@@ -73,15 +73,15 @@ export class InFlight {
   }
 
   /**
-   * Has the bytes of an answer counted until it is out. `share`: how much the bearer of its token may hold, for each
-   * byte that is left for all. Throws `overloaded`.
+   * Has so many bytes counted for an answer until it is out, or until it is known that they are fewer or more. `share`:
+   * how much the bearer of its token may hold, for each byte that is left for all. Throws `overloaded`.
    */
   hold(exchange: Exchange, bytes: number, share: number): void {
-    const account = this.#bytes.account(exchange.owner)
-    if (!this.#bytes.take(account, bytes, share))
+    exchange.account ??= this.#bytes.account(exchange.owner)
+    const more = bytes - exchange.bytes
+    if (!this.#bytes.take(exchange.account, more, share))
       throw new ProblemError('overloaded', 'Too much is on its way to clients already.')
-    exchange.account = account
-    exchange.bytes += bytes
+    exchange.bytes = bytes
   }
 
   #connect(socket: Socket): Connection {

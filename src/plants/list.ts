@@ -11,7 +11,7 @@ import { listShare, pageBytes, pageShare } from '../limits.ts'
 import type { Head, PlantLog } from '../store/store.ts'
 import { makeCursors } from './cursor.ts'
 import { makeEtags, matchesStrongly, matchesWeakly } from './etag.ts'
-import { type Page, Pages, pageOf } from './pages.ts'
+import { type Page, type PageReader, Pages, pageOf } from './pages.ts'
 import { SharedHead } from './shared-head.ts'
 import type { Turns } from './turns.ts'
 
@@ -75,7 +75,7 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
       const { 'content-type': _, ...current } = headers
       reply.code(304).headers(current).send()
     } else if (request.method === 'HEAD') reply.headers(headers).send()
-    else send(reply, headers, pages.read(page))
+    else send(reply, headers, pages.read(page, readerOf(reply)))
   }
 
   /** Kept for the next who asks for the same: while nobody writes, most do. */
@@ -93,6 +93,12 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     if (page.last < head.position && limit > 0) headers.link = linkTo(page, limit)
     latest = { head, after, limit, page, etag, headers }
     return latest
+  }
+
+  function readerOf({ request }: FastifyReply): PageReader {
+    const exchange = exchangeOf(request)
+    const reserve = (bytes: number) => inFlight.hold(exchange, bytes, pageShare)
+    return { owner: exchange.owner, reserve }
   }
 
   function linkTo({ last, epochs }: Page, limit: number): string {

@@ -8,9 +8,13 @@ import type { PlantLog } from '../store/store.ts'
 import { itemFormat } from './item.ts'
 import { ListStream } from './list-stream.ts'
 import { type Part, PartReader, type Range } from './parts.ts'
+import { ReadTurns } from './read-turns.ts'
 
 /** A part of the log with a name that stands for its bytes, for ever and on every replica. */
 export type Page = Range & { name: string }
+
+/** Who wants to read: whose turn it is, and how room is made for what is to be read. `reserve` throws when there is none. */
+export type PageReader = { owner: string; reserve: (bytes: number) => void }
 
 const maxCachedBytes = 32 * 2 ** 20
 /** What an entry of the cache takes beside its bytes and its name, about. */
@@ -32,23 +36,31 @@ export class Pages {
   /** What is being read, so that those who ask for one page at one moment share its reading. */
   readonly #reading = new Map<string, Promise<Buffer | Part>>()
 
+  readonly #turns = new ReadTurns()
+
   constructor(log: PlantLog) {
     this.#parts = new PartReader(log)
   }
 
   /** The JSON array of a page: at once when it is cached, and as a stream when it is large. */
-  read(page: Page): Buffer | Promise<Buffer | Readable> {
+  read(page: Page, reader: PageReader): Buffer | Promise<Buffer | Readable> {
     if (page.after === page.last) return emptyList
-    return this.#cache.get(page.name) ?? this.#open(page)
+    const cached = this.#cache.get(page.name)
+    if (cached) return cached
+    reader.reserve(pageBytes)
+    return this.#open(page, reader.owner)
   }
 
-  async #open(page: Page): Promise<Buffer | Readable> {
-    const begun = await (this.#reading.get(page.name) ?? this.#begin(page))
+  async #open(page: Page, owner: string): Promise<Buffer | Readable> {
+    const begun = await (this.#reading.get(page.name) ?? this.#begin(page, owner))
     return 'items' in begun ? new ListStream(this.#parts, page, begun) : begun
   }
 
-  #begin(page: Page): Promise<Buffer | Part> {
-    const begun = this.#readBeginning(page).finally(() => this.#reading.delete(page.name))
+  #begin(page: Page, owner: string): Promise<Buffer | Part> {
+    const read = () => this.#readBeginning(page)
+    const begun = (this.#parts.takesTime ? this.#turns.run(owner, read) : read()).finally(() =>
+      this.#reading.delete(page.name),
+    )
     this.#reading.set(page.name, begun)
     return begun
   }

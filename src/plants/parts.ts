@@ -20,6 +20,8 @@ const maxGrowth = 4
 
 export class PartReader {
   readonly #log: PlantLog
+  /** Whether the store answers reads later, as was seen. One that answers at once needs no turns. */
+  takesTime = false
   #latelyBytes = maxItemBytes
   #reading = 0
   readonly #waiting: (() => void)[] = []
@@ -36,7 +38,9 @@ export class PartReader {
     let count = Math.min(fitting(meanBytes), last - after)
     for (;;) {
       const reached = after + count
-      const items = await this.#log.read(after, reached, epochs.owner(reached))
+      const read = this.#log.read(after, reached, epochs.owner(reached))
+      this.takesTime ||= read instanceof Promise
+      const items = await read
       const bytes = Buffer.byteLength(items)
       const measured = Math.max((bytes + 1) / count, meanBytes / maxGrowth)
       if (count >= surePlants) this.#latelyBytes = measured

@@ -45,7 +45,7 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
     const from = Math.min(after, position)
     const page = pageOf(from, Math.min(from + limit, position), epochs)
     try {
-      const read = await pages.read(page)
+      const read = await pages.read(page, { owner: 'anyone', reserve() {} })
       let text = ''
       if (Buffer.isBuffer(read)) text = read.toString()
       else for await (const part of read) text += part
