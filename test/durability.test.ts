@@ -8,17 +8,17 @@ import { request, type Service, startService } from './support/service.ts'
 
 const kills = 20
 const writers = 32
-/** Between the first acknowledgement of a round and its kill. */
+/** Between the first acknowledgements of a round, one for each writer, and its kill. */
 const maxRoundMs = 300
 
 /** Adds plants, one after the other, until the service is gone; notes those that were acknowledged. */
-async function write(service: Service, writer: string, acknowledged: Set<string>): Promise<void> {
+async function write(service: Service, writer: string, acknowledge: (name: string) => void): Promise<void> {
   for (let n = 0; ; n++) {
     const name = `${writer}-${n}`
     const answer = await request(`${service.url}/plants`, { body: { name, tag: '' } }).catch(() => undefined)
     if (!answer) return
     if (answer.status !== 200) throw new Error(answer.text)
-    acknowledged.add(name)
+    acknowledge(name)
   }
 }
 
@@ -41,13 +41,17 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
     assertGapless(names.length)
     former = names
     if (round === kills) break
-    const writing = Array.from({ length: writers }, (_, n) => write(service, `${round}-${n}`, acknowledged))
-    setTimeout(() => service.child.kill('SIGKILL'), 20 + Math.random() * maxRoundMs)
-    await Promise.all(writing)
+    const goal = acknowledged.size + writers
+    const acknowledge = (name: string) => {
+      acknowledged.add(name)
+      if (acknowledged.size === goal)
+        setTimeout(() => service.child.kill('SIGKILL'), Math.random() * maxRoundMs)
+    }
+    await Promise.all(Array.from({ length: writers }, (_, n) => write(service, `${round}-${n}`, acknowledge)))
     t.match(await service.ended, { signal: 'SIGKILL' })
   }
   t.comment(`${acknowledged.size} acknowledged, ${former.length} there`)
-  t.ok(acknowledged.size > kills * writers)
+  t.ok(acknowledged.size >= kills * writers)
 
   function assertGapless(length: number): void {
     const file = new DatabaseSync(fileURLToPath(database), { readOnly: true })

@@ -18,7 +18,7 @@ export async function copyEpochs(source: Sql, target: Sql, plants: number): Prom
     const text = `INSERT INTO epochs (${names}) VALUES (${places}) ON CONFLICT (number) DO UPDATE SET ${updates}`
     await target.execute(text, Object.values(row))
   }
-  await target.execute('DELETE FROM epochs WHERE number > $1', [epochs.at(-1)?.number ?? 0])
+  await target.execute('DELETE FROM epochs WHERE number > $1', [(epochs.at(-1) as Row).number as number])
 }
 
 async function readFirst(sql: Sql): Promise<Row> {

@@ -76,6 +76,7 @@ export class Connection {
     }
     while (this.#working < requestsPerConnection && this.#waiting.length > 0) {
       const { exchange, go } = this.#waiting.shift() as Waiting
+      /* c8 ignore next: its body broke off while it waited */
       if (exchange.reply.sent) continue
       this.#working++
       exchange.begin(performance.now())
@@ -90,11 +91,13 @@ export class Connection {
    */
   cutStalled(nowMs: number): void {
     const { bytesWritten, writableLength, _handle } = this.#socket
+    /* c8 ignore next: what is written to a socket that has just been closed */
     const untaken = writableLength + (_handle?.writeQueueSize ?? 0)
     const taken = bytesWritten - untaken
     if (untaken === 0 || taken !== this.#taken) {
       this.#taken = taken
       this.#takenMs = nowMs
+      /* c8 ignore next: seen from outside, in a process of its own, by test/fairness.test.ts */
     } else if (nowMs - this.#takenMs > stalledMs) this.#socket.resetAndDestroy()
   }
 
@@ -110,9 +113,8 @@ export class Connection {
   }
 
   /** No request after those that are parsed is served. `then` is called once these are answered. */
-  end(then?: () => void): void {
+  end(then: () => void): void {
     this.#last = true
-    if (then === undefined) return
     if (this.open.length === 0) then()
     else this.#idle = then
   }

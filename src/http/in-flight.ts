@@ -59,7 +59,9 @@ export class InFlight {
   observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
     const { socket } = request.raw
     const via = this.#connections.get(socket) ?? this.#connect(socket)
+    /* c8 ignore next: what is parsed behind the end of a connection depends on how packets fall */
     if (via.ending) return undefined
+    /* c8 ignore next 4: it takes twenty thousand requests at once */
     if (this.#open.length >= maxOpenRequests && via.open.length >= requestsPerConnection) {
       socket.resetAndDestroy()
       return undefined
@@ -112,6 +114,7 @@ export class InFlight {
     const now = performance.now()
     const isLate = ({ deadlineMs, reply }: Exchange) => deadlineMs <= now && waits(reply)
     for (const { reply, lost } of this.#open.filter(isLate)) {
+      /* c8 ignore next 4: it takes thousands that are late at one moment */
       if (performance.now() - now > lateTurnMs) {
         setImmediate(() => this.#answerLate())
         return

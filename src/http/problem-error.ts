@@ -19,7 +19,7 @@ export type ProblemCode =
   | 'unavailable'
   | 'overloaded'
 
-export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string>; cause?: unknown }
+export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string> }
 
 /** A fault with a code. `detail` is meant for the client: it never speaks of the inside of the service. */
 export class ProblemError extends Error {
@@ -28,7 +28,7 @@ export class ProblemError extends Error {
   readonly headers: Record<string, string>
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
-    super(detail, 'cause' in options ? { cause: options.cause } : undefined)
+    super(detail)
     this.name = 'ProblemError'
     this.code = code
     this.errors = options.errors

@@ -10,6 +10,7 @@ const idleTurns = 2
 export class Company {
   #present = 0
   #expected = Number.POSITIVE_INFINITY
+  /* c8 ignore next: nobody is expected yet */
   #go = () => {}
 
   /** `present` are there now. */

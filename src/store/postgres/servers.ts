@@ -81,6 +81,7 @@ export class Servers {
       this.#see(session.origin)
       await this.#prepare(session)
       await session.passBarrier(`${this.#processId}/${role}`)
+      /* c8 ignore next 2: an old primary that can commit without standbys; a session that was given up in the same moment */
       if (this.#isOlder(session.origin)) await sleep(handicapMs, undefined, { ref: false })
       if (session.destroyed) throw new Error('it was given up meanwhile')
       return session
@@ -102,12 +103,14 @@ export class Servers {
 
   /** Whether it may have been left for good: an old primary that nobody has stopped yet. Or it is a restored backup. */
   #isOlder({ system, timeline }: Origin): boolean {
+    /* c8 ignore next: the same old primary */
     if (timeline < (this.#latest.get(system) ?? 0)) return true
     return this.#followed !== undefined && system !== this.#followed.system
   }
 
   #follow({ origin, server }: Session, began: number): void {
     if (this.follows(origin)) return
+    /* c8 ignore next: two connections that find two primaries in the same moment */
     if (began !== this.#changes) throw new Error(`${server} was left for another server meanwhile`)
     if (this.#followed)
       this.logger.warn({ server, origin: origin.name }, 'another database server is followed now')

@@ -23,7 +23,7 @@ export class Session {
     this.#client.on('error', () => {})
     // The session asks for warnings only, so whatever comes is one; their names are in the server's language.
     this.#client.on('notice', ({ message }) => {
-      this.#warning = message ?? 'a warning'
+      this.#warning = String(message)
     })
   }
 

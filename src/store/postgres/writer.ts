@@ -95,6 +95,7 @@ export class PostgresWriter {
         const head = lockHead(session)
         if (sent && (await this.#lastBatch(session, head)) !== batch) sent = undefined
         const [{ result, changes, committed }] = await Promise.all([sent ?? plan(session, head), head])
+        /* c8 ignore next: the time is up in the same moment */
         if (session.destroyed) throw new Error('the time was up before COMMIT')
         sent = { result, changes: [] }
         await session.commit([...changes, ...commit(this.#id, batch)]).catch((error) => {

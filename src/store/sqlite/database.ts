@@ -31,6 +31,7 @@ export function openDatabase(options: ThreadOptions): OpenDatabase {
     if (options.repair) rewriteLog(db)
     syncDirectory(path)
     return { db, ids: identifyOpen(path, before) }
+    /* c8 ignore next 4: a file that fails while it is opened: test/faults */
   } catch (error) {
     db.close()
     throw error
@@ -40,6 +41,7 @@ export function openDatabase(options: ThreadOptions): OpenDatabase {
 /** Looks at a file without changing it. */
 function inspect({ path, id, verify }: ThreadOptions): void {
   const { size } = statSync(path)
+  /* c8 ignore next: an empty file where a store was */
   if (size === 0 && id === undefined) return
   // SQLite takes what is shorter than its header for an empty file.
   if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
@@ -50,6 +52,7 @@ function inspect({ path, id, verify }: ThreadOptions): void {
     if (pragma(file, 'application_id') !== applicationId && tables !== 0)
       throw new StoreRefused(`${path} is not a plant store`)
     if (id !== undefined && readId(file) !== id) throw new StoreRefused(`${path} holds another store now`)
+    /* c8 ignore next: damage that shows only when all of a file is read */
     if (verify && pragma(file, 'quick_check(1)') !== 'ok') throw new StoreRefused(`${path} is damaged`)
   } finally {
     file.close()
@@ -72,6 +75,7 @@ function configure(db: DatabaseSync): void {
   for (const [name, value, expected] of settings) {
     db.exec(`PRAGMA ${name} = ${value}`)
     const actual = pragma(db, name)
+    /* c8 ignore next: no SQLite that we know does so */
     if (actual !== expected) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
   }
 }
@@ -94,6 +98,7 @@ function migrate(db: DatabaseSync): void {
  */
 function rewriteLog(db: DatabaseSync): void {
   const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
+  /* c8 ignore next: another process reads in the same moment */
   if (result?.busy !== 0) throw new StoreRefused('the write-ahead log cannot be rewritten: it is in use')
 }
 
@@ -113,6 +118,7 @@ function syncDirectory(path: string): void {
 function identifyOpen(path: string, before: FileId | undefined): FileIds {
   const [main, wal] = [identify(path), identify(`${resolveLinks(path)}-wal`)]
   if (main && wal && (!before || isSameFile(before, main))) return { main, wal }
+  /* c8 ignore next: the path is given to another file in the same moment */
   throw new StoreRefused(`${path} was replaced while it was opened`)
 }
 

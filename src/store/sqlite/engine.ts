@@ -61,6 +61,7 @@ class SqliteStore implements Store {
   async #append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]> {
     const outcomes = await this.#write({ append: flatten(entries) }, deadlineMs)
     if (Array.isArray(outcomes) && outcomes.length === entries.length) return outcomes
+    /* c8 ignore next: an answer that the thread never gives */
     throw new StoreUnavailable('unknown', 'the writer thread did not say what became of each plant')
   }
 
@@ -79,6 +80,7 @@ class SqliteStore implements Store {
       const head = reader.head()
       this.#reading.holds()
       return head
+      /* c8 ignore next 3: a disk that fails under the page with the head */
     } catch (error) {
       return Promise.reject(this.#unread(error))
     }
@@ -100,6 +102,7 @@ class SqliteStore implements Store {
   async #readAgain<T>(work: (reader: Reader) => T): Promise<T> {
     try {
       await this.#connections.writer(performance.now() + storeLimitMs)
+      /* c8 ignore next: a read in the moment in which lost files are exchanged */
       return work(this.#connections.reader as Reader)
     } catch (error) {
       throw this.#unread(error)

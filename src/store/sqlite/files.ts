@@ -37,6 +37,7 @@ export function fingerprint(path: string): string | undefined {
 
 /** The path of a database without links: SQLite has the `-wal` and the `-shm` beside the file that they lead to. */
 export function resolveLinks(path: string): string {
+  /* c8 ignore next: it is gone in the same moment */
   return existsSync(path) ? realpathSync(path) : path
 }
 
@@ -101,6 +102,7 @@ export class OpenFiles {
       if (again.change === change && again.walBytes === walBytes)
         return cut(this.#walPath, walBytes, stats.size)
     }
+    /* c8 ignore next: checkpoints of others between all three looks */
     return undefined
   }
 }

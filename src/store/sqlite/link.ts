@@ -43,6 +43,7 @@ export class ThreadLink {
   constructor(options: ThreadOptions, events: LinkEvents) {
     this.#events = events
     this.#worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options })
+    /* c8 ignore next 3: a fault of the thread that is not known yet */
     this.#worker.on('error', (error) => {
       this.#error = error
     })
@@ -118,6 +119,7 @@ export class ThreadLink {
   readonly #giveUpOverdue = (): void => {
     const nowMs = performance.now()
     for (const [number, { deadlineMs }] of this.#waiting) {
+      /* c8 ignore next 4: a thread that hangs in its disk */
       if (deadlineMs > nowMs) continue
       this.#overdue.add(number)
       this.#reject(number, 'unknown', 'the writer thread did not answer in time')

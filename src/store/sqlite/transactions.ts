@@ -83,6 +83,7 @@ export class Transactions {
 
   /** A COMMIT over an index that has lost its content would hide all frames before its own. */
   #checkIndex(): void {
+    /* c8 ignore next 3: another process writes into the -shm in the middle of a transaction */
     if (!this.#index.read().lost) return
     this.#index.restore()
     throw new Error('the -shm file was overwritten')
@@ -95,6 +96,7 @@ export class Transactions {
     }
     try {
       this.#commit.run()
+      /* c8 ignore next 5: COMMIT itself fails: test/faults */
     } catch (error) {
       // BUSY leaves the transaction open. After anything else the disk may hold what it would not confirm.
       if (isBusy(error)) throw error
@@ -129,6 +131,7 @@ export class Transactions {
       if (!salvage) return
       this.#waitForLock(0)
       this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      /* c8 ignore next 3: the disk fails when there is nothing left to lose */
     } catch {
       // What is lost already cannot be lost again: the fault itself is what the operator hears of.
     }
@@ -138,6 +141,7 @@ export class Transactions {
     let broken = isBroken(error)
     try {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      /* c8 ignore next 3: a ROLLBACK fails: test/faults */
     } catch {
       broken = true
     }

@@ -90,7 +90,8 @@ export class WalIndex {
   restore(): boolean {
     const { size, nlink } = fstatSync(this.descriptor)
     if (size >= this.#size) this.#size = size
-    else if (this.#isInUse()) throw new Error('the -shm file was cut')
+    /* c8 ignore next: the -shm is cut in the middle of a transaction */ else if (this.#isInUse())
+      throw new Error('the -shm file was cut')
     else {
       // Its header may still be there, and speak of tables that are not.
       this.discard()
@@ -107,6 +108,7 @@ export class WalIndex {
     if (!isThere) return lostState
     const [change, frames, pages] = [words[2] as number, words[4] as number, words[5] as number]
     // 65,536 is written as 1.
+    /* c8 ignore next: no database of ours has pages of 64 KiB */
     const pageBytes = halves[7] === 1 ? 65_536 : (halves[7] as number)
     return {
       change,
@@ -126,6 +128,7 @@ export class WalIndex {
   /** After the connections that it was opened for. */
   close(): void {
     const key = name(fstatSync(this.descriptor))
+    /* c8 ignore next: each one that is closed was opened */
     const users = (openFiles.get(key)?.users ?? 0) - 1
     if (users > 0) {
       openFiles.set(key, { descriptor: this.descriptor, users })
