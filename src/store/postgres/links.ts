@@ -59,6 +59,7 @@ export class Link {
   }
 
   async #attempt<T>(work: (session: Session) => Promise<T>, timeoutMs: number): Promise<T> {
+    /* c8 ignore next: asked of a store that was closed in the same moment */
     if (this.#closed) throw new StoreRefused('the store is closed')
     this.#connection ??= this.#make()
     const connection = this.#connection
@@ -69,6 +70,7 @@ export class Link {
       late.reject(new Error(`no answer in ${Math.round(timeoutMs)} ms`))
     }, timeoutMs)
     const done = connection.session.then((session) => {
+      /* c8 ignore next: the session is made in the moment in which the time is up */
       if (over) throw new Error('the time is up')
       return work(session)
     })
@@ -116,6 +118,7 @@ export class Link {
   #leave(): void {
     const made = this.#connection?.made
     if (this.#connection && made && !this.#servers.follows(made.origin))
+      /* c8 ignore next: which connection learns of it last is a matter of moments */
       this.#giveUp(this.#connection, new Error(`${made.server} is not followed any more`))
   }
 

@@ -70,6 +70,7 @@ export class Connections {
     if (this.#link?.isBusy) return
     /* c8 ignore next: the thread is at work in the same moment */
     const found = this.#lost === undefined ? this.reader?.findFault() : undefined
+    /* c8 ignore next: who looks first, this or the thread, is a matter of moments */
     if (found) this.#lose(found.fault)
   }
 
@@ -122,6 +123,7 @@ export class Connections {
     const print = fingerprint(this.#path)
     if (print === undefined) throw new StoreUnavailable('nothing-added', `${this.#path} is gone`)
     const former = this.#refused
+    /* c8 ignore next: asked again within moments */
     if (former?.print === print && performance.now() < former.untilMs) throw former.error
     const isStale = isOrphan(this.#path, this.#ids)
     await this.#letGo()
@@ -207,6 +209,7 @@ export class Connections {
 async function within<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(
+    /* c8 ignore next: a file that takes seconds to be opened */
     () => late.reject(new StoreUnavailable('nothing-added', 'the database is still being opened')),
     deadlineMs - performance.now(),
   )

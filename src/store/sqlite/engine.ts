@@ -75,6 +75,7 @@ class SqliteStore implements Store {
   /** The most frequent call of all: with no closure, unlike the others. */
   #head(): Head | Promise<Head> {
     const { reader } = this.#connections
+    /* c8 ignore next: the moment in which lost files are exchanged */
     if (reader === undefined) return this.#readAgain((again) => again.head())
     try {
       const head = reader.head()
@@ -88,6 +89,7 @@ class SqliteStore implements Store {
 
   #read<T>(work: (reader: Reader) => T): T | Promise<T> {
     const { reader } = this.#connections
+    /* c8 ignore next: the same moment */
     if (reader === undefined) return this.#readAgain(work)
     try {
       const result = work(reader)
@@ -99,10 +101,10 @@ class SqliteStore implements Store {
   }
 
   /** While lost files are exchanged there is no reader. */
+  /* c8 ignore next 8: they are exchanged within a moment */
   async #readAgain<T>(work: (reader: Reader) => T): Promise<T> {
     try {
       await this.#connections.writer(performance.now() + storeLimitMs)
-      /* c8 ignore next: a read in the moment in which lost files are exchanged */
       return work(this.#connections.reader as Reader)
     } catch (error) {
       throw this.#unread(error)
