@@ -40,10 +40,13 @@ async function begin(t: Test) {
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   const { urls, directories, postmaster } = await startedOf(child)
-  const pids = [...descendantsOf(child.pid as number), postmaster, ...descendantsOf(postmaster)]
+  // Without the sessions that were just ending when it told of itself.
+  const pids = [...descendantsOf(child.pid as number), postmaster, ...descendantsOf(postmaster)].filter(
+    isRunning,
+  )
   t.equal(urls.length, 2)
   t.ok(directories.every((path) => path.startsWith(directory) && existsSync(path)))
-  t.ok(pids.length > 4 && pids.every(isRunning), `${pids.length} processes`)
+  t.ok(pids.length > 4 && pids.includes(postmaster), `${pids.length} processes`)
   return { child, pids, directory }
 }
 
