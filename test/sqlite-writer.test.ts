@@ -144,8 +144,9 @@ test('two stores on one file that take turns see each other’s epochs at once',
   await add(two.store, 'b')
   await add(one.store, 'c')
   const heads = [await one.store.log.head(), await two.store.log.head()]
-  t.strictSame(heads[0]?.epochs, heads[1]?.epochs)
-  t.equal(new Set([1, 2, 3].map((position) => heads[0]?.epochs.owner(position))).size, 2)
+  const owners = heads.map(({ epochs }) => [1, 2, 3].map((position) => epochs.owner(position)))
+  t.strictSame(owners[0], owners[1])
+  t.equal(new Set(owners[0]).size, 2)
 })
 
 test('errors of a read are told once, and when they are over', async (t) => {
