@@ -72,6 +72,26 @@ test('unknown tokens that wait to be looked up are a thousand at most, and those
   t.equal(asked.flat().length, 1001)
 })
 
+test('a page whose client left while it was read is sent to nobody', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()]
+  const read = () => {
+    asked.resolve()
+    return answered.promise
+  }
+  const gone = Promise.withResolvers<number>()
+  const report = ({ status }: { status: number }) => gone.resolve(status)
+  const { port, url } = await startApp(t, '', { store: { ...store, log: { ...store.log, read } }, report })
+  const socket = connect(port, '127.0.0.1')
+  socket.write(compose({ target: '/plants?limit=1' }))
+  await asked.promise
+  socket.resetAndDestroy()
+  t.equal(await gone.promise, 499)
+  answered.resolve('{"name":"a","tag":""}')
+  t.equal((await request(`${url}/plants?limit=1`)).text, '[{"name":"a","tag":""}]')
+})
+
 test('the reads of one owner that wait are bounded', async (t) => {
   const turns = new ReadTurns()
   const go = Promise.withResolvers<void>()

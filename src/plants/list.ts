@@ -120,7 +120,6 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   }
 
   function sendRead(reply: FastifyReply, headers: Headers, list: Buffer | Readable): void {
-    /* c8 ignore next: its client left while it was read */
     if (!waits(reply)) return
     try {
       if (list instanceof Readable) sendStream(reply, headers, list)

@@ -2,10 +2,10 @@
 // so that whoever asks for one page does not wait behind one who asks for a thousand.
 import { maxWaitingReads, readConnections } from '../limits.ts'
 import { StoreUnavailable } from '../store/store.ts'
+import { OwnerLines } from './owner-lines.ts'
 
 export class ReadTurns {
-  /** What waits, for each owner. Whose turn comes next is first. */
-  readonly #lines = new Map<string, (() => void)[]>()
+  readonly #waiting = new OwnerLines()
   #free = readConnections
 
   /** Does `read` when its turn has come. Rejects with StoreUnavailable when too much of its owner waits already. */
@@ -20,22 +20,14 @@ export class ReadTurns {
   }
 
   #wait(owner: string): Promise<void> {
-    const line = this.#lines.get(owner) ?? []
-    if (line.length >= maxWaitingReads) throw new StoreUnavailable('unread', 'too many pages are to be read')
-    this.#lines.set(owner, line)
-    return new Promise((go) => line.push(go))
+    if (this.#waiting.count(owner) >= maxWaitingReads)
+      throw new StoreUnavailable('unread', 'too many pages are to be read')
+    return new Promise((go) => this.#waiting.put(owner, go))
   }
 
   #pass(): void {
-    const [next] = this.#lines
-    if (next === undefined) {
-      this.#free++
-      return
-    }
-    const [owner, line] = next
-    const go = line.shift()
-    this.#lines.delete(owner)
-    if (line.length > 0) this.#lines.set(owner, line)
-    go?.()
+    const next = this.#waiting.take()
+    if (next) next()
+    else this.#free++
   }
 }

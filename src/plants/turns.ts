@@ -1,13 +1,13 @@
 // Work for many requests at once, a little per turn of the event loop, and for each owner in turn: answering thousands
 // of them must not keep everyone else waiting.
+import { OwnerLines } from './owner-lines.ts'
 
 /** How much of one turn of the event loop such work may take, all together. */
 const turnMs = 10
 
 export class Turns {
   readonly #report: (error: unknown) => void
-  /** What waits, for each owner. Whose turn comes next is first. */
-  readonly #later = new Map<string, (() => void)[]>()
+  readonly #later = new OwnerLines()
   #underWay = false
   #startMs = 0
 
@@ -20,13 +20,7 @@ export class Turns {
   run(work: () => void, owner = ''): void {
     if (!this.#underWay) this.#begin()
     if (this.#later.size === 0 && performance.now() - this.#startMs <= turnMs) this.#do(work)
-    else this.#put(work, owner)
-  }
-
-  #put(work: () => void, owner: string): void {
-    const line = this.#later.get(owner)
-    if (line) line.push(work)
-    else this.#later.set(owner, [work])
+    else this.#later.put(owner, work)
   }
 
   #begin(): void {
@@ -39,17 +33,8 @@ export class Turns {
     this.#underWay = false
     if (this.#later.size === 0) return
     this.#begin()
-    do this.#do(this.#take())
+    do this.#do(this.#later.take() as () => void)
     while (this.#later.size > 0 && performance.now() - this.#startMs <= turnMs)
-  }
-
-  /** The first in line of the owner whose turn it is, who goes to the end. */
-  #take(): () => void {
-    const [[owner, line]] = this.#later as unknown as [[string, (() => void)[]]]
-    const work = line.shift() as () => void
-    this.#later.delete(owner)
-    if (line.length > 0) this.#later.set(owner, line)
-    return work
   }
 
   #do(work: () => void): void {
