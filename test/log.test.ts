@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
+import { checksumOf } from '../src/store/checksum.ts'
 import { openStore } from '../src/store/open.ts'
 import { type Entry, type Outcome, type Store, StoreRefused, StoreUnavailable } from '../src/store/store.ts'
 import { type Engine, engines, sharedServer } from './support/engines.ts'
@@ -78,6 +79,34 @@ const newer: Record<string, { mark: string; look: (url: string) => Promise<unkno
 
 for (const engine of engines) {
   tap.test(`a log on ${engine.name}`, async (t) => {
+    t.test('keeps a mark along with its batch, also when nothing is added', async (t) => {
+      const store = await openNew(t, engine)
+      const marks = async () =>
+        (await store.sql.select("SELECT value FROM meta WHERE key = 'far'")).map(({ value }) => value)
+      t.strictSame(await marks(), [])
+      await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '1' })
+      t.strictSame(await marks(), ['1'])
+      t.strictSame(await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '2' }), [
+        'replayed',
+      ])
+      t.strictSame(await marks(), ['2'])
+      t.equal(await countPlants(store), 1)
+    })
+
+    t.test('keeps a checksum with each row, which nobody can change a row under', async (t) => {
+      const store = await openNew(t, engine)
+      await store.log.append([entry('{"name":"🌵 ñ"}', 7), entry('b')])
+      const rows = await store.sql.select('SELECT checksum FROM plants ORDER BY position')
+      t.strictSame(
+        rows.map(({ checksum }) => checksum),
+        [checksumOf(1, 7, '{"name":"🌵 ñ"}'), checksumOf(2, null, 'b')],
+      )
+      t.not(checksumOf(1, null, 'b'), checksumOf(2, null, 'b'))
+      for (const column of ['position', 'id', 'item'])
+        await t.rejects(store.sql.execute(`UPDATE plants SET ${column} = ${column} WHERE position = 2`))
+      t.equal(await store.sql.execute('UPDATE plants SET checksum = NULL WHERE position = 2'), 1)
+    })
+
     t.test('does what the oracle says, batch by batch', async (t) => {
       const store = await openNew(t, engine)
       const oracle = new Oracle()

@@ -49,7 +49,7 @@ tap.test('a note that is gone is no proof that nothing was added', { timeout: 60
   for (const first of [['a'], []]) {
     const opened = await open(t)
     if (first.length > 0) await opened.store.log.append(entries(...first))
-    else await opened.other.query(`INSERT INTO plants VALUES (0, NULL, '"0"')`)
+    else await opened.other.query(`INSERT INTO plants VALUES (0, NULL, '"0"', NULL)`)
     const answer = appendMeddled(opened, (other) => other.query('DELETE FROM writers'))
     await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'unknown', message: /note/ })
     t.strictSame(await namesIn(opened.store), [...first, 'b'], 'it is there once')

@@ -1,6 +1,7 @@
 // Whose copy a target is. It takes over the name of the source's store: ETags and cursors stay valid, and a copy that
 // was cut short is known again as what it is.
 import { randomUUID } from 'node:crypto'
+import { setMark } from '../store/marks.ts'
 import { type Store, StoreRefused } from '../store/store.ts'
 
 /** `guard` throws when another copy has taken the target over; `release` ends the claim. */
@@ -32,10 +33,7 @@ export async function claimTarget(source: Store, target: Store): Promise<Claim> 
   const release = async () => {
     await target.sql.execute("DELETE FROM meta WHERE key = 'copy' AND value = $1", [run])
   }
-  await target.sql.execute(
-    "INSERT INTO meta (key, value) VALUES ('copy', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-    [run],
-  )
+  await target.sql.execute(setMark("'copy'", '$1'), [run])
   if (await isMarked(source, run)) {
     await release()
     throw new StoreRefused('--from and --to are the same database')

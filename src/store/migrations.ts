@@ -55,6 +55,19 @@ export const migrations: Migration[] = [
       );
       INSERT INTO epochs VALUES (1, substr(md5(random()::text), 1, 12), 0, '');`,
   },
+  // Rows that are there already get their checksum from `verify --repair`: here it would hold up the start for minutes.
+  {
+    sqlite: `
+      ALTER TABLE plants ADD COLUMN checksum INTEGER;
+      DROP TRIGGER plants_no_update;
+      CREATE TRIGGER plants_no_update BEFORE UPDATE OF position, id, item ON plants
+        BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;`,
+    postgres: `
+      ALTER TABLE plants ADD COLUMN checksum BIGINT;
+      DROP TRIGGER plants_no_change ON plants;
+      CREATE TRIGGER plants_no_change BEFORE UPDATE OF position, id, item OR DELETE ON plants
+        FOR EACH ROW EXECUTE FUNCTION plants_append_only();`,
+  },
 ]
 
 /**

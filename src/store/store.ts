@@ -12,13 +12,17 @@ export type Outcome = 'added' | 'replayed' | 'conflict'
 /** Where the log ends (0: it is empty), and which epochs own its positions, both seen at one moment. */
 export type Head = { readonly position: number; readonly epochs: Epochs }
 
+/** What is kept along with a batch, in its transaction: how far whoever adds batch after batch has come. */
+export type Mark = { key: string; value: string }
+
 export interface PlantLog {
   /**
    * Appends a batch, atomically and in order; resolves once it is on stable storage, with exactly one outcome per
    * entry. Gives up at `deadlineMs` (of `performance.now()`; default: `storeLimitMs` from now). Rejects with
-   * StoreUnavailable: `nothing-added` when that is certain, `unknown` otherwise.
+   * StoreUnavailable: `nothing-added` when that is certain, `unknown` otherwise. `mark` becomes a row of `meta`, also
+   * when nothing is added.
    */
-  append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]>
+  append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]>
   /** The durable log's head. It counts every batch that was acknowledged, by any replica, before the call. */
   head(): Head | Promise<Head>
   /**

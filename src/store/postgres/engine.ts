@@ -30,7 +30,7 @@ export async function openPostgres(url: string, { logger }: StoreOptions): Promi
   return {
     id: servers.storeId,
     log: {
-      append: (entries, deadlineMs) => writer.append(entries, deadlineMs),
+      append: (entries, deadlineMs, mark) => writer.append(entries, deadlineMs, mark),
       head,
       read: (after, last, epoch) =>
         reads.run((session) => readItems(session, { after, last, epoch })).catch(refuse('unread')),

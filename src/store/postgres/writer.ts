@@ -2,8 +2,10 @@
 // when the answer to its COMMIT is lost.
 import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
+import { checksumOf } from '../checksum.ts'
+import { setMark } from '../marks.ts'
 import { sameItem } from '../same-item.ts'
-import { type Entry, type Outcome, StoreUnavailable, type Value } from '../store.ts'
+import { type Entry, type Mark, type Outcome, StoreUnavailable, type Value } from '../store.ts'
 import { beginEpoch, findOrigin } from './epochs.ts'
 import { isFinal, refuse, unavailable } from './failures.ts'
 import type { Link } from './links.ts'
@@ -36,7 +38,7 @@ export class PostgresWriter {
     await this.#link.run((session) => session.commit([...queries, note]))
   }
 
-  append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]> {
+  append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]> {
     const ids = entries.flatMap(({ id }) => id ?? [])
     return this.#inTurn(async (session, head) => {
       const known = this.#origins.get(session)
@@ -48,8 +50,9 @@ export class PostgresWriter {
       const origin = `${session.origin.name}/${table}`
       if (known !== undefined && known !== origin) throw new Error('the tables were replaced meanwhile')
       const { outcomes, added } = judge(entries, items)
-      if (added.length === 0) return { result: outcomes, changes: [] }
-      const changes = [insert(position, added)]
+      const marks = mark ? [{ text: setMark('$1', '$2'), values: [mark.key, mark.value] }] : []
+      if (added.length === 0) return { result: outcomes, changes: marks }
+      const changes = [insert(position, added), ...marks]
       if (latest !== origin) changes.push(beginEpoch(position, origin))
       return { result: outcomes, changes, committed: () => this.#origins.set(session, origin) }
     }, deadlineMs)
@@ -166,8 +169,9 @@ function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcom
 function insert(position: number, entries: Entry[]): QueryConfig {
   const text = `
     WITH moved AS (UPDATE head SET position = $4)
-    INSERT INTO plants (position, id, item) SELECT $1::bigint + n, id, item
-    FROM unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS added (id, item, n)`
+    INSERT INTO plants (position, id, item, checksum) SELECT $1::bigint + n, id, item, checksum
+    FROM unnest($2::bigint[], $3::text[], $5::bigint[]) WITH ORDINALITY AS added (id, item, checksum, n)`
   const columns = [entries.map(({ id }) => id), entries.map(({ item }) => item)]
-  return { name: 'insert', text, values: [position, ...columns, position + entries.length] }
+  const checksums = entries.map(({ id, item }, n) => checksumOf(position + 1 + n, id, item))
+  return { name: 'insert', text, values: [position, ...columns, position + entries.length, checksums] }
 }

@@ -8,6 +8,7 @@ import { sqliteLockMs, storeLimitMs } from '../../limits.ts'
 import {
   type Entry,
   type Head,
+  type Mark,
   type Outcome,
   type Row,
   type Store,
@@ -35,7 +36,7 @@ class SqliteStore implements Store {
   readonly #connections: Connections
   readonly #reading: Condition
   readonly log = {
-    append: (entries: Entry[], deadlineMs?: number) => this.#append(entries, deadlineMs),
+    append: (entries: Entry[], deadlineMs?: number, mark?: Mark) => this.#append(entries, deadlineMs, mark),
     head: () => this.#head(),
     read: (after: number, last: number, epoch: string) =>
       this.#read((reader) => readItems(reader, after, last, epoch)),
@@ -58,8 +59,8 @@ class SqliteStore implements Store {
     this.#reading = new Condition(logger, 'the database can be read again')
   }
 
-  async #append(entries: Entry[], deadlineMs?: number): Promise<Outcome[]> {
-    const outcomes = await this.#write({ append: flatten(entries) }, deadlineMs)
+  async #append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]> {
+    const outcomes = await this.#write({ append: flatten(entries), mark }, deadlineMs)
     if (Array.isArray(outcomes) && outcomes.length === entries.length) return outcomes
     /* c8 ignore next: an answer that the thread never gives */
     throw new StoreUnavailable('unknown', 'the writer thread did not say what became of each plant')

@@ -1,12 +1,15 @@
 // What the main thread and the writer thread say to each other. Every request has a number, and its answer the same.
-import type { Lost, Outcome, Value } from '../store.ts'
+import type { Lost, Mark, Outcome, Value } from '../store.ts'
 import type { FileIds } from './files.ts'
 
 /** Items and ids in turn: one flat array crosses the threads several times faster than one object per plant. */
 export type FlatEntries = (string | number | undefined)[]
 
 /** `probe`: whether a batch could begin now. */
-export type Work = { append: FlatEntries } | { text: string; values: Record<string, Value> } | { probe: true }
+export type Work =
+  | { append: FlatEntries; mark?: Mark | undefined }
+  | { text: string; values: Record<string, Value> }
+  | { probe: true }
 
 /** `deadlineMs` is on the clock of `monotonicMs`. */
 export type Request = Work & { number: number; deadlineMs: number }

@@ -76,7 +76,7 @@ export class Transactions {
   }
 
   #run(request: Request): Done {
-    if ('append' in request) return this.#batch.run(request.append)
+    if ('append' in request) return this.#batch.run(request.append, request.mark)
     if ('probe' in request) return 0
     return Number(this.#db.prepare(request.text).run(request.values).changes)
   }

@@ -1,0 +1,6 @@
+// How far whoever adds batch after batch has come, in a row of `meta` for each.
+
+/** The statement that sets one; `key` and `value` are placeholders of the engine. */
+export function setMark(key: string, value: string): string {
+  return `INSERT INTO meta (key, value) VALUES (${key}, ${value}) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+}
