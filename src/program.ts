@@ -1,0 +1,43 @@
+// The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
+import { readFileSync } from 'node:fs'
+import { Command } from 'commander'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+
+const help = `
+Settings come from the environment: DATABASE_URL, HOST, PORT and others; the README lists them.
+
+Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood, 130 or 143 interrupted (SIGINT, SIGTERM).`
+
+const commands: Record<string, () => Promise<Command>> = {
+  serve: async () => (await import('./commands/serve.ts')).serveCommand(),
+  token: async () => (await import('./commands/token.ts')).tokenCommand(),
+  copy: async () => (await import('./commands/copy.ts')).copyCommand(),
+  completion: async () => (await import('./commands/completion.ts')).completionCommand(buildProgram),
+  openapi: async () => (await import('./commands/openapi.ts')).openapiCommand(),
+}
+
+/** The program with the one command that is asked for, since loading it is all that it waits for; or with all. */
+export async function buildProgram(asked?: string): Promise<Command> {
+  const program = new Command('plant-store')
+    .description('A durable HTTP API to add and list plants.')
+    .version(version)
+    .helpCommand(true)
+    .showHelpAfterError('(--help says what there is)')
+    .addHelpText('after', help)
+    .exitOverride()
+  const load = Object.hasOwn(commands, asked ?? '') ? commands[asked as string] : undefined
+  for (const one of load ? [load] : Object.values(commands)) program.addCommand(await one())
+  inherit(program)
+  return program
+}
+
+/** Subcommands that are added do not take over how errors are handled. */
+function inherit(command: Command): void {
+  for (const child of command.commands) {
+    child.copyInheritedSettings(command)
+    inherit(child)
+  }
+}
