@@ -53,7 +53,7 @@ export async function openPostgres(url: string, { logger }: StoreOptions): Promi
 }
 
 /** One URL for each server that the URL names: the way pg takes them. */
-function splitHosts(url: string): string[] {
+export function splitHosts(url: string): string[] {
   const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as unknown as [
     string,
     string,

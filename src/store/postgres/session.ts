@@ -122,7 +122,7 @@ const prepareSession = `
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
 /** 64-bit integers as numbers: ours are within ±(2^53−1). */
-const types: pg.CustomTypesConfig = {
+export const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format: 'text') =>
     oid === pg.types.builtins.INT8
       ? Number

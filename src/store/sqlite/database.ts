@@ -12,7 +12,7 @@ import type { ThreadOptions } from './messages.ts'
 
 /** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
 const applicationId = 0x706c6e74
-const headerBytes = 100
+export const headerBytes = 100
 /** Of 4 KiB each: the write-ahead log is copied into the file when it is this long. */
 const checkpointPages = 4000
 
@@ -47,9 +47,7 @@ function inspect({ path, id, verify }: ThreadOptions): void {
   if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   const file = new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs })
   try {
-    checkVersion(Number(pragma(file, 'user_version')))
-    const tables = file.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n
-    if (pragma(file, 'application_id') !== applicationId && tables !== 0)
+    if (!isStore(file) && file.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n !== 0)
       throw new StoreRefused(`${path} is not a plant store`)
     if (id !== undefined && readId(file) !== id) throw new StoreRefused(`${path} holds another store now`)
     /* c8 ignore next: damage that shows only when all of a file is read */
@@ -57,6 +55,17 @@ function inspect({ path, id, verify }: ThreadOptions): void {
   } finally {
     file.close()
   }
+}
+
+/** Whether it is a plant store at all. Throws StoreRefused when it is one of a newer version. */
+export function isStore(db: DatabaseSync): boolean {
+  checkVersion(readVersion(db))
+  return pragma(db, 'application_id') === applicationId
+}
+
+/** The number of the schema's last migration. */
+export function readVersion(db: DatabaseSync): number {
+  return Number(pragma(db, 'user_version'))
 }
 
 export function readId(db: DatabaseSync): string {
@@ -81,10 +90,9 @@ function configure(db: DatabaseSync): void {
 }
 
 function migrate(db: DatabaseSync): void {
-  const readVersion = () => Number(pragma(db, 'user_version'))
-  if (readVersion() >= migrations.length) return
+  if (readVersion(db) >= migrations.length) return
   db.exec('BEGIN IMMEDIATE')
-  for (const { sqlite } of migrations.slice(readVersion())) db.exec(sqlite)
+  for (const { sqlite } of migrations.slice(readVersion(db))) db.exec(sqlite)
   db.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
   db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING").run(
     randomBytes(16).toString('base64url'),
@@ -122,7 +130,7 @@ function identifyOpen(path: string, before: FileId | undefined): FileIds {
   throw new StoreRefused(`${path} was replaced while it was opened`)
 }
 
-function pragma(db: DatabaseSync, name: string): unknown {
+export function pragma(db: DatabaseSync, name: string): unknown {
   const statement = db.prepare(`PRAGMA ${name}`)
   statement.setReturnArrays(true)
   return (statement.get() as unknown as [unknown] | undefined)?.[0]

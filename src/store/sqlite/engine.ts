@@ -2,7 +2,6 @@
 // a slow disk never holds up the event loop.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Logger } from 'pino'
 import { sqliteLockMs, storeLimitMs } from '../../limits.ts'
 import {
@@ -20,6 +19,7 @@ import {
 import { Condition } from './condition.ts'
 import { Connections } from './connections.ts'
 import type { Done, FlatEntries, Work } from './messages.ts'
+import { sqlitePath } from './path.ts'
 import type { Reader } from './reader.ts'
 
 /** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
@@ -144,13 +144,8 @@ function named(values: Value[]): Record<string, Value> {
   return Object.fromEntries(values.map((value, index) => [index + 1, value]))
 }
 
-function sqlitePath(url: string): string {
-  const path = url.startsWith('file://') ? fileURLToPath(url) : decodeURIComponent(url.slice('file:'.length))
-  if (path === '' || path.startsWith(':')) throw new StoreRefused(`DATABASE_URL names no file: ${url}`)
-  return path
-}
-
-function makeDirectory(directory: string): void {
+/** Throws StoreRefused. */
+export function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
   } catch (error) {

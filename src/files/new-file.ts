@@ -1,0 +1,81 @@
+// A file that comes into being whole or not at all: written under a temporary name beside its place, synced, and only
+// then given its name. Whatever ends the process before leaves at most the temporary file, which says what it is.
+import { randomBytes } from 'node:crypto'
+import { closeSync, existsSync, fsyncSync, linkSync, lstatSync, openSync, renameSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { resolveLinks } from '../store/sqlite/files.ts'
+
+/** The file cannot be written there; the message is one line for the operator. */
+export class FileRefused extends Error {}
+
+export type NewFileOptions = { replace?: boolean | undefined }
+
+export class NewFile {
+  readonly path: string
+  /** Ends in `.partial`; may be deleted when no process is at work on it. */
+  readonly temporaryPath: string
+  readonly #replace: boolean
+
+  /** Throws FileRefused when there is something at the path already, unless it is a file that may be replaced. */
+  constructor(path: string, { replace = false }: NewFileOptions = {}) {
+    this.path = resolveLinks(path)
+    this.#replace = replace
+    this.#check()
+    this.temporaryPath = join(
+      dirname(this.path),
+      `.${basename(this.path)}.${randomBytes(4).toString('hex')}.partial`,
+    )
+  }
+
+  #check(): void {
+    const found = lstatSync(this.path, { throwIfNoEntry: false })
+    if (found && !found.isFile()) throw new FileRefused(`${this.path} is not a regular file`)
+    if (found && !this.#replace) throw alreadyThere(this.path)
+  }
+
+  /** Gives the temporary file, written and closed, its name. Throws FileRefused, or what the file system says. */
+  publish(): void {
+    sync(this.temporaryPath)
+    if (this.#replace) renameSync(this.temporaryPath, this.path)
+    else this.#publishOnce()
+    syncDirectory(this.path)
+  }
+
+  /** Unlike a rename, a link never takes the place of a file that was made in the meantime. */
+  #publishOnce(): void {
+    try {
+      linkSync(this.temporaryPath, this.path)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(this.path)
+      /* c8 ignore next 3: a file system without links */
+      if (existsSync(this.path)) throw error
+      renameSync(this.temporaryPath, this.path)
+    }
+    rmSync(this.temporaryPath, { force: true })
+  }
+
+  /** Removes what was written so far. */
+  discard(): void {
+    rmSync(this.temporaryPath, { force: true })
+  }
+}
+
+function alreadyThere(path: string): FileRefused {
+  return new FileRefused(`${path} already exists`)
+}
+
+function sync(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** So that the name is still there after a power failure. */
+function syncDirectory(path: string): void {
+  /* c8 ignore next: there a directory cannot be opened, and need not be */
+  if (process.platform === 'win32') return
+  sync(dirname(path))
+}

@@ -1,0 +1,91 @@
+// A PostgreSQL database in a session that can only read. A standby will do where the URL names no primary: an export need
+// not burden the server that takes the plants.
+import pg from 'pg'
+import { attemptMs } from '../../limits.ts'
+import { checkVersion } from '../migrations.ts'
+import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
+import type { Joined, Range, StoreView } from '../view.ts'
+import { splitHosts } from './engine.ts'
+import { types } from './session.ts'
+
+/** All that is read goes by an index, in its order; plans for a table that has just been filled would sort it. */
+const settings = `
+  SET default_transaction_read_only = on; SET statement_timeout = 0; SET jit = off;
+  SET enable_seqscan = off; SET enable_bitmapscan = off`
+
+/** Rejects with StoreRefused. */
+export async function openPostgresView(url: string): Promise<StoreView> {
+  const client = await connectToAny(splitHosts(url))
+  try {
+    return new PostgresView(client, await readVersion(client))
+  } catch (error) {
+    await client.end()
+    throw refusal(error as Error)
+  }
+}
+
+/** The server that takes writes, or else any that answers. */
+async function connectToAny(urls: string[]): Promise<pg.Client> {
+  const attempts = await Promise.allSettled(urls.map(connect))
+  const sessions = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? attempt.value : []))
+  const [chosen, ...others] = sessions.toSorted((a, b) => Number(a.isStandby) - Number(b.isStandby))
+  await Promise.all(others.map(({ client }) => client.end()))
+  if (chosen) return chosen.client
+  throw refusal((attempts[0] as PromiseRejectedResult).reason)
+}
+
+async function connect(url: string): Promise<{ client: pg.Client; isStandby: boolean }> {
+  const client = new pg.Client({ connectionString: url, keepAlive: true, connectionTimeoutMillis: attemptMs, types })
+  // Between queries nobody waits for an answer; the next query meets the fault.
+  client.on('error', () => {})
+  await client.connect()
+  await client.query(settings)
+  const { rows } = await client.query('SELECT pg_is_in_recovery() AS standby')
+  return { client, isStandby: rows[0].standby }
+}
+
+async function readVersion(client: pg.Client): Promise<number> {
+  const { rows: found } = await client.query("SELECT to_regclass('meta') AS meta, to_regclass('plants') AS plants")
+  if (found[0].meta === null || found[0].plants === null) throw new StoreRefused('it holds no plant store')
+  const { rows } = await client.query("SELECT key, value FROM meta WHERE key IN ('version', 'compatible')")
+  const meta = new Map(rows.map(({ key, value }) => [key, Number(value)]))
+  checkVersion(Number(meta.get('version')), meta.get('compatible'))
+  return Number(meta.get('version'))
+}
+
+function refusal(error: Error & { code?: string }): StoreRefused {
+  // Only the failure of a name with several addresses has a code and no message.
+  const message = error.message || error.code
+  return new StoreRefused(`cannot use the database of DATABASE_URL: ${message}`, { cause: error })
+}
+
+class PostgresView implements StoreView {
+  readonly engine = 'PostgreSQL'
+  readonly version: number
+  readonly #client: pg.Client
+
+  constructor(client: pg.Client, version: number) {
+    this.#client = client
+    this.version = version
+  }
+
+  async select<R extends Value[]>(text: string, values: Value[] = []): Promise<R[]> {
+    try {
+      return (await this.#client.query<R>({ text, values, rowMode: 'array' })).rows
+    } catch (cause) {
+      throw new StoreUnavailable('unread', (cause as Error).message, { cause })
+    }
+  }
+
+  async join(expressions: string[], { after, last }: Range, separator: string): Promise<Joined> {
+    const texts = expressions.map((expression) => `string_agg(${expression}, $3 ORDER BY position)`)
+    const text = `SELECT count(*), ${texts} FROM plants WHERE position > $1 AND position <= $2`
+    const [row] = await this.select(text, [after, last, separator])
+    const [count, ...joined] = row as unknown as [number, ...(string | null)[]]
+    return { count, texts: joined.map((part) => Buffer.from(part ?? '')) }
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end()
+  }
+}
