@@ -15,6 +15,7 @@ const commands: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand(),
   token: async () => (await import('./commands/token.ts')).tokenCommand(),
   copy: async () => (await import('./commands/copy.ts')).copyCommand(),
+  status: async () => (await import('./commands/status.ts')).statusCommand(),
   completion: async () => (await import('./commands/completion.ts')).completionCommand(buildProgram),
   openapi: async () => (await import('./commands/openapi.ts')).openapiCommand(),
 }

@@ -11,6 +11,7 @@ import { type Config, readConfig } from '../config.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
 import { logEndMs, stopMs } from '../limits.ts'
+import { serviceName } from '../status/postgres.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
 import { Tokens } from '../tokens/tokens.ts'
@@ -30,7 +31,7 @@ export function serveCommand(): Command {
 async function serve(config: Config): Promise<void> {
   const sink = openLog()
   const logger = pino({ level: config.logLevel, base: { pid: process.pid } }, sink)
-  const store = await openStore(config.databaseUrl, { logger })
+  const store = await openStore(config.databaseUrl, { logger, name: serviceName })
   const metrics = config.adminPort === undefined ? undefined : new Metrics(store.log)
   const accessLog = makeAccessLog(sink)
   setInterval(accessLog.flush, logFlushMs).unref()

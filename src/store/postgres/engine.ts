@@ -11,9 +11,12 @@ import { Servers } from './servers.ts'
 import { PostgresWriter } from './writer.ts'
 
 /** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
-export async function openPostgres(url: string, { logger }: StoreOptions): Promise<Store> {
+export async function openPostgres(
+  url: string,
+  { logger, name = 'plant-store' }: StoreOptions,
+): Promise<Store> {
   const processId = randomBytes(16).toString('base64url')
-  const servers = new Servers({ urls: splitHosts(url), processId, logger })
+  const servers = new Servers({ urls: splitHosts(url), processId, name, logger })
   // Connections of their own, so that a look at the head or at a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')

@@ -19,6 +19,8 @@ export type ServersOptions = {
   urls: string[]
   /** Names this process in the database. */
   processId: string
+  /** What this process is. */
+  name: string
   logger: Logger
 }
 
@@ -26,6 +28,7 @@ export class Servers {
   readonly logger: Logger
   readonly #urls: string[]
   readonly #processId: string
+  readonly #name: string
   readonly #listeners: (() => void)[] = []
   #followed: Origin | undefined
   /** How often another server was taken up: an attempt that began before the last time may not undo it. */
@@ -34,9 +37,10 @@ export class Servers {
   readonly #latest = new Map<string, number>()
   #storeId: string | undefined
 
-  constructor({ urls, processId, logger }: ServersOptions) {
+  constructor({ urls, processId, name, logger }: ServersOptions) {
     this.#urls = urls
     this.#processId = processId
+    this.#name = `${name} ${processId}`
     this.logger = logger
   }
 
@@ -57,7 +61,7 @@ export class Servers {
   /** Asks all servers at once, so that a frozen one holds up nobody, and keeps the first that may be followed. */
   connect(role: Role): Connection {
     const began = this.#changes
-    const sessions = this.#urls.map((url) => new Session(url, role !== 'writer'))
+    const sessions = this.#urls.map((url) => new Session(url, this.#name, role !== 'writer'))
     const destroy = () => {
       for (const session of sessions) session.destroy()
     }

@@ -14,9 +14,15 @@ export class Session {
   #warning: string | undefined
   #destroyed = false
 
-  /** `keepsTime`: the server ends statements that take too long; never for one that writes. */
-  constructor(url: string, keepsTime: boolean) {
-    this.#client = new pg.Client({ connectionString: url, pipeline: true, keepAlive: true, types })
+  /** `name`: for pg_stat_activity, unless the URL has another. `keepsTime`: the server ends statements that take too long; never for one that writes. */
+  constructor(url: string, name: string, keepsTime: boolean) {
+    this.#client = new pg.Client({
+      connectionString: url,
+      application_name: name,
+      pipeline: true,
+      keepAlive: true,
+      types,
+    })
     this.server = `${this.#client.host}:${this.#client.port}`
     this.#keepsTime = keepsTime
     // Between queries nobody waits for an answer; the next query meets the fault.

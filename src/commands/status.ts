@@ -1,0 +1,21 @@
+// status: what is in a store, and who works on it.
+import { Command } from 'commander'
+import { readConfig } from '../config.ts'
+import { printResult } from '../console/output.ts'
+import { readStatus } from '../status/status.ts'
+import { formatStatus } from '../status/text.ts'
+
+const help = `
+It only reads, beside a running service, too. A service is known by the locks of its process on SQLite (on Linux, and not
+across containers), by its sessions on PostgreSQL. The lag of standbys is seen by the role pg_monitor.`
+
+export function statusCommand(): Command {
+  return new Command('status')
+    .description('Show what is in the store, its size, and whether a service runs on it.')
+    .option('--json', 'as JSON')
+    .addHelpText('after', help)
+    .action(async ({ json }: { json?: true }) => {
+      const status = await readStatus(readConfig(process.env).databaseUrl)
+      printResult(status, formatStatus(status), json)
+    })
+}

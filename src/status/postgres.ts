@@ -1,0 +1,54 @@
+// What a PostgreSQL cluster says of itself. Anybody may ask for all of it but the state of the standbys, which takes the
+// role pg_monitor.
+import type { StoreView } from '../store/view.ts'
+import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from './status.ts'
+
+/** How sessions of the service are called in pg_stat_activity; what follows names the process. */
+export const serviceName = 'plant-store serve'
+
+const server = `
+  SELECT current_setting('server_version'), coalesce(host(inet_server_addr()), 'localhost'),
+    current_setting('port'), pg_is_in_recovery()::text,
+    (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint
+      FROM unnest(ARRAY['plants', 'tokens', 'meta', 'epochs', 'head', 'writers']) AS name)`
+
+export async function readPostgresStatus(view: StoreView): Promise<EngineStatus> {
+  const [row] = await view.select<[string, string, string, string, number]>(server)
+  const [engineVersion, host, port, standby, bytes] = row as [string, string, string, string, number]
+  const cluster: ClusterStatus = {
+    server: `${host}:${port}`,
+    role: standby === 'true' ? 'standby' : 'primary',
+    standbys: await listStandbys(view),
+  }
+  return { engineVersion, bytes, cluster, service: await findService(view, cluster.role) }
+}
+
+const standbys = `
+  SELECT application_name, host(client_addr), state, sync_state,
+    CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint END,
+    extract(epoch FROM replay_lag)::float8
+  FROM pg_stat_replication ORDER BY application_name, pid`
+
+async function listStandbys(view: StoreView): Promise<Standby[]> {
+  type Fields = [string, string | null, string | null, string | null, number | null, number | null]
+  const rows = await view.select<Fields>(standbys)
+  return rows.map(([name, address, state, sync, lagBytes, lagSeconds]) => ({
+    name,
+    address,
+    state,
+    sync,
+    lagBytes,
+    lagSeconds,
+  }))
+}
+
+const sessions = `
+  SELECT DISTINCT application_name, coalesce(host(client_addr), 'localhost') FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name LIKE $1 || ' %' ORDER BY 1`
+
+/** On a standby nothing is to be seen: a service works on the primary. */
+async function findService(view: StoreView, role: ClusterStatus['role']): Promise<ServiceStatus> {
+  const clients = await view.select<[string, string]>(sessions, [serviceName])
+  const isUnknown = clients.length === 0 && role === 'standby'
+  return { running: isUnknown ? null : clients.length > 0, by: clients.map(([, host]) => `serve (${host})`) }
+}

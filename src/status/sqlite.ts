@@ -1,0 +1,61 @@
+// What is known of a SQLite file from outside: its size, and which processes have it open.
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
+import { resolveLinks } from '../store/sqlite/files.ts'
+import { sqlitePath } from '../store/sqlite/path.ts'
+import type { StoreView } from '../store/view.ts'
+import type { EngineStatus, ServiceStatus } from './status.ts'
+
+/** Whoever has a database open in WAL mode holds a lock behind this place of its file (SQLite, os.h, PENDING_BYTE). */
+const lockByte = 0x40000000
+
+export async function readSqliteStatus(view: StoreView, url: string): Promise<EngineStatus> {
+  const [row] = await view.select<[string]>('SELECT sqlite_version()')
+  const path = resolveLinks(sqlitePath(url))
+  const size = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0
+  return {
+    engineVersion: (row as [string])[0],
+    bytes: size(path) + size(`${path}-wal`),
+    service: findService(path),
+  }
+}
+
+/**
+ * Linux says who holds locks in a file (proc_locks(5)), if they run in the same PID namespace: a service in another
+ * container is not seen. Elsewhere a missing `-wal` is sure to mean nobody, and one that is there is no proof: it stays
+ * when a process is killed, and when one that only reads is the last to go.
+ */
+export function findService(path: string, proc = '/proc'): ServiceStatus {
+  if (!existsSync(`${proc}/locks`)) return { running: existsSync(`${path}-wal`) ? null : false, by: [] }
+  const holders = listHolders(path, proc).filter((pid) => pid !== process.pid)
+  const commands = holders.map((pid) => ({ pid, args: readArguments(pid, proc) }))
+  return {
+    running: commands.some(({ args }) => isService(args)),
+    by: commands.map(({ pid, args }) => `${isService(args) ? 'serve' : basename(args[0] ?? '')} (${pid})`),
+  }
+}
+
+/** The device in /proc/locks is not always that of stat(2), so the inode has to do. */
+function listHolders(path: string, proc: string): number[] {
+  const { ino } = statSync(path)
+  const pids = readFileSync(`${proc}/locks`, 'utf8')
+    .split('\n')
+    .map((line) => /POSIX\s+\S+\s+\S+\s+(\d+)\s+\S+:(\d+)\s+(\d+)/.exec(line) ?? [])
+    .filter(([, , inode, start]) => Number(inode) === ino && Number(start) > lockByte)
+    .map(([, pid]) => Number(pid))
+  return [...new Set(pids)]
+}
+
+/** Nothing, when the process has ended meanwhile. */
+function readArguments(pid: number, proc: string): string[] {
+  try {
+    return readFileSync(`${proc}/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    return []
+  }
+}
+
+function isService(args: string[]): boolean {
+  const program = basename(args[args.indexOf('serve') - 1] ?? '')
+  return /^(plant-store|cli\.[jt]s$)/.test(program)
+}

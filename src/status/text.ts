@@ -1,0 +1,37 @@
+// The state of a store in words: one line per fact.
+import type { Standby, StoreStatus } from './status.ts'
+
+export function formatStatus(status: StoreStatus): string {
+  const { engine, engineVersion, schemaVersion, store, head, epochs, bytes, tokens, cluster } = status
+  const facts: [string, string][] = [
+    ['engine', `${engine} ${engineVersion}, schema version ${schemaVersion}`],
+    ['store', store],
+    ['head', `${count(head, 'plant')}, ${count(epochs, 'epoch')}`],
+    ['size', formatBytes(bytes)],
+    ['tokens', `${tokens.active} active, ${tokens.expired} expired, ${tokens.revoked} revoked`],
+    ...(cluster ? [['server', `${cluster.server}, ${cluster.role}`] as [string, string]] : []),
+    ...(cluster?.standbys.map((standby): [string, string] => ['standby', formatStandby(standby)]) ?? []),
+    ['service', formatService(status)],
+  ]
+  return facts.map(([name, fact]) => `${name.padEnd(9)}${fact}`).join('\n')
+}
+
+function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Standby): string {
+  if (state === null) return `${name}: only the role pg_monitor may see more`
+  const seconds = lagSeconds === null ? '' : ` (${lagSeconds.toFixed(3)} s)`
+  return `${name} at ${address ?? 'localhost'}: ${state}, ${sync}, ${formatBytes(lagBytes ?? 0)} behind${seconds}`
+}
+
+function formatService({ service: { running, by } }: StoreStatus): string {
+  if (running === null) return 'not known: it cannot be told from here'
+  const others = by.length > 0 ? `: ${by.join(', ')}` : ''
+  return running ? `running${others}` : `not running${others && `; in use by${others.slice(1)}`}`
+}
+
+function count(number: number, noun: string): string {
+  return `${number.toLocaleString('en-US')} ${noun}${number === 1 ? '' : 's'}`
+}
+
+function formatBytes(bytes: number): string {
+  return bytes < 1e5 ? `${bytes.toLocaleString('en-US')} bytes` : `${(bytes / 1e6).toFixed(1)} MB`
+}
