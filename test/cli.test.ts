@@ -31,6 +31,8 @@ test('--help says what there is, for every command', async (t) => {
     ['token', 'list'],
     ['token', 'revoke'],
     ['copy'],
+    ['status'],
+    ['completion'],
     ['openapi'],
   ]
   await Promise.all(
@@ -42,7 +44,17 @@ test('--help says what there is, for every command', async (t) => {
     }),
   )
   const { stdout } = await run(t, ['--help'])
-  for (const name of ['serve', 'token', 'copy', 'openapi', 'DATABASE_URL']) t.match(stdout, name)
+  for (const name of [
+    'serve',
+    'token',
+    'copy',
+    'status',
+    'completion',
+    'openapi',
+    'DATABASE_URL',
+    'Exit codes',
+  ])
+    t.match(stdout, name)
 })
 
 test('--version is the version of the package', async (t) => {
@@ -98,6 +110,10 @@ test('tokens are created, listed and revoked', async (t) => {
     t.match({ code, stderr }, { code: 0, stderr: '' })
     t.match(stdout, /^plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}\n$/)
   }
+  const { stdout: fourth } = await token('create', '--name', '花', '--json')
+  const { id: last, token: text } = JSON.parse(fourth)
+  t.equal(text.slice(6, 14), last)
+  t.strictSame(JSON.parse((await token('revoke', last, '--json')).stdout), { revoked: last })
   const ids = created.map(({ stdout }) => stdout.slice(6, 14))
   const revoked = await token('revoke', ids[0] as string)
   t.match(revoked, { code: 0, stdout: `revoked ${ids[0]}\n` })
@@ -111,7 +127,7 @@ test('tokens are created, listed and revoked', async (t) => {
   }
 
   const list = JSON.parse((await token('list', '--json')).stdout)
-  t.equal(list.length, 3)
+  t.equal(list.length, 4)
   t.match(list, [
     { id: ids[0], name: 'all', scopes: 'plants:read plants:write', expires: null, lastUsed: null },
     { id: ids[1], name: 'reader', scopes: 'plants:read', revoked: null },
@@ -126,7 +142,8 @@ test('tokens are created, listed and revoked', async (t) => {
   t.ok(Math.abs(Date.parse(list[1].expires) - Date.parse(list[1].created) - 90 * 86_400_000) < 60_000)
   t.ok(Date.parse(list[0].revoked) >= Date.parse(list[0].created))
   const table = (await token('list')).stdout
-  t.equal(table.split('\n').length, 5)
+  t.equal(table.split('\n').length, 6)
+  t.match(table, / {2}花 {6}plants:read/, 'a wide letter takes two places')
   for (const id of ids) t.match(table, id)
   for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
 })

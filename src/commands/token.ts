@@ -2,8 +2,11 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { readConfig } from '../config.ts'
+import { printResult } from '../console/output.ts'
+import { formatTable } from '../console/table.ts'
 import { openStore } from '../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../store/store.ts'
+import { readTokenId } from '../tokens/format.ts'
 import { type Scope, scopes, type Token, Tokens } from '../tokens/tokens.ts'
 
 const unitMs: Record<string, number> = {
@@ -24,10 +27,12 @@ export function tokenCommand(): Command {
     .requiredOption('--name <name>', 'what or whom it is for', parseName)
     .addOption(new Option('--scope <scope...>', 'what it allows (default: all)').choices(scopes))
     .option('--expires <time>', 'a span like 12h, 90d, 1y, or a time like 2030-01-31', parseExpiry)
-    .action((options: { name: string; scope?: Scope[]; expires?: number }) =>
+    .option('--json', 'as JSON')
+    .action((options: { name: string; scope?: Scope[]; expires?: number; json?: true }) =>
       withTokens(async (tokens) => {
-        const { name, scope = scopes, expires = null } = options
-        console.log(await tokens.create({ name, scopes: [...new Set(scope)], expiresAt: expires }))
+        const { name, scope = scopes, expires = null, json } = options
+        const token = await tokens.create({ name, scopes: [...new Set(scope)], expiresAt: expires })
+        printResult({ id: readTokenId(token), token }, token, json)
       }),
     )
   command
@@ -37,19 +42,19 @@ export function tokenCommand(): Command {
     .action(({ json }: { json?: true }) =>
       withTokens(async (tokens) => {
         const rows = (await tokens.list()).map(show)
-        if (json) console.log(JSON.stringify(rows, null, 2))
-        else printTable(rows)
+        printResult(rows, formatTokens(rows), json)
       }),
     )
   command
     .command('revoke')
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<id>', 'the 8 characters after plant_')
-    .action((id: string) =>
+    .option('--json', 'as JSON')
+    .action((id: string, { json }: { json?: true }) =>
       withTokens(async (tokens) => {
         if (!(await tokens.revoke(id)))
           throw new StoreRefused(`there is no token ${id} that could be revoked`)
-        console.log(`revoked ${id}`)
+        printResult({ revoked: id }, `revoked ${id}`, json)
       }),
     )
   return command
@@ -98,15 +103,10 @@ function show({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }:
   return { id, name, scopes: scopes.join(' '), ...times }
 }
 
-function printTable(rows: ReturnType<typeof show>[]): void {
+function formatTokens(rows: ReturnType<typeof show>[]): string {
   const head = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
-  const lines = [head, ...rows.map((row) => Object.values(row).map((value) => value ?? '-'))]
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => String(line[column]).length)))
-  for (const line of lines)
-    console.log(
-      line
-        .map((cell, column) => cell.padEnd(widths[column] as number))
-        .join('  ')
-        .trimEnd(),
-    )
+  return formatTable(
+    head,
+    rows.map((row) => Object.values(row).map((value) => value ?? '-')),
+  )
 }

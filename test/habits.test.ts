@@ -1,0 +1,134 @@
+// What every command keeps to: a reader that goes away, a disk that is full, a signal.
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { type Test, test } from 'tap'
+import { Interrupted, onInterrupt } from '../src/console/interrupt.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { beginCopy, copy, fill, open, spawnCopy, sumLog } from './support/copies.ts'
+import { createDirectory, sqlite } from './support/engines.ts'
+
+const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const plants = 4000
+
+/** Runs a line of bash in which `plant-store` is the command; `status` has the exit codes of a pipe's parts. */
+async function shell(t: Test, line: string, env: NodeJS.ProcessEnv) {
+  const script = `plant-store() { '${process.execPath}' '${cli}' "$@"; }; ${line}; echo "\${PIPESTATUS[0]}"`
+  const { PATH, NODE_V8_COVERAGE } = process.env
+  const options = { cwd: createDirectory(t), env: { PATH, NODE_V8_COVERAGE, ...env } }
+  return promisify(execFile)('bash', ['--norc', '-c', script], options)
+}
+
+/** A store with so many tokens that a list of them fills every buffer on its way. */
+async function storeOfTokens(t: Test): Promise<string> {
+  const url = await sqlite.createDatabase(t)
+  const { sql } = await open(t, url)
+  const tokens = new Tokens(sql)
+  await tokens.create({ name: 'first' })
+  const rows = Array.from(
+    { length: 2000 },
+    (_, n) => `('${n}', '${'x'.repeat(90)}', '', '', 0, NULL, NULL, NULL)`,
+  )
+  await sql.execute(`INSERT INTO tokens VALUES ${rows}`)
+  return url
+}
+
+test('a reader that goes away ends a command quietly with 0', async (t) => {
+  const DATABASE_URL = await storeOfTokens(t)
+  const lines = ['token list | head -1 >head', 'token list --json | head -0', 'openapi | head -1 >head']
+  for (const line of lines) {
+    const { stdout, stderr } = await shell(t, `plant-store ${line}`, { DATABASE_URL })
+    t.strictSame({ stdout, stderr }, { stdout: '0\n', stderr: '' }, line)
+  }
+})
+
+test('a disk that is full under stdout is one line, and 1', { skip: !existsSync('/dev/full') }, async (t) => {
+  const DATABASE_URL = await storeOfTokens(t)
+  const { stdout, stderr } = await shell(t, 'plant-store token list >/dev/full', { DATABASE_URL })
+  t.equal(stdout, '1\n')
+  t.match(stderr, /^plant-store: cannot write to stdout: ENOSPC[^\n]*\n$/)
+})
+
+test('nothing is coloured, with NO_COLOR or without', async (t) => {
+  const DATABASE_URL = await storeOfTokens(t)
+  for (const env of [{ NO_COLOR: '1' }, { FORCE_COLOR: '3', TERM: 'xterm-256color' }]) {
+    const { stdout } = await shell(t, 'plant-store token list; plant-store --help', { DATABASE_URL, ...env })
+    t.match(stdout, /^ID[\s\S]*Usage/)
+    t.notMatch(stdout, '\u001b')
+  }
+})
+
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  test(`${signal} lets a copy finish its batch, says how to go on, and is ${code}`, async (t) => {
+    const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+    const source = await open(t, from)
+    await fill(source, plants)
+    const { child, ended, output, target } = await beginCopy(t, { from, to }, 50)
+    child.kill(signal)
+    t.match(await ended, { code, signal: null })
+    t.strictSame(output(), {
+      stdout: '',
+      stderr: 'plant-store: the copy was interrupted. Run it again to go on.\n',
+    })
+    const { position } = await target.log.head()
+    t.equal(position % 50, 0, 'a whole number of batches')
+    t.ok(position < plants)
+    const { stdout } = await copy(t, from, to)
+    const sum = await sumLog(source)
+    t.equal(
+      stdout,
+      `copied ${plants - position} plants and 1 tokens; both hold ${plants} plants now, SHA-256 ${sum}\n`,
+    )
+  })
+
+test('copy says what it did as JSON, too', async (t) => {
+  const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+  const source = await open(t, from)
+  await fill(source, 3)
+  const { ended, output } = spawnCopy(t, from, to, '--json')
+  t.match(await ended, { code: 0 })
+  const sha256 = await sumLog(source)
+  t.strictSame(JSON.parse(output().stdout), { added: 3, tokens: 1, plants: 3, sha256 })
+})
+
+test('the second signal ends the process at once, but not the echo of the first', async (t) => {
+  const script = `
+    import { onInterrupt } from ${JSON.stringify(new URL('../src/console/interrupt.ts', import.meta.url))}
+    const { signal } = onInterrupt()
+    signal.addEventListener('abort', () => console.log('asked'))
+    setInterval(() => {}, 1000)
+    console.log('ready')`
+  const { execPath } = process
+  const child = execFile(execPath, ['--input-type=module', '--eval', script])
+  t.teardown(() => child.kill('SIGKILL'))
+  let stdout = ''
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
+  let asked = 0
+  child.stdout?.on('data', (text) => {
+    stdout += text
+    // The echo comes with the first.
+    if (stdout === 'ready\n') for (; asked < 2; asked++) child.kill('SIGINT')
+    if (stdout.endsWith('asked\n')) again.refresh()
+  })
+  const again = setInterval(() => {
+    if (stdout.includes('asked')) asked += Number(child.kill('SIGINT'))
+  }, 50)
+  t.equal(await ended, 130)
+  clearInterval(again)
+  t.equal(stdout, 'ready\nasked\n')
+  t.ok(asked > 3, 'what came soon after the first was disregarded')
+})
+
+test('when a command is over, signals end the process as before', async (t) => {
+  const before = process.listenerCount('SIGINT')
+  const { signal, release } = onInterrupt()
+  t.equal(process.listenerCount('SIGINT'), before + 1)
+  release()
+  t.equal(process.listenerCount('SIGINT'), before)
+  t.equal(signal.aborted, false)
+  t.match(new Interrupted('SIGTERM').saying('go on'), { message: 'go on', exitCode: 143 })
+})
