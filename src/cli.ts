@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander'
 import { ConfigError } from './config.ts'
 import { Interrupted } from './console/interrupt.ts'
 import { watchOutput } from './console/output.ts'
+import { FileRefused } from './files/new-file.ts'
 import { StoreRefused } from './store/store.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
@@ -25,6 +26,10 @@ const commands: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand(),
   token: async () => (await import('./commands/token.ts')).tokenCommand(),
   copy: async () => (await import('./commands/copy.ts')).copyCommand(),
+  export: async () => (await import('./commands/export.ts')).exportCommand(),
+  backup: async () => (await import('./commands/backup.ts')).backupCommand(),
+  restore: async () => (await import('./commands/restore.ts')).restoreCommand(),
+  verify: async () => (await import('./commands/verify.ts')).verifyCommand(),
   openapi: async () => (await import('./commands/openapi.ts')).openapiCommand(),
 }
 // The one that is asked for is loaded alone; help and mistakes need them all.
@@ -55,6 +60,7 @@ function explain(error: unknown): number {
   const operational =
     error instanceof ConfigError ||
     error instanceof StoreRefused ||
+    error instanceof FileRefused ||
     error instanceof Interrupted ||
     (error as NodeJS.ErrnoException).code
   /* c8 ignore next: no test can bring about a fault that is not known yet */

@@ -35,7 +35,12 @@ async function connectToAny(urls: string[]): Promise<pg.Client> {
 }
 
 async function connect(url: string): Promise<{ client: pg.Client; isStandby: boolean }> {
-  const client = new pg.Client({ connectionString: url, keepAlive: true, connectionTimeoutMillis: attemptMs, types })
+  const client = new pg.Client({
+    connectionString: url,
+    keepAlive: true,
+    connectionTimeoutMillis: attemptMs,
+    types,
+  })
   // Between queries nobody waits for an answer; the next query meets the fault.
   client.on('error', () => {})
   await client.connect()
@@ -45,7 +50,9 @@ async function connect(url: string): Promise<{ client: pg.Client; isStandby: boo
 }
 
 async function readVersion(client: pg.Client): Promise<number> {
-  const { rows: found } = await client.query("SELECT to_regclass('meta') AS meta, to_regclass('plants') AS plants")
+  const { rows: found } = await client.query(
+    "SELECT to_regclass('meta') AS meta, to_regclass('plants') AS plants",
+  )
   if (found[0].meta === null || found[0].plants === null) throw new StoreRefused('it holds no plant store')
   const { rows } = await client.query("SELECT key, value FROM meta WHERE key IN ('version', 'compatible')")
   const meta = new Map(rows.map(({ key, value }) => [key, Number(value)]))
