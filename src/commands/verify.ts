@@ -60,7 +60,7 @@ async function runVerify(url: string, { repair, json, quiet }: Options): Promise
     if (faultCount > 0) process.exitCode = 1
   } catch (error) {
     if (!signal.aborted) throw error
-    throw (signal.reason as Interrupted).saying('interrupted: nothing was found so far. Run it again')
+    throw (signal.reason as Interrupted).saying('interrupted: the check is incomplete. Run it again')
   } finally {
     progress.end()
     release()
