@@ -1,7 +1,9 @@
-// argv -> one command -> exit code: 0 done, 1 failed, 2 not understood.
+// argv -> one command -> exit code: 0 done, 1 failed, 2 not understood, 130 or 143 interrupted.
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from './config.ts'
+import { Interrupted } from './console/interrupt.ts'
+import { watchOutput } from './console/output.ts'
 import { StoreRefused } from './store/store.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
@@ -38,6 +40,7 @@ function inherit(command: Command): void {
   }
 }
 
+const output = watchOutput()
 try {
   await program.parseAsync()
 } catch (error) {
@@ -47,9 +50,14 @@ try {
 function explain(error: unknown): number {
   // Commander has said by itself what it did not understand, or what help was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  const code = output.explain(error)
+  if (code !== undefined) return code
   const operational =
-    error instanceof ConfigError || error instanceof StoreRefused || (error as NodeJS.ErrnoException).code
+    error instanceof ConfigError ||
+    error instanceof StoreRefused ||
+    error instanceof Interrupted ||
+    (error as NodeJS.ErrnoException).code
   /* c8 ignore next: no test can bring about a fault that is not known yet */
   console.error(`plant-store: ${operational ? (error as Error).message : (error as Error).stack}`)
-  return 1
+  return error instanceof Interrupted ? error.exitCode : 1
 }

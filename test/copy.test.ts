@@ -1,9 +1,8 @@
 // copy: a whole store moves to another database and back, however often it is cut short.
 import { test } from 'tap'
-import { CopyProgress } from '../src/copy/progress.ts'
 import type { Store } from '../src/store/store.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
-import { beginCopy, copy, fill, open, openRenamed, spawnCopy, sumLog } from './support/copies.ts'
+import { beginCopy, copy, fill, open, openRenamed, sumLog } from './support/copies.ts'
 import { type Engine, engines, sqlite } from './support/engines.ts'
 import { request, startApp } from './support/service.ts'
 
@@ -116,37 +115,3 @@ for (const engine of engines)
     t.match(tokens.get(b), { revokedAt: 4 })
     t.match(tokens.get(c), { revokedAt: null, lastUsedAt: 100_000 })
   })
-
-test('progress is a bar in a terminal, a line every few seconds elsewhere', async (t) => {
-  const show = (stream: { isTTY?: boolean; columns?: number }) => {
-    let [now, text] = [1000, '']
-    const progress = new CopyProgress({ ...stream, write: (more) => (text += more) }, () => now)
-    for (const done of [0, 100, 5000, 9000]) {
-      now = 1000 + done
-      progress.show(done, 10_000)
-    }
-    progress.end()
-    return text
-  }
-  t.equal(show({}), '50 % · 5000 of 10000 plants · 1000 plants/s · 5 s left\n')
-  const bars = show({ isTTY: true, columns: 200 }).split('\r\x1b[2K')
-  t.strictSame(bars, [
-    '',
-    `${'░'.repeat(12)} 1 % · 100 of 10000 plants · 1000 plants/s · 10 s left`,
-    `${'█'.repeat(6)}${'░'.repeat(6)} 50 % · 5000 of 10000 plants · 1000 plants/s · 5 s left`,
-    `${'█'.repeat(10)}${'░'.repeat(2)} 90 % · 9000 of 10000 plants · 1000 plants/s · 1 s left`,
-    '',
-  ])
-  t.ok(
-    show({ isTTY: true })
-      .split('\r\x1b[2K')
-      .every(({ length }) => length < 80),
-    'it fits the terminal',
-  )
-
-  const url = await sqlite.createDatabase(t)
-  await fill(await open(t, url), 10)
-  const { ended, output } = spawnCopy(t, url, await sqlite.createDatabase(t))
-  t.match(await ended, { code: 0 })
-  t.equal(output().stderr, '', 'a short copy shows none')
-})

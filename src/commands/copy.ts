@@ -2,15 +2,17 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { type ConfigError, readDatabaseUrl } from '../config.ts'
+import { Interrupted, onInterrupt } from '../console/interrupt.ts'
+import { printResult } from '../console/output.ts'
+import { Progress } from '../console/progress.ts'
 import { copyEpochs } from '../copy/epochs.ts'
 import { copyPlants } from '../copy/plants.ts'
-import { CopyProgress } from '../copy/progress.ts'
 import { claimTarget, renameTarget } from '../copy/target.ts'
 import { checkTokens, copyTokens } from '../copy/tokens.ts'
 import { openStore } from '../store/open.ts'
 import { type Store, StoreRefused, StoreUnavailable } from '../store/store.ts'
 
-type CopyOptions = { from: string; to: string; batch: number; quiet?: true }
+type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
 const maxBatchPlants = 20_000
 
@@ -35,6 +37,7 @@ export function copyCommand(): Command {
         .default(5000),
     )
     .option('--quiet', 'show no progress')
+    .option('--json', 'say at the end what was copied as JSON')
     .addHelpText('after', help)
     .action(async (options: CopyOptions, command: Command) => {
       checkUrls(options, command)
@@ -52,19 +55,20 @@ function checkUrls({ from, to }: CopyOptions, command: Command): void {
   }
 }
 
-async function copyStore(source: Store, target: Store, { batch, quiet }: CopyOptions): Promise<void> {
+async function copyStore(source: Store, target: Store, options: CopyOptions): Promise<void> {
+  const { batch, quiet = false, json } = options
   const { guard, release } = await claimTarget(source, target)
   await checkTokens(source.sql, target.sql)
-  const progress = quiet ? undefined : new CopyProgress(process.stderr)
-  const onProgress = (done: number, total: number) => progress?.show(done, total)
-  const copied = copyPlants(source, target, { batchPlants: batch, guard, onProgress })
-  const { plants, added, checksum } = await copied.finally(() => progress?.end())
+  const progress = new Progress({ quiet })
+  const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+  const { signal } = onInterrupt()
+  const copied = copyPlants(source, target, { batchPlants: batch, guard, onProgress, signal })
+  const { plants, added, checksum } = await copied.finally(() => progress.end())
   const tokens = await copyTokens(source.sql, target.sql)
   await copyEpochs(source.sql, target.sql, plants)
   await release()
-  console.log(
-    `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`,
-  )
+  const text = `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`
+  printResult({ added, tokens, plants, sha256: checksum }, text, json)
 }
 
 async function withStores(
@@ -103,6 +107,7 @@ async function open(option: '--from' | '--to', url: string): Promise<Store> {
 }
 
 function explain(error: unknown): never {
+  if (error instanceof Interrupted) throw error.saying('the copy was interrupted. Run it again to go on.')
   if (!(error instanceof StoreUnavailable)) throw error
   throw new StoreRefused(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
 }

@@ -9,6 +9,8 @@ export type CopyPlantsOptions = {
   guard: () => Promise<void>
   /** Is told how many plants are in the target for certain, and how many there will be. */
   onProgress: (done: number, total: number) => void
+  /** Aborts when there is to be no batch more; the call rejects with its reason. */
+  signal: AbortSignal
 }
 
 /** `plants` and `checksum` (SHA-256 in hex, see formatPlants) are of the whole log, the same in both stores. */
@@ -21,7 +23,7 @@ export type CopiedPlants = { plants: number; added: number; checksum: string }
 export async function copyPlants(
   source: Store,
   target: Store,
-  { batchPlants, guard, onProgress }: CopyPlantsOptions,
+  { batchPlants, guard, onProgress, signal }: CopyPlantsOptions,
 ): Promise<CopiedPlants> {
   const checksum = createHash('sha256')
   const { position: total } = await source.log.head()
@@ -43,6 +45,7 @@ export async function copyPlants(
       added += missing.length
     }
     onProgress(done, Math.max(done, total))
+    signal.throwIfAborted()
   }
   return { plants: done, added, checksum: checksum.digest('hex') }
 }

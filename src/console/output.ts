@@ -1,0 +1,35 @@
+// What goes to stdout: results alone, as words or as JSON. Whoever reads them may stop at any moment (`| head -1`).
+
+/** Prints a line. */
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
+/** Prints what a command has to say, for machines with --json. */
+export function printResult(json: unknown, text: string, asJson: boolean | undefined): void {
+  print(asJson ? JSON.stringify(json, null, 2) : text)
+}
+
+/** How a fault of stdout ends the command: 0 when nobody reads it any more, 1 when the disk is full, for instance. */
+export type Output = { explain(error: unknown): number | undefined }
+
+/**
+ * Lets a command that prints go on to its end when nobody reads what it prints; a pipeline into stdout fails, and
+ * `explain` knows that failure by its code. Other faults are told at once.
+ */
+export function watchOutput(): Output {
+  let fault: NodeJS.ErrnoException | undefined
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (fault) return
+    fault = error
+    if (error.code === 'EPIPE') return
+    process.exitCode = 1
+    console.error(`plant-store: cannot write to stdout: ${error.message}`)
+  })
+  return {
+    explain(error) {
+      if (!fault || (error as NodeJS.ErrnoException).code !== fault.code) return undefined
+      return fault.code === 'EPIPE' ? 0 : 1
+    },
+  }
+}

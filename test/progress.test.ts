@@ -1,0 +1,79 @@
+// What a long command shows of its progress, and where.
+import { PassThrough } from 'node:stream'
+import { test } from 'tap'
+import { Progress, type ProgressOptions, type ProgressStream, type Unit } from '../src/console/progress.ts'
+
+type Step = [done: number, total: number | undefined, unit: Unit, more?: string]
+
+/** Shows one step per second of its number, and resolves to all that was written. */
+function show(terminal: object, steps: [second: number, ...Step][], options: ProgressOptions = {}): string {
+  const stream: ProgressStream = Object.assign(new PassThrough({ encoding: 'utf8' }), terminal)
+  let now = 1000
+  const progress = new Progress({ stream, now: () => now, ...options })
+  for (const [second, ...step] of steps) {
+    now = 1000 + second * 1000
+    progress.show(...step)
+  }
+  progress.end()
+  return String((stream as PassThrough).read() ?? '')
+}
+
+const steps: [second: number, ...Step][] = [
+  [0, 0, 10_000, 'plants'],
+  [0.05, 50, 10_000, 'plants'],
+  [1, 1000, 10_000, 'plants'],
+  [5, 5000, 10_000, 'plants'],
+  [6, 6000, 10_000, 'plants'],
+]
+
+test('off a terminal progress is a line every five seconds', async (t) => {
+  t.equal(show({}, steps), '50 % · 5,000 of 10,000 plants · 1,000 plants/s · 5 s left\n')
+  t.equal(show({}, steps.slice(0, 3)), '', 'what is short shows none')
+})
+
+test('progress is in bytes and minutes where they suit, without an end where none is known', async (t) => {
+  const lines: [Step, string][] = [
+    [[5e6, 1e9, 'bytes', '12 rejected'], '0 % · 5.0 of 1000.0 MB · 1.0 MB/s · 17 min left · 12 rejected'],
+    [[5000, undefined, 'plants'], '5,000 plants · 1,000 plants/s'],
+    [[0, 0, 'pages'], '100 % · 0 of 0 pages · 0 pages/s'],
+    [[0, 10, 'pages'], '0 % · 0 of 10 pages · 0 pages/s'],
+  ]
+  for (const [step, line] of lines) t.equal(show({}, [[5, ...step]]), `${line}\n`)
+})
+
+test('on a terminal progress is a bar that fits it and is taken away', async (t) => {
+  const wide = show({ isTTY: true, columns: 200 }, steps)
+  t.match(wide, `${'█'.repeat(1)}${'░'.repeat(11)} 10 % · 1,000 of 10,000 plants · 1,000 plants/s · 9 s left`)
+  t.match(wide, `${'█'.repeat(7)}${'░'.repeat(5)} 60 % · 6,000 of 10,000 plants`)
+  t.ok(wide.endsWith('\u001b[1G\u001b[2K'), 'the line is empty in the end')
+  t.notMatch(wide, '\n')
+  // Control sequences are ESC 7, ESC 8 and ESC [ … letter.
+  const narrow = show({ isTTY: true, columns: 30 }, steps).split(/\u001b(?:\[[0-9;?]*[A-Za-z]|[78])/)
+  t.ok(narrow.some((text) => text.length === 30))
+  t.ok(narrow.every((text) => text.length <= 30))
+  t.match(show({ isTTY: true, columns: 80 }, [[1, 10, undefined, 'plants']]), /G10 plants · 10 plants\/s/)
+})
+
+test('a line among progress stands where the bar was, and the bar comes back below', async (t) => {
+  const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY: true, columns: 80 })
+  let now = 0
+  const progress = new Progress({ stream, now: () => now })
+  now = 1000
+  progress.show(5, 10, 'plants')
+  progress.say('line 7: refused')
+  progress.show(6, 10, 'plants')
+  progress.end()
+  t.match(stream.read(), /50 %.*\u001b\[2Kline 7: refused\n.*60 %/s)
+})
+
+test('--quiet shows no progress, and a dumb terminal no bar', async (t) => {
+  t.equal(show({ isTTY: true }, steps, { quiet: true }), '')
+  t.equal(show({}, steps, { quiet: true }), '')
+  const { TERM } = process.env
+  t.teardown(() => {
+    if (TERM === undefined) delete process.env.TERM
+    else process.env.TERM = TERM
+  })
+  process.env.TERM = 'dumb'
+  t.equal(show({ isTTY: true }, steps), show({}, steps))
+})
