@@ -24,6 +24,7 @@ const program = new Command('plant-store')
 const commands: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand(),
   token: async () => (await import('./commands/token.ts')).tokenCommand(),
+  import: async () => (await import('./commands/import.ts')).importCommand(),
   copy: async () => (await import('./commands/copy.ts')).copyCommand(),
   openapi: async () => (await import('./commands/openapi.ts')).openapiCommand(),
 }
