@@ -25,6 +25,7 @@ const program = new Command('plant-store')
 const commands: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand(),
   token: async () => (await import('./commands/token.ts')).tokenCommand(),
+  import: async () => (await import('./commands/import.ts')).importCommand(),
   copy: async () => (await import('./commands/copy.ts')).copyCommand(),
   export: async () => (await import('./commands/export.ts')).exportCommand(),
   backup: async () => (await import('./commands/backup.ts')).backupCommand(),
