@@ -3,6 +3,7 @@ import { CommanderError } from 'commander'
 import { ConfigError } from './config.ts'
 import { Interrupted } from './console/interrupt.ts'
 import { watchOutput } from './console/output.ts'
+import { FileRefused } from './files/new-file.ts'
 import { buildProgram } from './program.ts'
 import { StoreRefused } from './store/store.ts'
 
@@ -21,6 +22,7 @@ function explain(error: unknown): number {
   const operational =
     error instanceof ConfigError ||
     error instanceof StoreRefused ||
+    error instanceof FileRefused ||
     error instanceof Interrupted ||
     (error as NodeJS.ErrnoException).code
   /* c8 ignore next: no test can bring about a fault that is not known yet */

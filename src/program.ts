@@ -14,6 +14,11 @@ Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood, 130 o
 const commands: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand(),
   token: async () => (await import('./commands/token.ts')).tokenCommand(),
+  import: async () => (await import('./commands/import.ts')).importCommand(),
+  export: async () => (await import('./commands/export.ts')).exportCommand(),
+  backup: async () => (await import('./commands/backup.ts')).backupCommand(),
+  restore: async () => (await import('./commands/restore.ts')).restoreCommand(),
+  verify: async () => (await import('./commands/verify.ts')).verifyCommand(),
   copy: async () => (await import('./commands/copy.ts')).copyCommand(),
   status: async () => (await import('./commands/status.ts')).statusCommand(),
   completion: async () => (await import('./commands/completion.ts')).completionCommand(buildProgram),

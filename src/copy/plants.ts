@@ -1,5 +1,6 @@
 // The plants of one log, put into another: batch by batch, each read back at once and held against the source.
 import { createHash } from 'node:crypto'
+import { lineOf } from '../store/checksum.ts'
 import { type Row, type Sql, type Store, StoreRefused } from '../store/store.ts'
 
 export type CopyPlantsOptions = {
@@ -13,7 +14,7 @@ export type CopyPlantsOptions = {
   signal: AbortSignal
 }
 
-/** `plants` and `checksum` (SHA-256 in hex, see formatPlants) are of the whole log, the same in both stores. */
+/** `plants` and `checksum` (SHA-256 in hex, of a line for each plant, see `lineOf`) are of the whole log, the same in both stores. */
 export type CopiedPlants = { plants: number; added: number; checksum: string }
 
 /**
@@ -77,9 +78,10 @@ function compare(copied: Row[], plants: Row[], after: number): string {
   )
 }
 
-/** A line a plant: position, id (or nothing) and item, with tabs between them, which no item holds. */
 function formatPlants(plants: Row[]): string {
-  return plants.map(({ position, id, item }) => `${position}\t${id ?? ''}\t${item}\n`).join('')
+  return plants
+    .map(({ position, id, item }) => `${lineOf(position as number, id as number | null, item as string)}\n`)
+    .join('')
 }
 
 function toEntry({ id, item }: Row) {

@@ -1,9 +1,10 @@
 // A file that comes into being whole or not at all: written under a temporary name beside its place, synced, and only
 // then given its name. Whatever ends the process before leaves at most the temporary file, which says what it is.
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, linkSync, lstatSync, openSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { resolveLinks } from '../store/sqlite/files.ts'
+import { syncDirectoryOf, syncFile } from './sync.ts'
 
 /** The file cannot be written there; the message is one line for the operator. */
 export class FileRefused extends Error {}
@@ -35,10 +36,10 @@ export class NewFile {
 
   /** Gives the temporary file, written and closed, its name. Throws FileRefused, or what the file system says. */
   publish(): void {
-    sync(this.temporaryPath)
+    syncFile(this.temporaryPath)
     if (this.#replace) renameSync(this.temporaryPath, this.path)
     else this.#publishOnce()
-    syncDirectory(this.path)
+    syncDirectoryOf(this.path)
   }
 
   /** Unlike a rename, a link never takes the place of a file that was made in the meantime. */
@@ -54,28 +55,13 @@ export class NewFile {
     rmSync(this.temporaryPath, { force: true })
   }
 
-  /** Removes what was written so far. */
+  /** Removes what was written so far, and what SQLite may have put beside it. */
   discard(): void {
-    rmSync(this.temporaryPath, { force: true })
+    for (const ending of ['', '-journal', '-wal', '-shm'])
+      rmSync(this.temporaryPath + ending, { force: true })
   }
 }
 
 function alreadyThere(path: string): FileRefused {
   return new FileRefused(`${path} already exists`)
-}
-
-function sync(path: string): void {
-  const descriptor = openSync(path, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-/** So that the name is still there after a power failure. */
-function syncDirectory(path: string): void {
-  /* c8 ignore next: there a directory cannot be opened, and need not be */
-  if (process.platform === 'win32') return
-  sync(dirname(path))
 }

@@ -29,7 +29,7 @@ function parse(text: string): unknown {
 }
 
 /** What is wrong with the members of the object that a text of JSON stands for. */
-function findMemberFaults(text: string, value: object): Fault[] {
+export function findMemberFaults(text: string, value: object): Fault[] {
   let faults = none
   let members = 0
   walkMembers(text, {

@@ -1,6 +1,6 @@
 // Validation by the schemas alone: Ajv coerces nothing, drops nothing, and reports every fault.
 import type { TSchema } from '@sinclair/typebox'
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import { components } from '../../schemas/index.ts'
 import type { Fault } from '../../schemas/problem.ts'
@@ -10,13 +10,7 @@ const integerForm = /^-?[0-9]+$/
 
 /** Compiles the validator of one part of a request. Its errors are Ajv's, with `verbose`. */
 export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
-  const ajv = new Ajv2020({
-    allErrors: true,
-    verbose: true,
-    strict: true,
-    formats: { 'uri-reference': true, int64: true },
-  })
-  for (const schema of components) ajv.addSchema(schema)
+  const ajv = makeAjv()
   return ({ schema, httpPart }) => {
     // Their schemas are documentation: a header that is not understood is disregarded.
     if (httpPart === 'headers') return () => true
@@ -36,6 +30,27 @@ export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
   }
 }
 
+function makeAjv(): Ajv2020 {
+  const ajv = new Ajv2020({
+    allErrors: true,
+    verbose: true,
+    strict: true,
+    formats: { 'uri-reference': true, int64: true },
+  })
+  for (const schema of components) ajv.addSchema(schema)
+  return ajv
+}
+
+/**
+ * The check of a body outside HTTP: every fault of a value that is meant to be this component, with those that came out
+ * while it was read.
+ */
+export function makeBodyCheck(component: string): (value: unknown, found: Fault[]) => Fault[] {
+  const validate = makeAjv().getSchema(component) as ValidateFunction
+  return (value, found) =>
+    joinFaults(validate(value) ? [] : describeFaults(validate.errors ?? [], 'body'), found)
+}
+
 /** An integer is decimal digits on the wire: `0x10`, `1e3`, ` 5`, `-0` and two values stay what they are, and are refused. */
 function readInteger(value: unknown): unknown {
   if (typeof value !== 'string' || !integerForm.test(value)) return value
@@ -47,10 +62,15 @@ function readInteger(value: unknown): unknown {
  * came out while it was read.
  */
 export function findFaults(request: FastifyRequest, body: unknown, found: Fault[] = []): Fault[] {
-  const ofBody = findPartFaults(request, 'body', body)
+  const ofBody = joinFaults(findPartFaults(request, 'body', body), found)
+  return [...ofBody, ...findPartFaults(request, 'querystring', request.query)]
+}
+
+function joinFaults(ofBody: Fault[], found: Fault[]): Fault[] {
+  if (found.length === 0) return ofBody
   const news = found.filter((fault) => !ofBody.some((other) => implies(other, fault)))
   const known = ofBody.filter((fault) => !news.some((other) => implies(other, fault)))
-  return [...news, ...known, ...findPartFaults(request, 'querystring', request.query)]
+  return [...news, ...known]
 }
 
 function findPartFaults(request: FastifyRequest, part: string, value: unknown): Fault[] {

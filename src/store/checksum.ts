@@ -1,7 +1,16 @@
-// The checksum of a row of the log: what `verify` finds bits with that changed on the disk. No request reads it.
+// The line of a plant, and the checksums made of it. That of each row of the log is what `verify` finds bits with that
+// changed on the disk; no request reads it.
 import { crc32 } from 'node:zlib'
 
-/** CRC-32 over the position, the id (or nothing) and the item, with tabs in between, in UTF-8. */
+/** CRC-32 over the line of a plant, in UTF-8. */
 export function checksumOf(position: number, id: number | null | undefined, item: string): number {
   return crc32(item, crc32(`${position}\t${id ?? ''}\t`))
 }
+
+/** Position, id (or nothing) and item, with tabs between them, which no item holds. */
+export function lineOf(position: number, id: number | null | undefined, item: string): string {
+  return `${position}\t${id ?? ''}\t${item}`
+}
+
+/** The same as an SQL expression, for both engines. */
+export const lineInSql = `CAST(position AS TEXT) || '\t' || coalesce(CAST(id AS TEXT), '') || '\t' || item`

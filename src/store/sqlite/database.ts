@@ -1,9 +1,9 @@
 // Opens the SQLite file for writing: what is there is looked at before anything is changed, then its schema is brought
 // up to date. Runs in the writer thread.
 import { randomBytes } from 'node:crypto'
-import { closeSync, fsyncSync, openSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { syncDirectoryOf } from '../../files/sync.ts'
 import { sqliteLockMs } from '../../limits.ts'
 import { checkVersion, migrations } from '../migrations.ts'
 import { StoreRefused } from '../store.ts'
@@ -29,7 +29,7 @@ export function openDatabase(options: ThreadOptions): OpenDatabase {
     configure(db)
     migrate(db)
     if (options.repair) rewriteLog(db)
-    syncDirectory(path)
+    syncDirectoryOf(resolveLinks(path))
     return { db, ids: identifyOpen(path, before) }
     /* c8 ignore next 4: a file that fails while it is opened: test/faults */
   } catch (error) {
@@ -108,18 +108,6 @@ function rewriteLog(db: DatabaseSync): void {
   const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
   /* c8 ignore next: another process reads in the same moment */
   if (result?.busy !== 0) throw new StoreRefused('the write-ahead log cannot be rewritten: it is in use')
-}
-
-/** So that a new file is still in its directory after a power failure. */
-function syncDirectory(path: string): void {
-  /* c8 ignore next: there a directory cannot be opened, and need not be */
-  if (process.platform === 'win32') return
-  const directory = openSync(dirname(resolveLinks(path)), 'r')
-  try {
-    fsyncSync(directory)
-  } finally {
-    closeSync(directory)
-  }
 }
 
 /** The files that were opened, unless the path was given to others meanwhile. */

@@ -1,0 +1,53 @@
+// A verified copy of a SQLite store under a new name: the way to a backup, and the way back.
+import { pathToFileURL } from 'node:url'
+import { NewFile, type NewFileOptions } from '../files/new-file.ts'
+import { StoreRefused } from '../store/store.ts'
+import { describeFault } from '../verify/faults.ts'
+import { type VerifyReport, verifyStore } from '../verify/verify.ts'
+import { copyDatabase } from './copy-database.ts'
+
+export type BackupOptions = NewFileOptions & {
+  /** Aborts with the error that the backup is to reject with. */
+  signal?: AbortSignal
+  onProgress?: (done: number, total: number, unit: 'pages' | 'plants') => void
+}
+
+/** `copyMs`, `verifyMs`: how long each took. */
+export type BackupReport = Pick<VerifyReport, 'plants' | 'unchecked' | 'checksum'> & {
+  copyMs: number
+  verifyMs: number
+}
+
+/**
+ * Copies the store in the file `from` to the path `to`, where the copy appears once it is complete, on stable storage and
+ * found to be without fault. Rejects with StoreRefused, FileRefused, or what the file system says.
+ */
+export async function copyVerified(from: string, to: string, options: BackupOptions): Promise<BackupReport> {
+  const file = new NewFile(to, options)
+  const { signal, onProgress } = options
+  try {
+    const startedAt = performance.now()
+    await copyDatabase(from, file.temporaryPath, {
+      signal,
+      onProgress: (done, total) => onProgress?.(done, total, 'pages'),
+    })
+    const copiedAt = performance.now()
+    const { plants, unchecked, checksum } = await verify(file.temporaryPath, options)
+    const verifyMs = performance.now() - copiedAt
+    file.publish()
+    return { plants, unchecked, checksum, copyMs: copiedAt - startedAt, verifyMs }
+  } catch (error) {
+    file.discard()
+    throw error
+  }
+}
+
+async function verify(path: string, { signal, onProgress }: BackupOptions): Promise<VerifyReport> {
+  const report = await verifyStore(pathToFileURL(path).href, {
+    ...(signal && { signal }),
+    onProgress: (done, total) => onProgress?.(done, total, 'plants'),
+  })
+  if (report.faultCount === 0) return report
+  const faults = report.faults.map(describeFault).join('; ')
+  throw new StoreRefused(`the copy was not kept, because what was copied is damaged: ${faults}`)
+}

@@ -1,0 +1,50 @@
+// Copies a SQLite database that a service may be writing to, as it was at one moment.
+import { writeFileSync } from 'node:fs'
+import { backup, DatabaseSync } from 'node:sqlite'
+import { isStore } from '../store/sqlite/database.ts'
+import { openReadOnly } from '../store/sqlite/view.ts'
+import { StoreRefused } from '../store/store.ts'
+
+/** How many pages are copied between two looks at the signal. */
+const stepPages = 4096
+
+export type CopyOptions = {
+  /** Aborts with the error that the copy is to reject with. */
+  signal?: AbortSignal | undefined
+  onProgress?: ((done: number, total: number) => void) | undefined
+}
+
+/**
+ * Copies the store in the file `from` into the new file `to`, which nobody else may read: it holds the tokens' hashes.
+ * A copy that reads in a transaction of its own never begins anew when somebody writes, unlike one without
+ * (sqlite.org/c3ref/backup_finish.html). Rejects with StoreRefused, or with what SQLite says.
+ */
+export async function copyDatabase(from: string, to: string, options: CopyOptions = {}): Promise<void> {
+  const source = openReadOnly(from)
+  try {
+    if (!isStore(source)) throw new StoreRefused(`${from} is not a plant store`)
+    source.exec('BEGIN; SELECT count(*) FROM meta')
+    writeFileSync(to, '', { flag: 'wx', mode: 0o600 })
+    await backup(source, to, { rate: stepPages, progress: makeProgress(options) })
+  } finally {
+    source.close()
+  }
+  makeSingle(to)
+}
+
+function makeProgress({ signal, onProgress }: CopyOptions) {
+  return ({ totalPages, remainingPages }: { totalPages: number; remainingPages: number }) => {
+    signal?.throwIfAborted()
+    onProgress?.(totalPages - remainingPages, totalPages)
+  }
+}
+
+/** One file that needs no other beside it, until a service opens it. */
+function makeSingle(path: string): void {
+  const copy = new DatabaseSync(path)
+  try {
+    copy.exec('PRAGMA journal_mode = DELETE')
+  } finally {
+    copy.close()
+  }
+}

@@ -1,0 +1,76 @@
+// backup: copies a SQLite database while the service runs on it.
+import { Command } from 'commander'
+import { type BackupReport, copyVerified } from '../backup/backup.ts'
+import { readConfig } from '../config.ts'
+import { onInterrupt } from '../console/interrupt.ts'
+import { printResult } from '../console/output.ts'
+import { Progress } from '../console/progress.ts'
+import { sqlitePath } from '../store/sqlite/path.ts'
+
+type Options = { force?: true; json?: true; quiet?: true }
+
+const help = `
+The service may run meanwhile. FILE gets its name when the copy is complete, on stable storage and verified; what a backup
+that was killed leaves behind ends in .partial and may be deleted. FILE holds everything, the tokens' hashes, too: only you
+can read it. plant-store restore puts it back.
+
+A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
+
+export function backupCommand(): Command {
+  return new Command('backup')
+    .description('Copy a SQLite database into a file, while the service runs.')
+    .argument('<file>', 'the file to make')
+    .option('--force', 'replace FILE if it exists')
+    .option('--json', 'print the summary as JSON')
+    .option('--quiet', 'show no progress')
+    .addHelpText('after', help)
+    .action(async (file: string, options: Options, command: Command) => {
+      const { databaseUrl } = readConfig(process.env)
+      requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/operating.md says how')
+      const report = await runCopy(sqlitePath(databaseUrl), file, options)
+      printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)
+    })
+}
+
+/** Ends the command when the database is PostgreSQL; `instead` says what to use. */
+export function requireSqlite(command: Command, databaseUrl: string, instead: string): void {
+  if (!databaseUrl.startsWith('file:'))
+    command.error(`error: ${command.name()} is for SQLite databases. For PostgreSQL ${instead}`, {
+      exitCode: 2,
+    })
+}
+
+/** Copies one file to another, and shows how far that is. */
+export async function runCopy(
+  from: string,
+  to: string,
+  { quiet, force }: { quiet?: true; force?: true },
+): Promise<BackupReport> {
+  const progress = new Progress({ quiet: quiet ?? false })
+  const { signal, release } = onInterrupt()
+  try {
+    return await copyVerified(from, to, {
+      replace: force,
+      signal,
+      onProgress: (done, total, unit) => progress.show(done, total, unit),
+    })
+  } catch (error) {
+    throw signal.aborted ? signal.reason.saying('interrupted: nothing was written. Run it again') : error
+  } finally {
+    progress.end()
+    release()
+  }
+}
+
+export function printSummary(
+  text: string,
+  { copyMs, verifyMs, ...report }: BackupReport & { file: string },
+  { json }: { json?: true },
+): void {
+  const seconds = (ms: number) => Number((ms / 1000).toFixed(3))
+  printResult(
+    { ...report, copySeconds: seconds(copyMs), verifySeconds: seconds(verifyMs) },
+    `${text}; verified, SHA-256 ${report.checksum}`,
+    json,
+  )
+}

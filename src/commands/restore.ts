@@ -1,0 +1,43 @@
+// restore: puts a backup where there is no database.
+import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { Command } from 'commander'
+import { readConfig } from '../config.ts'
+import { makeDirectory } from '../store/sqlite/engine.ts'
+import { sqlitePath } from '../store/sqlite/path.ts'
+import { StoreRefused } from '../store/store.ts'
+import { printSummary, requireSqlite, runCopy } from './backup.ts'
+
+type Options = { json?: true; quiet?: true }
+
+const help = `
+DATABASE_URL says where it goes: to a path where there is no database, nor a -wal or -shm file of one. It appears there when
+it is complete, on stable storage and verified. Run it as the user that the service runs as.
+
+Tokens are restored as they were: revoke those again that were revoked since. Lists that had plants which the backup lacks
+get other ETags as soon as a plant is added.`
+
+export function restoreCommand(): Command {
+  return new Command('restore')
+    .description('Put a backup of a SQLite database where there is none.')
+    .argument('<file>', 'what backup has made')
+    .option('--json', 'print the summary as JSON')
+    .option('--quiet', 'show no progress')
+    .addHelpText('after', help)
+    .action(async (file: string, options: Options, command: Command) => {
+      const { databaseUrl } = readConfig(process.env)
+      requireSqlite(command, databaseUrl, 'use pg_restore or psql; docs/operating.md says how')
+      const path = sqlitePath(databaseUrl)
+      requireNothing(path)
+      makeDirectory(dirname(path))
+      const report = await runCopy(file, path, { ...(options.quiet && { quiet: true }) })
+      printSummary(`restored ${report.plants} plants to ${path}`, { file: path, ...report }, options)
+    })
+}
+
+/** A `-wal` that is left of another database would be played into this one. */
+function requireNothing(path: string): void {
+  const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
+  if (found !== undefined)
+    throw new StoreRefused(`${found} exists: stop the service and move it away, with what else is beside it`)
+}

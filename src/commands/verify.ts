@@ -1,0 +1,94 @@
+// verify: holds a whole store against what the service promises, and changes nothing.
+import { Command } from 'commander'
+import pino from 'pino'
+import { type ConfigError, readConfig, readDatabaseUrl } from '../config.ts'
+import { type Interrupted, onInterrupt } from '../console/interrupt.ts'
+import { printResult } from '../console/output.ts'
+import { Progress } from '../console/progress.ts'
+import { openStore } from '../store/open.ts'
+import { describeFault } from '../verify/faults.ts'
+import { repairChecksums } from '../verify/repair.ts'
+import { type VerifyReport, verifyStore } from '../verify/verify.ts'
+
+type Options = { repair?: true; json?: true; quiet?: true }
+
+const help = `
+URL is like DATABASE_URL, which is taken when there is none. A service may run on the database meanwhile. These are checked:
+the schema, SQLite's own integrity check, that the log has no gaps, the checksum of every row, that every item is a valid
+plant in the format in which it is stored, that ids are unique, and that heads and epochs agree with the log. The SHA-256 is
+that of plant-store copy.
+
+Rows that version 1.0.0 wrote have no checksum; they are counted as unchecked, and --repair gives them theirs when nothing
+is wrong with the rest. The first ten faults are named, and the exit code is 1.`
+
+export function verifyCommand(): Command {
+  return new Command('verify')
+    .description('Check a whole database, and change nothing.')
+    .argument('[url]', 'the database (default: DATABASE_URL)')
+    .option('--repair', 'give rows without a checksum theirs')
+    .option('--json', 'print the report as JSON')
+    .option('--quiet', 'show no progress')
+    .addHelpText('after', help)
+    .action(async (url: string | undefined, options: Options, command: Command) => {
+      await runVerify(
+        url === undefined ? readConfig(process.env).databaseUrl : readUrl(url, command),
+        options,
+      )
+    })
+}
+
+function readUrl(url: string, command: Command): string {
+  try {
+    return readDatabaseUrl('URL', url)
+  } catch (error) {
+    return command.error(`error: ${(error as ConfigError).message}`, { exitCode: 2 })
+  }
+}
+
+async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
+  const progress = new Progress({ quiet: quiet ?? false })
+  const { signal, release } = onInterrupt()
+  try {
+    const report = await verifyStore(url, {
+      signal,
+      onProgress: (done, total) => progress.show(done, total, 'plants'),
+    })
+    const { faultCount, unchecked } = report
+    const repaired = repair && faultCount === 0 && unchecked > 0 ? await fillChecksums(url, signal) : 0
+    progress.end()
+    printResult({ ...report, repaired }, describe({ ...report, repaired }), json)
+    if (faultCount > 0) process.exitCode = 1
+  } catch (error) {
+    if (!signal.aborted) throw error
+    throw (signal.reason as Interrupted).saying('interrupted: the check is incomplete. Run it again')
+  } finally {
+    progress.end()
+    release()
+  }
+}
+
+async function fillChecksums(url: string, signal: AbortSignal): Promise<number> {
+  const store = await openStore(url, {
+    logger: pino({ level: 'error' }, pino.destination(2)),
+    mustExist: true,
+  })
+  try {
+    return await repairChecksums(store, { signal })
+  } finally {
+    await store.close()
+  }
+}
+
+function describe(report: VerifyReport & { repaired: number }): string {
+  const { engine, schemaVersion, plants, unchecked, repaired, checksum, faults, faultCount } = report
+  const lines = [
+    `${engine}, schema version ${schemaVersion}: ${plants} plants, SHA-256 ${checksum ?? 'unknown'}`,
+    ...faults.map(describeFault),
+  ]
+  if (faultCount > faults.length) lines.push(`and ${faultCount - faults.length} more faults`)
+  if (repaired > 0) lines.push(`${repaired} plants had no checksum and got one`)
+  else if (unchecked > 0)
+    lines.push(`${unchecked} plants have no checksum: plant-store verify --repair gives them one`)
+  lines.push(faultCount === 0 ? 'no faults' : `${faultCount} fault${faultCount === 1 ? '' : 's'}`)
+  return lines.join('\n')
+}

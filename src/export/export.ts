@@ -1,0 +1,114 @@
+// The way out: the plants of a log up to one head, page by page, straight from the text that the log keeps.
+import { createWriteStream } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip, createZstdCompress } from 'node:zlib'
+import { NewFile, type NewFileOptions } from '../files/new-file.ts'
+import { StoreRefused, StoreUnavailable } from '../store/store.ts'
+import type { StoreView } from '../store/view.ts'
+import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
+
+/** Large enough that a page costs no more than its text, and small enough for memory: 10 MB of the longest plants. */
+const pagePlants = 4000
+
+export type ExportOptions = {
+  format: FormatName
+  compression: CompressionName | undefined
+  withId: boolean
+  /** What is exported: the plants after this position, up to the head. */
+  after: number
+  head: number
+  signal?: AbortSignal
+  onProgress?: (done: number) => void
+}
+
+const compressors = { gzip: createGzip, zstd: createZstdCompress }
+
+/** Writes the plants to a stream, which stays open. Throws StoreRefused when the log does not hold all of them. */
+export async function exportTo(
+  destination: NodeJS.WritableStream,
+  view: StoreView,
+  options: ExportOptions,
+): Promise<void> {
+  await write(view, options, destination, { end: false })
+}
+
+/** Writes the plants to a file, which is there whole or not at all. */
+export async function exportToFile(
+  path: string,
+  view: StoreView,
+  { replace, ...options }: ExportOptions & NewFileOptions,
+): Promise<void> {
+  const file = new NewFile(path, { replace })
+  try {
+    await write(view, options, createWriteStream(file.temporaryPath, { flags: 'wx' }), { end: true })
+    file.publish()
+  } catch (error) {
+    file.discard()
+    throw error
+  }
+}
+
+async function write(
+  view: StoreView,
+  options: ExportOptions,
+  destination: NodeJS.WritableStream,
+  { end }: { end: boolean },
+): Promise<void> {
+  const { compression, signal } = options
+  const source = Readable.from(writePages(view, options))
+  const stages = compression ? [source, compressors[compression](), destination] : [source, destination]
+  await pipeline(stages, { end, ...(signal && { signal }) })
+}
+
+async function* writePages(
+  view: StoreView,
+  { format: name, withId, after, head, onProgress }: ExportOptions,
+): AsyncGenerator<Buffer | string> {
+  const format = formats[name]({ withId })
+  if (format.start) yield format.start
+  for (let position = after; position < head; ) {
+    const last = Math.min(position + pagePlants, head)
+    const page = await readPage(view, { after: position, last }, { format, withId })
+    yield* writePage(format, page, { after: position, last, isFirst: position === after })
+    position = last
+    onProgress?.(position - after)
+  }
+  if (format.end) yield format.end
+}
+
+/** An item is the text of an object whose last member is a string: one brace to take off, none inside to be met. */
+const itemWithId = `CASE WHEN id IS NULL THEN item ELSE rtrim(item, '}') || ',"id":' || id || '}' END`
+
+async function readPage(
+  view: StoreView,
+  range: { after: number; last: number },
+  { format, withId }: { format: Format; withId: boolean },
+): Promise<Buffer> {
+  const { count, texts } = await view
+    .join([withId ? itemWithId : 'item'], range, format.separator)
+    .catch(explain)
+  if (count !== range.last - range.after) throw damaged(range)
+  return texts[0] as Buffer
+}
+
+function writePage(
+  format: Format,
+  page: Buffer,
+  { isFirst, ...range }: { after: number; last: number; isFirst: boolean },
+): (Buffer | string)[] {
+  try {
+    return format.write(page, isFirst)
+  } catch {
+    throw damaged(range)
+  }
+}
+
+function explain(error: unknown): never {
+  if (!(error instanceof StoreUnavailable)) throw error
+  throw new StoreRefused(`the database cannot be read: ${error.message}`, { cause: error })
+}
+
+function damaged({ after, last }: { after: number; last: number }): StoreRefused {
+  return new StoreRefused(`plants ${after + 1} to ${last} are damaged; plant-store verify names the faults`)
+}

@@ -1,0 +1,20 @@
+// What makes a file, or its name, outlast a power failure.
+import { closeSync, fsyncSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/** Never of a database that this process has open: see store/sqlite/files.ts. */
+export function syncFile(path: string): void {
+  const descriptor = openSync(path, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** So that the name of a new file is still in its directory after a power failure. */
+export function syncDirectoryOf(path: string): void {
+  /* c8 ignore next: there a directory cannot be opened, and need not be */
+  if (process.platform === 'win32') return
+  syncFile(dirname(path))
+}

@@ -1,0 +1,100 @@
+// Puts batches into the log, one after the other: the next is read and checked meanwhile, and handed over only when it
+// is certain what became of the last.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Fault } from '../../schemas/problem.ts'
+import { type Entry, type Outcome, type Store, StoreUnavailable } from '../store/store.ts'
+import type { Places, Progressed } from './place.ts'
+import type { Rejects } from './rejects.ts'
+
+/** `lines`: where each entry was in the input; `end`: what was read by then. */
+export type Batch = { entries: Entry[]; lines: number[]; end: Omit<Progressed, 'rejects'> }
+
+export type Tally = Record<Outcome, number>
+
+export type WriterOptions = {
+  store: Store
+  places: Places
+  rejects: Rejects
+  /** How long a batch is tried again that the store does not take. */
+  patienceMs: number
+  /** Is told, once per batch, that the store does not take it. */
+  onWait: (reason: string) => void
+}
+
+const firstPauseMs = 100
+const longestPauseMs = 2000
+
+const conflict: Fault = {
+  code: 'format',
+  detail: 'is the id of a plant that already exists with a different name or tag',
+  pointer: '/id',
+}
+
+export class BatchWriter {
+  readonly tally: Tally = { added: 0, replayed: 0, conflict: 0 }
+  readonly #options: WriterOptions
+  #underWay: Promise<void> = Promise.resolve()
+  #committed: Progressed
+
+  constructor(start: Progressed, options: WriterOptions) {
+    this.#committed = start
+    this.#options = options
+  }
+
+  /** What is in the log for certain. */
+  get committed(): Progressed {
+    return this.#committed
+  }
+
+  /** Resolves when the batch is under way. Rejects when the one before it failed. */
+  async write(batch: Batch): Promise<void> {
+    await this.#underWay
+    this.#underWay = this.#commit(batch)
+    this.#underWay.catch(() => {})
+  }
+
+  /** Resolves when nothing is under way. */
+  async settle(): Promise<void> {
+    await this.#underWay
+  }
+
+  async #commit(batch: Batch): Promise<void> {
+    const { places, rejects } = this.#options
+    rejects.flush()
+    await places.guard()
+    const end = { ...batch.end, rejects: rejects.bytes }
+    const outcomes = await this.#append(batch.entries, end)
+    this.#committed = end
+    outcomes.forEach((outcome, index) => {
+      this.tally[outcome]++
+      if (outcome !== 'conflict') return
+      const { item } = batch.entries[index] as Entry
+      rejects.add({ line: batch.lines[index] as number, source: item }, [conflict])
+    })
+  }
+
+  async #append(entries: Entry[], end: Progressed): Promise<Outcome[]> {
+    const { store, places } = this.#options
+    const untilMs = performance.now() + this.#options.patienceMs
+    let mayBeThere = false
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+      try {
+        if (mayBeThere && (await places.holds(end))) return await this.#repeat(entries)
+        return await store.log.append(entries, undefined, places.mark(end))
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error
+        mayBeThere ||= error.outcome === 'unknown'
+        if (performance.now() + pauseMs > untilMs) throw error
+        if (pauseMs === firstPauseMs) this.#options.onWait(error.message)
+        await sleep(pauseMs)
+      }
+    }
+  }
+
+  /** What became of plants that are in the log: with an id they can be asked for, without one they were added. */
+  async #repeat(entries: Entry[]): Promise<Outcome[]> {
+    const known = await this.#options.store.log.append(entries.filter(({ id }) => id !== undefined))
+    let next = 0
+    return entries.map(({ id }) => (id === undefined ? 'added' : (known[next++] as Outcome)))
+  }
+}

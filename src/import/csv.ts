@@ -1,0 +1,64 @@
+// CSV (RFC 4180): a header row, then a row per plant, by csv-parse. Empty lines are skipped.
+import { type CsvError, type InfoRecord, type Parser, parse } from 'csv-parse'
+import { InputError } from './input-error.ts'
+import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
+
+/** What csv-parse finds, in other words. */
+const reasons: Record<string, string> = {
+  CSV_INVALID_CLOSING_QUOTE: 'a closing quote is followed by more; inside quotes, double them',
+  INVALID_OPENING_QUOTE: 'a quote is in the middle of a cell; quote the whole cell',
+  CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
+  CSV_MAX_RECORD_SIZE: `is longer than ${maxRecordBytes / 1024} KiB; is a quote left open?`,
+}
+
+/** The first record is the header row. */
+export class CsvSplitter implements Splitter {
+  readonly #parser: Parser
+  #records: InputRecord[] = []
+  /** Where the next row begins: csv-parse counts a CRLF inside quotes twice. */
+  #line = 1
+  #emptyLines = 0
+
+  constructor() {
+    this.#parser = parse({
+      record_delimiter: ['\r\n', '\n'],
+      relax_column_count: true,
+      skip_empty_lines: true,
+      max_record_size: maxRecordBytes,
+      on_record: (cells: string[], info: InfoRecord) => this.#take(cells, info),
+    })
+    // Each call hears of its own fault.
+    this.#parser.on('error', () => {})
+  }
+
+  push(chunk: Buffer): Promise<InputRecord[]> {
+    return this.#hand((done) => this.#parser.write(chunk, done))
+  }
+
+  end(): Promise<InputRecord[]> {
+    this.#parser.resume()
+    return this.#hand((done) => this.#parser.once('error', done).once('end', done).end())
+  }
+
+  async #hand(work: (done: (error?: Error | null) => void) => unknown): Promise<InputRecord[]> {
+    const error = await new Promise<Error | null | undefined>((resolve) => work(resolve))
+    if (error) throw this.#explain(error as CsvError)
+    const records = this.#records
+    this.#records = []
+    return records
+  }
+
+  /** Nothing is given back to csv-parse: rows wait here, and not in its queue. */
+  #take(cells: string[], { empty_lines }: InfoRecord): undefined {
+    this.#line += empty_lines - this.#emptyLines
+    this.#emptyLines = empty_lines
+    this.#records.push({ line: this.#line, source: cells })
+    this.#line++
+    for (const cell of cells)
+      for (let i = cell.indexOf('\n'); i !== -1; i = cell.indexOf('\n', i + 1)) this.#line++
+  }
+
+  #explain(error: CsvError): InputError {
+    return new InputError(reasons[error.code] ?? error.message, this.#line)
+  }
+}

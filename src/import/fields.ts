@@ -1,0 +1,52 @@
+// Where the fields of a plant are in the input: in members of JSON objects, or in columns of CSV.
+import { InputError } from './input-error.ts'
+import { invalidMark } from './utf8.ts'
+
+export const fieldNames = ['name', 'tag', 'id'] as const
+export type FieldName = (typeof fieldNames)[number]
+
+/** What the members or columns are called; `ignoreOthers`: there may be more of them. */
+export type Fields = Record<FieldName, string> & { ignoreOthers: boolean }
+
+export type FieldOptions = { map?: Partial<Record<FieldName, string>>; ignoreUnknown?: boolean }
+
+/** Whoever maps a field has seen what else is there: the rest is ignored then. */
+export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions): Fields {
+  const ignoreOthers = ignoreUnknown || Object.keys(map).length > 0
+  return { name: 'name', tag: 'tag', id: 'id', ...map, ignoreOthers }
+}
+
+/** The number of each field's column, counted from 0; `width`: how many columns there are. No id is -1. */
+export type Columns = Record<FieldName, number> & { width: number }
+
+/** Throws InputError when a header row is not the one of these fields. */
+export function findColumns(header: string[], fields: Fields, line: number): Columns {
+  const refuse = (reason: string) => new InputError(reason.replaceAll(invalidMark, '\ufffd'), line)
+  if (header.some((column) => column.includes(invalidMark))) throw refuse('the header row is not UTF-8')
+  const twice = header.find((column, index) => header.indexOf(column) !== index)
+  if (twice !== undefined) throw refuse(`the column ${quote(twice)} is there twice`)
+  const columns = { name: 0, tag: 0, id: 0, width: header.length }
+  for (const field of fieldNames) {
+    columns[field] = header.indexOf(fields[field])
+    if (columns[field] === -1 && (field !== 'id' || fields.id !== 'id'))
+      throw refuse(
+        `there is no column ${quote(fields[field])} for the ${field}; --map ${field}=COLUMN names one of: ${list(header)}`,
+      )
+  }
+  const unknown = header.filter((column) => !Object.values(fields).includes(column))
+  if (unknown.length > 0 && !fields.ignoreOthers)
+    throw refuse(`a plant has no field for: ${list(unknown)}; --ignore-unknown leaves them out`)
+  return columns
+}
+
+const shownColumns = 20
+const shownCharacters = 40
+
+function list(columns: string[]): string {
+  const more = columns.length > shownColumns ? ', …' : ''
+  return columns.slice(0, shownColumns).map(quote).join(', ') + more
+}
+
+function quote(column: string): string {
+  return JSON.stringify(column.slice(0, shownCharacters))
+}

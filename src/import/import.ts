@@ -1,0 +1,149 @@
+// Imports an input: its records are read, checked and put into the log, batch by batch.
+import type { Fault } from '../../schemas/problem.ts'
+import type { Store } from '../store/store.ts'
+import type { Batch, Tally } from './batch-writer.ts'
+import type { RecordCheck } from './check.ts'
+import { type FieldOptions, resolveFields } from './fields.ts'
+import type { Format } from './format.ts'
+import { type Input, openInput } from './input.ts'
+import { InputError } from './input-error.ts'
+import type { InputRecord } from './record.ts'
+import { openRecords, type Records } from './records.ts'
+import { Rejects } from './rejects.ts'
+import { makeSink, type Sink } from './sink.ts'
+
+export type ImportOptions = FieldOptions & {
+  /** `-` is stdin. */
+  path: string
+  format?: Format | undefined
+  /** Takes away white space around names, tags, cells of ids and column names. */
+  trim?: boolean
+  /** Stops at the first record that is rejected. */
+  strict?: boolean
+  /** Goes on where an import of the same input was cut short. */
+  resume?: boolean
+  /** Only checks: no store is opened. */
+  dryRun?: boolean
+  /** The file for rejected records. */
+  rejects?: string | undefined
+  /** Ends the import after the batch under way; what it was aborted with is thrown. */
+  signal: AbortSignal
+  /** Is called once the input turned out to be readable. */
+  openStore: () => Promise<Store>
+  /** Is told what whoever waits should know at once, a line at a time. */
+  say: (line: string) => void
+  onProgress?: (records: number, input: Input) => void
+  /** How many plants are added in one transaction. */
+  batchPlants?: number
+  /** How long a batch is tried again that the store does not take. */
+  patienceMs?: number
+}
+
+/** `records`: how many there were; `skipped`: how many of those an earlier run had imported. */
+export type ImportResult = Tally & { records: number; skipped: number; rejected: number }
+
+/** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
+const defaultBatchPlants = 2500
+/** Where few records are plants, the place is kept nevertheless. */
+const recordsPerPlant = 20
+
+/**
+ * Throws InputError when the rest of the input cannot be read, StoreRefused or StoreUnavailable when the store does not
+ * take it; what was committed before stays, and can be resumed.
+ */
+export async function importPlants(options: ImportOptions): Promise<ImportResult> {
+  const { path, format, trim = false, signal } = options
+  const fields = resolveFields(options)
+  const input = await openInput(path, signal)
+  const rejects = new Rejects({ name: input.name, path: options.rejects, say: options.say })
+  try {
+    const records = await openRecords(input, { format, fields, trim })
+    const identity = { format: records.format, fields, trim }
+    const sink = await makeSink({ ...options, input, identity, rejects })
+    try {
+      const count = sink.start.done
+        ? sink.start.records
+        : await new Run(options, input, rejects).read(records, sink)
+      await sink.end()
+      const { added, replayed, conflict } = sink.tally
+      const rejected = rejects.count - conflict
+      return { added, replayed, conflict, rejected, records: count, skipped: sink.start.records }
+    } finally {
+      await sink.close()
+    }
+  } catch (error) {
+    throw error instanceof InputError ? error.in(input.name) : error
+  } finally {
+    rejects.close()
+    input.close()
+  }
+}
+
+class Run {
+  readonly #options: ImportOptions
+  readonly #input: Input
+  readonly #rejects: Rejects
+  #batch = makeBatch()
+  #count = 0
+  /** Up to where records are in a batch that was handed over. */
+  #handedOver = 0
+
+  constructor(options: ImportOptions, input: Input, rejects: Rejects) {
+    this.#options = options
+    this.#input = input
+    this.#rejects = rejects
+  }
+
+  /** Resolves to the number of records. What comes before an unreadable one is added. */
+  async read({ groups, check }: Records, sink: Sink): Promise<number> {
+    const { signal, onProgress } = this.#options
+    try {
+      for await (const group of groups) {
+        for (const record of group)
+          if (++this.#count > sink.start.records) await this.#take(record, check, sink)
+        signal.throwIfAborted()
+        onProgress?.(this.#count, this.#input)
+      }
+    } catch (error) {
+      if (error instanceof InputError) await this.#handOver(sink)
+      throw error
+    } finally {
+      // Whatever happened: a batch under way comes to its end.
+      await sink.settle()
+    }
+    await this.#handOver(sink)
+    await sink.settle()
+    return this.#count
+  }
+
+  /** Waits only when a batch is full. */
+  #take(record: InputRecord, check: RecordCheck, sink: Sink): Promise<void> | undefined {
+    const checked = check.check(record.source)
+    if ('faults' in checked) this.#reject(record, checked.faults)
+    else {
+      this.#batch.entries.push(checked)
+      this.#batch.lines.push(record.line)
+    }
+    this.#batch.end = { records: this.#count, line: record.line }
+    const { batchPlants = defaultBatchPlants } = this.#options
+    if (this.#batch.entries.length >= batchPlants) return this.#handOver(sink)
+    return this.#count - this.#handedOver >= batchPlants * recordsPerPlant ? this.#handOver(sink) : undefined
+  }
+
+  #reject(record: InputRecord, faults: Fault[]): void {
+    this.#rejects.add(record, faults)
+    if (this.#options.strict) throw new InputError('was rejected, and --strict stops there', record.line)
+  }
+
+  async #handOver(sink: Sink): Promise<void> {
+    const batch = this.#batch
+    if (batch.end.records <= this.#handedOver) return
+    this.#handedOver = batch.end.records
+    this.#batch = makeBatch()
+    await sink.write(batch)
+  }
+}
+
+function makeBatch(): Batch {
+  return { entries: [], lines: [], end: { records: 0, line: 0 } }
+}

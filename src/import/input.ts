@@ -1,0 +1,94 @@
+// Opens what is to be imported: a file or stdin, as it is or compressed. Its beginning is looked at before the rest.
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { decompress } from './decompress.ts'
+import { FileError, InputError } from './input-error.ts'
+
+const chunkBytes = 128 * 1024
+/** By so much of its beginning an input is known again. */
+export const headBytes = 64 * 1024
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+
+export type Input = {
+  /** For messages. */
+  name: string
+  /** The first bytes, decompressed, without a byte order mark. */
+  head: Buffer
+  /** Everything, from the first byte on, decompressed, without a byte order mark. */
+  chunks: AsyncIterable<Buffer>
+  /** How much there is to read, compressed; unknown for a pipe. */
+  size: number | undefined
+  /** How much of that was read. */
+  bytesRead(): number
+  close(): void
+}
+
+/** `path`: `-` is stdin. `signal` ends the reading. Throws InputError or FileError when there is nothing that can be read. */
+export async function openInput(path: string, signal: AbortSignal): Promise<Input> {
+  const name = path === '-' ? 'stdin' : path
+  const { stream, size } = await openStream(path).catch((error) => {
+    throw explain(name, error)
+  })
+  signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
+  let bytesRead = 0
+  const count = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of stream) {
+      bytesRead += chunk.length
+      yield chunk
+    }
+  }
+  const bytes = decompress(count())
+  const close = () => stream.destroy()
+  try {
+    const head = await readHead(bytes)
+    return { name, size, bytesRead: () => bytesRead, close, head, chunks: join(head, bytes) }
+  } catch (error) {
+    close()
+    throw explain(name, error)
+  }
+}
+
+async function openStream(path: string): Promise<{ stream: Readable; size: number | undefined }> {
+  if (path === '-') return { stream: process.stdin, size: undefined }
+  const file = await open(path)
+  const stats = await file.stat()
+  if (stats.isDirectory()) {
+    await file.close()
+    throw new InputError('is a directory')
+  }
+  const stream = createReadStream(path, { fd: file, highWaterMark: chunkBytes })
+  return { stream, size: stats.isFile() ? stats.size : undefined }
+}
+
+/** A fault of a system call has a code; what was interrupted, or found in the input, says so itself. */
+function explain(name: string, error: unknown): Error {
+  return error instanceof InputError
+    ? error.in(name)
+    : isSystemError(error)
+      ? new FileError('read', name, error)
+      : (error as Error)
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return typeof (error as NodeJS.ErrnoException).syscall === 'string'
+}
+
+async function readHead(bytes: AsyncGenerator<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for (let length = 0; length < headBytes + byteOrderMark.length; ) {
+    const { done, value } = await bytes.next()
+    if (done) break
+    chunks.push(value)
+    length += value.length
+  }
+  const head = Buffer.concat(chunks)
+  if (/^(\xff\xfe|\xfe\xff)/.test(head.toString('latin1', 0, 2)))
+    throw new InputError('is UTF-16, expected UTF-8', 1)
+  return head.subarray(0, 3).equals(byteOrderMark) ? head.subarray(3) : head
+}
+
+async function* join(head: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield head
+  yield* rest
+}

@@ -1,0 +1,98 @@
+// The records that were not imported: the first few for whoever watches, all of them in a file (NDJSON).
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import type { Fault } from '../../schemas/problem.ts'
+import { describeFaults } from './check.ts'
+import { FileError } from './input-error.ts'
+import type { Progressed } from './place.ts'
+import type { InputRecord } from './record.ts'
+import { invalidMark } from './utf8.ts'
+
+const shownRejects = 10
+
+export type RejectsOptions = {
+  /** The name of the input, for messages. */
+  name: string
+  /** The file, if there is to be one. */
+  path: string | undefined
+  say: (line: string) => void
+}
+
+export class Rejects {
+  readonly #options: RejectsOptions
+  #file: number | undefined
+  #pending = ''
+  #bytes = 0
+  #count = 0
+
+  constructor(options: RejectsOptions) {
+    this.#options = options
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  /** The length of the file. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Opens the file, or throws FileError; of an import that is resumed, what belongs to records before its place stays. */
+  open({ rejects: kept, line }: Progressed): void {
+    const { path } = this.#options
+    if (path === undefined) return
+    this.#try(() => {
+      this.#file = openSync(path, kept > 0 ? 'a+' : 'w')
+      const before = kept > 0 ? readFileSync(path) : Buffer.alloc(0)
+      const after = before.subarray(kept).toString().split('\n').slice(0, -1)
+      if (kept > 0) ftruncateSync(this.#file, kept)
+      this.#bytes = Math.min(kept, before.length)
+      for (const text of after) if (JSON.parse(text).line <= line) this.#pending += `${text}\n`
+    })
+    this.flush()
+  }
+
+  add({ line, source }: InputRecord, faults: Fault[]): void {
+    const reason = describeFaults(faults)
+    this.#count++
+    const { name, path, say } = this.#options
+    if (this.#count <= shownRejects) say(`${name}, line ${line}: ${reason}`)
+    if (path === undefined) return
+    const text = typeof source === 'string' ? source : source.map(quote).join(',')
+    const shown = text.replaceAll(invalidMark, '\ufffd')
+    this.#pending += `${JSON.stringify({ line, reason, errors: faults, text: shown })}\n`
+  }
+
+  /** Puts what was added into the file. */
+  flush(): void {
+    const pending = Buffer.from(this.#pending)
+    this.#pending = ''
+    this.#try(() => {
+      for (let done = 0; done < pending.length; )
+        done += writeSync(this.#file as number, pending, done, pending.length - done)
+    })
+    this.#bytes += pending.length
+  }
+
+  /** Says how many were not shown. */
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file)
+    const { path, say } = this.#options
+    const more = this.#count - shownRejects
+    if (more <= 0) return
+    say(`and ${more} more${path === undefined ? '; --rejects FILE keeps them all' : `; all are in ${path}`}`)
+  }
+
+  #try(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      throw new FileError('write', String(this.#options.path), error as Error)
+    }
+  }
+}
+
+/** A cell as it may have been written. */
+function quote(cell: string): string {
+  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+}

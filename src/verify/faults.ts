@@ -1,0 +1,33 @@
+// What a check has found to be wrong.
+
+/** `position`: of the plant that has the fault; absent when it is of the whole store. */
+export type Fault = { position?: number; detail: string }
+
+/** How many faults are named. */
+const maxNamed = 10
+
+/** Keeps the first faults, by position, those of the whole store before all others, and counts the rest. */
+export class Faults {
+  #named: Fault[] = []
+  #count = 0
+
+  add(...faults: Fault[]): void {
+    this.#count += faults.length
+    this.#named = [...this.#named, ...faults]
+      .sort((a, b) => (a.position ?? 0) - (b.position ?? 0))
+      .slice(0, maxNamed)
+  }
+
+  get named(): readonly Fault[] {
+    return this.#named
+  }
+
+  get count(): number {
+    return this.#count
+  }
+}
+
+/** A fault as a line. */
+export function describeFault({ position, detail }: Fault): string {
+  return position === undefined ? detail : `plant ${position} ${detail}`
+}

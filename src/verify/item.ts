@@ -1,0 +1,31 @@
+// Whether a row of the log is what the service would have written: a plant that keeps to the schema, in the stored format.
+import { type NewPlant, NewPlant as schema } from '../../schemas/plant.ts'
+import { makeBodyCheck } from '../http/validation.ts'
+import { serializeItem } from '../plants/item.ts'
+
+const findFaults = makeBodyCheck(String(schema.$id))
+
+/** An item without escapes: a valid plant with these texts is written just so. Most are, and need not be parsed. */
+const plain = /^\{"name":"([^"\\]*)","tag":"([^"\\]*)"\}$/
+
+/** What is wrong with an item and its id, in words that follow "plant 7"; undefined when nothing is. */
+export function findItemFault(id: number | undefined, item: string): string | undefined {
+  const [, name, tag] = plain.exec(item) ?? []
+  if (name !== undefined) return findPlantFault(id === undefined ? { name, tag } : { name, tag, id })
+  let value: unknown
+  try {
+    value = JSON.parse(item)
+  } catch {
+    return 'is not JSON'
+  }
+  // An id inside the item is no longer there in the text that is compared below.
+  if (id !== undefined && typeof value === 'object' && value !== null) (value as NewPlant).id = id
+  const fault = findPlantFault(value)
+  if (fault !== undefined) return fault
+  return serializeItem(value as NewPlant) === item ? undefined : 'is not in the stored format'
+}
+
+function findPlantFault(value: unknown): string | undefined {
+  const [fault] = findFaults(value, [])
+  return fault && `is not valid: ${`${fault.pointer?.slice(1)} ${fault.detail}`.trim()}`
+}

@@ -1,0 +1,37 @@
+// Gives the rows that have no checksum theirs: those that a version wrote which had none.
+
+import { checksumOf } from '../store/checksum.ts'
+import type { Row, Store } from '../store/store.ts'
+
+const batchPlants = 2000
+
+/** Resolves to how many plants got one. Only for a store that was found to be without fault. */
+export async function repairChecksums(
+  { sql }: Pick<Store, 'sql'>,
+  { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number) => void } = {},
+): Promise<number> {
+  let [done, position] = [0, 0]
+  for (;;) {
+    signal?.throwIfAborted()
+    const rows = await sql.select(
+      `SELECT position, id, item FROM plants WHERE checksum IS NULL AND position > $1
+        ORDER BY position LIMIT ${batchPlants}`,
+      [position],
+    )
+    const last = rows.at(-1)
+    if (last === undefined) return done
+    done += await sql.execute(fill(rows))
+    position = Number(last.position)
+    onProgress?.(done)
+  }
+}
+
+/** The trigger of the log lets nothing but the checksum change. */
+function fill(rows: Row[]): string {
+  const values = rows.map(
+    ({ position, id, item }) =>
+      `(${position}, ${checksumOf(Number(position), id as number | null, String(item))})`,
+  )
+  return `WITH sums (place, value) AS (VALUES ${values})
+    UPDATE plants SET checksum = value FROM sums WHERE position = place AND checksum IS NULL`
+}

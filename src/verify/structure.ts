@@ -1,0 +1,113 @@
+// Checks what is not about single plants: the schema, the heads, the epochs, the ids, and that the log has no gaps.
+import type { Range, StoreView } from '../store/view.ts'
+import type { Fault } from './faults.ts'
+
+/** The first schema version that has epochs. */
+const epochsVersion = 2
+
+export type Structure = {
+  /** Where the log ends. */
+  head: number
+  plants: number
+  /** The parts of the log that have no gaps inside, in order. */
+  parts: Range[]
+  faults: Fault[]
+}
+
+/** Rejects with StoreUnavailable. */
+export async function checkStructure(view: StoreView): Promise<Structure> {
+  // Before the head: a service may add plants, and begin an epoch, meanwhile.
+  const starts = view.version < epochsVersion ? [] : await readStarts(view)
+  const { count, first, head, kept } = await readHeads(view)
+  const faults: Fault[] = await findSchemaFaults(view)
+  if (kept !== undefined && kept !== head)
+    faults.push({ detail: `the head says ${kept}, but the log ends at plant ${head}` })
+  if (first < 1) faults.push({ position: first, detail: 'is before the first position' })
+  faults.push(...findEpochFaults(starts, head), ...(await findDoubles(view)))
+  const isGapless = count === head && (head === 0 || first === 1)
+  const parts = isGapless ? [{ after: 0, last: head }] : await findParts(view, head)
+  if (!isGapless) faults.push(...findGaps(parts))
+  return { head, plants: count, parts, faults }
+}
+
+async function readStarts(view: StoreView): Promise<number[]> {
+  return (await view.select<[number]>('SELECT start FROM epochs ORDER BY number')).flat()
+}
+
+/** `kept`: the head as a table of its own says it. */
+async function readHeads(view: StoreView) {
+  const kept = view.engine === 'PostgreSQL' ? '(SELECT max(position) FROM head)' : 'NULL'
+  const [row] = await view.select(
+    `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${kept} FROM plants`,
+  )
+  const [count, first, head, said] = row as [number, number, number, number | null]
+  return { count, first, head, kept: view.engine === 'PostgreSQL' ? (said ?? 0) : undefined }
+}
+
+/** What makes the log append-only, and its ids unique. */
+const guards = {
+  SQLite: {
+    names: ['plants_id', 'plants_no_update', 'plants_no_delete'],
+    text: "SELECT name FROM sqlite_schema WHERE tbl_name = 'plants'",
+  },
+  PostgreSQL: {
+    names: ['plants_id', 'plants_no_change', 'plants_no_truncate'],
+    text: `
+      SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
+      UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid`,
+  },
+}
+
+async function findSchemaFaults(view: StoreView): Promise<Fault[]> {
+  const { names, text } = guards[view.engine]
+  const found = (await view.select<[string]>(text)).flat()
+  return names
+    .filter((name) => !found.includes(name))
+    .map((name) => ({ detail: `${name} is missing from the schema` }))
+}
+
+function findEpochFaults(starts: number[], head: number): Fault[] {
+  return starts.flatMap((start, index): Fault[] => {
+    if (start > head)
+      return [{ detail: `an epoch begins after plant ${start}, but the log ends at plant ${head}` }]
+    if (start < Math.max(0, ...starts.slice(0, index).slice(-1)))
+      return [{ detail: `an epoch begins after plant ${start}, before the one that it follows` }]
+    return []
+  })
+}
+
+async function findDoubles(view: StoreView): Promise<Fault[]> {
+  const rows = await view.select<[number, number]>(
+    `SELECT id, max(position) FROM plants WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY 2 LIMIT 10`,
+  )
+  return rows.map(([id, position]) => ({
+    position,
+    detail: `has the id ${id}, which another plant has, too`,
+  }))
+}
+
+const maxParts = 12
+
+/** The first parts of a log with gaps; what is behind them is not looked at. */
+async function findParts(view: StoreView, head: number): Promise<Range[]> {
+  const starts = await view.select<[number]>(
+    `SELECT position FROM plants AS plant WHERE position > 0 AND NOT EXISTS
+      (SELECT 1 FROM plants WHERE position = plant.position - 1 AND position > 0)
+      ORDER BY position LIMIT ${maxParts}`,
+  )
+  const parts = starts.map(async ([start], index) => {
+    const [next = head + 1] = starts[index + 1] ?? []
+    const [row] = await view.select<[number]>('SELECT max(position) FROM plants WHERE position < $1', [next])
+    return { after: start - 1, last: (row as [number])[0] }
+  })
+  return Promise.all(parts)
+}
+
+function findGaps(parts: Range[]): Fault[] {
+  return parts.flatMap(({ after }, index): Fault[] => {
+    const last = parts[index - 1]?.last ?? 0
+    if (after === last) return []
+    const plants = after - last === 1 ? `plant ${after} is` : `plants ${last + 1} to ${after} are`
+    return [{ detail: `${plants} missing` }]
+  })
+}

@@ -1,0 +1,64 @@
+// The threads that check, as one: whichever has least to do takes the next piece of work.
+import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import type { Answer, Job, Order } from './thread.ts'
+
+const maxThreads = 4
+/** The database's own check of its file takes as long as many pages. */
+const integrityWeight = 1000
+
+type Thread = { worker: Worker; load: number }
+
+export class Threads {
+  readonly #threads: Thread[]
+  readonly #waiting = new Map<number, { resolve(answer: Answer): void; reject(error: Error): void }>()
+  #number = 0
+
+  constructor(url: string) {
+    const count = Math.min(availableParallelism(), maxThreads)
+    this.#threads = Array.from({ length: count }, () => ({ worker: this.#start(url), load: 0 }))
+  }
+
+  #start(url: string): Worker {
+    const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: { url } })
+    worker.on('message', (answer: Answer) => {
+      this.#waiting.get(answer.number)?.resolve(answer)
+      this.#waiting.delete(answer.number)
+    })
+    /* c8 ignore next 3: a fault of the thread that is not known yet */
+    worker.on('error', (error) => {
+      for (const { reject } of this.#waiting.values()) reject(error)
+    })
+    return worker
+  }
+
+  /** How many pieces of work keep all of them busy: one under way for each, and one that waits. */
+  get lanes(): number {
+    return this.#threads.length * 2
+  }
+
+  async do(job: Job): Promise<Answer> {
+    const thread = this.#threads.reduce((least, other) => (other.load < least.load ? other : least))
+    const weight = job === 'integrity' ? integrityWeight : 1
+    const number = ++this.#number
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+    this.#waiting.set(number, { resolve, reject })
+    thread.load += weight
+    thread.worker.postMessage({ number, job } satisfies Order)
+    return promise.finally(() => {
+      thread.load -= weight
+    })
+  }
+
+  /** Resolves when they have done what is under way and let go of the store. */
+  async close(): Promise<void> {
+    await Promise.all(
+      this.#threads.map(async ({ worker }) => {
+        const ended = once(worker, 'exit')
+        worker.postMessage('close')
+        await ended
+      }),
+    )
+  }
+}
