@@ -5,17 +5,17 @@ import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'no
 import { isInstalled } from './processes.ts'
 
 /** Processors as taskset takes them; undefined where processes cannot be pinned. */
-export type Pins = { server: string | undefined; load: string | undefined }
+export type Pins = { server: string | undefined; load: string | undefined; all: string | undefined }
 
-/** One processor for the server, the others for the load and this process. */
+/** One processor for the server, the others for the load and this process; all of them for a command by itself. */
 export function pinMachine(): Pins {
   const count = availableParallelism()
   if (process.platform !== 'linux' || count < 2 || !isInstalled('taskset'))
-    return { server: undefined, load: undefined }
+    return { server: undefined, load: undefined, all: undefined }
   // The first processor takes most interrupts, so the server gets another one.
   const load = count === 2 ? '0' : `0,2-${count - 1}`
   spawnSync('taskset', ['-c', '-a', '-p', load, String(process.pid)], { stdio: 'ignore' })
-  return { server: '1', load }
+  return { server: '1', load, all: `0-${count - 1}` }
 }
 
 const { dependencies, devDependencies } = JSON.parse(

@@ -1,7 +1,12 @@
 // All scenarios, in the order in which they run.
 import { add } from './add.ts'
+import { backup } from './backup.ts'
 import { before } from './before.ts'
+import { besideImport } from './beside-import.ts'
 import { besideLists } from './beside-lists.ts'
+import { exportFile } from './export.ts'
+import { importFiles } from './import.ts'
+import { importPostgres } from './import-postgres.ts'
 import { largeStore } from './large-store.ts'
 import { list } from './list.ts'
 import { postgres } from './postgres.ts'
@@ -19,5 +24,10 @@ export const scenarios: Scenario[] = [
   largeStore,
   slowDisk,
   postgres,
+  importFiles,
+  importPostgres,
+  exportFile,
+  backup,
+  besideImport,
   before,
 ]
