@@ -20,44 +20,58 @@ export const backup: Scenario = {
   title: 'backup and verify',
   async run(bench) {
     const inputs = new Inputs(bench)
-    const contestants = [copier(bench, inputs), cp(bench, inputs), verifier(bench, inputs)]
-    const [ours, theirs, check] = contestants as [Contestant, Contestant, Contestant]
+    const [whole, copy, check] = [backer(bench, inputs), copier(bench, inputs), verifier(bench, inputs)]
+    const contestants = [whole, copy, cp(bench, inputs), check]
     const nets = await compareBulk(bench, contestants)
+    const [ofWhole, ofCopy, ofCp, ofCheck] = nets as [Net[], Net[], Net[], Net[]]
     const count = bench.options.listPlants.toLocaleString('en')
     const [copying, checking] = [`backup of ${count} plants`, `verify of ${count} plants`]
     const rows = [
-      ...makeBulkRows(bench, copying, [ours, theirs], nets),
-      ...makeBulkRows(bench, checking, [check], nets.slice(2)),
+      ...makeBulkRows(bench, copying, contestants.slice(0, 3), nets),
+      ...makeBulkRows(bench, checking, [check], [ofCheck]),
     ]
-    const rate: Goal = {
-      work: checking,
-      figure: 'plants/s',
-      value: rows.at(-1)?.perSecond ?? Number.NaN,
-      unit: '',
-      target: 500_000,
-      aim: 1_000_000,
-      more: true,
-    }
     return {
       rows,
       goals: [
-        atMost(copying, 'time / cp', timeRatio(nets), [2, 1.5]),
-        ...(await growthGoals(copying, ours, nets[0] as Net[])),
-        rate,
-        ...(await growthGoals(checking, check, nets[2] as Net[])),
+        atMost(copying, 'time of the copy / cp', timeRatio([ofCopy, ofCp]), [2, 1.5]),
+        atMost(copying, 'with its check / cp', timeRatio([ofWhole, ofCp]), [2, 1.5]),
+        ...(await growthGoals(copying, whole, ofWhole)),
+        rateGoal(checking, rows.at(-1)?.perSecond ?? Number.NaN),
+        ...(await growthGoals(checking, check, ofCheck)),
       ],
     }
   },
 }
 
-function copier(bench: Bench, inputs: Inputs): Contestant {
+function rateGoal(work: string, value: number): Goal {
+  return { work, figure: 'plants/s', value, unit: '', target: 500_000, aim: 1_000_000, more: true }
+}
+
+function backer(bench: Bench, inputs: Inputs): Contestant {
   return {
-    name: 'Plant Store',
+    name: 'Plant Store, copied and checked',
     async run(plants) {
       const file = bench.newFile('backup')
-      const done = await runPlantStore(bench, await inputs.store(plants), ['backup', file, '--quiet'])
+      const done = await runPlantStore(bench, await inputs.store(plants), [
+        'backup',
+        file,
+        '--quiet',
+        '--json',
+      ])
       rmSync(file)
       return done
+    },
+  }
+}
+
+/** The same, of which only the copy counts, to stable storage. */
+function copier(bench: Bench, inputs: Inputs): Contestant {
+  const { run } = backer(bench, inputs)
+  return {
+    name: 'Plant Store, the copy alone',
+    async run(plants) {
+      const done = await run(plants)
+      return { ...done, ms: JSON.parse(done.stdout).copySeconds * 1000, cpuUs: Number.NaN }
     },
   }
 }

@@ -57,7 +57,7 @@ function inserter(bench: Bench, inputs: Inputs): Contestant {
       withNewFile(bench, async (path) => {
         const command = [process.execPath, script, inputs.file('ndjson', plants), path]
         const run = await runCommand(bench, command)
-        return { ...run, ms: Number(run.stdout) }
+        return { ...run, ...JSON.parse(run.stdout) }
       }),
   }
 }
