@@ -17,6 +17,9 @@ const lines: [typed: string, args: string[]][] = [
   ['copy --from token --q\t', ['copy', '--from', 'token', '--quiet']],
   ['completion z\t', ['completion', 'zsh']],
   ['token revoke old\t', ['token', 'revoke', 'old']],
+  ['export --format n\t', ['export', '--format', 'ndjson']],
+  ['export --compress=z\t', ['export', '--compress=zstd']],
+  ['import old\t', ['import', 'old plants.yaml']],
 ]
 
 /** The script for a shell, in a directory with one file in it. */
@@ -93,7 +96,17 @@ test('a shell that is not known is refused, and the scripts name every command',
   for (const shell of ['bash', 'zsh', 'fish']) {
     const { code, stdout } = await run(shell)
     t.equal(code, 0)
-    for (const name of ['serve', 'token', 'copy', 'completion', 'openapi'])
+    for (const name of [
+      'serve',
+      'token',
+      'import',
+      'export',
+      'backup',
+      'restore',
+      'verify',
+      'status',
+      'completion',
+    ])
       t.match(stdout, new RegExp(`\\b${name}\\b`))
   }
 })

@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
 import { Interrupted, onInterrupt } from '../src/console/interrupt.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
 import { beginCopy, copy, fill, open, spawnCopy, sumLog } from './support/copies.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
 
@@ -20,23 +19,29 @@ async function shell(t: Test, line: string, env: NodeJS.ProcessEnv) {
   return promisify(execFile)('bash', ['--norc', '-c', script], options)
 }
 
-/** A store with so many tokens that a list of them fills every buffer on its way. */
-async function storeOfTokens(t: Test): Promise<string> {
+/** A store with so many plants and tokens that a list of either fills every buffer on its way. */
+async function fullStore(t: Test): Promise<string> {
   const url = await sqlite.createDatabase(t)
-  const { sql } = await open(t, url)
-  const tokens = new Tokens(sql)
-  await tokens.create({ name: 'first' })
+  const store = await open(t, url)
+  await fill(store, plants)
   const rows = Array.from(
     { length: 2000 },
     (_, n) => `('${n}', '${'x'.repeat(90)}', '', '', 0, NULL, NULL, NULL)`,
   )
-  await sql.execute(`INSERT INTO tokens VALUES ${rows}`)
+  await store.sql.execute(`INSERT INTO tokens VALUES ${rows}`)
   return url
 }
 
 test('a reader that goes away ends a command quietly with 0', async (t) => {
-  const DATABASE_URL = await storeOfTokens(t)
-  const lines = ['token list | head -1 >head', 'token list --json | head -0', 'openapi | head -1 >head']
+  const DATABASE_URL = await fullStore(t)
+  const lines = [
+    'token list | head -1 >head',
+    'token list --json | head -0',
+    'export --quiet | head -1 >head',
+    'export --quiet --format csv --compress gzip | head -c 1 >head',
+    'openapi | head -1 >head',
+    'completion bash | head -0',
+  ]
   for (const line of lines) {
     const { stdout, stderr } = await shell(t, `plant-store ${line}`, { DATABASE_URL })
     t.strictSame({ stdout, stderr }, { stdout: '0\n', stderr: '' }, line)
@@ -44,14 +49,16 @@ test('a reader that goes away ends a command quietly with 0', async (t) => {
 })
 
 test('a disk that is full under stdout is one line, and 1', { skip: !existsSync('/dev/full') }, async (t) => {
-  const DATABASE_URL = await storeOfTokens(t)
-  const { stdout, stderr } = await shell(t, 'plant-store token list >/dev/full', { DATABASE_URL })
-  t.equal(stdout, '1\n')
-  t.match(stderr, /^plant-store: cannot write to stdout: ENOSPC[^\n]*\n$/)
+  const DATABASE_URL = await fullStore(t)
+  for (const command of ['token list', 'export --quiet']) {
+    const { stdout, stderr } = await shell(t, `plant-store ${command} >/dev/full`, { DATABASE_URL })
+    t.equal(stdout, '1\n')
+    t.match(stderr, /^plant-store: cannot write to stdout: ENOSPC[^\n]*\n$/)
+  }
 })
 
 test('nothing is coloured, with NO_COLOR or without', async (t) => {
-  const DATABASE_URL = await storeOfTokens(t)
+  const DATABASE_URL = await fullStore(t)
   for (const env of [{ NO_COLOR: '1' }, { FORCE_COLOR: '3', TERM: 'xterm-256color' }]) {
     const { stdout } = await shell(t, 'plant-store token list; plant-store --help', { DATABASE_URL, ...env })
     t.match(stdout, /^ID[\s\S]*Usage/)

@@ -1,5 +1,5 @@
 // status: what a store says of itself, and whether a service runs on it.
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -71,10 +71,31 @@ for (const engine of engines)
 test('a store of 1.0.0 is shown as it is, and not brought up to date', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   copyFileSync(released, path)
+  const backup = new DatabaseSync(path)
+  backup.exec('PRAGMA journal_mode = DELETE')
+  backup.close()
   t.match(await readStatus(pathToFileURL(path).href), { schemaVersion: 1, epochs: 0, cluster: undefined })
   const db = new DatabaseSync(path)
   t.equal(db.prepare('PRAGMA user_version').get()?.user_version, 1)
   db.close()
+})
+
+test('whoever holds a lock is named, as far as it is known', async (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'plants.db')
+  writeFileSync(path, '')
+  const { ino } = statSync(path)
+  // As in proc_locks(5): the second waits for the first, and the last is of another file.
+  const lines = [
+    `1: POSIX  ADVISORY  READ 41 fe:00:${ino} 1073741826 1073742335`,
+    `1: -> POSIX  ADVISORY  READ 42 fe:00:${ino} 1073741826 1073742335`,
+    `2: POSIX  ADVISORY  READ 43 fe:00:${ino} 128 128`,
+    `3: POSIX  ADVISORY  READ 44 fe:00:${ino + 1} 1073741826 1073742335`,
+  ]
+  writeFileSync(join(directory, 'locks'), `${lines.join('\n')}\n`)
+  mkdirSync(join(directory, '42'))
+  writeFileSync(join(directory, '42', 'cmdline'), 'node\0/srv/src/cli.ts\0serve\0')
+  t.strictSame(findService(path, directory), { running: true, by: ['process (41)', 'serve (42)'] })
 })
 
 test('where nobody says who holds locks, only a missing write-ahead log is proof', async (t) => {

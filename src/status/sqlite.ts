@@ -31,7 +31,9 @@ export function findService(path: string, proc = '/proc'): ServiceStatus {
   const commands = holders.map((pid) => ({ pid, args: readArguments(pid, proc) }))
   return {
     running: commands.some(({ args }) => isService(args)),
-    by: commands.map(({ pid, args }) => `${isService(args) ? 'serve' : basename(args[0] ?? '')} (${pid})`),
+    by: commands.map(
+      ({ pid, args }) => `${isService(args) ? 'serve' : basename(args[0] ?? 'process')} (${pid})`,
+    ),
   }
 }
 
