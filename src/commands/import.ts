@@ -1,4 +1,5 @@
 // import: plants from a file, into a store that may be in use.
+import { setFlagsFromString } from 'node:v8'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { readConfig } from '../config.ts'
@@ -7,7 +8,7 @@ import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
 import { type FieldName, fieldNames } from '../import/fields.ts'
 import { type Format, formats } from '../import/format.ts'
-import { type ImportResult, importPlants } from '../import/import.ts'
+import { defaultBatchPlants, type ImportResult, importPlants } from '../import/import.ts'
 import type { Input } from '../import/input.ts'
 import { openStore } from '../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../store/store.ts'
@@ -22,9 +23,12 @@ type Flags = {
   rejects?: string
   resume?: true
   dryRun?: true
+  batch: number
   json?: true
   quiet?: true
 }
+
+const maxBatchPlants = 20_000
 
 const help = `
 FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row; - is stdin. gzip and
@@ -52,6 +56,11 @@ export function importCommand(): Command {
     .option('--rejects <file>', 'write all rejected records into this file')
     .option('--resume', 'go on where an import of this file was cut short')
     .option('--dry-run', 'check the file and add nothing')
+    .addOption(
+      new Option('--batch <plants>', 'plants in one transaction')
+        .argParser(parseBatch)
+        .default(defaultBatchPlants),
+    )
     .option('--json', 'print the result as JSON')
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
@@ -59,6 +68,8 @@ export function importCommand(): Command {
 }
 
 async function run(path: string, flags: Flags): Promise<void> {
+  // Hardly anything lives longer than a batch: a larger space for new objects would be memory without a use.
+  setFlagsFromString('--semi-space-growth-factor=1')
   const { databaseUrl } = readConfig(process.env)
   const progress = new Progress({ quiet: flags.quiet ?? false })
   const interrupt = onInterrupt()
@@ -68,6 +79,7 @@ async function run(path: string, flags: Flags): Promise<void> {
     const result = await importPlants({
       ...flags,
       path,
+      batchPlants: flags.batch,
       signal: interrupt.signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
@@ -127,4 +139,11 @@ function parseMap(text: string, map: Map = {}): Map {
   if (field === undefined || column === undefined || field in map)
     throw new InvalidArgumentError(`It takes ${fieldNames.join('=COLUMN, ')}=COLUMN, each once.`)
   return { ...map, [field]: column }
+}
+
+function parseBatch(text: string): number {
+  const plants = Number(text)
+  if (!/^\d+$/.test(text) || plants < 1 || plants > maxBatchPlants)
+    throw new InvalidArgumentError(`It takes a number from 1 to ${maxBatchPlants}.`)
+  return plants
 }

@@ -43,7 +43,7 @@ export type ImportOptions = FieldOptions & {
 export type ImportResult = Tally & { records: number; skipped: number; rejected: number }
 
 /** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
-const defaultBatchPlants = 2500
+export const defaultBatchPlants = 3000
 /** Where few records are plants, the place is kept nevertheless. */
 const recordsPerPlant = 20
 

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream'
 import { decompress } from './decompress.ts'
 import { FileError, InputError } from './input-error.ts'
 
-const chunkBytes = 128 * 1024
+const chunkBytes = 64 * 1024
 /** By so much of its beginning an input is known again. */
 export const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])

@@ -1,0 +1,328 @@
+// import: plants from files in all formats and codings, into both engines.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { test } from 'tap'
+import { type Store, StoreUnavailable } from '../src/store/store.ts'
+import { createDirectory, engines, sqlite } from './support/engines.ts'
+import {
+  fixture,
+  open,
+  type Plant,
+  pipeImport,
+  readPlants,
+  runImport,
+  writeInput,
+  written,
+} from './support/imports.ts'
+import { spawnCli } from './support/service.ts'
+
+const usda = fileURLToPath(new URL('fixtures/usda-plants.csv.gz', import.meta.url))
+const none = { added: 0, replayed: 0, conflict: 0, rejected: 0, skipped: 0 }
+
+const codings: Record<string, (text: string) => Buffer> = {
+  plain: (text) => Buffer.from(text),
+  gzip: (text) => gzipSync(text),
+  zstd: (text) => zstdCompressSync(text),
+  'gzip in two members': (text) => Buffer.concat([gzipSync(text.slice(0, 999)), gzipSync(text.slice(999))]),
+  'zstd in two frames': (text) =>
+    Buffer.concat([zstdCompressSync(text.slice(0, 999)), zstdCompressSync(text.slice(999))]),
+  'UTF-8 with a byte order mark': (text) => Buffer.from(`\ufeff${text}`),
+}
+
+for (const engine of engines)
+  for (const [format, write] of Object.entries(written))
+    test(`${engine.name}: the plants of the fixture are imported from ${format} in every coding`, async (t) => {
+      for (const [coding, encode] of Object.entries(codings)) {
+        // One database per coding is slow to make on a server: there, each is told from the last by its ids.
+        const url = await engine.createDatabase(t)
+        const path = writeInput(t, encode(write(fixture)))
+        const { result, error } = await runImport(url, path, { batchPlants: 100 })
+        t.error(error, coding)
+        t.match(result, { ...none, added: 625, records: 625 }, coding)
+        t.strictSame(await readPlants(url), fixture, coding)
+        if (engine !== sqlite && coding === 'zstd') break
+      }
+    })
+
+test('of the USDA list, rows without a common name are rejected, and all have a scientific one', async (t) => {
+  const [common, scientific] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+  const rejects = join(createDirectory(t), 'rejects.ndjson')
+  const named = await runImport(common, usda, { map: { name: 'common_name', tag: 'family' }, rejects })
+  t.match(named.result, { ...none, added: 4960, rejected: 40 })
+  t.equal(named.said[0], 'input, line 21: common_name must have at least 1 character')
+  t.equal(named.said[10], `and 30 more; all are in ${rejects}`)
+  t.equal(named.said.length, 11)
+  const lines = readFileSync(rejects, 'utf8').trimEnd().split('\n')
+  t.equal(lines.length, 40)
+  t.match(JSON.parse(lines[0] as string), {
+    line: 21,
+    reason: 'common_name must have at least 1 character',
+    errors: [{ code: 'length', pointer: '/common_name' }],
+    text: /^[A-Z0-9]+,/,
+  })
+  const all = await runImport(scientific, usda, { map: { name: 'scientific_name', tag: 'family' } })
+  t.match(all.result, { ...none, added: 5000 })
+  t.strictSame(all.said, [])
+  const [first] = await readPlants(scientific)
+  t.strictSame(first, { name: 'Bacidia lobarica Printzen & Tønsberg', tag: 'Bacidiaceae' })
+})
+
+/** What an input comes to: the plants that are added, and what is said of the rest. */
+const readings: [title: string, input: string, options: object, plants: Plant[], said: RegExp[]][] = [
+  [
+    'CSV with quotes, line feeds inside them, ids and empty ids',
+    'id,tag,name\n7,"a, ""b""",Fern\n,,"Two\nlines"\n8,x,Moss\n\n"",y,Oak\n',
+    {},
+    [
+      { name: 'Fern', tag: 'a, "b"', id: 7 },
+      { name: 'Moss', tag: 'x', id: 8 },
+      { name: 'Oak', tag: 'y' },
+    ],
+    [/^input, line 3: name must have no control characters/],
+  ],
+  [
+    'CSV whose lines end in different ways, the last in none',
+    'name,tag\r\na,1\nb,2\r\nc,3',
+    {},
+    [
+      { name: 'a', tag: '1' },
+      { name: 'b', tag: '2' },
+      { name: 'c', tag: '3' },
+    ],
+    [],
+  ],
+  [
+    'CSV with a carriage return inside a cell',
+    'name,tag\na\rb,1\n',
+    {},
+    [],
+    [/line 2: name must have no con/],
+  ],
+  [
+    'white space is kept unless it is to be trimmed',
+    'name,tag\n a ,\u00a0b\n',
+    {},
+    [{ name: ' a ', tag: '\u00a0b' }],
+    [],
+  ],
+  [
+    'white space that is to be trimmed, in CSV',
+    ' name ,tag,id\n a ,\u00a0b, 7 \n  ,x,\n',
+    { trim: true },
+    [{ name: 'a', tag: 'b', id: 7 }],
+    [/line 3: name must have at least 1 character/],
+  ],
+  [
+    'white space that is to be trimmed, in JSON',
+    '{"name":" a ","tag":" "}\n{"name":7,"tag":null}\n',
+    { trim: true },
+    [{ name: 'a', tag: '' }],
+    [/line 2: name must be string; tag must be string/],
+  ],
+  [
+    'members under other names',
+    '{"common":"a","tag":"t","other":[1],"no":7}\n{"common":"","common":"b","name":"c","tag":"t"}\n{"tag":""}\n{"common":"d","tag":"","no":1e-400,"x":1,"x":2}\n',
+    { map: { name: 'common', id: 'no' } },
+    [{ name: 'a', tag: 't', id: 7 }],
+    [/line 2: common must be given once$/, /line 3: common is required$/, /line 4: no must be integer$/],
+  ],
+  [
+    'columns that are to be ignored',
+    'x,name,y,tag\n1,a,2,b\n',
+    { ignoreUnknown: true },
+    [{ name: 'a', tag: 'b' }],
+    [],
+  ],
+  [
+    'NDJSON with CRLF, empty lines, spaces and escapes, the last line with no end',
+    '{"name": "a", "tag": "\\u00e9\\ud83c\\udf34"}\r\n\r\n\n {"tag":"b","name":"c","id":5} ',
+    {},
+    [
+      { name: 'a', tag: 'é🌴' },
+      { name: 'c', tag: 'b', id: 5 },
+    ],
+    [],
+  ],
+  ['an empty array', ' [ ] \n', {}, [], []],
+  ['nothing', '', {}, [], []],
+  ['CSV with a header row alone', 'name,tag\n', {}, [], []],
+  [
+    'an array in one line, with brackets and quotes in its texts',
+    '[{"name":"]},","tag":"\\"\\\\"},{"name":"[{","tag":"é"}]',
+    {},
+    [
+      { name: ']},', tag: '"\\' },
+      { name: '[{', tag: 'é' },
+    ],
+    [],
+  ],
+]
+
+for (const [title, input, options, plants, said] of readings)
+  test(`it reads ${title}`, async (t) => {
+    const url = await sqlite.createDatabase(t)
+    const imported = await runImport(url, writeInput(t, input), options)
+    t.error(imported.error)
+    t.strictSame(await readPlants(url), plants)
+    t.equal(imported.said.length, said.length)
+    said.forEach((reason, index) => {
+      t.match(imported.said[index], reason)
+    })
+  })
+
+for (const engine of engines)
+  test(`${engine.name}: ids make an import repeatable, and conflicts are told`, async (t) => {
+    const url = await engine.createDatabase(t)
+    const plants = fixture.map((plant, id) => ({ ...plant, id }))
+    const path = writeInput(t, written.ndjson?.(plants) ?? '')
+    t.match((await runImport(url, path)).result, { ...none, added: 625 })
+    t.match((await runImport(url, path)).result, { ...none, replayed: 625 })
+    const rejects = join(createDirectory(t), 'rejects')
+    const changed = writeInput(t, `{"name":"new","tag":""}\n{"name":"other","tag":"","id":3}\n`)
+    const { result, said } = await runImport(url, changed, { rejects })
+    t.match(result, { ...none, added: 1, conflict: 1 })
+    t.match(said, [/^input, line 2: id is the id of a plant that already exists/])
+    t.match(JSON.parse(readFileSync(rejects, 'utf8')), { line: 2, text: '{"name":"other","tag":""}' })
+    t.equal((await readPlants(url)).length, 626)
+  })
+
+test('a dry run checks everything and opens no database', async (t) => {
+  const directory = createDirectory(t)
+  const rejects = join(directory, 'rejects')
+  const path = writeInput(t, '{"name":"a","tag":""}\n{}\n')
+  const { result } = await runImport(`file:${directory}/no/plants.db`, path, { dryRun: true, rejects })
+  t.match(result, { ...none, added: 1, rejected: 1 })
+  t.match(JSON.parse(readFileSync(rejects, 'utf8')), { line: 2, reason: 'name is required; tag is required' })
+  t.notOk(existsSync(join(directory, 'no')))
+})
+
+test('a strict import stops at the first record that is rejected; the ones before it are added', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, '{"name":"a","tag":""}\n{"name":"b"}\n{"name":"c","tag":""}\n')
+  const { error, said } = await runImport(url, path, { strict: true })
+  t.equal(error?.message, 'input, line 2: was rejected, and --strict stops there')
+  t.strictSame(said, ['input, line 2: tag is required'])
+  t.strictSame(await readPlants(url), [{ name: 'a', tag: '' }])
+  t.match((await runImport(url, path, { resume: true })).result, { added: 1, rejected: 1, skipped: 1 })
+})
+
+test('the command reads stdin, prints a line or JSON, and ends with 1 when records were rejected', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const path = writeInput(t, 'common,tag\na,x\n,y\n')
+  const words = spawnCli(t, ['import', path, '--map', 'name=common'], { DATABASE_URL })
+  t.match(await words.ended, { code: 1 })
+  t.match(
+    words.output().stdout,
+    /^1 added, 0 replayed, 0 conflicting, 1 rejected in [\d.]+ s, [\d,]+ plants\/s\n$/,
+  )
+  t.equal(words.output().stderr, `${path}, line 3: common must have at least 1 character\n`)
+
+  const piped = await pipeImport(t, DATABASE_URL, '[{"name":"b","tag":""}]', '--json', '--batch', '1')
+  t.match(piped, { code: 0, stderr: '' })
+  t.match(JSON.parse(piped.stdout), {
+    added: 1,
+    replayed: 0,
+    conflicting: 0,
+    rejected: 0,
+    skipped: 0,
+    seconds: Number,
+    plantsPerSecond: Number,
+  })
+  const dry = spawnCli(t, ['import', path, '--dry-run', '--map', 'name=common'], { DATABASE_URL })
+  t.match(await dry.ended, { code: 1 })
+  t.match(dry.output().stdout, /^1 valid, 1 rejected in [^\n]+; nothing was added\n$/)
+  t.strictSame(
+    (await readPlants(DATABASE_URL)).map(({ name }) => name),
+    ['a', 'b'],
+  )
+})
+
+test('options that are not understood end with 2', async (t) => {
+  for (const args of [
+    ['import'],
+    ['import', '-', '--format', 'xml'],
+    ['import', '-', '--map', 'colour=x'],
+    ['import', '-', '--map', 'name=x', '--map', 'name=y'],
+    ['import', '-', '--batch', '0'],
+  ]) {
+    const { ended, output } = spawnCli(t, args)
+    t.match(await ended, { code: 2 }, args.join(' '))
+    t.match(output().stderr, /^error: /)
+  }
+})
+
+/** A store whose next batch comes to nothing that is known: it is committed, or it is not. */
+async function makeUncertain(url: string, isCommitted: boolean): Promise<Store> {
+  const store = await open(url)
+  let isNext = true
+  const { log } = store
+  const append: typeof log.append = async (...args) => {
+    if (!isNext) return log.append(...args)
+    isNext = false
+    if (isCommitted) await log.append(...args)
+    throw new StoreUnavailable('unknown', 'the answer is lost')
+  }
+  return {
+    ...store,
+    id: store.id,
+    sql: store.sql,
+    close: () => store.close(),
+    ready: store.ready,
+    log: { ...log, append },
+  }
+}
+
+for (const engine of engines)
+  for (const isCommitted of [true, false])
+    test(`${engine.name}: a batch of which nobody knows, ${isCommitted ? '' : 'not '}committed, is there once`, async (t) => {
+      const url = await engine.createDatabase(t)
+      const plants = fixture.slice(0, 30).map((plant, id) => (id % 2 ? plant : { ...plant, id }))
+      const path = writeInput(t, written.ndjson?.(plants) ?? '')
+      const openStore = () => makeUncertain(url, isCommitted)
+      const { result, error, said } = await runImport(url, path, {
+        openStore,
+        batchPlants: 10,
+        patienceMs: 9000,
+      })
+      t.error(error)
+      t.match(result, isCommitted ? { added: 25, replayed: 5 } : { added: 30, replayed: 0 })
+      t.strictSame(said, ['the store takes nothing now, trying again: the answer is lost'])
+      t.strictSame(await readPlants(url), plants)
+    })
+
+test('a database that is locked for a while is tried again, and given up in the end', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, written.ndjson?.(fixture) ?? '')
+  t.match((await runImport(url, path)).result, { added: 625 })
+  const other = new DatabaseSync(fileURLToPath(url))
+  t.teardown(() => other.close())
+  let store: Store | undefined
+  const openStore = async () => {
+    store = await open(url)
+    const { log } = store
+    // The lock is taken between the place and the first batch.
+    const append: typeof log.append = (entries, _, mark) => {
+      if (!other.isTransaction && said.length === 0) other.exec('BEGIN IMMEDIATE')
+      return log.append(entries, performance.now() + 600, mark)
+    }
+    return {
+      ...store,
+      id: store.id,
+      sql: store.sql,
+      close: () => log && (store as Store).close(),
+      log: { ...log, append },
+    }
+  }
+  const said: string[] = []
+  const say = (line: string) => {
+    said.push(line)
+    other.exec('ROLLBACK')
+  }
+  const { result, error } = await runImport(url, path, { openStore, say, patienceMs: 60_000 })
+  t.error(error)
+  t.match(said, [/^the store takes nothing now, trying again: .*(locked|busy)/])
+  t.match(result, { added: 625 })
+})
