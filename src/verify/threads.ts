@@ -6,6 +6,7 @@ import type { Done, Hands, Job } from './jobs.ts'
 import type { Answer, Order } from './thread.ts'
 
 const maxThreads = 4
+const maxYoungGenerationSizeMb = 8
 /** The database's own check of its file takes as long as many pages. */
 const integrityWeight = 1000
 
@@ -22,7 +23,11 @@ export class Threads implements Hands {
   }
 
   #start(url: string): Worker {
-    const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: { url } })
+    const worker = new Worker(new URL('./thread.ts', import.meta.url), {
+      workerData: { url },
+      // Its garbage is short-lived: more room for it would only be more memory.
+      resourceLimits: { maxYoungGenerationSizeMb },
+    })
     worker.on('message', ({ number, done }: Answer) => {
       this.#waiting.get(number)?.resolve(done)
       this.#waiting.delete(number)

@@ -8,7 +8,7 @@ import { type Done, doJob, type Hands } from './jobs.ts'
 import { checkStructure, type Structure } from './structure.ts'
 import { Threads } from './threads.ts'
 
-const pagePlants = 5000
+const pagePlants = 1000
 /** Threads take longer to start than this many plants to check. */
 const threadedPlants = 50_000
 
