@@ -6,7 +6,7 @@ import { openReadOnly } from '../store/sqlite/view.ts'
 import { StoreRefused } from '../store/store.ts'
 
 /** How many pages are copied between two looks at the signal. */
-const stepPages = 4096
+const stepPages = 256
 
 export type CopyOptions = {
   /** Aborts with the error that the copy is to reject with. */

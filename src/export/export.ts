@@ -9,7 +9,7 @@ import type { StoreView } from '../store/view.ts'
 import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
 
 /** Large enough that a page costs no more than its text, and small enough for memory: 10 MB of the longest plants. */
-const pagePlants = 4000
+const pagePlants = 1000
 
 export type ExportOptions = {
   format: FormatName

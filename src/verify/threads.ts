@@ -2,17 +2,19 @@
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import type { Answer, Job, Order } from './thread.ts'
+import type { Done, Hands, Job } from './jobs.ts'
+import type { Answer, Order } from './thread.ts'
 
 const maxThreads = 4
+const maxYoungGenerationSizeMb = 8
 /** The database's own check of its file takes as long as many pages. */
 const integrityWeight = 1000
 
 type Thread = { worker: Worker; load: number }
 
-export class Threads {
+export class Threads implements Hands {
   readonly #threads: Thread[]
-  readonly #waiting = new Map<number, { resolve(answer: Answer): void; reject(error: Error): void }>()
+  readonly #waiting = new Map<number, { resolve(done: Done): void; reject(error: Error): void }>()
   #number = 0
 
   constructor(url: string) {
@@ -21,10 +23,14 @@ export class Threads {
   }
 
   #start(url: string): Worker {
-    const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: { url } })
-    worker.on('message', (answer: Answer) => {
-      this.#waiting.get(answer.number)?.resolve(answer)
-      this.#waiting.delete(answer.number)
+    const worker = new Worker(new URL('./thread.ts', import.meta.url), {
+      workerData: { url },
+      // Its garbage is short-lived: more room for it would only be more memory.
+      resourceLimits: { maxYoungGenerationSizeMb },
+    })
+    worker.on('message', ({ number, done }: Answer) => {
+      this.#waiting.get(number)?.resolve(done)
+      this.#waiting.delete(number)
     })
     /* c8 ignore next 3: a fault of the thread that is not known yet */
     worker.on('error', (error) => {
@@ -33,16 +39,16 @@ export class Threads {
     return worker
   }
 
-  /** How many pieces of work keep all of them busy: one under way for each, and one that waits. */
+  /** One under way for each, and one that waits. */
   get lanes(): number {
     return this.#threads.length * 2
   }
 
-  async do(job: Job): Promise<Answer> {
+  async do(job: Job): Promise<Done> {
     const thread = this.#threads.reduce((least, other) => (other.load < least.load ? other : least))
     const weight = job === 'integrity' ? integrityWeight : 1
     const number = ++this.#number
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+    const { promise, resolve, reject } = Promise.withResolvers<Done>()
     this.#waiting.set(number, { resolve, reject })
     thread.load += weight
     thread.worker.postMessage({ number, job } satisfies Order)

@@ -2,13 +2,15 @@
 // at work on the store meanwhile: what is checked is the log up to the plant that was the last when it began.
 import { createHash } from 'node:crypto'
 import { StoreUnavailable } from '../store/store.ts'
-import { openView, type Range, type StoreView } from '../store/view.ts'
+import { findHead, openView, type Range, type StoreView } from '../store/view.ts'
 import { type Fault, Faults } from './faults.ts'
+import { type Done, doJob, type Hands } from './jobs.ts'
 import { checkStructure, type Structure } from './structure.ts'
-import type { Answer } from './thread.ts'
 import { Threads } from './threads.ts'
 
-const pagePlants = 5000
+const pagePlants = 1000
+/** Threads take longer to start than this many plants to check. */
+const threadedPlants = 50_000
 
 export type VerifyReport = {
   engine: string
@@ -57,16 +59,22 @@ class Check {
   }
 
   async run(url: string): Promise<void> {
-    const threads = new Threads(url)
+    const hands = await this.#findHands(url)
     try {
-      const integrity = threads.do('integrity').then((answer) => this.#take(answer, 'the database'))
+      const integrity = hands.do('integrity').then((done) => this.#take(done, 'the whole file'))
       const structure = await this.#checkStructure()
       this.#plants = structure.plants
-      await this.#checkPages(threads, structure.parts)
+      await this.#checkPages(hands, structure.parts)
       await integrity
     } finally {
-      await threads.close()
+      await hands.close()
     }
+  }
+
+  async #findHands(url: string): Promise<Hands> {
+    const head = await findHead(this.#view).catch(() => 0)
+    if (head > threadedPlants) return new Threads(url)
+    return { do: (job) => doJob(this.#view, job), lanes: 1, close: async () => {} }
   }
 
   /** Of a damaged file not even that may be readable. */
@@ -83,15 +91,15 @@ class Check {
     }
   }
 
-  /** As many pages at once as keep the threads busy, and no more: each waits for its turn in the hash. */
-  async #checkPages(threads: Threads, parts: Range[]): Promise<void> {
+  /** As many pages at once as keep all hands busy, and no more: each waits for its turn in the hash. */
+  async #checkPages(hands: Hands, parts: Range[]): Promise<void> {
     const pages = splitPages(parts)
     let hashed: Promise<void> = Promise.resolve()
     const runLane = async () => {
       for (const page of pages) {
         this.#options.signal?.throwIfAborted()
-        const [before, answer] = [hashed, threads.do(page)]
-        const turn = Promise.all([answer, before]).then(([report]) => this.#take(report, nameOf(page)))
+        const [before, done] = [hashed, hands.do(page)]
+        const turn = Promise.all([done, before]).then(([report]) => this.#take(report, nameOf(page)))
         // A lane that fails has the others fail at their next page.
         hashed = turn.catch(() => {})
         await turn
@@ -99,18 +107,18 @@ class Check {
         this.#options.onProgress?.(this.#done, this.#plants)
       }
     }
-    await Promise.all(Array.from({ length: threads.lanes }, runLane))
+    await Promise.all(Array.from({ length: hands.lanes }, runLane))
   }
 
-  #take(answer: Answer, what: string): void {
-    if ('failed' in answer) {
-      this.#faults.add({ detail: `${what} cannot be read: ${answer.failed}` })
+  #take(done: Done, what: string): void {
+    if ('failed' in done) {
+      this.#faults.add({ detail: `${what} cannot be read: ${done.failed}` })
       this.#isComplete = false
       return
     }
-    this.#faults.add(...answer.faults)
-    this.#unchecked += answer.unchecked
-    if (answer.lines.length > 0) this.#hash.update(answer.lines).update('\n')
+    this.#faults.add(...done.faults)
+    this.#unchecked += done.unchecked
+    if (done.lines.length > 0) this.#hash.update(done.lines).update('\n')
   }
 
   report(): VerifyReport {

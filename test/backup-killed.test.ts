@@ -1,0 +1,117 @@
+// Exports, backups and restores that end at any moment: what has a name is whole, and what is not whole says so.
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+import { copyVerified } from '../src/backup/backup.ts'
+import { verifyStore } from '../src/verify/verify.ts'
+import { fill, open } from './support/copies.ts'
+import { createDirectory, engines, sqlite } from './support/engines.ts'
+import { exportAll } from './support/exports.ts'
+import { spawnCli } from './support/service.ts'
+
+const rounds = 20
+const together = 3
+const lookMs = 2
+/** The last rounds wait until the file has its name. */
+const lastPart = 1.1
+
+function hash(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
+
+/** What is run, in a directory of its own, to make the file `name` there. */
+type Case = { args: (path: string) => string[]; url: (path: string) => string; name: string; bytes: number }
+
+/** Ends a command once its unfinished file has got so far: from 0, when it is there, to 1, when it is full. */
+async function endAt(
+  t: Test,
+  directory: string,
+  { args, url, name, bytes }: Case,
+  signal: NodeJS.Signals,
+  part: number,
+) {
+  const path = join(directory, name)
+  const { child, ended } = spawnCli(t, args(path), { DATABASE_URL: url(path) })
+  let over = false
+  void ended.then(() => (over = true))
+  const findPartial = () => readdirSync(directory).find((file) => file.endsWith('.partial'))
+  const size = (file: string) => statSync(join(directory, file), { throwIfNoEntry: false })?.size ?? 0
+  for (;;) {
+    const partial = findPartial()
+    if (over || existsSync(path) || (partial && size(partial) >= part * bytes)) break
+    await delay(lookMs)
+  }
+  child.kill(signal)
+  return ended
+}
+
+/** Ends a command in all rounds; `check` is told of a file that got its name. */
+async function endAll(
+  t: Test,
+  what: Case,
+  signal: NodeJS.Signals,
+  check: (path: string) => Promise<void> | void,
+) {
+  const counts = { whole: 0, partial: 0, clean: 0 }
+  const root = createDirectory(t)
+  const run = async (round: number) => {
+    const directory = join(root, String(round))
+    mkdirSync(directory)
+    const end = await endAt(t, directory, what, signal, (lastPart * round) / (rounds - 1))
+    const files = readdirSync(directory)
+    const others = files.filter((file) => file !== what.name && !file.includes('.partial'))
+    if (others.length > 0) t.fail(`it left ${others}`)
+    if (files.includes(what.name)) {
+      await check(join(directory, what.name))
+      counts.whole++
+    } else if (signal === 'SIGINT') {
+      t.strictSame({ end, files }, { end: { code: 130, signal: null }, files: [] }, `round ${round}`)
+      counts.clean++
+    } else counts.partial += files.length > 0 ? 1 : 0
+    rmSync(directory, { recursive: true })
+  }
+  let next = 0
+  const lane = async () => {
+    while (next < rounds) await run(next++)
+  }
+  await Promise.all(Array.from({ length: together }, lane))
+  t.ok(counts.partial + counts.clean > rounds / 4, `${JSON.stringify(counts)}: it was ended in the middle`)
+}
+
+for (const signal of ['SIGKILL', 'SIGINT'] as const) {
+  for (const { name, createDatabase } of engines)
+    test(`export from ${name}, ended by ${signal} at any moment`, async (t) => {
+      const url = await createDatabase(t)
+      await fill(await open(t, url), 40_000)
+      const whole = await exportAll(t, url, 'a.ndjson.gz')
+      const export_: Case = {
+        args: (path) => ['export', path],
+        url: () => url,
+        name: 'a.ndjson.gz',
+        bytes: statSync(whole).size,
+      }
+      await endAll(t, export_, signal, (path) => {
+        t.equal(hash(path), hash(whole))
+      })
+      t.match(await verifyStore(url), { plants: 40_000, faultCount: 0 })
+    })
+
+  test(`backup and restore, ended by ${signal} at any moment`, async (t) => {
+    const url = await sqlite.createDatabase(t)
+    await fill(await open(t, url), 40_000)
+    const backup = join(createDirectory(t), 'b.db')
+    const { checksum } = await copyVerified(fileURLToPath(url), backup, {})
+    const check = async (path: string) => {
+      t.match(await verifyStore(`file:${path}`), { plants: 40_000, checksum, faultCount: 0 })
+    }
+    const common = { name: 'a.db', bytes: statSync(backup).size }
+    await endAll(t, { ...common, args: (path) => ['backup', path], url: () => url }, signal, check)
+    const restore: Case = { ...common, args: () => ['restore', backup], url: (path) => `file:${path}` }
+    await endAll(t, restore, signal, check)
+    t.match(await verifyStore(url), { plants: 40_000, checksum, faultCount: 0 })
+    t.match(await verifyStore(`file:${backup}`), { plants: 40_000, checksum, faultCount: 0 })
+  })
+}

@@ -1,0 +1,184 @@
+// backup and restore: what is put back is what was there at one moment, and everything in it is good.
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+import { copyVerified } from '../src/backup/backup.ts'
+import { copyDatabase } from '../src/backup/copy-database.ts'
+import type { Store } from '../src/store/store.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { verifyStore } from '../src/verify/verify.ts'
+import { startAppender } from './support/appenders.ts'
+import { fill, open, sumLog } from './support/copies.ts'
+import { tamper } from './support/damage.ts'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { request, spawnCli, startApp } from './support/service.ts'
+
+/** A store with plants, and the path of its file. */
+async function make(t: Test, count: number): Promise<{ store: Store; url: string; path: string }> {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(t, url)
+  await fill(store, count)
+  return { store, url, path: fileURLToPath(url) }
+}
+
+async function run(t: Test, args: string[], DATABASE_URL: string) {
+  const { ended, output } = spawnCli(t, args, { DATABASE_URL })
+  return { ...(await ended), ...output() }
+}
+
+test('a backup that is taken while another process writes is restored: the log as it was at one moment', async (t) => {
+  const { store, url, path } = await make(t, 20_000)
+  const appender = await startAppender(t, path)
+  let over = false
+  let added = 0
+  const adding = (async () => {
+    for (; !over; added++) await appender.add(`late ${added}`)
+  })()
+  const [backup, restored] = [join(createDirectory(t), 'b.db'), join(createDirectory(t), 'a', 'plants.db')]
+  const first = Number(await appender.add('before'))
+  const made = await run(t, ['backup', backup], url)
+  const last = Number(await appender.add('after'))
+  over = true
+  await adding
+  t.match(made, { code: 0, stderr: '' })
+  t.ok(last > first + 2, `${last - first} plants were added meanwhile`)
+  const { plants, checksum } = await verifyStore(`file:${backup}`)
+  t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
+  t.equal(made.stdout, `backed up ${plants} plants to ${backup}; verified, SHA-256 ${checksum}\n`)
+  t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'it is one file')
+  if (process.platform !== 'win32') t.equal(statSync(backup).mode & 0o777, 0o600, 'that nobody else can read')
+
+  const put = await run(t, ['restore', backup], `file:${restored}`)
+  const words = `restored ${plants} plants to ${restored}; verified, SHA-256 ${checksum}\n`
+  t.strictSame(put, { code: 0, signal: null, stdout: words, stderr: '' })
+  t.strictSame(readdirSync(dirname(restored)), ['plants.db'])
+  const again = await open(t, `file:${restored}`)
+  t.equal(await sumLog(again), checksum)
+  t.equal(again.id, store.id)
+  t.strictSame(await new Tokens(again.sql).list(), await new Tokens(store.sql).list(), 'with its tokens')
+  const db = new DatabaseSync(restored, { readOnly: true })
+  t.match(
+    { ...db.prepare('PRAGMA journal_mode').get() },
+    { journal_mode: 'wal' },
+    'the service turns on its log',
+  )
+  db.close()
+})
+
+test('a restored store that grows otherwise is told from the one that went on', async (t) => {
+  const { store, url, path } = await make(t, 10)
+  const [backup, restored] = [join(createDirectory(t), 'b.db'), join(createDirectory(t), 'c.db')]
+  await copyVerified(path, backup, {})
+  const [one, other] = [
+    await startApp(t, url, { store }),
+    await (async () => {
+      await copyVerified(backup, restored, {})
+      return startApp(t, `file:${restored}`)
+    })(),
+  ]
+  const etag = async (at: string, query = '') => (await request(`${at}/plants${query}`)).headers.get('etag')
+  t.equal(await etag(one.url), await etag(other.url), 'what both hold has one name')
+  const post = (at: string, name: string) => request(`${at}/plants`, { body: { name, tag: '' } })
+  for (const name of ['a', 'b']) await post(one.url, name)
+  const lost = await request(`${one.url}/plants?limit=11`)
+  const cursor = /<([^>]+)>/.exec(lost.headers.get('link') ?? '')?.[1]
+  for (const name of ['A', 'B']) await post(other.url, name)
+  t.not(await etag(other.url), await etag(one.url))
+  const stale = { 'if-none-match': String(lost.headers.get('etag')) }
+  t.match(await request(`${other.url}/plants?limit=11`, { headers: stale }), { status: 200 })
+  t.match(await request(other.url + cursor), { status: 400 }, 'a cursor behind what was lost is refused')
+  t.equal(
+    await etag(other.url, '?limit=10'),
+    await etag(one.url, '?limit=10'),
+    'what was kept keeps its name',
+  )
+})
+
+test('a backup takes no place that is taken, and leaves nothing behind when it fails', async (t) => {
+  const { url, path } = await make(t, 50)
+  const directory = createDirectory(t)
+  const backup = join(directory, 'b.db')
+  writeFileSync(backup, 'precious')
+  t.match(await run(t, ['backup', backup], url), {
+    code: 1,
+    stderr: `plant-store: ${backup} already exists\n`,
+  })
+  t.equal(readFileSync(backup, 'utf8'), 'precious')
+  const { code, stdout } = await run(t, ['backup', backup, '--force', '--json', '--quiet'], url)
+  t.equal(code, 0)
+  const { checksum } = await verifyStore(url)
+  t.match(JSON.parse(stdout), {
+    file: backup,
+    plants: 50,
+    unchecked: 0,
+    checksum,
+    copySeconds: Number,
+    verifySeconds: Number,
+  })
+  await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
+  await t.rejects(copyVerified(path, join(directory, 'c.db'), {}), {
+    message: 'the copy was not kept, because what was copied is damaged: plant 7 does not match its checksum',
+  })
+  await t.rejects(copyDatabase(path, join(directory, 'no', 'c.db')), { code: 'ENOENT' })
+  const other = join(createDirectory(t), 'notes.db')
+  const notes = new DatabaseSync(other)
+  notes.exec('CREATE TABLE notes (text)')
+  notes.close()
+  await t.rejects(copyDatabase(other, join(directory, 'c.db')), { message: `${other} is not a plant store` })
+  t.strictSame(readdirSync(directory), ['b.db'])
+})
+
+test('a backup that is stopped, while it copies or verifies, leaves nothing behind', async (t) => {
+  const { path } = await make(t, 20_000)
+  const directory = createDirectory(t)
+  for (const unit of ['pages', 'plants']) {
+    const stop = new AbortController()
+    const onProgress = (_done: number, _total: number, of: string) => {
+      if (of === unit) stop.abort(new Error(`enough ${unit}`))
+    }
+    const stopped = copyVerified(path, join(directory, 'b.db'), { signal: stop.signal, onProgress })
+    await t.rejects(stopped, { message: `enough ${unit}` })
+    t.strictSame(readdirSync(directory), [])
+  }
+})
+
+test('restore goes only where nothing is', async (t) => {
+  const { path } = await make(t, 5)
+  const backup = join(createDirectory(t), 'b.db')
+  await copyVerified(path, backup, {})
+  for (const ending of ['', '-wal', '-shm', '-journal']) {
+    const directory = createDirectory(t)
+    const found = join(directory, `plants.db${ending}`)
+    writeFileSync(found, 'precious')
+    const { code, stderr } = await run(t, ['restore', backup], `file:${directory}/plants.db`)
+    t.equal(code, 1)
+    t.equal(
+      stderr,
+      `plant-store: ${found} exists: stop the service and move it away, with what else is beside it\n`,
+    )
+    t.strictSame(readdirSync(directory), [`plants.db${ending}`])
+    t.equal(readFileSync(found, 'utf8'), 'precious')
+  }
+  const directory = createDirectory(t)
+  mkdirSync(join(directory, 'a'))
+  for (const [from, reason] of [
+    [join(directory, 'none'), /^plant-store: there is no file [^\n]+\n$/],
+    [join(directory, 'a'), /^plant-store: [^\n]+\n$/],
+  ] as const) {
+    t.match(await run(t, ['restore', from], `file:${directory}/plants.db`), { code: 1, stderr: reason })
+    t.notOk(existsSync(join(directory, 'plants.db')))
+  }
+})
+
+test('PostgreSQL has tools of its own: they are named', async (t) => {
+  for (const [name, tools] of [
+    ['backup', /pg_dump or pg_basebackup/],
+    ['restore', /pg_restore or psql/],
+  ] as const) {
+    const { code, stderr } = await run(t, [name, 'b.db'], 'postgres://127.0.0.1:1/none')
+    t.equal(code, 2)
+    t.match(stderr.split('\n')[0], tools)
+  }
+})

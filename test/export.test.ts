@@ -1,0 +1,229 @@
+// export: every plant leaves the store as it is in there, in the order of the log, whatever happens meanwhile.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { test } from 'tap'
+import type { NewPlant } from '../schemas/plant.ts'
+import { exportToFile } from '../src/export/export.ts'
+import { FileRefused } from '../src/files/new-file.ts'
+import { serializeItem } from '../src/plants/item.ts'
+import type { Store } from '../src/store/store.ts'
+import { fill, open } from './support/copies.ts'
+import { createDirectory, type Engine, engines, sqlite } from './support/engines.ts'
+import { exportAll, importAll, readExport, view } from './support/exports.ts'
+import { makeKept } from './support/kept.ts'
+import { spawnCli } from './support/service.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const fixture: NewPlant[] = JSON.parse(
+  readFileSync(fileURLToPath(new URL('fixtures/plants.json', import.meta.url)), 'utf8'),
+)
+const odd: NewPlant[] = [
+  { name: 'a "b" \\ }', tag: '}', id: 0 },
+  { name: ' 山椒 🌿\u2028', tag: '' },
+  { name: 'a,b;c', tag: '\ufeff=1+1 ', id: Number.MAX_SAFE_INTEGER },
+]
+
+async function add(store: Store, plants: NewPlant[]): Promise<void> {
+  await store.log.append(plants.map((plant) => ({ item: serializeItem(plant), id: plant.id })))
+}
+
+for (const { name, createDatabase } of engines) {
+  test(`${name}: what is exported, in any form and coding, is what was added`, async (t) => {
+    const url = await createDatabase(t)
+    await add(await open(t, url), [...fixture, ...odd])
+    const plants = [...fixture, ...odd]
+    const lines = plants.map((plant) => `${JSON.stringify(plant)}\n`).join('')
+    t.equal((await readExport(t, url, 'all.ndjson')).toString(), lines)
+    t.equal(gunzipSync(await readExport(t, url, 'all.jsonl.gz')).toString(), lines)
+    t.equal(zstdDecompressSync(await readExport(t, url, 'all.zst')).toString(), lines)
+    const json = (await readExport(t, url, 'all.json')).toString()
+    t.strictSame(JSON.parse(json), plants)
+    t.equal(json.split('\n').length, plants.length + 3, 'a line for each plant')
+    const csv = (await readExport(t, url, 'odd.CSV', { after: fixture.length })).toString()
+    t.equal(csv, 'name,tag,id\n"a ""b"" \\ }",},0\n 山椒 🌿\u2028,,\n"a,b;c",\ufeff=1+1 ,9007199254740991\n')
+    const bare = odd.map(({ name, tag }) => ({ name, tag }))
+    const options = { after: fixture.length, withId: false }
+    t.strictSame(JSON.parse((await readExport(t, url, 'bare.json', options)).toString()), bare)
+    t.match((await readExport(t, url, 'bare.csv', options)).toString(), /^name,tag\n"a ""b"" \\ }",}\n/)
+  })
+
+  test(`${name}: an empty store has an empty export, in each form`, async (t) => {
+    const url = await createDatabase(t)
+    await open(t, url)
+    t.equal((await readExport(t, url, 'a.ndjson')).toString(), '')
+    t.strictSame(JSON.parse((await readExport(t, url, 'a.json')).toString()), [])
+    t.equal((await readExport(t, url, 'a.csv')).toString(), 'name,tag,id\n')
+  })
+
+  test(`${name}: an export holds the log up to one head, while plants are added`, async (t) => {
+    const url = await createDatabase(t)
+    const store = await open(t, url)
+    await fill(store, 20_000)
+    let added = 0
+    const adding: Promise<unknown>[] = []
+    const onProgress = () => {
+      adding.push(store.log.append([{ item: `{"name":"late ${added++}","tag":""}`, id: undefined }]))
+    }
+    const text = (await readExport(t, url, 'a.ndjson', { onProgress })).toString()
+    await Promise.all(adding)
+    t.ok(added > 1, `${added} were added meanwhile`)
+    t.equal(text.split('\n').length - 1, 20_000)
+    t.notMatch(text, 'late')
+    const after = (await readExport(t, url, 'b.ndjson', { after: 20_000 })).toString()
+    t.equal(text + after, (await readExport(t, url, 'c.ndjson')).toString(), 'the rest is what is new')
+  })
+
+  test(`${name}: a log with a gap is not exported, and nothing is left behind`, async (t) => {
+    const url = await createDatabase(t)
+    await fill(await open(t, url), 9000)
+    const opened = await view(t, url)
+    const path = join(createDirectory(t), 'a.ndjson')
+    const options = { format: 'ndjson', compression: 'gzip', withId: true, after: 0 } as const
+    const refused = exportToFile(path, opened, { ...options, head: 9001 })
+    await t.rejects(refused, { message: /^plants 8001 to 9001 are damaged/ })
+    t.strictSame(readdirSync(dirname(path)), [])
+  })
+
+  test(`${name}: a store that a version without checksums made is exported, and left as it is`, async (t) => {
+    const { url, items, version } = await makeKept(t, name)
+    const plants = (await readExport(t, url, 'a.ndjson', { withId: false })).toString()
+    t.equal(plants, `${items.join('\n')}\n`)
+    t.equal(await version(), 1)
+  })
+}
+
+for (const from of engines)
+  for (const to of engines)
+    test(`export | import | export, from ${from.name} into ${to.name}: the same bytes`, async (t) => {
+      const [source, target] = [await from.createDatabase(t), await to.createDatabase(t)]
+      const store = await open(t, source)
+      await add(store, [...fixture, ...odd])
+      await fill(store, 4100)
+      for (const name of ['a.ndjson', 'a.json', 'a.csv.gz', 'a.json.zst']) {
+        const into = name === 'a.ndjson' ? target : await to.createDatabase(t)
+        const path = await exportAll(t, source, name)
+        await importAll(t, into, path)
+        t.strictSame(await readExport(t, into, name), readFileSync(path), name)
+      }
+    })
+
+test('a file that exists is replaced only when that is asked for, and nothing else ever is', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  await fill(await open(t, url), 3)
+  const opened = await view(t, url)
+  const directory = createDirectory(t)
+  const path = join(directory, 'a.ndjson')
+  const options = { format: 'ndjson', compression: undefined, withId: true, after: 0, head: 3 } as const
+  writeFileSync(path, 'precious')
+  await t.rejects(exportToFile(path, opened, options), new FileRefused(`${path} already exists`))
+  t.equal(readFileSync(path, 'utf8'), 'precious')
+  await exportToFile(path, opened, { ...options, replace: true })
+  t.equal(readFileSync(path, 'utf8').split('\n').length, 4)
+  mkdirSync(join(directory, 'b'))
+  for (const special of [join(directory, 'b'), '/dev/null'])
+    await t.rejects(exportToFile(special, opened, { ...options, replace: true }), {
+      message: `${special} is not a regular file`,
+    })
+  const late = join(directory, 'late.ndjson')
+  const onProgress = () => writeFileSync(late, 'precious')
+  await t.rejects(exportToFile(late, opened, { ...options, onProgress }), { message: /already exists/ })
+  t.equal(readFileSync(late, 'utf8'), 'precious', 'also when it came meanwhile')
+  await t.rejects(exportToFile(join(directory, 'no', 'a'), opened, options), { code: 'ENOENT' })
+  t.strictSame(readdirSync(directory).sort(), ['a.ndjson', 'b', 'late.ndjson'])
+})
+
+test('an item that is no JSON stops an export that has to read it', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(t, url)
+  await store.log.append([{ item: '{"name":"a","tag":', id: undefined }])
+  await t.rejects(exportAll(t, url, 'a.csv'), { message: /^plants 1 to 1 are damaged/ })
+})
+
+test('the command exports to stdout or a file, and says up to where', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  await fill(await open(t, url), 50)
+  const run = async (...args: string[]) => {
+    const { ended, output } = spawnCli(t, ['export', ...args], { DATABASE_URL: url })
+    return { ...(await ended), ...output() }
+  }
+  const all = (await readExport(t, url, 'a.ndjson')).toString()
+  const summary = 'exported 50 plants; the log ends at plant 50\n'
+  t.strictSame(await run(), { code: 0, signal: null, stdout: all, stderr: summary })
+  t.strictSame(await run('-', '--quiet'), { code: 0, signal: null, stdout: all, stderr: '' })
+  const path = join(createDirectory(t), 'new.csv.gz')
+  const { stdout } = await run(path, '--after', '47', '--json')
+  t.same(JSON.parse(stdout), {
+    plants: 3,
+    after: 47,
+    head: 50,
+    file: path,
+    format: 'csv',
+    compression: 'gzip',
+  })
+  t.equal(gunzipSync(readFileSync(path)).toString().split('\n').length, 5)
+  t.match(await run(path), { code: 1, stdout: '', stderr: `plant-store: ${path} already exists\n` })
+  const json = await run('--format', 'json', '--compress', 'none', '--json', '--no-id')
+  t.match(JSON.parse(json.stdout), { length: 50 })
+  t.match(JSON.parse(json.stderr), { plants: 50, file: '-', format: 'json' })
+  t.match(await run(path, '--force', '--compress', 'none'), {
+    stdout: `exported 50 plants to ${path}; the log ends at plant 50\n`,
+  })
+  t.match(readFileSync(path, 'utf8'), /^name,tag,id\n/)
+  t.match(await run('--after', '51'), {
+    code: 1,
+    stderr: 'plant-store: the log ends at plant 50: there is no plant 51\n',
+  })
+  for (const wrong of [
+    ['--after', '-1'],
+    ['--format', 'xml'],
+    ['--compress', 'lz4'],
+  ])
+    t.match(await run(...wrong), { code: 2, stdout: '' }, wrong.join(' '))
+})
+
+test('a store that cannot be read is one line, and nothing is made', async (t) => {
+  const directory = createDirectory(t)
+  writeFileSync(join(directory, 'text.db'), 'This is no database.\n'.repeat(1000))
+  writeFileSync(join(directory, 'short.db'), 'x')
+  writeFileSync(join(directory, 'empty.db'), '')
+  const other = await postgres.createDatabase(t)
+  const cases: [url: string, reason: RegExp][] = [
+    [`file:${directory}/none.db`, /there is no file/],
+    [`file:${directory}/text.db`, /cannot open .*text\.db: file is not a database/],
+    [`file:${directory}/short.db`, /short\.db is not a plant store/],
+    [`file:${directory}/empty.db`, /empty\.db is not a plant store/],
+    [`file:${directory}`, /cannot open/],
+    [other, /cannot use the database of DATABASE_URL: it holds no plant store/],
+    [other.replace('test_', 'none_'), /cannot use the database of DATABASE_URL: .* does not exist/],
+    ['postgres://postgres@127.0.0.1:1/none', /cannot use the database of DATABASE_URL: .*ECONNREFUSED/],
+  ]
+  for (const [url, reason] of cases) await t.rejects(view(t, url), { message: reason }, reason.source)
+  t.strictSame(readdirSync(directory).sort(), ['empty.db', 'short.db', 'text.db'])
+  const { ended, output } = spawnCli(t, ['export'], { DATABASE_URL: `file:${directory}/none.db` })
+  t.match(await ended, { code: 1 })
+  t.match(output(), { stdout: '', stderr: /^plant-store: there is no file [^\n]+\n$/ })
+})
+
+test('a server that goes away in the middle is one line', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await open(t, url)
+  await fill(store, 12_000)
+  const opened = await view(t, url)
+  const path = join(createDirectory(t), 'a.ndjson')
+  let ended: Promise<unknown> | undefined
+  const onProgress = () => {
+    ended ??= store.sql.select(
+      "SELECT count(pg_terminate_backend(pid)) AS n FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%string_agg%' AND pid <> pg_backend_pid()",
+    )
+  }
+  const options = { format: 'ndjson', compression: undefined, withId: true, after: 0, head: 12_000 } as const
+  // Whichever page is under way when the session ends.
+  const broken = (async () => {
+    for (let round = 0; round < 100; round++)
+      await exportToFile(path, opened, { ...options, replace: true, onProgress })
+  })()
+  await t.rejects(broken, { message: /^the database cannot be read: / })
+  await ended
+})

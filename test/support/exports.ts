@@ -1,0 +1,44 @@
+// Exports for tests: made in this process, and put into another store.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pino from 'pino'
+import type { Test } from 'tap'
+import { exportToFile } from '../../src/export/export.ts'
+import { readName } from '../../src/export/formats.ts'
+import { importPlants } from '../../src/import/import.ts'
+import { openStore } from '../../src/store/open.ts'
+import { findHead, openView, type StoreView } from '../../src/store/view.ts'
+import { createDirectory } from './engines.ts'
+
+/** Opens the store at a URL to be read only; it closes when the test ends. */
+export async function view(t: Test, url: string): Promise<StoreView> {
+  const opened = await openView(url)
+  t.teardown(() => opened.close())
+  return opened
+}
+
+/** Exports a whole store into a new file of this name; resolves to its path. */
+export async function exportAll(t: Test, url: string, name: string, more = {}): Promise<string> {
+  const path = join(createDirectory(t), name)
+  const opened = await view(t, url)
+  const { format = 'ndjson', compression } = readName(name)
+  const head = await findHead(opened)
+  await exportToFile(path, opened, { format, compression, withId: true, after: 0, head, ...more })
+  return path
+}
+
+/** What an export into a file of this name holds. */
+export async function readExport(t: Test, url: string, name: string, more = {}): Promise<Buffer> {
+  return readFileSync(await exportAll(t, url, name, more))
+}
+
+/** Imports a file, all of whose records must be plants. */
+export async function importAll(t: Test, url: string, path: string): Promise<void> {
+  const result = await importPlants({
+    path,
+    signal: new AbortController().signal,
+    openStore: () => openStore(url, { logger: pino({ level: 'silent' }) }),
+    say: (line) => t.comment(line),
+  })
+  t.equal(result.rejected, 0)
+}

@@ -1,0 +1,293 @@
+// verify: it finds whatever is not as the service has written it, and changes nothing.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import { openStore } from '../src/store/open.ts'
+import type { Store } from '../src/store/store.ts'
+import { openView } from '../src/store/view.ts'
+import { describeFault } from '../src/verify/faults.ts'
+import { checkPage } from '../src/verify/pages.ts'
+import { verifyStore } from '../src/verify/verify.ts'
+import { fill, open, sumLog } from './support/copies.ts'
+import { findPage, flipBit, overwritePage, tamper, truncate } from './support/damage.ts'
+import { type Engine, engines, sqlite } from './support/engines.ts'
+import { makeKept } from './support/kept.ts'
+import { spawnCli } from './support/service.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const plants = 60
+
+/** A store that was closed, so that all of it is in the file. */
+async function make(t: Test, engine: Engine, count = plants): Promise<string> {
+  const url = await engine.createDatabase(t)
+  const store = await openStore(url, { logger: pino({ level: 'silent' }) })
+  await fill(store, count)
+  await store.log.append([{ item: '{"name":"the last","tag":"of all"}', id: 77 }])
+  await store.close()
+  return url
+}
+
+async function findFaults(url: string): Promise<string[]> {
+  const { faults, faultCount } = await verifyStore(url)
+  if (faultCount <= 10 && faults.length !== faultCount) throw new Error(`${faultCount} faults, not all named`)
+  return faults.map(describeFault)
+}
+
+for (const engine of engines) {
+  test(`${engine.name}: a store in use has no faults, and the checksum of its copy`, async (t) => {
+    const url = await engine.createDatabase(t)
+    const store = await open(t, url)
+    t.match(await verifyStore(url), { plants: 0, faultCount: 0 }, 'an empty one')
+    await fill(store, 12_000)
+    const [checksum, shown] = [await sumLog(store), [] as number[]]
+    let adding: Promise<unknown> = Promise.resolve()
+    const onProgress = (done: number, total: number) => {
+      t.equal(total, 12_000)
+      shown.push(done)
+      adding = adding.then(() => store.log.append([{ item: '{"name":"late","tag":""}', id: undefined }]))
+    }
+    t.strictSame(await verifyStore(url, { onProgress }), {
+      engine: engine.name,
+      schemaVersion: 3,
+      plants: 12_000,
+      unchecked: 0,
+      checksum,
+      faultCount: 0,
+      faults: [],
+    })
+    await adding
+    t.equal(shown.at(-1), 12_000)
+  })
+
+  test(`${engine.name}: rows of 1.0.0 are checked as far as they can be, and repaired`, async (t) => {
+    const { url, items, version } = await makeKept(t, engine.name)
+    const found = { schemaVersion: 1, plants: items.length, unchecked: items.length, faultCount: 0 }
+    const { checksum, ...report } = await verifyStore(url)
+    t.match(report, found)
+    t.equal(await version(), 1, 'nothing is changed')
+    const { ended, output } = spawnCli(t, ['verify', url, '--repair'])
+    t.match(await ended, { code: 0 })
+    t.match(output().stdout, `${items.length} plants had no checksum and got one\nno faults\n`)
+    t.equal(output().stderr, '')
+    t.match(await verifyStore(url), { ...found, schemaVersion: 3, unchecked: 0, checksum })
+    await tamper(url, `UPDATE plants SET item = replace(item, 'Monstera', 'Monster') WHERE position = 1`)
+    t.strictSame(await findFaults(url), ['plant 1 does not match its checksum'])
+  })
+
+  test(`${engine.name}: a check that is stopped ends with the reason`, async (t) => {
+    const url = await make(t, engine, 30_000)
+    const stop = new AbortController()
+    const onProgress = () => stop.abort(new Error('enough'))
+    await t.rejects(verifyStore(url, { signal: stop.signal, onProgress }), { message: 'enough' })
+  })
+
+  const damages: [title: string, statements: string, faults: (string | RegExp)[]][] = [
+    ['a gap', 'DELETE FROM plants WHERE position = 7', ['plant 7 is missing']],
+    [
+      'gaps',
+      'DELETE FROM plants WHERE position = 1 OR position BETWEEN 20 AND 22; UPDATE plants SET item = item WHERE position = 2',
+      ['plant 1 is missing', 'plants 20 to 22 are missing'],
+    ],
+    [
+      'a plant far off',
+      `INSERT INTO plants (position, item) VALUES (9007199254740991, '{"name":"a","tag":""}')${engine === postgres ? '; UPDATE head SET position = 9007199254740991' : ''}`,
+      ['plants 62 to 9007199254740990 are missing'],
+    ],
+    [
+      'a plant before the first',
+      `INSERT INTO plants (position, item) VALUES (0, '{"name":"a","tag":""}')`,
+      ['plant 0 is before the first position'],
+    ],
+    [
+      'an altered item',
+      `UPDATE plants SET item = '{"name":"b","tag":""}' WHERE position = 9`,
+      ['plant 9 does not match its checksum'],
+    ],
+    ['an altered id', 'UPDATE plants SET id = 8 WHERE position = 9', ['plant 9 does not match its checksum']],
+    [
+      'an altered checksum',
+      'UPDATE plants SET checksum = checksum + 1 WHERE position = 9',
+      ['plant 9 does not match its checksum'],
+    ],
+    [
+      'items that are no plants, with no checksum',
+      `UPDATE plants SET checksum = NULL, item = CASE position
+        WHEN 3 THEN 'x' WHEN 4 THEN 'null' WHEN 5 THEN '{"name":" ","tag":""}' WHEN 6 THEN '{"name":"a"}'
+        WHEN 7 THEN '{"name":"a","tag":"","id":5}' WHEN 8 THEN '{ "name":"a","tag":""}'
+        ELSE '{"tag":"","name":"a"}' END, id = CASE position WHEN 10 THEN -1 ELSE id END
+        WHERE position BETWEEN 3 AND 10`,
+      [
+        'plant 3 is not JSON',
+        'plant 4 is not valid: must be object',
+        'plant 5 is not valid: name must have at least one character that is not white space',
+        'plant 6 is not valid: tag is required',
+        'plant 7 is not in the stored format',
+        'plant 8 is not in the stored format',
+        'plant 9 is not in the stored format',
+        'plant 10 is not valid: id must be at least 0',
+      ],
+    ],
+    [
+      'a line feed in an item',
+      `UPDATE plants SET checksum = NULL, item = '{"name":"a",\n"tag":""}' WHERE position = 3`,
+      ['plant 3 is not in the stored format'],
+    ],
+    [
+      'more than ten faults',
+      `UPDATE plants SET checksum = 1 WHERE position > 40`,
+      Array.from({ length: 10 }, (_, n) => `plant ${41 + n} does not match its checksum`),
+    ],
+    [
+      'epochs that are not in order, or begin behind the end',
+      `UPDATE epochs SET start = 62 WHERE number = 1`,
+      [
+        'an epoch begins after plant 62, but the log ends at plant 61',
+        'an epoch begins after plant 0, before the one that it follows',
+      ],
+    ],
+    [
+      'an id that is there twice, because its index is gone',
+      'DROP INDEX plants_id; UPDATE plants SET id = 77, checksum = NULL WHERE position = 3',
+      ['plants_id is missing from the schema', 'plant 61 has the id 77, which another plant has, too'],
+    ],
+  ]
+  for (const [title, statements, faults] of damages)
+    test(`${engine.name}: ${title}`, async (t) => {
+      const url = await make(t, engine)
+      await tamper(url, statements)
+      t.match(await findFaults(url), faults)
+      t.equal((await findFaults(url)).length, faults.length)
+    })
+}
+
+test('PostgreSQL: a wrong head, and one that is gone', async (t) => {
+  const url = await make(t, postgres)
+  await tamper(url, 'UPDATE head SET position = 60')
+  t.strictSame(await findFaults(url), ['the head says 60, but the log ends at plant 61'])
+  await tamper(url, 'DELETE FROM head')
+  t.strictSame(await findFaults(url), ['the head says 0, but the log ends at plant 61'])
+})
+
+test('guards of the log that are gone', async (t) => {
+  const [file, database] = [await make(t, sqlite), await make(t, postgres)]
+  const store = await open(t, file)
+  await store.sql.execute('DROP TRIGGER plants_no_update')
+  t.strictSame(await findFaults(file), ['plants_no_update is missing from the schema'])
+  await tamper(database, 'ALTER TABLE plants DISABLE TRIGGER plants_no_change')
+  t.strictSame(await findFaults(database), ['plants_no_change is missing from the schema'])
+})
+
+test('a bit that flipped inside an item, in the bytes of the file', async (t) => {
+  const url = await make(t, sqlite)
+  const path = fileURLToPath(url)
+  const before = readFileSync(path)
+  flipBit(path, 'the last')
+  t.strictSame(await findFaults(url), ['plant 61 does not match its checksum'])
+  t.strictSame((await verifyStore(url)).plants, 61)
+  t.equal(readFileSync(path).length, before.length)
+})
+
+test('a bit that flipped where there is no checksum, and left no UTF-8', async (t) => {
+  const { url } = await makeKept(t, 'SQLite')
+  flipBit(url.slice('file:'.length), 'ヤシ', 0x40)
+  const faults = await findFaults(url)
+  t.strictSame(faults, ['plant 3 is not in UTF-8'])
+})
+
+test('a file that was cut is refused', async (t) => {
+  const url = await make(t, sqlite, 5000)
+  truncate(fileURLToPath(url), 4096 * 20)
+  await t.rejects(verifyStore(url), { message: /^cannot open .*: database disk image is malformed$/ })
+})
+
+test('a page of the plants that was overwritten in the file', async (t) => {
+  const url = await make(t, sqlite, 20_000)
+  const path = fileURLToPath(url)
+  overwritePage(path, findPage(path, ' 9000"'))
+  const { faults, checksum } = await verifyStore(url)
+  t.strictSame(faults.map(describeFault).sort(), [
+    'the database cannot be read: database disk image is malformed',
+    'the whole file cannot be read: database disk image is malformed',
+  ])
+  t.equal(checksum, null)
+})
+
+test('an index that does not agree with its table', async (t) => {
+  const url = await make(t, sqlite)
+  await tamper(
+    url,
+    `PRAGMA writable_schema = ON;
+    UPDATE sqlite_schema SET sql = replace(sql, 'NOT NULL', 'NULL') WHERE name = 'plants_id'`,
+  )
+  t.match(await findFaults(url), [/^integrity check: .* index plants_id$/])
+})
+
+test('a log of several threads has the same checksum, and its faults are named', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(t, url)
+  for (let round = 0; round < 3; round++) await fill(store, 20_000)
+  const checksum = await sumLog(store)
+  t.match(await verifyStore(url), { plants: 60_000, checksum, faultCount: 0, unchecked: 0 })
+  await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position IN (1, 59999)')
+  t.match(await verifyStore(url), { checksum, faults: [{ position: 1 }, { position: 59_999 }] })
+})
+
+test('a file whose table of plants cannot be read at all', async (t) => {
+  const url = await make(t, sqlite)
+  await tamper(url, 'DROP TABLE epochs')
+  t.match(await findFaults(url), ['the database cannot be read: no such table: epochs'])
+})
+
+test('plants that are gone by the time their page is read', async (t) => {
+  const url = await make(t, sqlite)
+  const view = await openView(url)
+  t.teardown(() => view.close())
+  const { faults } = await checkPage(view, { after: 50, last: 62 })
+  t.strictSame(faults.map(describeFault), ['plants 51 to 62 are not all there'])
+})
+
+test('the command names the faults and exits with 1, changes nothing, and refuses what is no store', async (t) => {
+  const url = await make(t, sqlite)
+  const run = async (args: string[], env = {}) => {
+    const { ended, output } = spawnCli(t, ['verify', ...args], env)
+    return { ...(await ended), ...output() }
+  }
+  const { checksum } = await verifyStore(url)
+  const words = `SQLite, schema version 3: 61 plants, SHA-256 ${checksum}\n`
+  const good = { code: 0, signal: null, stdout: `${words}no faults\n`, stderr: '' }
+  t.strictSame(await run([], { DATABASE_URL: url }), good)
+  await tamper(
+    url,
+    'UPDATE plants SET checksum = 1 WHERE position > 30; UPDATE plants SET checksum = NULL WHERE position = 1',
+  )
+  const bad = await run([url, '--repair'])
+  t.match(bad, { code: 1, stderr: '' })
+  t.match(
+    bad.stdout,
+    /^SQLite[^\n]+\nplant 31 does not match its checksum\n(plant [^\n]+\n){9}and 21 more faults\n1 plants have no checksum[^\n]+\n31 faults\n$/,
+  )
+  const json = await run([url, '--json'])
+  t.equal(json.code, 1)
+  t.match(JSON.parse(json.stdout), { faultCount: 31, unchecked: 1, repaired: 0, faults: [{ position: 31 }] })
+  t.match(await run(['ftp://x']), { code: 2, stderr: /^error: URL must start with/ })
+  t.match(await run(['file:no/such.db']), {
+    code: 1,
+    stdout: '',
+    stderr: 'plant-store: there is no file no/such.db\n',
+  })
+})
+
+test('a repair that is stopped goes on the next time', async (t) => {
+  const url = await make(t, sqlite, 5000)
+  await tamper(url, 'UPDATE plants SET checksum = NULL')
+  const store: Store = await open(t, url)
+  const { repairChecksums } = await import('../src/verify/repair.ts')
+  const stop = new AbortController()
+  const onProgress = () => stop.abort(new Error('enough'))
+  await t.rejects(repairChecksums(store, { signal: stop.signal, onProgress }), { message: 'enough' })
+  const { unchecked } = await verifyStore(url)
+  t.ok(unchecked > 0 && unchecked < 5001)
+  t.equal(await repairChecksums(store), unchecked)
+  t.match(await verifyStore(url), { unchecked: 0, faultCount: 0 })
+})
