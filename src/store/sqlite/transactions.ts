@@ -10,7 +10,9 @@ import { type FileFault, OpenFiles } from './files.ts'
 import { type Done, type Failure, monotonicMs, type Request } from './messages.ts'
 import type { WalIndex } from './wal-index.ts'
 
-const lockStepMs = 100
+/** How soon a lock that another process holds is looked at again. */
+const lockPauseMs = 0.5
+const nobodyWakes = new Int32Array(new SharedArrayBuffer(4))
 /** Files that held the batch before so short a time ago are looked at after the next one only. */
 const recentMs = 5
 
@@ -31,11 +33,11 @@ export class Transactions {
   readonly #batch: BatchInsert
   readonly #index: WalIndex
   readonly #files: OpenFiles
-  #lockMs = -1
   #checkedMs = Number.NEGATIVE_INFINITY
 
   constructor(path: string, { db, ids }: OpenDatabase, index: WalIndex) {
     this.#db = db
+    db.exec('PRAGMA busy_timeout = 0')
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     this.#batch = new BatchInsert(db)
@@ -60,19 +62,26 @@ export class Transactions {
   #prepare(request: Request): Done {
     const leftMs = Math.floor(request.deadlineMs - monotonicMs()) - sqliteMarginMs
     if (leftMs < 0) throw new Error('the database was busy until it was too late for this batch')
-    this.#waitForLock(leftMs)
-    this.#begin.run()
+    this.#takeLock(monotonicMs() + leftMs)
     const done = this.#run(request)
     this.#checkIndex()
     return done
   }
 
-  /** In steps: as a rule the next batch has as long as the last. */
-  #waitForLock(leftMs: number): void {
-    const lockMs = leftMs < lockStepMs ? leftMs : leftMs - (leftMs % lockStepMs)
-    if (lockMs === this.#lockMs) return
-    this.#db.exec(`PRAGMA busy_timeout = ${lockMs}`)
-    this.#lockMs = lockMs
+  /**
+   * SQLite itself would look again after up to 100 ms, and hardly ever meet the moment in which another process, which adds
+   * batch after batch, does not hold the lock.
+   */
+  #takeLock(untilMs: number): void {
+    for (;;) {
+      try {
+        this.#begin.run()
+        return
+      } catch (error) {
+        if (!isBusy(error) || monotonicMs() >= untilMs) throw error
+        Atomics.wait(nobodyWakes, 0, 0, lockPauseMs)
+      }
+    }
   }
 
   #run(request: Request): Done {
@@ -129,7 +138,6 @@ export class Transactions {
   #save({ salvage }: FileFault): void {
     try {
       if (!salvage) return
-      this.#waitForLock(0)
       this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
       /* c8 ignore next 3: the disk fails when there is nothing left to lose */
     } catch {
