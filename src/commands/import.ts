@@ -8,8 +8,9 @@ import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
 import { type FieldName, fieldNames } from '../import/fields.ts'
 import { type Format, formats } from '../import/format.ts'
-import { defaultBatchPlants, type ImportResult, importPlants } from '../import/import.ts'
+import { importPlants } from '../import/import.ts'
 import type { Input } from '../import/input.ts'
+import { defaultBatchPlants, defaultPatienceMs, type ImportResult } from '../import/options.ts'
 import { openStore } from '../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../store/store.ts'
 
@@ -24,11 +25,13 @@ type Flags = {
   resume?: true
   dryRun?: true
   batch: number
+  patience: number
   json?: true
   quiet?: true
 }
 
 const maxBatchPlants = 20_000
+const maxPatienceSeconds = 3600
 
 const help = `
 FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row; - is stdin. gzip and
@@ -58,8 +61,13 @@ export function importCommand(): Command {
     .option('--dry-run', 'check the file and add nothing')
     .addOption(
       new Option('--batch <plants>', 'plants in one transaction')
-        .argParser(parseBatch)
+        .argParser(parseNumber(1, maxBatchPlants))
         .default(defaultBatchPlants),
+    )
+    .addOption(
+      new Option('--patience <seconds>', 'how long to try again while the database takes nothing')
+        .argParser(parseNumber(0, maxPatienceSeconds))
+        .default(defaultPatienceMs / 1000),
     )
     .option('--json', 'print the result as JSON')
     .option('--quiet', 'show no progress')
@@ -80,6 +88,7 @@ async function run(path: string, flags: Flags): Promise<void> {
       ...flags,
       path,
       batchPlants: flags.batch,
+      patienceMs: flags.patience * 1000,
       signal: interrupt.signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
@@ -141,9 +150,9 @@ function parseMap(text: string, map: Map = {}): Map {
   return { ...map, [field]: column }
 }
 
-function parseBatch(text: string): number {
-  const plants = Number(text)
-  if (!/^\d+$/.test(text) || plants < 1 || plants > maxBatchPlants)
-    throw new InvalidArgumentError(`It takes a number from 1 to ${maxBatchPlants}.`)
-  return plants
+function parseNumber(least: number, most: number) {
+  return (text: string) => {
+    if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text)
+    throw new InvalidArgumentError(`It takes a number from ${least} to ${most}.`)
+  }
 }

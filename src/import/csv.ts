@@ -14,7 +14,7 @@ const reasons: Record<string, string> = {
 /** The first record is the header row. */
 export class CsvSplitter implements Splitter {
   readonly #parser: Parser
-  #records: InputRecord[] = []
+  #found: InputRecord[] = []
   /** Where the next row begins: csv-parse counts a CRLF inside quotes twice. */
   #line = 1
   #emptyLines = 0
@@ -31,34 +31,29 @@ export class CsvSplitter implements Splitter {
     this.#parser.on('error', () => {})
   }
 
-  push(chunk: Buffer): Promise<InputRecord[]> {
-    return this.#hand((done) => this.#parser.write(chunk, done))
+  push(chunk: Buffer, found: InputRecord[]): Promise<void> {
+    this.#found = found
+    return this.#wait((done) => this.#parser.write(chunk, done))
   }
 
-  end(): Promise<InputRecord[]> {
+  end(found: InputRecord[]): Promise<void> {
+    this.#found = found
     this.#parser.resume()
-    return this.#hand((done) => this.#parser.once('error', done).once('end', done).end())
+    return this.#wait((done) => this.#parser.once('error', done).once('end', done).end())
   }
 
-  async #hand(work: (done: (error?: Error | null) => void) => unknown): Promise<InputRecord[]> {
+  async #wait(work: (done: (error?: Error | null) => void) => unknown): Promise<void> {
     const error = await new Promise<Error | null | undefined>((resolve) => work(resolve))
-    if (error) throw this.#explain(error as CsvError)
-    const records = this.#records
-    this.#records = []
-    return records
+    if (error) throw new InputError(reasons[(error as CsvError).code] ?? error.message, this.#line)
   }
 
   /** Nothing is given back to csv-parse: rows wait here, and not in its queue. */
   #take(cells: string[], { empty_lines }: InfoRecord): undefined {
     this.#line += empty_lines - this.#emptyLines
     this.#emptyLines = empty_lines
-    this.#records.push({ line: this.#line, source: cells })
+    this.#found.push({ line: this.#line, source: cells })
     this.#line++
     for (const cell of cells)
       for (let i = cell.indexOf('\n'); i !== -1; i = cell.indexOf('\n', i + 1)) this.#line++
-  }
-
-  #explain(error: CsvError): InputError {
-    return new InputError(reasons[error.code] ?? error.message, this.#line)
   }
 }

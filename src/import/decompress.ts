@@ -43,10 +43,16 @@ async function* decode(coding: Coding, source: Source): AsyncGenerator<Buffer> {
 
 /** Never rejects: a fault of the source ends the decoder, and shows there. */
 async function feed(decoder: ReturnType<Coding['open']>, source: Source): Promise<void> {
+  // A write in which the decoder fails is never answered.
+  let written: (() => void) | undefined
+  decoder.once('close', () => written?.())
   try {
     for (let chunk = await source.next(); chunk; chunk = await source.next()) {
       const before = decoder.bytesWritten
-      await new Promise((resolve) => decoder.write(chunk, resolve))
+      await new Promise<void>((resolve) => {
+        written = resolve
+        decoder.write(chunk, () => resolve())
+      })
       const used = decoder.bytesWritten - before
       if (decoder.destroyed) return
       if (used < chunk.length) return source.unread(chunk.subarray(used))

@@ -24,8 +24,7 @@ export class JsonArraySplitter implements Splitter {
   #inString = false
   #escaped = false
 
-  push(chunk: Buffer): InputRecord[] {
-    const records: InputRecord[] = []
+  push(chunk: Buffer, found: InputRecord[]): void {
     const text = this.#text + chunk.toString()
     // Of the element under way, what was scanned already.
     let from = this.#inElement ? 0 : text.length
@@ -39,18 +38,17 @@ export class JsonArraySplitter implements Splitter {
         from = i
       }
       if (!this.#ends(code)) continue
-      records.push(this.#element(text.slice(from, i)))
+      found.push(this.#element(text.slice(from, i)))
       from = text.length
       this.#expected = code === comma ? 'element' : 'nothing'
     }
     this.#text = text.slice(from)
     this.#checkLength(this.#text.length)
-    return records
   }
 
-  end(): InputRecord[] {
+  end(): void {
     if (this.#expected === 'array') throw new InputError('is empty, expected a JSON array')
-    if (this.#expected === 'nothing') return []
+    if (this.#expected === 'nothing') return
     throw new InputError('the JSON array does not end: the input is cut short', this.#line)
   }
 

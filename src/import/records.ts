@@ -16,36 +16,47 @@ export type Records = {
   groups: AsyncIterable<InputRecord[]>
 }
 
-/** Reads up to the first plant. Throws InputError when it cannot get there. */
+/** Reads up to the first record. Throws InputError when it cannot get there. */
 export async function openRecords(input: Input, options: RecordOptions): Promise<Records> {
   const { fields, trim } = options
   const format = options.format ?? detectFormat(input.head)
   const utf8 = new Utf8Chunks()
   const groups = split(input, format, utf8)
-  const first = format === 'csv' ? await readHeader(groups) : { header: undefined, rest: [] }
-  const columns = first.header && readColumns(first.header, fields, trim)
+  const first = await readFirst(groups)
+  const columns = format === 'csv' ? readColumns(first.shift(), fields, trim) : undefined
   const checked: CheckOptions = { fields, columns, trim, utf8 }
-  return { format, check: new RecordCheck(checked), groups: join(first.rest, groups) }
+  return { format, check: new RecordCheck(checked), groups: join(first, groups) }
 }
 
 async function* split(input: Input, format: Format, utf8: Utf8Chunks): AsyncGenerator<InputRecord[]> {
   const splitter = makeSplitter(format)
-  for await (const chunk of input.chunks) yield await splitter.push(utf8.push(chunk))
-  yield await splitter.push(utf8.end())
-  yield await splitter.end()
+  for await (const chunk of input.chunks) yield* find((found) => splitter.push(utf8.push(chunk), found))
+  yield* find((found) => splitter.push(utf8.end(), found))
+  yield* find((found) => splitter.end(found))
 }
 
-async function readHeader(groups: AsyncGenerator<InputRecord[]>) {
-  for (let next = await groups.next(); !next.done; next = await groups.next()) {
-    const [header, ...rest] = next.value
-    if (header) return { header, rest }
+/** What was found before a fault comes before it. */
+async function* find(work: (found: InputRecord[]) => void | Promise<void>): AsyncGenerator<InputRecord[]> {
+  const found: InputRecord[] = []
+  try {
+    await work(found)
+  } catch (error) {
+    yield found
+    throw error
   }
-  throw new InputError('is empty, expected a header row')
+  yield found
 }
 
-function readColumns({ line, source }: InputRecord, fields: Fields, trim: boolean): Columns {
-  const cells = source as string[]
-  return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, line)
+async function readFirst(groups: AsyncGenerator<InputRecord[]>): Promise<InputRecord[]> {
+  for (let next = await groups.next(); !next.done; next = await groups.next())
+    if (next.value.length > 0) return next.value
+  return []
+}
+
+function readColumns(header: InputRecord | undefined, fields: Fields, trim: boolean): Columns {
+  if (header === undefined) throw new InputError('is empty, expected a header row')
+  const cells = header.source as string[]
+  return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, header.line)
 }
 
 async function* join(

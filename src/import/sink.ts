@@ -1,8 +1,8 @@
 // Where batches go: into the log of a store, or nowhere when the input is only to be checked.
 import { resolve } from 'node:path'
 import { type Batch, BatchWriter, type Tally } from './batch-writer.ts'
-import type { ImportOptions } from './import.ts'
 import { headBytes, type Input } from './input.ts'
+import { defaultPatienceMs, type ImportOptions } from './options.ts'
 import { Places, type Progressed } from './place.ts'
 import type { Rejects } from './rejects.ts'
 
@@ -25,7 +25,6 @@ export type SinkOptions = Omit<ImportOptions, 'rejects'> & {
   rejects: Rejects
 }
 
-const defaultPatienceMs = 20_000
 const beginning = { records: 0, line: 0, rejects: 0, done: false }
 
 export async function makeSink(options: SinkOptions): Promise<Sink> {

@@ -7,7 +7,8 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { type ImportOptions, type ImportResult, importPlants } from '../../src/import/import.ts'
+import { importPlants } from '../../src/import/import.ts'
+import type { ImportOptions, ImportResult } from '../../src/import/options.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDirectory } from './engines.ts'
@@ -73,28 +74,49 @@ export async function runImport(
   }
 }
 
-/** All plants in the log, in its order; `id` where there is one. */
+/** All plants in the log after a position, in its order; `id` where there is one. */
+export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
+  const text = 'SELECT item, id FROM plants WHERE position > $1 ORDER BY position'
+  return (await sql.select(text, [after])).map(({ item, id }) => ({
+    ...JSON.parse(String(item)),
+    ...(id !== null && { id: Number(id) }),
+  }))
+}
+
+/** The same of the database at a URL. */
 export async function readPlants(url: string): Promise<Plant[]> {
   const store = await open(url)
-  try {
-    const rows = await store.sql.select('SELECT item, id FROM plants ORDER BY position')
-    return rows.map(({ item, id }) => ({
-      ...JSON.parse(String(item)),
-      ...(id !== null && { id: Number(id) }),
-    }))
-  } finally {
-    await store.close()
+  return plantsIn(store).finally(() => store.close())
+}
+
+/** A store for many imports, one after the other: `next` runs one and says what it has added. */
+export async function shareStore(t: Test, url: string) {
+  const store = await open(url)
+  t.teardown(() => store.close())
+  const openStore = async () => ({ ...store, close: async () => {} })
+  let head = 0
+  return {
+    store,
+    async next(path: string, options: Partial<ImportOptions> = {}) {
+      const imported = await runImport(url, path, { openStore, ...options })
+      const plants = await plantsIn(store, head)
+      head += plants.length
+      return { ...imported, plants }
+    },
   }
 }
 
-const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
-/** Runs `plant-store import -` with this on its stdin. */
-export async function pipeImport(t: Test, url: string, input: string, ...args: string[]) {
+/** Runs a program to its end, with nothing but this in its environment. It is killed when the test ends. */
+export async function runProgram(
+  t: Test,
+  program: string,
+  args: string[],
+  { input = '', ...env }: NodeJS.ProcessEnv & { input?: string } = {},
+) {
   const { PATH, NODE_V8_COVERAGE } = process.env
-  const child = spawn(process.execPath, [cli, 'import', '-', ...args], {
-    env: { PATH, NODE_V8_COVERAGE, DATABASE_URL: url },
-  })
+  const child = spawn(program, args, { env: { PATH, NODE_V8_COVERAGE, ...env } })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   child.stdin.end(input)
@@ -104,4 +126,9 @@ export async function pipeImport(t: Test, url: string, input: string, ...args: s
     once(child, 'close'),
   ])
   return { code, stdout, stderr }
+}
+
+/** Runs `plant-store import -` with this on its stdin. */
+export function pipeImport(t: Test, url: string, input: string, ...args: string[]) {
+  return runProgram(t, process.execPath, [cli, 'import', '-', ...args], { DATABASE_URL: url, input })
 }

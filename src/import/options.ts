@@ -1,0 +1,41 @@
+// What an import is told, and what it says at its end.
+import type { Store } from '../store/store.ts'
+import type { Tally } from './batch-writer.ts'
+import type { FieldOptions } from './fields.ts'
+import type { Format } from './format.ts'
+import type { Input } from './input.ts'
+
+/** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
+export const defaultBatchPlants = 3000
+/** As long as a cluster takes to find a new primary, and some more. */
+export const defaultPatienceMs = 20_000
+
+export type ImportOptions = FieldOptions & {
+  /** `-` is stdin. */
+  path: string
+  format?: Format | undefined
+  /** Takes away white space around names, tags, cells of ids and column names. */
+  trim?: boolean
+  /** Stops at the first record that is rejected. */
+  strict?: boolean
+  /** Goes on where an import of the same input was cut short. */
+  resume?: boolean
+  /** Only checks: no store is opened. */
+  dryRun?: boolean
+  /** The file for rejected records. */
+  rejects?: string | undefined
+  /** Ends the import after the batch under way; what it was aborted with is thrown. */
+  signal: AbortSignal
+  /** Is called once the input turned out to be readable. */
+  openStore: () => Promise<Store>
+  /** Is told what whoever waits should know at once, a line at a time. */
+  say: (line: string) => void
+  onProgress?: (records: number, input: Input) => void
+  /** How many plants are added in one transaction. */
+  batchPlants?: number
+  /** How long a batch is tried again that the store does not take. */
+  patienceMs?: number
+}
+
+/** `records`: how many there were; `skipped`: how many of those an earlier run had imported. */
+export type ImportResult = Tally & { records: number; skipped: number; rejected: number }
