@@ -167,7 +167,10 @@ test('restore goes only where nothing is', async (t) => {
     [join(directory, 'none'), /^plant-store: there is no file [^\n]+\n$/],
     [join(directory, 'a'), /^plant-store: [^\n]+\n$/],
   ] as const) {
-    t.match(await run(t, ['restore', from], `file:${directory}/plants.db`), { code: 1, stderr: reason })
+    t.match(await run(t, ['restore', from, '--quiet'], `file:${directory}/plants.db`), {
+      code: 1,
+      stderr: reason,
+    })
     t.notOk(existsSync(join(directory, 'plants.db')))
   }
 })

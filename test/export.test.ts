@@ -1,6 +1,7 @@
 // export: every plant leaves the store as it is in there, in the order of the log, whatever happens meanwhile.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { test } from 'tap'
@@ -82,7 +83,7 @@ for (const { name, createDatabase } of engines) {
     const path = join(createDirectory(t), 'a.ndjson')
     const options = { format: 'ndjson', compression: 'gzip', withId: true, after: 0 } as const
     const refused = exportToFile(path, opened, { ...options, head: 9001 })
-    await t.rejects(refused, { message: /^plants 8001 to 9001 are damaged/ })
+    await t.rejects(refused, { message: /^plants \d+ to 9001 are damaged/ })
     t.strictSame(readdirSync(dirname(path)), [])
   })
 
@@ -188,6 +189,9 @@ test('a store that cannot be read is one line, and nothing is made', async (t) =
   writeFileSync(join(directory, 'text.db'), 'This is no database.\n'.repeat(1000))
   writeFileSync(join(directory, 'short.db'), 'x')
   writeFileSync(join(directory, 'empty.db'), '')
+  const notes = new DatabaseSync(join(directory, 'notes.db'))
+  notes.exec('CREATE TABLE notes (text)')
+  notes.close()
   const other = await postgres.createDatabase(t)
   const cases: [url: string, reason: RegExp][] = [
     [`file:${directory}/none.db`, /there is no file/],
@@ -195,15 +199,27 @@ test('a store that cannot be read is one line, and nothing is made', async (t) =
     [`file:${directory}/short.db`, /short\.db is not a plant store/],
     [`file:${directory}/empty.db`, /empty\.db is not a plant store/],
     [`file:${directory}`, /cannot open/],
+    [`file:${directory}/notes.db`, /notes\.db is not a plant store/],
     [other, /cannot use the database of DATABASE_URL: it holds no plant store/],
     [other.replace('test_', 'none_'), /cannot use the database of DATABASE_URL: .* does not exist/],
     ['postgres://postgres@127.0.0.1:1/none', /cannot use the database of DATABASE_URL: .*ECONNREFUSED/],
   ]
   for (const [url, reason] of cases) await t.rejects(view(t, url), { message: reason }, reason.source)
-  t.strictSame(readdirSync(directory).sort(), ['empty.db', 'short.db', 'text.db'])
+  t.strictSame(readdirSync(directory).sort(), ['empty.db', 'notes.db', 'short.db', 'text.db'])
   const { ended, output } = spawnCli(t, ['export'], { DATABASE_URL: `file:${directory}/none.db` })
   t.match(await ended, { code: 1 })
   t.match(output(), { stdout: '', stderr: /^plant-store: there is no file [^\n]+\n$/ })
+})
+
+test('of several servers, those that do not answer are left out', async (t) => {
+  const url = await postgres.createDatabase(t)
+  await fill(await open(t, url), 3)
+  const all = await readExport(t, url, 'a.ndjson')
+  const [, server] = /@([^/]+)/.exec(url) as RegExpExecArray
+  for (const hosts of [`127.0.0.1:1,${server}`, `${server},${server}`]) {
+    const several = url.replace(String(server), hosts)
+    t.strictSame(await readExport(t, several, 'a.ndjson'), all, hosts)
+  }
 })
 
 test('a server that goes away in the middle is one line', async (t) => {

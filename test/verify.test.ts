@@ -13,6 +13,7 @@ import { fill, open, sumLog } from './support/copies.ts'
 import { findPage, flipBit, overwritePage, tamper, truncate } from './support/damage.ts'
 import { type Engine, engines, sqlite } from './support/engines.ts'
 import { makeKept } from './support/kept.ts'
+import { opens } from './support/processes.ts'
 import { spawnCli } from './support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
@@ -169,6 +170,18 @@ test('PostgreSQL: a wrong head, and one that is gone', async (t) => {
   t.strictSame(await findFaults(url), ['the head says 0, but the log ends at plant 61'])
 })
 
+test('PostgreSQL: a position that is there twice, because its index is gone', async (t) => {
+  const url = await make(t, postgres)
+  await tamper(
+    url,
+    'ALTER TABLE plants DROP CONSTRAINT plants_pkey; UPDATE plants SET position = 8, checksum = NULL WHERE position = 7',
+  )
+  t.strictSame(await findFaults(url), [
+    'plants_pkey is missing from the schema',
+    'plants 1 to 61 are not all there',
+  ])
+})
+
 test('guards of the log that are gone', async (t) => {
   const [file, database] = [await make(t, sqlite), await make(t, postgres)]
   const store = await open(t, file)
@@ -275,6 +288,18 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
     code: 1,
     stdout: '',
     stderr: 'plant-store: there is no file no/such.db\n',
+  })
+})
+
+test('SIGINT ends the command before the end', async (t) => {
+  const url = await make(t, sqlite, 49_000)
+  const { child, ended, output } = spawnCli(t, ['verify', url])
+  await opens(child.pid as number, fileURLToPath(url))
+  child.kill('SIGINT')
+  t.strictSame(await ended, { code: 130, signal: null })
+  t.strictSame(output(), {
+    stdout: '',
+    stderr: 'plant-store: interrupted: the check is incomplete. Run it again\n',
   })
 })
 

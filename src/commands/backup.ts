@@ -44,7 +44,7 @@ export function requireSqlite(command: Command, databaseUrl: string, instead: st
 export async function runCopy(
   from: string,
   to: string,
-  { quiet, force }: { quiet?: true; force?: true },
+  { quiet, force }: { quiet?: true | undefined; force?: true },
 ): Promise<BackupReport> {
   const progress = new Progress({ quiet: quiet ?? false })
   const { signal, release } = onInterrupt()

@@ -82,8 +82,7 @@ async function exportFrom(view: StoreView, file: string, options: Options & { he
     else await exportToFile(file, view, { ...work, replace: options.force })
   } catch (error) {
     if (!signal.aborted) throw error
-    const left = file === '-' ? 'the output is incomplete' : 'nothing was written'
-    throw (signal.reason as Interrupted).saying(`interrupted: ${left}. Run it again to export everything`)
+    throw (signal.reason as Interrupted).saying('interrupted: the export is incomplete. Run it again')
   } finally {
     progress.end()
     release()

@@ -30,7 +30,7 @@ export function restoreCommand(): Command {
       const path = sqlitePath(databaseUrl)
       requireNothing(path)
       makeDirectory(dirname(path))
-      const report = await runCopy(file, path, { ...(options.quiet && { quiet: true }) })
+      const report = await runCopy(file, path, { quiet: options.quiet })
       printSummary(`restored ${report.plants} plants to ${path}`, { file: path, ...report }, options)
     })
 }

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
 import { NewFile, type NewFileOptions } from '../files/new-file.ts'
-import { StoreRefused, StoreUnavailable } from '../store/store.ts'
+import { StoreRefused } from '../store/store.ts'
 import type { StoreView } from '../store/view.ts'
 import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
 
@@ -104,8 +104,7 @@ function writePage(
   }
 }
 
-function explain(error: unknown): never {
-  if (!(error instanceof StoreUnavailable)) throw error
+function explain(error: Error): never {
   throw new StoreRefused(`the database cannot be read: ${error.message}`, { cause: error })
 }
 

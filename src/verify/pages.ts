@@ -52,7 +52,7 @@ async function findFaults(view: StoreView, { after, last }: Range, isText: boole
     const detail = findRowFault(row, isText)
     return detail === undefined ? [] : [{ position: row[0], detail }]
   })
-  if (rows.length !== last - after)
+  if (rows.length !== last - after || rows.some(([position], index) => position !== after + index + 1))
     faults.push({ detail: `plants ${after + 1} to ${last} are not all there` })
   return { unchecked: rows.filter(([, , , checksum]) => checksum === null).length, faults }
 }

@@ -51,7 +51,7 @@ const guards = {
     text: "SELECT name FROM sqlite_schema WHERE tbl_name = 'plants'",
   },
   PostgreSQL: {
-    names: ['plants_id', 'plants_no_change', 'plants_no_truncate'],
+    names: ['plants_pkey', 'plants_id', 'plants_no_change', 'plants_no_truncate'],
     text: `
       SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
       UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid`,

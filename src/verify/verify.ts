@@ -84,6 +84,7 @@ class Check {
       this.#faults.add(...structure.faults)
       return structure
     } catch (error) {
+      /* c8 ignore next: a fault that is not known yet */
       if (!(error instanceof StoreUnavailable)) throw error
       this.#faults.add({ detail: `the database cannot be read: ${error.message}` })
       this.#isComplete = false

@@ -61,7 +61,7 @@ async function readVersion(client: pg.Client): Promise<number> {
 }
 
 function refusal(error: Error & { code?: string }): StoreRefused {
-  // Only the failure of a name with several addresses has a code and no message.
+  /* c8 ignore next: only the failure of a name with several addresses has no message */
   const message = error.message || error.code
   return new StoreRefused(`cannot use the database of DATABASE_URL: ${message}`, { cause: error })
 }
