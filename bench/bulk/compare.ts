@@ -53,9 +53,10 @@ export function makeBulkRows(bench: Bench, work: string, contestants: Contestant
   })
 }
 
-/** The median of the ratios of the first contestant to the second, each within a round. */
+/** The median of the ratios of the first contestant to the second, each within a round; NaN when noise hides it. */
 export function timeRatio([ours = [], theirs = []]: Net[][]): number {
-  return median(ours.map(({ ms }, round) => ms / (theirs[round]?.ms ?? Number.NaN)))
+  const ratio = median(ours.map(({ ms }, round) => ms / (theirs[round]?.ms ?? Number.NaN)))
+  return ratio > 0 ? ratio : Number.NaN
 }
 
 /** How much more memory many plants need than none: at the scenario's number, and at 10,000. */
