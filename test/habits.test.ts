@@ -36,11 +36,9 @@ test('a reader that goes away ends a command quietly with 0', async (t) => {
   const DATABASE_URL = await fullStore(t)
   const lines = [
     'token list | head -1 >head',
-    'token list --json | head -0',
     'export --quiet | head -1 >head',
     'export --quiet --format csv --compress gzip | head -c 1 >head',
-    'openapi | head -1 >head',
-    'completion bash | head -0',
+    'openapi | head -0',
   ]
   for (const line of lines) {
     const { stdout, stderr } = await shell(t, `plant-store ${line}`, { DATABASE_URL })
@@ -60,8 +58,8 @@ test('a disk that is full under stdout is one line, and 1', { skip: !existsSync(
 test('nothing is coloured, with NO_COLOR or without', async (t) => {
   const DATABASE_URL = await fullStore(t)
   for (const env of [{ NO_COLOR: '1' }, { FORCE_COLOR: '3', TERM: 'xterm-256color' }]) {
-    const { stdout } = await shell(t, 'plant-store token list; plant-store --help', { DATABASE_URL, ...env })
-    t.match(stdout, /^ID[\s\S]*Usage/)
+    const { stdout } = await shell(t, 'plant-store token list', { DATABASE_URL, ...env })
+    t.match(stdout, /^ID +NAME/)
     t.notMatch(stdout, '\u001b')
   }
 })
