@@ -1,6 +1,7 @@
 // verify: it finds whatever is not as the service has written it, and changes nothing.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
@@ -11,9 +12,9 @@ import { checkPage } from '../src/verify/pages.ts'
 import { verifyStore } from '../src/verify/verify.ts'
 import { fill, open, sumLog } from './support/copies.ts'
 import { findPage, flipBit, overwritePage, tamper, truncate } from './support/damage.ts'
-import { type Engine, engines, sqlite } from './support/engines.ts'
+import { type Engine, engines, sharedServer, sqlite } from './support/engines.ts'
 import { makeKept } from './support/kept.ts'
-import { opens } from './support/processes.ts'
+import { eventually } from './support/logs.ts'
 import { spawnCli } from './support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
@@ -292,15 +293,22 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
 })
 
 test('SIGINT ends the command before the end', async (t) => {
-  const url = await make(t, sqlite, 49_000)
+  const url = await make(t, postgres)
+  const server = await sharedServer()
+  const other = new pg.Client(url)
+  await other.connect()
+  t.teardown(() => other.end())
+  await other.query('BEGIN; LOCK TABLE plants')
   const { child, ended, output } = spawnCli(t, ['verify', url])
-  await opens(child.pid as number, fileURLToPath(url))
-  child.kill('SIGINT')
-  t.strictSame(await ended, { code: 130, signal: null })
-  t.strictSame(output(), {
-    stdout: '',
-    stderr: 'plant-store: interrupted: the check is incomplete. Run it again\n',
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM plants%'`
+  await eventually(async () => {
+    if ((await server.query(waiting)).length === 0) throw new Error('it does not wait for the lock')
   })
+  child.kill('SIGINT')
+  await other.query('COMMIT')
+  t.strictSame(await ended, { code: 130, signal: null })
+  const stderr = 'plant-store: interrupted: the check is incomplete. Run it again\n'
+  t.strictSame(output(), { stdout: '', stderr })
 })
 
 test('a repair that is stopped goes on the next time', async (t) => {

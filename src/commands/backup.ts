@@ -56,6 +56,7 @@ export async function runCopy(
     })
   } catch (error) {
     throw signal.aborted ? signal.reason.saying('interrupted: nothing was written. Run it again') : error
+    /* c8 ignore next: V8 counts a branch behind `finally` that is none */
   } finally {
     progress.end()
     release()

@@ -1,6 +1,7 @@
 // Reads a whole store and holds it against all that the service promises of one. It changes nothing, and a service may be
 // at work on the store meanwhile: what is checked is the log up to the plant that was the last when it began.
 import { createHash } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
 import { StoreUnavailable } from '../store/store.ts'
 import { findHead, openView, type Range, type StoreView } from '../store/view.ts'
 import { type Fault, Faults } from './faults.ts'
@@ -74,7 +75,15 @@ class Check {
   async #findHands(url: string): Promise<Hands> {
     const head = await findHead(this.#view).catch(() => 0)
     if (head > threadedPlants) return new Threads(url)
-    return { do: (job) => doJob(this.#view, job), lanes: 1, close: async () => {} }
+    return {
+      do: async (job) => {
+        // SQLite is read without a pause, and a signal is to be heard nevertheless.
+        await turn()
+        return doJob(this.#view, job)
+      },
+      lanes: 1,
+      close: async () => {},
+    }
   }
 
   /** Of a damaged file not even that may be readable. */

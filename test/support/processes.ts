@@ -1,6 +1,5 @@
 // What is known of processes from outside (proc_pid_stat(5)); nothing where there is no /proc.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { setTimeout as delay } from 'node:timers/promises'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** The children of a process, theirs, and so on. */
 export function descendantsOf(pid: number): number[] {
@@ -13,24 +12,6 @@ export function descendantsOf(pid: number): number[] {
 /** Neither gone nor dead and not reaped yet. */
 export function isRunning(pid: number): boolean {
   return !['Z', 'X', undefined].includes(readStat(pid)?.state)
-}
-
-/** Resolves once a process has a file open. */
-export async function opens(pid: number, path: string): Promise<void> {
-  while (!listOpenFiles(pid).includes(path)) {
-    if (!isRunning(pid)) throw new Error(`the process ended before it opened ${path}`)
-    await delay(1)
-  }
-}
-
-function listOpenFiles(pid: number): string[] {
-  const directory = `/proc/${pid}/fd`
-  try {
-    return readdirSync(directory).map((name) => readlinkSync(`${directory}/${name}`))
-  } catch {
-    // A descriptor was closed between the two, or the process has ended.
-    return []
-  }
 }
 
 function listProcesses(): number[] {
