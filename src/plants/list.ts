@@ -6,7 +6,7 @@ import type { Logger } from 'pino'
 import { ListHeaders, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
-import { ProblemError } from '../http/problem-error.ts'
+import { invalid, ProblemError } from '../http/problem-error.ts'
 import { listShare, pageBytes, pageShare } from '../limits.ts'
 import type { Head, PlantLog } from '../store/store.ts'
 import { makeCursors } from './cursor.ts'
@@ -160,5 +160,5 @@ function fail(error: unknown, { reply }: Listing): void {
 
 function badCursor(): ProblemError {
   const detail = 'must be taken from the Link header of a list of this store'
-  return new ProblemError('invalid', 'The request has 1 fault.', { errors: [{ detail, parameter: 'after' }] })
+  return invalid([{ code: 'format', detail, parameter: 'after' }])
 }
