@@ -6,16 +6,16 @@ export type Answer<T> = { headers: Headers; data: T } | { headers: Headers; prob
 
 /** Reads a body. Throws when the answer is a success, but broken off or no JSON. */
 export async function readAnswer<T>(response: Response): Promise<Answer<T>> {
-  const { headers, ok } = response
+  const { headers, ok, status } = response
   if (ok) return { headers, data: (await response.json()) as T }
-  const problem = (await response.json().catch(() => undefined)) as Problem | undefined
-  return { headers, problem: typeof problem?.type === 'string' ? problem : makeProblem(response) }
+  const body = (await response.json().catch(() => undefined)) as Problem | undefined
+  return { headers, problem: { ...describe(response), ...(typeof body?.type === 'string' && body), status } }
 }
 
-/** A proxy's error page, or a redirect, is not the service's: its status has to do. */
-function makeProblem({ status, statusText }: Response): Problem {
-  const detail = 'This answer is not from the Plant Store: check baseUrl, and what is between.'
-  return { type: 'about:blank', title: statusText, status, detail }
+/** For what is not from the service, as a proxy's error page or a redirect: its status has to do. */
+function describe({ statusText }: Response): Omit<Problem, 'status'> {
+  const detail = 'This answer is not from the Plant Store: check baseUrl, and what is in between.'
+  return { type: 'about:blank', title: statusText, detail }
 }
 
 /** How long to wait at least: seconds, or until a date (RFC 9110, 10.2.3). 0 when nothing is said. */

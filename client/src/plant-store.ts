@@ -137,7 +137,7 @@ export class PlantStore {
 function toQuery(query: { [Name in keyof ListQuery]: ListQuery[Name] | undefined }): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined)
   return given.length > 0
-    ? `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
+    ? `?${new URLSearchParams(Object.fromEntries(given) as Record<string, string>)}`
     : ''
 }
 

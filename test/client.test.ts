@@ -1,0 +1,281 @@
+// The client against the service, with a front between them that fails as networks and proxies do.
+import { inspect } from 'node:util'
+import { type Test, test } from 'tap'
+import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../client/src/index.ts'
+import type { RetryOptions } from '../client/src/retry.ts'
+import type { Lost } from '../src/store/store.ts'
+import { sqlite } from './support/engines.ts'
+import { openFailing } from './support/failing-store.ts'
+import { type Canned, type Fault, type Front, startFront } from './support/front.ts'
+import { request, startApp, token } from './support/service.ts'
+
+const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
+const soon: RetryOptions = { baseMs: 1, maxMs: 1 }
+
+type Setup = { store: PlantStore; front: Front; listed: () => Promise<unknown>; lost: Lost[] }
+
+/** A client that reaches a real service through a front. The service fails once for each of `lost`. */
+async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions = soon): Promise<Setup> {
+  const { store: failing, lost } = await openFailing(t)
+  const { url } = await startApp(t, '', { store: failing })
+  const front = await startFront(t, url)
+  front.faults.push(...faults)
+  const store = new PlantStore({ baseUrl: front.url, token, retry })
+  const listed = async () => (await request(`${url}/plants`)).json()
+  return { store, front, listed, lost }
+}
+
+/** What a call was rejected with; fails when it was not. */
+async function rejection(t: Test, call: Promise<unknown>): Promise<Error> {
+  const error = await call.then(
+    () => undefined,
+    (error: Error) => error,
+  )
+  if (error === undefined) t.fail('it should have been rejected')
+  return error as Error
+}
+
+async function refusal(t: Test, call: Promise<unknown>): Promise<PlantStoreError> {
+  const error = await rejection(t, call)
+  t.ok(error instanceof PlantStoreError, `${error}`)
+  return error as PlantStoreError
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = []
+  for await (const item of items) collected.push(item)
+  return collected
+}
+
+const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
+
+const slowDown: Canned = {
+  status: 429,
+  headers: { 'retry-after': '0' },
+  body: '{"type":"/problems/rate-limited"}',
+}
+const passing: [title: string, fault: Fault][] = [
+  ['a request that is lost', 'lost'],
+  ['an answer that is lost after the plant was added', 'unanswered'],
+  ['an answer that is cut in two', 'half'],
+  ['a 429', slowDown],
+  ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
+  ['a 502 of a proxy', { status: 502 }],
+  ['a 504 of a proxy', { status: 504 }],
+  ['a 503 with a date', { status: 503, headers: { 'retry-after': new Date(0).toUTCString() } }],
+  ['a success that is no JSON', { status: 200, body: '<h1>Log in</h1>' }],
+]
+
+for (const [title, fault] of passing)
+  test(`after ${title}, a plant is added once and lists are read`, async (t) => {
+    const { store, front, listed } = await setUp(t, [fault, fault])
+    t.same(await store.add(alder), alder)
+    t.same(await listed(), [alder])
+    const sent = ids(front)
+    t.equal(sent.length, 3)
+    t.equal(new Set(sent).size, 1, 'each attempt has the same id')
+    t.ok(Number.isSafeInteger(sent[0]))
+    front.faults.push(fault)
+    t.same((await store.list()).plants, [alder])
+    t.equal(front.faults.length, 0)
+  })
+
+for (const outcome of ['nothing-added', 'unknown'] as const)
+  test(`after a 503 that says ${outcome}, a plant is added once`, async (t) => {
+    const { store, front, listed, lost } = await setUp(t)
+    lost.push(outcome)
+    t.same(await store.add(alder), alder)
+    t.same(await listed(), [alder])
+    t.equal(front.seen.length, 2)
+  })
+
+test('a 503 that says unread is no end of a list', async (t) => {
+  const { store, lost } = await setUp(t)
+  lost.push('unread')
+  t.same((await store.list()).plants, [])
+  t.same(lost, [])
+})
+
+test('Retry-After is kept, in seconds and as a date', async (t) => {
+  for (const value of ['1', new Date(Date.now() + 3_600_000).toUTCString()]) {
+    const fault = { status: 503, headers: { 'retry-after': value } }
+    const { store, front } = await setUp(t, [fault], { ...soon, totalMs: 900 })
+    t.equal((await refusal(t, store.add(alder))).problem.status, 503, `${value} is beyond the limit of time`)
+    t.equal(front.seen.length, 1)
+  }
+  const { store, front } = await setUp(t, [{ status: 503, headers: { 'retry-after': '1' } }])
+  await store.add(alder)
+  t.equal(front.seen.length, 2)
+})
+
+test('an id of the caller is sent, and one that is taken is refused', async (t) => {
+  const { store, front, listed } = await setUp(t)
+  t.same(await store.add({ ...alder, id: 7 }), alder)
+  t.same(await store.add({ ...alder, id: 7 }), alder, 'a retry of the caller adds nothing')
+  const error = await refusal(t, store.add({ name: 'Alder', tag: '', id: 7 }))
+  t.equal(error.kind, 'id-conflict')
+  t.equal(error.mayBeAdded, false)
+  t.same(ids(front), [7, 7, 7])
+  t.same(await listed(), [alder])
+})
+
+test('a random id that is taken is replaced', async (t) => {
+  const body = JSON.stringify({ type: '/problems/id-conflict', title: '', status: 409, detail: '' })
+  const { store, front, listed } = await setUp(t, ['lost', { status: 409, body }])
+  await store.add(alder)
+  const [first, second, third] = ids(front)
+  t.equal(first, second)
+  t.not(second, third)
+  t.same(await listed(), [alder])
+})
+
+test('ids are random, and safe integers', (t) => {
+  const made = Array.from({ length: 1000 }, makeId)
+  t.equal(new Set(made).size, 1000)
+  t.ok(made.every((id) => Number.isSafeInteger(id) && id >= 0))
+  t.ok(
+    made.some((id) => id > 2 ** 52),
+    'all 53 bits are used',
+  )
+  t.end()
+})
+
+test('attempts are limited, and the error says whether the plant may be there', async (t) => {
+  const cases: [faults: Fault[], lost: Lost[], kind: string | undefined, mayBeAdded: boolean][] = [
+    [['lost', 'unanswered'], [], undefined, true],
+    [['lost'], ['nothing-added'], 'nothing-added', true],
+    [[], ['nothing-added', 'unknown'], 'outcome-unknown', true],
+    [[], ['nothing-added', 'nothing-added'], 'nothing-added', false],
+    [[slowDown, slowDown], [], 'rate-limited', false],
+    [[slowDown, { status: 502 }], [], 'about:blank', true],
+  ]
+  for (const [faults, outcomes, kind, mayBeAdded] of cases) {
+    const { store, front, lost } = await setUp(t, faults, { ...soon, attempts: 2 })
+    lost.push(...outcomes)
+    const error = (await rejection(t, store.add(alder))) as PlantStoreError | PlantStoreUnreachable
+    t.equal(error instanceof PlantStoreError ? error.kind : undefined, kind)
+    t.equal(error.mayBeAdded, mayBeAdded, `${kind} after ${faults} ${outcomes}`)
+    t.equal(front.seen.length, 2)
+  }
+})
+
+test('nobody there is an error with its cause', async (t) => {
+  const store = new PlantStore({ baseUrl: 'http://127.0.0.1:1', token, retry: { ...soon, attempts: 2 } })
+  const error = await rejection(t, store.list())
+  t.ok(error instanceof PlantStoreUnreachable)
+  t.match(error, { name: 'PlantStoreUnreachable', cause: { name: 'TypeError' } })
+})
+
+test('what is wrong with a request is said once, in types', async (t) => {
+  const { store, front } = await setUp(t)
+  const error = await refusal(t, store.add({ name: '', tag: 5 as never }))
+  t.equal(error.kind, 'invalid-request')
+  t.equal(error.problem.status, 400)
+  t.same(error.problem.errors?.map(({ pointer }) => pointer).sort(), ['/name', '/tag'])
+  t.match(error.message, /^400 Invalid request: The request has 2 faults\.\n\/name: .+\n\/tag: /)
+  t.equal(error.mayBeAdded, false)
+  const query = await refusal(t, store.list({ limit: -1 }))
+  t.match(query.message, /\nlimit: /)
+  t.equal(front.seen.length, 2, 'a refusal is no reason to ask again')
+})
+
+test('a fault of no place is a fault of the request', (t) => {
+  const problem = { type: '/problems/invalid-request', title: 'a', status: 400, detail: 'b' }
+  t.equal(
+    new PlantStoreError({ ...problem, errors: [{ detail: 'c' } as never] }).message,
+    '400 a: b\nrequest: c',
+  )
+  t.end()
+})
+
+test('a token is in no error', async (t) => {
+  const secret = 'plant_secret'
+  const { front } = await setUp(t, ['lost'])
+  const retry = { attempts: 1 }
+  const errors = [
+    await rejection(t, new PlantStore({ baseUrl: front.url, token: secret, retry }).list()),
+    await rejection(t, new PlantStore({ baseUrl: front.url, token: secret, retry }).list()),
+  ]
+  t.match(errors, [{ name: 'PlantStoreUnreachable' }, { problem: { status: 401 }, kind: 'about:blank' }])
+  t.ok(front.seen.every(({ headers }) => headers.authorization === `Bearer ${secret}`))
+  for (const bad of [`${secret}\n`, `${secret}🌿`, '', undefined as never])
+    t.throws(() => new PlantStore({ baseUrl: front.url, token: bad }), TypeError)
+  for (const bad of [`http://x:${secret}@`, 'nowhere'])
+    t.throws(() => new PlantStore({ baseUrl: bad, token: secret }), TypeError)
+  t.throws(() => new PlantStore({ baseUrl: front.url, token: `${secret}\n` }), { message: /^[^_]+$/ })
+  errors.push(new Error(inspect(new PlantStore({ baseUrl: front.url, token: secret }), { showHidden: true })))
+  for (const error of errors) t.notMatch(inspect(error, { depth: 9, showHidden: true }), /secret/)
+})
+
+test('a redirect is not followed: a POST would become a GET', async (t) => {
+  const { store, front, listed } = await setUp(t, [{ status: 301, headers: { location: '/plants' } }])
+  const error = await refusal(t, store.add(alder))
+  t.match(error.problem, { status: 301, type: 'about:blank', detail: /baseUrl/ })
+  t.equal(front.seen.length, 1)
+  t.same(await listed(), [])
+})
+
+test('a signal ends a call: before it begins, in a pause, and while it is under way', async (t) => {
+  const reason = new Error('enough')
+  const { store, front } = await setUp(t, [], { baseMs: 1e9, maxMs: 1e9, totalMs: 1e9 })
+  t.equal(await rejection(t, store.add(alder, { signal: AbortSignal.abort(reason) })), reason)
+  t.equal(front.seen.length, 0)
+  for (const fault of ['silent', 'lost'] as const)
+    for (const call of [store.add.bind(store, alder), store.list.bind(store)]) {
+      front.faults.push(fault)
+      const controller = new AbortController()
+      const met = front.next()
+      const rejected = rejection(t, call({ signal: controller.signal }))
+      await met
+      controller.abort(reason)
+      t.equal(await rejected, reason, fault)
+    }
+  t.equal(front.seen.length, 4)
+})
+
+test('a service that is silent for too long is given up', async (t) => {
+  const { store } = await setUp(t, ['silent'], { totalMs: 50 })
+  t.match(await rejection(t, store.add(alder)), {
+    name: 'PlantStoreUnreachable',
+    mayBeAdded: true,
+    cause: { name: 'TimeoutError' },
+  })
+})
+
+test('pages follow the Link header, and all plants come in order', async (t) => {
+  const { store, front } = await setUp(t)
+  const plants = Array.from({ length: 7 }, (_, index) => ({ name: `${index} 🌿`, tag: '' }))
+  for (const plant of plants) await store.add(plant)
+  const first = await store.list({ limit: 3 })
+  t.same(first.plants, plants.slice(0, 3))
+  t.match(first.etag, /^"/)
+  const second = await store.list({ limit: 4, after: first.next })
+  t.same(second.plants, plants.slice(3))
+  t.notOk('next' in second)
+  for (const pageSize of [1, 3, 7, undefined]) {
+    const from = front.seen.length
+    front.faults.push('half')
+    t.same(await collect(store.all({ pageSize })), plants)
+    t.equal(front.seen.length - from, Math.ceil(7 / (pageSize ?? 7)) + 1)
+  }
+  const signal = AbortSignal.abort(new Error('enough'))
+  await t.rejects(store.all({ signal }).next(), { message: 'enough' })
+  await t.rejects(store.all({ pageSize: 0 }).next(), RangeError)
+})
+
+test('a base path, and a fetch of the caller', async (t) => {
+  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
+  const urls: string[] = []
+  const fetched = (url: string, init: RequestInit) => {
+    urls.push(url)
+    return fetch(url, init)
+  }
+  const store = new PlantStore({ baseUrl: `${url}/store/v1/`, token, fetch: fetched })
+  await store.add(alder)
+  t.same((await store.list()).plants, [alder])
+  t.same(await collect(store.all({ pageSize: 1 })), [alder])
+  t.same(
+    urls,
+    ['plants', 'plants', 'plants?limit=1'].map((end) => `${url}/store/v1/${end}`),
+  )
+})
