@@ -278,7 +278,11 @@ for (const engine of engines) {
     t.test('a bad body is 400 and each of its faults is named', async (t) => {
       const { port, url } = await start(t, await engine.createDatabase(t))
       for (const [body, ...expected] of bodies) {
-        t.comment(JSON.stringify(body).replace(/[^ -~]/g, '.').slice(0, 100))
+        t.comment(
+          JSON.stringify(body)
+            .replace(/[^ -~]/g, '.')
+            .slice(0, 100),
+        )
         const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
         const problem = assertProblem(t, await send(port, compose({ body: bytes })), 400)
         t.same(faults(problem).sort(), expected.sort())
