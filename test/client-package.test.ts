@@ -191,7 +191,7 @@ const retryAfter = `(async ({ baseUrl, token }) => {
 
 test('in a browser, a page of another origin adds, lists, pages and retries', async (t) => {
   const site = await startSite(t)
-  const { store, lost } = await openFailing(t)
+  const { store, faults } = await openFailing(t)
   const { url } = await startApp(t, '', { store, env: { CORS_ORIGIN: site } })
   const executablePath = await sparticuz.executablePath()
   const browser = await chromium.launch({
@@ -202,7 +202,7 @@ test('in a browser, a page of another origin adds, lists, pages and retries', as
   const page = await browser.newPage()
   await page.goto(site)
   await page.waitForFunction('globalThis.client')
-  lost.push('unknown')
+  faults.push('unknown')
   const evaluate = (script: string) => page.evaluate(`${script}(${JSON.stringify({ baseUrl: url, token })})`)
   t.same(await evaluate(inBrowser), {
     added: alder,
@@ -212,7 +212,7 @@ test('in a browser, a page of another origin adds, lists, pages and retries', as
     refused: 'invalid-request',
     stopped: 'enough',
   })
-  t.same(lost, [], 'the first addition was repeated')
-  lost.push('unread')
+  t.same(faults, [], 'the first addition was repeated')
+  faults.push('unread')
   t.same(await evaluate(retryAfter), [503, '1'], 'a page may read how long to wait')
 })

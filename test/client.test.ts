@@ -3,26 +3,26 @@ import { inspect } from 'node:util'
 import { type Test, test } from 'tap'
 import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../client/src/index.ts'
 import type { RetryOptions } from '../client/src/retry.ts'
-import type { Lost } from '../src/store/store.ts'
+
 import { sqlite } from './support/engines.ts'
-import { openFailing } from './support/failing-store.ts'
+import { openFailing, type StoreFault } from './support/failing-store.ts'
 import { type Canned, type Fault, type Front, startFront } from './support/front.ts'
 import { request, startApp, token } from './support/service.ts'
 
 const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
 const soon: RetryOptions = { baseMs: 1, maxMs: 1 }
 
-type Setup = { store: PlantStore; front: Front; listed: () => Promise<unknown>; lost: Lost[] }
+type Setup = { store: PlantStore; front: Front; listed: () => Promise<unknown>; storeFaults: StoreFault[] }
 
 /** A client that reaches a real service through a front. The service fails once for each of `lost`. */
 async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions = soon): Promise<Setup> {
-  const { store: failing, lost } = await openFailing(t)
+  const { store: failing, faults: storeFaults } = await openFailing(t)
   const { url } = await startApp(t, '', { store: failing })
   const front = await startFront(t, url)
   front.faults.push(...faults)
   const store = new PlantStore({ baseUrl: front.url, token, retry })
   const listed = async () => (await request(`${url}/plants`)).json()
-  return { store, front, listed, lost }
+  return { store, front, listed, storeFaults }
 }
 
 /** What a call was rejected with; fails when it was not. */
@@ -82,18 +82,18 @@ for (const [title, fault] of passing)
 
 for (const outcome of ['nothing-added', 'unknown'] as const)
   test(`after a 503 that says ${outcome}, a plant is added once`, async (t) => {
-    const { store, front, listed, lost } = await setUp(t)
-    lost.push(outcome)
+    const { store, front, listed, storeFaults } = await setUp(t)
+    storeFaults.push(outcome)
     t.same(await store.add(alder), alder)
     t.same(await listed(), [alder])
     t.equal(front.seen.length, 2)
   })
 
 test('a 503 that says unread is no end of a list', async (t) => {
-  const { store, lost } = await setUp(t)
-  lost.push('unread')
+  const { store, storeFaults } = await setUp(t)
+  storeFaults.push('unread')
   t.same((await store.list()).plants, [])
-  t.same(lost, [])
+  t.same(storeFaults, [])
 })
 
 test('Retry-After is kept, in seconds and as a date', async (t) => {
@@ -141,17 +141,18 @@ test('ids are random, and safe integers', (t) => {
 })
 
 test('attempts are limited, and the error says whether the plant may be there', async (t) => {
-  const cases: [faults: Fault[], lost: Lost[], kind: string | undefined, mayBeAdded: boolean][] = [
-    [['lost', 'unanswered'], [], undefined, true],
-    [['lost'], ['nothing-added'], 'nothing-added', true],
-    [[], ['nothing-added', 'unknown'], 'outcome-unknown', true],
-    [[], ['nothing-added', 'nothing-added'], 'nothing-added', false],
-    [[slowDown, slowDown], [], 'rate-limited', false],
-    [[slowDown, { status: 502 }], [], 'about:blank', true],
-  ]
+  const cases: [faults: Fault[], storeFaults: StoreFault[], kind: string | undefined, mayBeAdded: boolean][] =
+    [
+      [['lost', 'unanswered'], [], undefined, true],
+      [['lost'], ['nothing-added'], 'nothing-added', true],
+      [[], ['nothing-added', 'unknown'], 'outcome-unknown', true],
+      [[], ['nothing-added', 'nothing-added'], 'nothing-added', false],
+      [[slowDown, slowDown], [], 'rate-limited', false],
+      [[slowDown, { status: 502 }], [], 'about:blank', true],
+    ]
   for (const [faults, outcomes, kind, mayBeAdded] of cases) {
-    const { store, front, lost } = await setUp(t, faults, { ...soon, attempts: 2 })
-    lost.push(...outcomes)
+    const { store, front, storeFaults } = await setUp(t, faults, { ...soon, attempts: 2 })
+    storeFaults.push(...outcomes)
     const error = (await rejection(t, store.add(alder))) as PlantStoreError | PlantStoreUnreachable
     t.equal(error instanceof PlantStoreError ? error.kind : undefined, kind)
     t.equal(error.mayBeAdded, mayBeAdded, `${kind} after ${faults} ${outcomes}`)

@@ -9,11 +9,12 @@ export async function readAnswer<T>(response: Response): Promise<Answer<T>> {
   const { headers, ok, status } = response
   if (ok) return { headers, data: (await response.json()) as T }
   const body = (await response.json().catch(() => undefined)) as Problem | undefined
-  return { headers, problem: { ...describe(response), ...(typeof body?.type === 'string' && body), status } }
+  const said = typeof body?.type === 'string' ? body : {}
+  return { headers, problem: { ...describe(response), ...said, status } }
 }
 
 /** For what is not from the service, as a proxy's error page or a redirect: its status has to do. */
-function describe({ statusText }: Response): Omit<Problem, 'status'> {
+function describe({ statusText }: Response) {
   const detail = 'This answer is not from the Plant Store: check baseUrl, and what is in between.'
   return { type: 'about:blank', title: statusText, detail }
 }

@@ -24,7 +24,11 @@ export interface paths {
         post: operations["createPlant"];
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * Look at the list
+         * @description Answers as the list would be answered, without a body: whether it has changed, and where it goes on.
+         */
+        head: operations["headPlants"];
         patch?: never;
         trace?: never;
     };
@@ -35,13 +39,13 @@ export interface components {
         /**
          * @description A plant to add.
          * @example {
+         *       "name": "Alder",
+         *       "tag": "Alnus"
+         *     }
+         * @example {
          *       "name": "Black alder",
          *       "tag": "Alnus glutinosa",
          *       "id": 7
-         *     }
-         * @example {
-         *       "name": "Alder",
-         *       "tag": "Alnus"
          *     }
          */
         NewPlant: {
@@ -50,14 +54,15 @@ export interface components {
              * @example Black alder
              * @example 山椒
              */
-            name: string;
+            name: string & (unknown & unknown);
             /**
              * @description A label of your choice, for instance the species. May be empty.
              * @example Alnus glutinosa
              * @example
              */
-            tag: string;
+            tag: string & unknown;
             /**
+             * Format: int64
              * @description Your own number for the plant. It makes a retry safe: the same id with the same name and tag adds nothing, with another name or tag it is refused. It is never returned.
              * @example 7
              */
@@ -76,13 +81,13 @@ export interface components {
              * @example Black alder
              * @example 山椒
              */
-            name: string;
+            name: string & (unknown & unknown);
             /**
              * @description A label of your choice, for instance the species. May be empty.
              * @example Alnus glutinosa
              * @example
              */
-            tag: string;
+            tag: string & unknown;
         };
         /**
          * @description Plants in the order in which they were added.
@@ -96,14 +101,15 @@ export interface components {
          */
         PlantList: components["schemas"]["Plant"][];
         /**
-         * @description Problem details (RFC 9457).
+         * @description Problem details (RFC 9457). Members may be added.
          * @example {
-         *       "type": "about:blank",
-         *       "title": "Bad Request",
+         *       "type": "/problems/invalid-request",
+         *       "title": "Invalid request",
          *       "status": 400,
          *       "detail": "The request has 1 fault.",
          *       "errors": [
          *         {
+         *           "code": "type",
          *           "detail": "must be string",
          *           "pointer": "/name"
          *         }
@@ -119,13 +125,15 @@ export interface components {
         Problem: {
             /**
              * Format: uri-reference
-             * @description A URI reference that names the kind of problem; `about:blank` says no more than the status.
+             * @description A URI reference that names the kind of problem, with a page that explains it; `about:blank` says no more than the status.
+             * @example /problems/invalid-request
              * @example about:blank
              */
             type: string;
             /**
-             * @description The status in words.
-             * @example Bad Request
+             * @description The kind of problem in words.
+             * @example Invalid request
+             * @example Not Found
              */
             title: string;
             /**
@@ -135,31 +143,41 @@ export interface components {
             status: number;
             /**
              * @description What went wrong this time.
-             * @example The request is not valid.
+             * @example The request has 1 fault.
              */
             detail: string;
-            /** @description Every fault of a bad request. */
+            /** @description Every fault of an invalid request. */
             errors?: components["schemas"]["Fault"][];
+        } & {
+            [key: string]: unknown;
         };
         /**
-         * @description One fault of a request, and where it is.
+         * @description One fault of a request, and where it is. Members may be added.
          * @example {
+         *       "code": "type",
          *       "detail": "must be string",
          *       "pointer": "/name"
          *     }
          * @example {
-         *       "detail": "must be integer",
+         *       "code": "range",
+         *       "detail": "must be at least 0",
          *       "parameter": "limit"
          *     }
          */
         Fault: {
             /**
-             * @description What is wrong.
+             * @description The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a number), `length` (of a text), `text` (a character that is not allowed, or white space alone), `duplicate` (given twice), `format` (anything else).
+             * @example type
+             * @enum {string}
+             */
+            code: "required" | "type" | "unknown" | "range" | "length" | "text" | "duplicate" | "format";
+            /**
+             * @description What is wrong, for people.
              * @example must be string
              */
             detail: string;
             /**
-             * @description Where in the body it is: a JSON Pointer (RFC 6901).
+             * @description Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body as a whole.
              * @example /name
              */
             pointer?: string;
@@ -168,12 +186,214 @@ export interface components {
              * @example limit
              */
             parameter?: string;
+        } & {
+            [key: string]: unknown;
         };
     };
-    responses: never;
-    parameters: never;
+    responses: {
+        /** @description The list is still the one that `If-None-Match` names. */
+        NotModified: {
+            headers: {
+                ETag: components["headers"]["ETag"];
+                Link: components["headers"]["Link"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description The plant is in the store, on stable storage. */
+        PlantAdded: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Plant"];
+            };
+        };
+        /** @description The plants. */
+        PlantsListed: {
+            headers: {
+                ETag: components["headers"]["ETag"];
+                Link: components["headers"]["Link"];
+                "Cache-Control": components["headers"]["Cache-Control"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["PlantList"];
+            };
+        };
+        /** @description The request is not valid; `errors` names every fault and where it is. */
+        InvalidRequest: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The token is missing, wrong, expired or revoked. */
+        Unauthorized: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The token lacks the scope of this operation. */
+        Forbidden: {
+            headers: {
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request did not arrive in time. */
+        RequestTimeout: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description A plant with this id already exists with a different name or tag. Nothing was changed. */
+        IdConflict: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description A condition of the request is false. Nothing was changed. */
+        PreconditionFailed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is larger than 16 KiB. */
+        ContentTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The URL is too long. */
+        UriTooLong: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The body is not JSON in UTF-8 without a content encoding. */
+        UnsupportedMediaType: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The expectation cannot be met: only `100-continue` is understood. */
+        ExpectationFailed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The header section is too large. */
+        HeadersTooLarge: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The fault is ours. */
+        InternalError: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The store cannot take the request now. `type` says whether nothing was added, or that this is unknown. */
+        AdditionUnavailable: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The list cannot be read now. */
+        ListUnavailable: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+    };
+    parameters: {
+        /**
+         * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
+         * @example 100
+         */
+        limit: number;
+        /**
+         * @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused.
+         * @example 2s-qM0f3zj9c1E
+         */
+        after: string;
+        /** @description Entity tags of lists, as `ETag` gave them; 412 when none of them is current (RFC 9110, 13.1.1). */
+        "If-Match": string;
+        /** @description Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2). */
+        "If-None-Match": string;
+    };
     requestBodies: never;
-    headers: never;
+    headers: {
+        /**
+         * @description Names this list of this store; send it back in `If-None-Match` (RFC 9110, 8.8.3).
+         * @example "mWb3nZcQ.4f1c0a9be2d7.1.0-100"
+         */
+        ETag: string;
+        /**
+         * @description The next page, when there are more plants than `limit` (RFC 8288).
+         * @example </plants?after=2s-qM0f3zj9c1E&limit=100>; rel="next"
+         */
+        Link: string;
+        /**
+         * @description A cache may keep the list for its own user, and has to ask before it uses it again.
+         * @example private, no-cache
+         */
+        "Cache-Control": string;
+        /**
+         * @description After how many seconds to try again (RFC 9110, 10.2.3).
+         * @example 1
+         */
+        "Retry-After": number;
+        /** @description What the request lacks (RFC 6750, section 3). */
+        "WWW-Authenticate": string;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -185,156 +405,36 @@ export interface operations {
                  * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
                  * @example 100
                  */
-                limit?: number;
-                /** @description Where a page starts. Take it from the `Link` header of the page before; do not make it up. */
-                after?: string;
+                limit?: components["parameters"]["limit"];
+                /**
+                 * @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused.
+                 * @example 2s-qM0f3zj9c1E
+                 */
+                after?: components["parameters"]["after"];
             };
             header?: {
                 /** @description Entity tags of lists, as `ETag` gave them; 412 when none of them is current (RFC 9110, 13.1.1). */
-                "If-Match"?: string;
+                "If-Match"?: components["parameters"]["If-Match"];
                 /** @description Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2). */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The plants. */
-            200: {
-                headers: {
-                    /** @description Names this list of this store; send it back in `If-None-Match` (RFC 9110, 8.8.3). */
-                    ETag?: string;
-                    /** @description The next page, when there are more plants than `limit` (RFC 8288). */
-                    Link?: string;
-                    /** @description A cache may keep the list for its own user, and has to ask before it uses it again. */
-                    "Cache-Control"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PlantList"];
-                };
-            };
-            /** @description The list is still the one that `If-None-Match` names. */
-            304: {
-                headers: {
-                    /** @description Names this list of this store; send it back in `If-None-Match` (RFC 9110, 8.8.3). */
-                    ETag?: string;
-                    /** @description The next page, when there are more plants than `limit` (RFC 8288). */
-                    Link?: string;
-                    /** @description A cache may keep the list for its own user, and has to ask before it uses it again. */
-                    "Cache-Control"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The request is not valid; `errors` names every fault and where it is. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token is missing, wrong, expired or revoked. */
-            401: {
-                headers: {
-                    /** @description What the request lacks (RFC 6750, section 3). */
-                    "WWW-Authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The token lacks the scope of this operation. */
-            403: {
-                headers: {
-                    /** @description What the request lacks (RFC 6750, section 3). */
-                    "WWW-Authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The path does not have this method. */
-            405: {
-                headers: {
-                    /** @description The methods of this path (RFC 9110, 10.2.1). */
-                    Allow?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request did not arrive in time. */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The list is not one that `If-Match` names. */
-            412: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The URL is too long. */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The expectation cannot be met: only `100-continue` is understood. */
-            417: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The header section is too large. */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The fault is ours. */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The store cannot take the request now. `detail` says when the outcome of an addition is unknown. */
-            503: {
-                headers: {
-                    /** @description After how many seconds to try again (RFC 9110, 10.2.3). */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
+            200: components["responses"]["PlantsListed"];
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            412: components["responses"]["PreconditionFailed"];
+            414: components["responses"]["UriTooLong"];
+            417: components["responses"]["ExpectationFailed"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["ListUnavailable"];
         };
     };
     createPlant: {
@@ -350,148 +450,139 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The plant is in the store, on stable storage. */
+            200: components["responses"]["PlantAdded"];
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            408: components["responses"]["RequestTimeout"];
+            409: components["responses"]["IdConflict"];
+            412: components["responses"]["PreconditionFailed"];
+            413: components["responses"]["ContentTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            417: components["responses"]["ExpectationFailed"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["AdditionUnavailable"];
+        };
+    };
+    headPlants: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
+                 * @example 100
+                 */
+                limit?: components["parameters"]["limit"];
+                /**
+                 * @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused.
+                 * @example 2s-qM0f3zj9c1E
+                 */
+                after?: components["parameters"]["after"];
+            };
+            header?: {
+                /** @description Entity tags of lists, as `ETag` gave them; 412 when none of them is current (RFC 9110, 13.1.1). */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /** @description Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2). */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plants. */
             200: {
                 headers: {
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["Plant"];
+                content?: never;
+            };
+            /** @description The list is still the one that `If-None-Match` names. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    Link: components["headers"]["Link"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    [name: string]: unknown;
                 };
+                content?: never;
             };
             /** @description The request is not valid; `errors` names every fault and where it is. */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
             /** @description The token is missing, wrong, expired or revoked. */
             401: {
                 headers: {
-                    /** @description What the request lacks (RFC 6750, section 3). */
-                    "WWW-Authenticate"?: string;
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
             /** @description The token lacks the scope of this operation. */
             403: {
                 headers: {
-                    /** @description What the request lacks (RFC 6750, section 3). */
-                    "WWW-Authenticate"?: string;
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The path does not have this method. */
-            405: {
-                headers: {
-                    /** @description The methods of this path (RFC 9110, 10.2.1). */
-                    Allow?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
             /** @description The request did not arrive in time. */
             408: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
-            /** @description A plant with this id already exists with a different name or tag. Nothing was changed. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The request carries `If-Match` or `If-None-Match`. Nothing was added. */
+            /** @description A condition of the request is false. Nothing was changed. */
             412: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is larger than 16 KiB. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
             /** @description The URL is too long. */
             414: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The body is not JSON in UTF-8 without a content encoding. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
             /** @description The expectation cannot be met: only `100-continue` is understood. */
             417: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
             /** @description The header section is too large. */
             431: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
             /** @description The fault is ours. */
             500: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
-            /** @description The store cannot take the request now. `detail` says when the outcome of an addition is unknown. */
+            /** @description The list cannot be read now. */
             503: {
                 headers: {
-                    /** @description After how many seconds to try again (RFC 9110, 10.2.3). */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
+                content?: never;
             };
         };
     };

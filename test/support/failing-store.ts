@@ -5,32 +5,36 @@ import { openStore } from '../../src/store/open.ts'
 import { type Lost, type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { sqlite } from './engines.ts'
 
-/** Opens a store on a new SQLite file; it fails once for each of `lost`, in order. */
-export async function openFailing(t: Test): Promise<{ store: Store; lost: Lost[] }> {
+/** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
+export type StoreFault = Lost | 'broken'
+
+/** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */
+export async function openFailing(t: Test): Promise<{ store: Store; faults: StoreFault[] }> {
   const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
-  const lost: Lost[] = []
-  return { store: makeFailing(store, lost), lost }
+  const faults: StoreFault[] = []
+  return { store: makeFailing(store, faults), faults }
 }
 
-/** When the outcome is to be unknown, the plants are added all the same. */
-function makeFailing(store: Store, lost: Lost[]): Store {
-  const { log } = store
+function makeFailing(store: Store, faults: StoreFault[]): Store {
+  const { id, sql, log } = store
   const failing: Store['log'] = {
     async append(entries, deadlineMs) {
-      const outcome = lost.shift()
-      if (outcome === undefined || outcome === 'unknown') {
-        const outcomes = await log.append(entries, deadlineMs)
-        if (outcome === undefined) return outcomes
-      }
-      throw new StoreUnavailable(outcome, 'as the test wants it')
+      const fault = faults.shift()
+      if (fault === undefined) return log.append(entries, deadlineMs)
+      if (fault === 'unknown') await log.append(entries, deadlineMs)
+      throw makeError(fault)
     },
     head() {
-      if (lost[0] !== 'unread') return log.head()
-      lost.shift()
-      throw new StoreUnavailable('unread', 'as the test wants it')
+      const fault = faults.shift()
+      if (fault !== undefined) throw makeError(fault)
+      return log.head()
     },
     read: (after, last, epoch) => log.read(after, last, epoch),
   }
-  const { id, sql } = store
   return { id, sql, log: failing, ready: () => store.ready(), close: () => store.close() }
+}
+
+function makeError(fault: StoreFault): Error {
+  const message = 'as the test wants it'
+  return fault === 'broken' ? new Error(message) : new StoreUnavailable(fault, message)
 }
