@@ -9,9 +9,9 @@ import type { Test } from 'tap'
 export type Canned = { status: number; headers?: Record<string, string>; body?: string }
 /**
  * `lost`: the request does not reach the service; `unanswered`: the service answers, the client hears nothing;
- * `half`: the client gets the beginning of the answer; `silent`: nothing comes, and nothing ends.
+ * `half`: the client gets the beginning of the answer; `silent`: nothing comes, and nothing ends; undefined: no fault.
  */
-export type Fault = 'lost' | 'unanswered' | 'half' | 'silent' | Canned
+export type Fault = 'lost' | 'unanswered' | 'half' | 'silent' | Canned | undefined
 export type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }
 export type Front = { url: string; faults: Fault[]; seen: Seen[]; next: () => Promise<void> }
 
