@@ -38,6 +38,7 @@ export type ListOptions = CallOptions & {
 
 /** Some plants, in the order in which they were added. */
 export type PlantPage = {
+  /** The plants of this page. */
   plants: Plant[]
   /** Where the next page starts: pass it as `after`. Absent on the last page. */
   next?: string
