@@ -23,43 +23,50 @@ const passing = [429, 502, 503, 504]
 /** Problems of the server that leave no doubt: nothing was added. */
 const certain = ['nothing-added', 'unread', 'overloaded']
 
+/** What timers can count to: with more they end at once. */
+const longestMs = 2 ** 31 - 1
+
 /** Sends until there is an answer. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
 export async function retry<T>(
   send: Send<T>,
-  options: RetryOptions = {},
+  { totalMs = 30_000, ...options }: RetryOptions = {},
   signal?: AbortSignal,
 ): Promise<Success<T>> {
   signal?.throwIfAborted()
+  const endMs = performance.now() + Math.min(totalMs, longestMs)
   const clock = new AbortController()
   const abort = () => clock.abort(signal?.reason)
+  const expire = () => clock.abort(new DOMException('The time is up', 'TimeoutError'))
   signal?.addEventListener('abort', abort)
-  const { totalMs = 30_000 } = options
-  const timer = setTimeout(() => clock.abort(new DOMException('The time is up', 'TimeoutError')), totalMs)
-  try {
-    return await repeat(
-      (limit) => send(limit, () => clearTimeout(timer)),
-      { ...options, totalMs },
-      clock.signal,
-    )
-  } catch (error) {
-    // Whatever an abort by the caller leads to, the caller is told its own reason.
-    signal?.throwIfAborted()
-    throw error
-  } finally {
-    clearTimeout(timer)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const stop = () => clearTimeout(timer)
+  const attempt = () => {
+    stop()
+    timer = setTimeout(expire, endMs - performance.now())
+    return send(clock.signal, stop)
+  }
+  const end = () => {
+    stop()
     signal?.removeEventListener('abort', abort)
   }
+  return repeat(attempt, { ...options, endMs, limit: clock.signal })
+    .catch((error) => {
+      // Whatever an abort by the caller leads to, the caller is told its own reason.
+      signal?.throwIfAborted()
+      throw error
+    })
+    .finally(end)
 }
 
+type Limits = Omit<RetryOptions, 'totalMs'> & { endMs: number; limit: AbortSignal }
+
 async function repeat<T>(
-  attempt: (limit: AbortSignal) => Promise<Answer<T>>,
-  { attempts = 5, totalMs, baseMs = 200, maxMs = 5000 }: RetryOptions & { totalMs: number },
-  limit: AbortSignal,
+  attempt: () => Promise<Answer<T>>,
+  { attempts = 5, baseMs = 200, maxMs = 5000, endMs, limit }: Limits,
 ): Promise<Success<T>> {
-  const endMs = performance.now() + totalMs
   let mayBeAdded = false
   for (let sent = 1; ; sent++) {
-    const answer = await attempt(limit).catch((error) => new PlantStoreUnreachable(error))
+    const answer = await attempt().catch((error) => new PlantStoreUnreachable(error))
     if ('data' in answer) return answer
     const failure = 'problem' in answer ? new PlantStoreError(answer.problem) : answer
     mayBeAdded = (mayBeAdded || leavesDoubt(failure)) && !isElsewhere(failure)
