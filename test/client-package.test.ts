@@ -1,17 +1,11 @@
-// The client as people get it: packed, installed in an empty project, compiled, run, bundled, and in a real browser.
-import { once } from 'node:events'
+// The client as people get it: packed, installed in an empty project, compiled, run and bundled.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import sparticuz from '@sparticuz/chromium'
 import { build } from 'esbuild'
-import { chromium } from 'playwright-core'
 import tap, { type Test, test } from 'tap'
 import { createDirectory, sqlite } from './support/engines.ts'
-import { openFailing } from './support/failing-store.ts'
 import { findCodeBlocks } from './support/markdown.ts'
 import { run } from './support/programs.ts'
 import { request, startApp, token } from './support/service.ts'
@@ -82,6 +76,13 @@ const settings = {
   files: ['program.ts'],
 }
 
+/** TypeScript 7 and 5, with the types of browsers and without. */
+const compilers: [directory: string, ...lib: string[]][] = [
+  ['node_modules', 'es2022', 'dom'],
+  ['node_modules', 'es2022'],
+  ['client/node_modules', 'es2022', 'dom'],
+]
+
 async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
   const { url } = await startApp(t, await sqlite.createDatabase(t), { env })
   return { url, env: { BASE_URL: url, TOKEN: token } }
@@ -90,16 +91,13 @@ async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
 test('a program that uses it compiles in strict mode and runs', async (t) => {
   const typeRoots = [join(root, 'node_modules/@types')]
   writeFileSync(join(project, 'program.ts'), program)
-  for (const lib of [['es2022', 'dom'], ['es2022']]) {
+  for (const [compiler, ...lib] of compilers) {
     const compilerOptions = { ...settings.compilerOptions, lib, typeRoots }
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ ...settings, compilerOptions }))
-    for (const compiler of ['node_modules', 'client/node_modules']) {
-      const compiled = await run(process.execPath, [join(root, compiler, 'typescript/bin/tsc')], {
-        cwd: project,
-      })
-      t.equal(compiled.stdout, '', `${compiler}, ${lib}`)
-      t.equal(compiled.code, 0)
-    }
+    const tsc = join(root, compiler, 'typescript/bin/tsc')
+    const compiled = await run(process.execPath, [tsc], { cwd: project })
+    t.equal(compiled.stdout, '', `${compiler}, ${lib}`)
+    t.equal(compiled.code, 0)
   }
   const { env } = await start(t)
   const ran = await run(process.execPath, ['program.js'], { cwd: project, env })
@@ -156,63 +154,4 @@ test('it is small, and nothing when it is not used', async (t) => {
   t.comment(`${bytes} bytes`)
   t.ok(bytes > 0 && bytes <= maxBundleBytes, `${bytes} bytes`)
   t.equal(await bundle(`import 'plant-store-client'`), '')
-})
-
-/** A site of its own, with a page that is empty but for the client. */
-async function startSite(t: Test): Promise<string> {
-  const script = await bundle(`import * as client from 'plant-store-client'; globalThis.client = client`)
-  const site = createServer(({ url }, response) => {
-    if (url === '/client.js') response.setHeader('content-type', 'text/javascript').end(script)
-    else
-      response.setHeader('content-type', 'text/html').end('<script type="module" src="client.js"></script>')
-  })
-  await once(site.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => site.close())
-  t.teardown(() => site.closeAllConnections())
-  return `http://localhost:${(site.address() as AddressInfo).port}`
-}
-
-const inBrowser = `(async ({ baseUrl, token }) => {
-  const { PlantStore } = globalThis.client
-  const store = new PlantStore({ baseUrl, token })
-  const added = await store.add({ name: 'Black alder', tag: 'Alnus glutinosa' })
-  await store.add({ name: 'Alder 🌿', tag: '' })
-  const page = await store.list({ limit: 1 })
-  const names = []
-  for await (const { name } of store.all({ pageSize: 1 })) names.push(name)
-  const refused = await store.list({ limit: -1 }).catch((error) => error.kind)
-  const stopped = await store.list({ signal: AbortSignal.abort('enough') }).catch((reason) => reason)
-  return { added, hasNext: page.next !== undefined, hasEtag: page.etag !== undefined, names, refused, stopped }
-})`
-const retryAfter = `(async ({ baseUrl, token }) => {
-  const response = await fetch(baseUrl + '/plants', { headers: { authorization: 'Bearer ' + token } })
-  return [response.status, response.headers.get('retry-after')]
-})`
-
-test('in a browser, a page of another origin adds, lists, pages and retries', async (t) => {
-  const site = await startSite(t)
-  const { store, faults } = await openFailing(t)
-  const { url } = await startApp(t, '', { store, env: { CORS_ORIGIN: site } })
-  const executablePath = await sparticuz.executablePath()
-  const browser = await chromium.launch({
-    executablePath,
-    args: ['--no-sandbox', '--no-zygote', '--disable-gpu'],
-  })
-  t.teardown(() => browser.close())
-  const page = await browser.newPage()
-  await page.goto(site)
-  await page.waitForFunction('globalThis.client')
-  faults.push('unknown')
-  const evaluate = (script: string) => page.evaluate(`${script}(${JSON.stringify({ baseUrl: url, token })})`)
-  t.same(await evaluate(inBrowser), {
-    added: alder,
-    hasNext: true,
-    hasEtag: true,
-    names: [alder.name, 'Alder 🌿'],
-    refused: 'invalid-request',
-    stopped: 'enough',
-  })
-  t.same(faults, [], 'the first addition was repeated')
-  faults.push('unread')
-  t.same(await evaluate(retryAfter), [503, '1'], 'a page may read how long to wait')
 })
