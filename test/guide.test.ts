@@ -12,7 +12,7 @@ import { openFailing, type StoreFault } from './support/failing-store.ts'
 import { show } from './support/guide.ts'
 import { type CodeBlock, findCodeBlocks } from './support/markdown.ts'
 import { run } from './support/programs.ts'
-import { type Running, startApp, token } from './support/service.ts'
+import { type Running, request, startApp, token } from './support/service.ts'
 import { compose } from './support/wire.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
@@ -141,6 +141,25 @@ test('the limits of the guide are those of the service', (t) => {
     for (const value of values) t.ok(limit.split(' |')[0]?.includes(value), `${row}: ${value}`)
   }
   t.end()
+})
+
+test('what a generated client does not know is what the service does', async (t) => {
+  const { url } = await start(t)
+  const emoji = '🌿'.repeat(200)
+  t.ok(emoji.length > 255, 'as zod counts')
+  const cases: [status: number, body: string][] = [
+    [200, JSON.stringify({ name: emoji, tag: '' })],
+    [400, JSON.stringify({ name: 'Alder\n', tag: '' })],
+    [400, '{"name":"\\ud800","tag":""}'],
+    [200, `{"name":"a","tag":"","id":${2 ** 53 - 1}}`],
+    [400, `{"name":"a","tag":"","id":${2 ** 53}}`],
+    [400, '{"name":"a","name":"b","tag":""}'],
+    [400, '{"name":"a","tag":"","colour":"green"}'],
+  ]
+  for (const [status, body] of cases) t.equal((await request(`${url}/plants`, { body })).status, status, body)
+  t.equal((await request(`${url}/plants?limt=5`)).status, 400)
+  const matches = 'import re; print([bool(f("^[^\\\\n]*$", "Alder\\n")) for f in (re.match, re.fullmatch)])'
+  if (hasPython) t.equal((await run('python3', ['-c', matches])).stdout, '[True, False]\n')
 })
 
 test('links of the guide and of the client lead somewhere', (t) => {
