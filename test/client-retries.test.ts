@@ -97,7 +97,9 @@ test('attempts are limited, and the error says whether the plant may be there', 
   }
 })
 
-test('a service that is silent for too long is given up, by a list that was cut off before, too', async (t) => {
+test('a service that is silent for too long is given up, by a list that was cut off before, too', {
+  timeout: 60_000,
+}, async (t) => {
   const late = { name: 'PlantStoreUnreachable', mayBeAdded: true, cause: { name: 'TimeoutError' } }
   const { store, front } = await setUp(t, ['silent'], { ...soon, totalMs: 200 })
   t.match(await rejection(t, store.add(alder)), late)

@@ -94,7 +94,7 @@ test('a redirect is not followed: a POST would become a GET', async (t) => {
   t.same(await listed(), [])
 })
 
-test('a signal ends a call before it begins, and while it is under way', async (t) => {
+test('a signal ends a call before it begins, and while it is under way', { timeout: 60_000 }, async (t) => {
   const reason = new Error('enough')
   const { store, front } = await setUp(t)
   t.equal(await rejection(t, store.add(alder, { signal: AbortSignal.abort(reason) })), reason)
@@ -111,7 +111,7 @@ test('a signal ends a call before it begins, and while it is under way', async (
   t.equal(front.seen.length, 2)
 })
 
-test('a signal ends a call in a pause', async (t) => {
+test('a signal ends a call in a pause', { timeout: 60_000 }, async (t) => {
   const reason = new Error('enough')
   const { front } = await setUp(t, ['lost'])
   const controller = new AbortController()
