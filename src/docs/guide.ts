@@ -1,0 +1,28 @@
+// The page at /docs/guide: docs/guide.md, with a list of its contents.
+import { readFile } from 'node:fs/promises'
+import { renderFrame, type Site } from './frame.ts'
+import { renderMarkdown } from './markdown.ts'
+
+const source = new URL('../../docs/guide.md', import.meta.url)
+
+/** Makes the HTML of the page. */
+export async function renderGuide(site: Site): Promise<string> {
+  const { html, headings } = renderMarkdown(await readFile(source, 'utf8'), (href) => linkFrom(site, href))
+  const contents = headings
+    .filter(({ depth }) => depth === 2)
+    .map(({ html, id }) => `<li><a href="#${id}">${html}</a></li>`)
+  return renderFrame(site, {
+    title: 'Guide – Plant Store',
+    main: `<div class="with-contents">
+<nav class="contents" aria-label="Contents"><h2>Contents</h2><ol>${contents.join('')}</ol></nav>
+<article class="prose">${html}</article>
+</div>`,
+  })
+}
+
+/** The guide is also read in the repository, whose other files are not served. */
+function linkFrom({ basePath }: Site, href: string): string | undefined {
+  if (/^(?:https?:|#)/.test(href)) return href
+  const served = /^(?:\.\.\/)?(openapi\.(?:yaml|json)|openapi-3\.0\.json|problems\/[a-z-]+)$/.exec(href)
+  return served ? basePath + served[1] : undefined
+}
