@@ -15,7 +15,7 @@ const style = 'text/css; charset=utf-8'
 
 const files: Record<string, { type: string; read: () => Promise<string> }> = {
   'theme.css': { type: style, read: () => read(own, 'theme.css') },
-  'operations.css': { type: style, read: readOperationsStyle },
+  'home.css': { type: style, read: readHomeStyle },
   'page.js': { type: script, read: () => read(own, 'page.js') },
   'authorize.js': { type: script, read: () => read(own, 'authorize.js') },
   'swagger-plugin.js': { type: script, read: () => read(own, 'swagger-plugin.js') },
@@ -30,8 +30,9 @@ async function read(folder: URL, name: string): Promise<string> {
 }
 
 /** Swagger UI's own style goes into a layer: whatever ours says comes before it. */
-async function readOperationsStyle(): Promise<string> {
-  return `@layer swagger {\n${await read(swagger, 'swagger-ui.css')}}\n${await read(own, 'operations.css')}`
+async function readHomeStyle(): Promise<string> {
+  const layer = `@layer swagger {\n${await read(swagger, 'swagger-ui.css')}}\n`
+  return layer + (await read(own, 'home.css')) + (await read(own, 'operations.css'))
 }
 
 type Asset = { type: string; coded: Coded }

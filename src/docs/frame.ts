@@ -34,9 +34,9 @@ export function renderFrame({ basePath, assets }: Site, { title, main, head, act
 ${head ?? ''}</head>
 <body data-base="${basePath}">
 <a class="skip" href="#main">Skip to the content</a>
-<header class="site">
+<header class="site-head">
 <a class="brand" href="${basePath}docs">${icon}<span>Plant Store</span></a>
-<nav aria-label="Site">
+<nav class="links" aria-label="Site">
 <a href="${basePath}docs">Docs</a>
 <a href="${basePath}docs/guide">Guide</a>
 <a href="${basePath}openapi.yaml">Contract</a>
@@ -45,7 +45,7 @@ ${action ?? ''}</header>
 <main id="main" tabindex="-1">
 ${main}
 </main>
-<footer class="site">
+<footer class="site-foot">
 <p>The contract, OpenAPI 3.1: <a href="${basePath}openapi.yaml">openapi.yaml</a>,
 <a href="${basePath}openapi.json">openapi.json</a></p>
 </footer>

@@ -2,7 +2,7 @@
 import { renderFrame, type Site } from './frame.ts'
 
 const tokenSource = `<p>Tokens are issued where the service runs:</p>
-<pre tabindex="0"><code>plant-store token create --name my-laptop</code></pre>
+<pre tabindex="0"><code>plant-store token create --name laptop</code></pre>
 <p>The first start of a new store prints one as well. No access to that machine? Ask whoever runs the service.</p>`
 
 /** A URL that the page's script completes with the address that the browser came to. */
@@ -87,7 +87,7 @@ export function renderHomePage(site: Site): string {
   return renderFrame(site, {
     title: 'Plant Store',
     main: [intro(basePath), start(basePath), rules(basePath), operations(basePath)].join('\n'),
-    head: `<link rel="stylesheet" href="${assets}operations.css">
+    head: `<link rel="stylesheet" href="${assets}home.css">
 <link rel="modulepreload" href="${assets}authorize.js">
 <link rel="modulepreload" href="${assets}swagger-plugin.js">
 <link rel="preload" href="${basePath}openapi.json" as="fetch" crossorigin>

@@ -41,7 +41,7 @@ async function showOperations() {
     dom_id: '#operations',
     presets: [window.SwaggerUIBundle.presets.apis],
     plugins: [makePlugin({ authorize: open })],
-    layout: 'BaseLayout',
+    layout: 'Layout',
     deepLinking: true,
     defaultModelsExpandDepth: -1,
     tryItOutEnabled: true,

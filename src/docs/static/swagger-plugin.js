@@ -4,20 +4,24 @@
 /** `authorize` opens the dialog for the token. */
 export function makePlugin({ authorize }) {
   return ({ React }) => {
-    const nothing = () => () => null
+    const h = React.createElement
+    const ErrorRow = makeErrorRow(React)
     return {
+      components: {
+        Layout: ({ getComponent }) =>
+          h('div', { className: 'swagger-ui' }, h(getComponent('operations', true))),
+      },
       wrapComponents: {
-        InfoContainer: nothing,
-        ServersContainer: nothing,
-        AuthorizeBtnContainer: nothing,
-        authorizeOperationBtn: nothing,
-        response: (Response) => (props) =>
-          React.createElement(/^[45]/.test(props.code) ? makeErrorRow(React) : Response, props),
+        // There is one tag: its heading would say nothing.
+        OperationTag: () => (props) => h('div', null, props.children),
+        authorizeOperationBtn: () => () => null,
+        TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
+        response: (Response) => (props) => h(/^[45]/.test(props.code) ? ErrorRow : Response, props),
         liveResponse: (LiveResponse) => (props) =>
-          React.createElement(
+          h(
             React.Fragment,
             null,
-            React.createElement(LiveResponse, props),
+            h(LiveResponse, props),
             props.response?.get('status') === 401 && refusal(React, authorize),
           ),
       },
@@ -25,13 +29,14 @@ export function makePlugin({ authorize }) {
   }
 }
 
-let errorRow
-
-/** One component for all rows, so that a row that is open stays open. */
+/** An error in one line, and an example for whoever opens it. */
 function makeErrorRow(React) {
-  errorRow ??= ({ code, response }) => {
-    const h = React.createElement
+  const h = React.createElement
+  const showExample = (example, key) =>
+    h('pre', { key, tabIndex: 0 }, h('code', null, JSON.stringify(example, null, 2)))
+  return ({ code, response }) => {
     const examples = readExamples(response)
+    const description = inlineCode(React, response.get('description') ?? '')
     return h(
       'tr',
       { className: 'response error-row', 'data-code': code },
@@ -39,20 +44,12 @@ function makeErrorRow(React) {
       h(
         'td',
         { className: 'response-col_description' },
-        h('p', null, ...inlineCode(React, response.get('description') ?? '')),
-        examples.length > 0 &&
-          h(
-            'details',
-            null,
-            h('summary', null, 'Example'),
-            ...examples.map((example) =>
-              h('pre', { tabIndex: 0 }, h('code', null, JSON.stringify(example, null, 2))),
-            ),
-          ),
+        examples.length === 0
+          ? h('p', null, description)
+          : h('details', null, h('summary', null, description), ...examples.map(showExample)),
       ),
     )
   }
-  return errorRow
 }
 
 function readExamples(response) {
@@ -77,7 +74,7 @@ function refusal(React, authorize) {
       'p',
       null,
       'The service wants a token that it knows. Tokens are issued where it runs, with ',
-      h('code', null, 'plant-store token create --name my-laptop'),
+      h('code', null, 'plant-store token create --name laptop'),
       '. No access to that machine? Ask whoever runs the service.',
     ),
     h('button', { type: 'button', className: 'primary', onClick: authorize }, 'Enter a token'),
