@@ -1,17 +1,16 @@
 // The pages at /problems/…: where the `type` of a problem leads whoever follows it.
+import { problemExamples } from '../../schemas/examples.ts'
+import type { Problem } from '../../schemas/problem.ts'
 import { type ProblemType, type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
 import { escapeHtml, renderFrame, type Site } from './frame.ts'
 import { renderMarkdown } from './markdown.ts'
-import { problemExamples } from './problem-examples.ts'
 
 export const problemNames = Object.keys(problemTypes) as ProblemTypeName[]
 
 /** Makes the HTML of the page of a problem type. */
 export function renderProblemPage(site: Site, name: ProblemTypeName): string {
   const { status, title, meaning, advice }: ProblemType = problemTypes[name]
-  const examples = problemExamples[name].map(
-    (example) => `<pre tabindex="0"><code>${escapeHtml(JSON.stringify(example, null, 2))}</code></pre>`,
-  )
+  const examples = problemExamples[name].map((example) => showExample(site, example))
   return renderFrame(site, {
     title: `${title} – Plant Store`,
     main: `<article class="prose">
@@ -26,6 +25,12 @@ ${examples.join('\n')}
 <p class="others">Other problems: ${others(site, name)}</p>
 </article>`,
   })
+}
+
+/** Examples have no base path; whoever reads them here is below one. */
+function showExample({ basePath }: Site, { type, ...rest }: Problem): string {
+  const example = { type: basePath + type.slice(1), ...rest }
+  return `<pre tabindex="0"><code>${escapeHtml(JSON.stringify(example, null, 2))}</code></pre>`
 }
 
 function others({ basePath }: Site, name: ProblemTypeName): string {

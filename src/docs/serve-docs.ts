@@ -1,5 +1,6 @@
 // Everything that is open without a token: the page, the guide, what each problem means, and the contract.
 import type { FastifyInstance } from 'fastify'
+import { toOpenApi30, toYaml } from '../http/document.ts'
 import { type Content, serveDocument } from '../http/documents.ts'
 import { serveAssets } from './assets.ts'
 import { pageOptions, type Site } from './frame.ts'
@@ -23,8 +24,10 @@ export function serveDocs(app: FastifyInstance, basePath: string): void {
   servePage('docs', renderHomePage)
   servePage('docs/guide', renderGuide)
   for (const name of problemNames) servePage(`problems/${name}`, (site) => renderProblemPage(site, name))
-  serveDocument(app, `${basePath}openapi.yaml`, 'application/yaml', () => app.swagger({ yaml: true }))
-  serveDocument(app, `${basePath}openapi.json`, 'application/json', () =>
-    JSON.stringify(app.swagger(), null, 2),
+  const print = (document: object) => JSON.stringify(document, null, 2)
+  serveDocument(app, `${basePath}openapi.yaml`, 'application/yaml', () => toYaml(app.swagger()))
+  serveDocument(app, `${basePath}openapi.json`, 'application/json', () => print(app.swagger()))
+  serveDocument(app, `${basePath}openapi-3.0.json`, 'application/json', () =>
+    print(toOpenApi30(app.swagger())),
   )
 }

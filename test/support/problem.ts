@@ -3,9 +3,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Test } from 'tap'
 import { components } from '../../schemas/index.ts'
 import type { Problem } from '../../schemas/problem.ts'
+import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
 
-const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { 'uri-reference': true } })
-ajv.addVocabulary(['example', 'x-pattern'])
+const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { 'uri-reference': true, int64: true } })
 for (const schema of components) ajv.addSchema(schema)
 
 /** The errors of a value under a component of the contract; null when it is valid. */
@@ -14,6 +14,8 @@ export function findErrors(component: string, value: unknown) {
   if (!validate) throw new Error(`there is no component ${component}`)
   return validate(value) ? null : validate.errors
 }
+
+const typed = new Set<number>(Object.values(problemTypes).map(({ status }) => status))
 
 export type AnyAnswer = { status: number; headers: Headers; text: string }
 
@@ -27,6 +29,18 @@ export function assertProblem(t: Test, answer: AnyAnswer, status: number): Probl
   const problem = JSON.parse(answer.text) as Problem
   t.equal(findErrors('Problem', problem), null)
   t.equal(problem.status, status)
+  const name = /\/problems\/([a-z-]+)$/.exec(problem.type)?.[1]
+  if (name === undefined) t.equal(problem.type, 'about:blank')
+  else
+    t.match(
+      problem,
+      problemTypes[name as ProblemTypeName] && { status, title: problemTypes[name as ProblemTypeName].title },
+    )
+  t.equal(
+    name !== undefined,
+    typed.has(status),
+    'a status with more than one meaning, or a meaning of its own, has types',
+  )
   t.equal(status === 400, problem.errors !== undefined, 'a 400 names its faults, and nothing else does')
   if (status === 401 || status === 403)
     t.match(answer.headers.get('www-authenticate'), /^Bearer realm="plant-store"/)
