@@ -15,6 +15,15 @@ export function makePlugin({ authorize }) {
         // There is one tag: its heading would say nothing.
         OperationTag: () => (props) => h('div', null, props.children),
         authorizeOperationBtn: () => () => null,
+        // A link within the button that opens the operation could not be reached by keyboard.
+        DeepLink: () => (props) => h('span', null, props.text),
+        ExamplesSelect: (ExamplesSelect) => (props) =>
+          h(
+            'label',
+            { className: 'examples', hidden: props.examples.size < 2 },
+            'Example',
+            h(ExamplesSelect, { ...props, showLabels: false }),
+          ),
         TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
         response: (Response) => (props) => h(/^[45]/.test(props.code) ? ErrorRow : Response, props),
         liveResponse: (LiveResponse) => (props) =>
