@@ -43,6 +43,10 @@ function makeErrorRow(React) {
   const h = React.createElement
   const showExample = (example, key) =>
     h('pre', { key, tabIndex: 0 }, h('code', null, JSON.stringify(example, null, 2)))
+  const pages = (examples) =>
+    Object.entries(Object.fromEntries(examples.map(({ type, title }) => [type, title])))
+      .filter(([type]) => type !== 'about:blank')
+      .map(([type, title]) => h('a', { key: type, href: type }, title))
   return ({ code, response }) => {
     const examples = readExamples(response)
     const description = inlineCode(React, response.get('description') ?? '')
@@ -55,7 +59,13 @@ function makeErrorRow(React) {
         { className: 'response-col_description' },
         examples.length === 0
           ? h('p', null, description)
-          : h('details', null, h('summary', null, description), ...examples.map(showExample)),
+          : h(
+              'details',
+              null,
+              h('summary', null, description),
+              ...pages(examples),
+              ...examples.map(showExample),
+            ),
       ),
     )
   }
