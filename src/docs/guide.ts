@@ -5,9 +5,13 @@ import { renderMarkdown } from './markdown.ts'
 
 const source = new URL('../../docs/guide.md', import.meta.url)
 
-/** Makes the HTML of the page. */
-export async function renderGuide(site: Site): Promise<string> {
-  const { html, headings } = renderMarkdown(await readFile(source, 'utf8'), (href) => linkFrom(site, href))
+export function readGuide(): Promise<string> {
+  return readFile(source, 'utf8')
+}
+
+/** Makes the HTML of the page from the guide as Markdown. */
+export function renderGuide(site: Site, text: string): string {
+  const { html, headings } = renderMarkdown(text, (href) => linkFrom(site, href))
   const contents = headings
     .filter(({ depth }) => depth === 2)
     .map(({ html, id }) => `<li><a href="#${id}">${html}</a></li>`)

@@ -4,7 +4,7 @@ import { toOpenApi30, toYaml } from '../http/document.ts'
 import { type Content, serveDocument } from '../http/documents.ts'
 import { serveAssets } from './assets.ts'
 import { pageOptions, type Site } from './frame.ts'
-import { renderGuide } from './guide.ts'
+import { readGuide, renderGuide } from './guide.ts'
 import { renderHomePage } from './home-page.ts'
 import { problemNames, renderProblemPage } from './problem-pages.ts'
 
@@ -22,7 +22,7 @@ export function serveDocs(app: FastifyInstance, basePath: string): void {
       handler: (_request, reply) => reply.redirect(`${basePath}docs`),
     })
   servePage('docs', renderHomePage)
-  servePage('docs/guide', renderGuide)
+  servePage('docs/guide', async (site) => renderGuide(site, await readGuide()))
   for (const name of problemNames) servePage(`problems/${name}`, (site) => renderProblemPage(site, name))
   const print = (document: object) => JSON.stringify(document, null, 2)
   serveDocument(app, `${basePath}openapi.yaml`, 'application/yaml', () => toYaml(app.swagger()))
