@@ -59,6 +59,16 @@ test('every link of the pages leads somewhere', async (t) => {
   t.ok(seen.size > 18)
 })
 
+test('an error on the page leads to what it means', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+  await authorize(page, token)
+  t.equal((await execute(page, 'createPlant', '{}'))[0], '400')
+  await operation(page, 'createPlant').locator('.explanation a').click()
+  await page.getByRole('heading', { name: 'Invalid request' }).waitFor()
+  t.equal(new URL(page.url()).pathname, '/problems/invalid-request')
+})
+
 test('what nobody filled in is not sent', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)

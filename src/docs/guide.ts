@@ -11,7 +11,7 @@ export function readGuide(): Promise<string> {
 
 /** Makes the HTML of the page from the guide as Markdown. */
 export function renderGuide(site: Site, text: string): string {
-  const { html, headings } = renderMarkdown(text, (href) => linkFrom(site, href))
+  const { html, headings } = renderMarkdown(site, text)
   const contents = headings
     .filter(({ depth }) => depth === 2)
     .map(({ html, id }) => `<li><a href="#${id}">${html}</a></li>`)
@@ -22,11 +22,4 @@ export function renderGuide(site: Site, text: string): string {
 <article class="prose">${html}</article>
 </div>`,
   })
-}
-
-/** The guide is also read in the repository, whose other files are not served. */
-function linkFrom({ basePath }: Site, href: string): string | undefined {
-  if (/^(?:https?:|#)/.test(href)) return href
-  const served = /^(?:\.\.\/)?(openapi\.(?:yaml|json)|openapi-3\.0\.json|problems\/[a-z-]+)$/.exec(href)
-  return served ? basePath + served[1] : undefined
 }

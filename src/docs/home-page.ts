@@ -32,7 +32,8 @@ ${tokenSource}
        "tag": "Alnus glutinosa"}'</code></pre></li>
 <li><h3>List plants</h3>
 <p>In the order in which they were added.</p>
-<pre tabindex="0"><code>curl '${base(path)}/plants?limit=10' \\
+<pre tabindex="0"><code>curl -G ${base(path)}/plants \\
+  -d limit=10 \\
   -H "Authorization: Bearer $TOKEN"</code></pre></li>
 </ol>
 </section>`

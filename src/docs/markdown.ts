@@ -1,16 +1,11 @@
 // From Markdown of our own to HTML: headings that can be linked to, and wide parts that scroll by keyboard, too.
 import { Marked, type Tokens } from 'marked'
-
-/** `href` where a page has it, undefined where a link leads nowhere outside the repository. */
-export type Links = (href: string) => string | undefined
+import type { Site } from './frame.ts'
 
 export type Heading = { depth: number; html: string; id: string }
 
-/** Renders trusted Markdown. */
-export function renderMarkdown(
-  text: string,
-  links: Links = (href) => href,
-): { html: string; headings: Heading[] } {
+/** Renders Markdown of our own, which may hold HTML. A link to what is not served becomes its text. */
+export function renderMarkdown(site: Site, text: string): { html: string; headings: Heading[] } {
   const headings: Heading[] = []
   const ids = new Set<string>()
   const marked = new Marked({
@@ -22,13 +17,20 @@ export function renderMarkdown(
         return `<h${depth} id="${id}">${html}</h${depth}>\n`
       },
       link(token) {
-        const href = links(token.href)
+        const href = findServed(site, token.href)
         return href === undefined ? this.parser.parseInline(token.tokens) : linkTo(token, href, this.parser)
       },
     },
     hooks: { postprocess: makeScrollable },
   })
   return { html: marked.parse(text, { async: false }), headings }
+}
+
+/** Our Markdown is also read in the repository, most of whose files are not served. */
+function findServed({ basePath }: Site, href: string): string | undefined {
+  if (/^(?:https?:|#)/.test(href)) return href
+  const served = /^(?:\.\.\/)?(openapi(?:-3\.0)?\.(?:yaml|json)|problems\/[a-z-]+)$/.exec(href)
+  return served ? basePath + served[1] : undefined
 }
 
 type Parser = { parseInline: (tokens: Tokens.Link['tokens']) => string }

@@ -17,9 +17,9 @@ export function renderProblemPage(site: Site, name: ProblemTypeName): string {
 <p class="eyebrow">Problem · ${status}</p>
 <h1>${escapeHtml(title)}</h1>
 <h2>What it means</h2>
-${renderMarkdown(meaning).html}
+${renderMarkdown(site, meaning).html}
 <h2>What to do</h2>
-${renderMarkdown(advice).html}
+${renderMarkdown(site, advice).html}
 <h2>Example</h2>
 ${examples.join('\n')}
 <p class="others">Other problems: ${others(site, name)}</p>

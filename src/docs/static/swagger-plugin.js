@@ -27,12 +27,7 @@ export function makePlugin({ authorize }) {
         TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
         response: (Response) => (props) => h(/^[45]/.test(props.code) ? ErrorRow : Response, props),
         liveResponse: (LiveResponse) => (props) =>
-          h(
-            React.Fragment,
-            null,
-            h(LiveResponse, props),
-            props.response?.get('status') === 401 && refusal(React, authorize),
-          ),
+          h(React.Fragment, null, h(LiveResponse, props), explain(React, props.response, authorize)),
       },
     }
   }
@@ -82,6 +77,26 @@ function inlineCode(React, text) {
   return text
     .split('`')
     .map((part, i) => (i % 2 === 1 ? React.createElement('code', { key: i }, part) : part))
+}
+
+/** What comes before an answer that is an error: where tokens come from, or what its type means. */
+function explain(React, response, authorize) {
+  if (response?.get('status') === 401) return refusal(React, authorize)
+  const { type = 'about:blank', title } = readProblem(response)
+  if (type === 'about:blank') return null
+  const page = React.createElement('a', { href: type }, title)
+  return React.createElement(
+    'p',
+    { className: 'explanation' },
+    `${response.get('status')} – `,
+    page,
+    ': what it means and what to do',
+  )
+}
+
+function readProblem(response) {
+  const type = response?.getIn(['headers', 'content-type']) ?? ''
+  return String(type).startsWith('application/problem+json') ? JSON.parse(response.get('text') || '{}') : {}
 }
 
 function refusal(React, authorize) {
