@@ -27,7 +27,7 @@ export function makePlugin({ authorize }) {
         TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
         response: (Response) => (props) => h(/^[45]/.test(props.code) ? ErrorRow : Response, props),
         liveResponse: (LiveResponse) => (props) =>
-          h(React.Fragment, null, h(LiveResponse, props), explain(React, props.response, authorize)),
+          h(React.Fragment, null, explain(React, props.response, authorize), h(LiveResponse, props)),
       },
     }
   }
@@ -82,16 +82,10 @@ function inlineCode(React, text) {
 /** What comes before an answer that is an error: where tokens come from, or what its type means. */
 function explain(React, response, authorize) {
   if (response?.get('status') === 401) return refusal(React, authorize)
-  const { type = 'about:blank', title } = readProblem(response)
+  const { type = 'about:blank', title, detail } = readProblem(response)
   if (type === 'about:blank') return null
-  const page = React.createElement('a', { href: type }, title)
-  return React.createElement(
-    'p',
-    { className: 'explanation' },
-    `${response.get('status')} – `,
-    page,
-    ': what it means and what to do',
-  )
+  const page = React.createElement('a', { href: type }, 'What it means and what to do')
+  return React.createElement('p', { className: 'explanation' }, `${title}. ${detail} `, page)
 }
 
 function readProblem(response) {
