@@ -47,7 +47,8 @@ ${main}
 </main>
 <footer class="site-foot">
 <p>The contract, OpenAPI 3.1: <a href="${basePath}openapi.yaml">openapi.yaml</a>,
-<a href="${basePath}openapi.json">openapi.json</a></p>
+<a href="${basePath}openapi.json">openapi.json</a>; for older tools, OpenAPI 3.0:
+<a href="${basePath}openapi-3.0.json">openapi-3.0.json</a></p>
 </footer>
 ${tail ?? ''}</body>
 </html>
