@@ -1,0 +1,68 @@
+// Defects of the SQLite engine: what is on stable storage, what a batch is, which file is open.
+import { type Defect, inTest } from '../defect.ts'
+
+export const sqliteDefects: Defect[] = [
+  {
+    breaks: 'a commit does not wait for stable storage',
+    file: 'src/store/sqlite/database.ts',
+    search: "['synchronous', 'FULL', 2]",
+    replacement: "['synchronous', 'NORMAL', 1]",
+    checks: [inTest('sync-order')],
+  },
+  {
+    breaks: 'a retry is not compared with the plant that is there',
+    file: 'src/store/same-item.ts',
+    search: 'return a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b))',
+    replacement: 'return a === b || isDeepStrictEqual(typeof a, typeof b)',
+    checks: [inTest('adding', 'SQLite', 'the same id with another name or tag')],
+  },
+  {
+    breaks: 'of a batch that fails the beginning is kept',
+    file: 'src/store/sqlite/transactions.ts',
+    search: "if (this.#db.isTransaction) this.#db.exec('ROLLBACK')",
+    replacement: "if (this.#db.isTransaction) this.#db.exec('COMMIT')",
+    checks: [inTest('log', 'SQLite', 'appends all of a batch or nothing')],
+  },
+  {
+    breaks: 'a file that was replaced is not noticed',
+    file: 'src/store/sqlite/files.ts',
+    search: 'if (!isSameFile(found, id)) return',
+    replacement: 'if (isSameFile(found, undefined)) return',
+    checks: [inTest('sqlite-files', 'a path may be a symbolic link')],
+  },
+  {
+    breaks: 'a batch whose file went while it was at work is acknowledged',
+    file: 'src/store/sqlite/transactions.ts',
+    search: "this.#batch.committed()\n    this.#check('unknown')",
+    replacement: 'this.#batch.committed()',
+    checks: [inTest('sqlite-files', 'a file that goes while a batch is at work')],
+  },
+  {
+    breaks: 'a batch is added after it was given up',
+    file: 'src/store/sqlite/transactions.ts',
+    search: 'const leftMs = Math.floor(request.deadlineMs - monotonicMs()) - sqliteMarginMs',
+    replacement: 'const leftMs = 60_000',
+    checks: [inTest('sqlite-writer', 'a locked file: each batch is refused')],
+  },
+  {
+    breaks: 'an epoch whose batch failed has begun',
+    file: 'src/store/sqlite/batch.ts',
+    search: 'this.#addEpoch.run(makeEpoch(), start)',
+    replacement: 'this.#addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
+    checks: [inTest('sqlite-writer', 'an epoch whose batch fails')],
+  },
+  {
+    breaks: 'a read gives what is there, and not what was asked for',
+    file: 'src/store/sqlite/reader.ts',
+    search: 'count === Math.max(0, last - after) && owner === epoch',
+    replacement: 'owner === epoch',
+    checks: [inTest('log', 'SQLite', 'gives exactly what was asked for')],
+  },
+  {
+    breaks: 'a database of a newer version is written to',
+    file: 'src/store/migrations.ts',
+    search: 'if (compatible > migrations.length)',
+    replacement: 'if (compatible > migrations.length + 1000)',
+    checks: [inTest('refused-databases', 'a database of a newer version')],
+  },
+]
