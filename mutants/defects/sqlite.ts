@@ -45,11 +45,11 @@ export const sqliteDefects: Defect[] = [
     checks: [inTest('sqlite-writer', 'a locked file: each batch is refused')],
   },
   {
-    breaks: 'an epoch whose batch failed has begun',
+    breaks: 'an epoch whose commit failed has begun',
     file: 'src/store/sqlite/batch.ts',
     search: 'this.#addEpoch.run(makeEpoch(), start)',
     replacement: 'this.#addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
-    checks: [inTest('sqlite-writer', 'an epoch whose batch fails')],
+    checks: [inTest('sqlite-writer', 'an epoch whose commit fails')],
   },
   {
     breaks: 'a read gives what is there, and not what was asked for',

@@ -1,5 +1,6 @@
 // Talks HTTP byte for byte, where a client library would tidy up what it sends.
 import { connect } from 'node:net'
+import { holdAgainstContract } from './contract.ts'
 import { token } from './service.ts'
 
 export type WireAnswer = { status: number; headers: Headers; text: string }
@@ -30,8 +31,21 @@ export function compose({ method, target = '/plants', headers = {}, body }: Part
   return Buffer.concat([Buffer.from(head), Buffer.from(body ?? '')])
 }
 
-/** Sends bytes and resolves to the answers: as soon as `count` are there, or all there are when the server hangs up. */
-export function exchange(port: number, bytes: string | Buffer, count = 1): Promise<WireAnswer[]> {
+/**
+ * Sends bytes and resolves to the answers: as soon as `count` are there, or all there are when the server hangs up.
+ * Rejects when the answer to a single request is not as the contract says.
+ */
+export async function exchange(port: number, bytes: string | Buffer, count = 1): Promise<WireAnswer[]> {
+  const answers = await exchangeBytes(port, bytes, count)
+  const [, method, target] = /^([A-Z]+) (\/[^ ?]*)/.exec(bytes.toString('latin1')) ?? []
+  if (method === undefined || target === undefined || answers.length !== 1) return answers
+  const { text, ...answer } = answers[0] as WireAnswer
+  const faults = holdAgainstContract({ method, path: target, ...answer, body: text })
+  if (faults.length > 0) throw new Error(faults.join('; '))
+  return answers
+}
+
+function exchangeBytes(port: number, bytes: string | Buffer, count: number): Promise<WireAnswer[]> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
     let received = ''
