@@ -2,21 +2,33 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
-// `x-pattern` says a pattern in words: it is what a client reads when a text does not match.
+// Patterns that ECMAScript with and without the `u` flag, RE2, Rust and Python read alike: no look-ahead, no `\u`,
+// white space by its characters (Unicode's White_Space, and U+FEFF). A lone surrogate, which half of those engines
+// cannot even be shown, is refused where JSON is read. What the description of a pattern says, a client is told.
+const control = '\\x00-\\x1F\\x7F-\\x9F'
+const blank = '\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF'
+
+const plain = {
+  pattern: `^[^${control}]*$`,
+  description: 'no control characters (U+0000 to U+001F, U+007F to U+009F)',
+}
+const visible = {
+  pattern: `^[^${control}]*[^${control}${blank}][^${control}]*$`,
+  description: 'at least one character that is not white space',
+}
+
 const name = Type.String({
   description: 'What the plant is called. Kept to the byte; lengths count code points.',
   minLength: 1,
   maxLength: 255,
-  pattern: '^(?=\\s*\\S)[^\\u0000-\\u001F\\u007F-\\u009F\\uD800-\\uDFFF]*$',
-  'x-pattern': 'at least one character that is not white space, no control characters, no lone surrogates',
+  allOf: [plain, visible],
   examples: ['Black alder', '山椒'],
 })
 
 const tag = Type.String({
   description: 'A label of your choice, for instance the species. May be empty.',
   maxLength: 255,
-  pattern: '^[^\\u0000-\\u001F\\u007F-\\u009F\\uD800-\\uDFFF]*$',
-  'x-pattern': 'no control characters, no lone surrogates',
+  allOf: [plain],
   examples: ['Alnus glutinosa', ''],
 })
 
@@ -24,6 +36,7 @@ const id = Type.Integer({
   description:
     'Your own number for the plant. It makes a retry safe: the same id with the same name and tag adds nothing, ' +
     'with another name or tag it is refused. It is never returned.',
+  format: 'int64',
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
   examples: [7],
@@ -38,8 +51,8 @@ export const NewPlant = component(
       description: 'A plant to add.',
       additionalProperties: false,
       examples: [
-        { name: 'Black alder', tag: 'Alnus glutinosa', id: 7 },
         { name: 'Alder', tag: 'Alnus' },
+        { name: 'Black alder', tag: 'Alnus glutinosa', id: 7 },
       ],
     },
   ),
@@ -75,6 +88,7 @@ export const ListQuery = Type.Object(
     limit: Type.Optional(
       Type.Integer({
         description: 'The maximum number of plants to return: decimal digits only. Without it, all of them.',
+        format: 'int64',
         minimum: 0,
         maximum: Number.MAX_SAFE_INTEGER,
         examples: [100],
@@ -83,8 +97,10 @@ export const ListQuery = Type.Object(
     after: Type.Optional(
       Type.String({
         description:
-          'Where a page starts. Take it from the `Link` header of the page before; do not make it up.',
+          'Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store ' +
+          'can make. Take it from the `Link` header of the page before; a made-up one is refused.',
         maxLength: 64,
+        examples: ['2s-qM0f3zj9c1E'],
       }),
     ),
   },

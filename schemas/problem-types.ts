@@ -22,7 +22,8 @@ export const problemTypes = {
     status: 409,
     title: 'Id already taken',
     meaning: 'A plant with this `id` already exists with a different `name` or `tag`. Nothing was changed.',
-    advice: 'Choose another `id`, or leave it out. The same plant with its own `id` is a retry, and is answered 200.',
+    advice:
+      'Choose another `id`, or leave it out. The same plant with its own `id` is a retry, and is answered 200.',
   },
   'precondition-failed': {
     status: 412,
@@ -30,7 +31,8 @@ export const problemTypes = {
     meaning:
       'A condition of the request is false. The list is not one that `If-Match` names; or an addition carries ' +
       '`If-Match` or `If-None-Match`, and additions are not conditional. Nothing was changed.',
-    advice: 'Read the list again and take its new `ETag`. Send additions without conditions: an `id` makes them safe.',
+    advice:
+      'Read the list again and take its new `ETag`. Send additions without conditions: an `id` makes them safe.',
   },
   'rate-limited': {
     status: 429,

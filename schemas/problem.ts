@@ -1,16 +1,27 @@
-// The only error shape there is: problem details (RFC 9457).
+// The only error shape there is: problem details (RFC 9457). Both shapes are open: members may be added to them.
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
+
+const faultCodes = ['required', 'type', 'unknown', 'range', 'length', 'text', 'duplicate', 'format'] as const
 
 /** One fault of a request, and where it is. */
 export const Fault = component(
   'Fault',
   Type.Object(
     {
-      detail: Type.String({ description: 'What is wrong.', examples: ['must be string'] }),
+      code: Type.Unsafe<(typeof faultCodes)[number]>({
+        type: 'string',
+        description:
+          'The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a ' +
+          'number), `length` (of a text), `text` (a character that is not allowed, or white space alone), `duplicate` ' +
+          '(given twice), `format` (anything else).',
+        enum: faultCodes,
+        examples: ['type'],
+      }),
+      detail: Type.String({ description: 'What is wrong, for people.', examples: ['must be string'] }),
       pointer: Type.Optional(
         Type.String({
-          description: 'Where in the body it is: a JSON Pointer (RFC 6901).',
+          description: 'Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body as a whole.',
           examples: ['/name'],
         }),
       ),
@@ -19,11 +30,11 @@ export const Fault = component(
       ),
     },
     {
-      description: 'One fault of a request, and where it is.',
-      additionalProperties: false,
+      description: 'One fault of a request, and where it is. Members may be added.',
+      additionalProperties: true,
       examples: [
-        { detail: 'must be string', pointer: '/name' },
-        { detail: 'must be integer', parameter: 'limit' },
+        { code: 'type', detail: 'must be string', pointer: '/name' },
+        { code: 'range', detail: 'must be at least 0', parameter: 'limit' },
       ],
     },
   ),
@@ -36,28 +47,34 @@ export const Problem = component(
     {
       type: Type.String({
         description:
-          'A URI reference that names the kind of problem; `about:blank` says no more than the status.',
+          'A URI reference that names the kind of problem, with a page that explains it; `about:blank` says no more ' +
+          'than the status.',
         format: 'uri-reference',
-        examples: ['about:blank'],
+        examples: ['/problems/invalid-request', 'about:blank'],
       }),
-      title: Type.String({ description: 'The status in words.', examples: ['Bad Request'] }),
+      title: Type.String({
+        description: 'The kind of problem in words.',
+        examples: ['Invalid request', 'Not Found'],
+      }),
       status: Type.Integer({ description: 'The HTTP status.', minimum: 400, maximum: 599, examples: [400] }),
       detail: Type.String({
         description: 'What went wrong this time.',
-        examples: ['The request is not valid.'],
+        examples: ['The request has 1 fault.'],
       }),
-      errors: Type.Optional(Type.Array(ref(Fault), { description: 'Every fault of a bad request.' })),
+      errors: Type.Optional(
+        Type.Array(ref(Fault), { description: 'Every fault of an invalid request.', minItems: 1 }),
+      ),
     },
     {
-      description: 'Problem details (RFC 9457).',
-      additionalProperties: false,
+      description: 'Problem details (RFC 9457). Members may be added.',
+      additionalProperties: true,
       examples: [
         {
-          type: 'about:blank',
-          title: 'Bad Request',
+          type: '/problems/invalid-request',
+          title: 'Invalid request',
           status: 400,
           detail: 'The request has 1 fault.',
-          errors: [{ detail: 'must be string', pointer: '/name' }],
+          errors: [{ code: 'type', detail: 'must be string', pointer: '/name' }],
         },
         { type: 'about:blank', title: 'Not Found', status: 404, detail: 'There is nothing at this path.' },
       ],

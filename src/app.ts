@@ -6,12 +6,13 @@ import { components } from '../schemas/index.ts'
 import type { Config } from './config.ts'
 import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
-import { describeRoutes, serveDocs } from './http/docs.ts'
+import { serveDocs } from './http/docs.ts'
+import { describeRoutes } from './http/document.ts'
 import type { Access } from './http/exchange.ts'
 import { guardRequests } from './http/guard.ts'
 import { collectWhenIdle } from './http/idle-collection.ts'
 import { InFlight } from './http/in-flight.ts'
-import { makeErrorHandler } from './http/problems.ts'
+import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
 import { drainMs, headersMs, keepAliveMs, maxHeaderBytes, receiveMs } from './limits.ts'
@@ -49,7 +50,8 @@ export async function buildApp({
   report = () => {},
 }: AppOptions): Promise<FastifyInstance> {
   const inFlight = new InFlight(report)
-  const handleError = makeErrorHandler(logger)
+  const describeProblem = makeDescribeProblem(config.basePath)
+  const handleError = makeErrorHandler(logger, describeProblem)
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
   const app: FastifyInstance = fastify({
     logger: false,
@@ -64,7 +66,7 @@ export async function buildApp({
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
-    clientErrorHandler: makeClientErrorHandler(inFlight),
+    clientErrorHandler: makeClientErrorHandler(inFlight, describeProblem),
     frameworkErrors(error, request, reply) {
       const flaw = guard.refuse(error, request, reply)
       if (flaw) handleError(flaw, request, reply)
@@ -76,7 +78,7 @@ export async function buildApp({
   app.setValidatorCompiler(makeValidatorCompiler())
   for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
-  answerOddRequests(app.server, inFlight)
+  answerOddRequests(app.server, inFlight, describeProblem)
   app.addHook('onRequest', guard.onRequest)
   app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
   const collection = collectWhenIdle(() => inFlight.isIdle)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import pino from 'pino'
 import { type Test, test } from 'tap'
+import { examples } from '../schemas/examples.ts'
 import type { Problem } from '../schemas/problem.ts'
 import { openStore } from '../src/store/open.ts'
 import { engines, sqlite } from './support/engines.ts'
@@ -13,100 +14,114 @@ import { compose, exchange, type Parts, readAnswers, send } from './support/wire
 const good = { name: 'Alder', tag: 'Alnus', id: 7 }
 const text = (length: number, character = 'x') => character.repeat(length)
 
-/** Bodies and the places of their faults: JSON Pointers. */
-const bodies: [body: unknown, ...pointers: string[]][] = [
-  ['', ''],
-  ['  \r\n', ''],
-  ['{', ''],
-  ['{"name":"a","tag":"b"', ''],
-  ['{"name":"a","tag":"b"}}', ''],
-  ["{'name':'a','tag':'b'}", ''],
-  ['{"name":"a","tag":"b",}', ''],
-  ['{"name":"a",/**/"tag":"b"}', ''],
-  ['\ufeff{"name":"a","tag":"b"}', ''],
-  ['name=a&tag=b', ''],
-  ['{"name":"a","tag":"b","id":NaN}', ''],
-  ['{"name":"a","tag":"b","id":07}', ''],
-  ['{"name":"a","tag":"b","id":0x10}', ''],
-  ['{"name":"a","name":"a","tag":"b"}', ''],
-  ['{"name":"a","tag":"b","t\\u0061g":"c"}', ''],
-  ['{"name":"a\u0000","tag":"b"}', ''],
-  [Buffer.from('{"name":"\xff","tag":"b"}', 'latin1'), ''],
-  [Buffer.from('{"name":"\xed\xa0\x80","tag":"b"}', 'latin1'), ''],
-  [Buffer.from('{"name":"a","tag":"\xc0\xaf"}', 'latin1'), ''],
-  [Buffer.from('{"name":"a","tag":"b"}', 'utf16le'), ''],
-  ['null', ''],
-  ['5', ''],
-  ['"a"', ''],
-  ['true', ''],
-  [[], ''],
-  [[{ name: 'a', tag: 'b' }], ''],
-  [{}, '/name', '/tag'],
-  [{ name: 'a' }, '/tag'],
-  [{ tag: 'b' }, '/name'],
-  [{ name: null, tag: null, id: null }, '/name', '/tag', '/id'],
-  [{ name: 5, tag: 'b' }, '/name'],
-  [{ name: ['a'], tag: { b: 'c' } }, '/name', '/tag'],
-  [{ name: '', tag: 'b' }, '/name', '/name'],
-  [{ name: ' \u00a0\u3000', tag: 'b' }, '/name'],
-  [{ name: text(256), tag: 'b' }, '/name'],
-  [{ name: text(256, '🌿'), tag: 'b' }, '/name'],
-  [{ name: 'a', tag: text(256) }, '/tag'],
-  [{ name: 'a\nb', tag: 'b' }, '/name'],
-  [{ name: 'a', tag: 'b\u0000' }, '/tag'],
-  [{ name: 'a', tag: '\u001f' }, '/tag'],
-  [{ name: 'a\u007f', tag: 'b' }, '/name'],
-  ['{"name":"\\ud800","tag":"b"}', '/name'],
-  ['{"name":"a","tag":"\\udc00\\ud800"}', '/tag'],
-  [{ name: 'a', tag: 'b', id: '7' }, '/id'],
-  [{ name: 'a', tag: 'b', id: -1 }, '/id'],
-  [{ name: 'a', tag: 'b', id: 1.5 }, '/id'],
-  [{ name: 'a', tag: 'b', id: true }, '/id'],
-  ['{"name":"a","tag":"b","id":9007199254740992}', '/id'],
-  ['{"name":"a","tag":"b","id":9007199254740991.4}', '/id'],
-  ['{"name":"a","tag":"b","id":7.00000000000000000001}', '/id'],
-  ['{"name":"a","tag":"b","id":1e-400}', '/id'],
-  ['{"name":"a","tag":"b","id":1e400}', '/id'],
-  [{ name: 'a', tag: 'b', ID: 7 }, '/ID'],
-  [{ name: 'a', tag: 'b', 'x/y~z': 7 }, '/x~1y~0z'],
-  ['{"name":"a","tag":"b","__proto__":{}}', '/__proto__'],
-  [{ name: 1, tag: 2, id: 'x', colour: 'red' }, '/colour', '/name', '/tag', '/id'],
-  [`{"name":"a","tag":"b","x":${'['.repeat(8000)}1e1${']'.repeat(8000)}}`, '/x'],
-  [`${'['.repeat(8000)}1e1${']'.repeat(8000)}`, ''],
-  ['{"name":"a","x":{"id":1e-400},"tag":"b","id":1e-400}', '/id'],
-  [{ name: 'a\u0085', tag: '\u009f' }, '/name', '/tag'],
+/** Bodies and their faults: the code, and the place as a JSON Pointer. */
+const bodies: [body: unknown, ...faults: string[]][] = [
+  ['', 'format '],
+  ['  \r\n', 'format '],
+  ['{', 'format '],
+  ['{"name":"a","tag":"b"', 'format '],
+  ['{"name":"a","tag":"b"}}', 'format '],
+  ["{'name':'a','tag':'b'}", 'format '],
+  ['{"name":"a","tag":"b",}', 'format '],
+  ['{"name":"a",/**/"tag":"b"}', 'format '],
+  ['\ufeff{"name":"a","tag":"b"}', 'format '],
+  ['name=a&tag=b', 'format '],
+  ['{"name":"a","tag":"b","id":NaN}', 'format '],
+  ['{"name":"a","tag":"b","id":07}', 'format '],
+  ['{"name":"a","tag":"b","id":0x10}', 'format '],
+  ['{"name":"a","name":"a","tag":"b"}', 'duplicate /name'],
+  ['{"name":"a","tag":"b","t\\u0061g":"c"}', 'duplicate /tag'],
+  ['{"name":"a","name":5,"tag":5}', 'duplicate /name', 'type /tag'],
+  ['{"name":5,"name":5,"name":"a","tag":"b","tag":"b"}', 'duplicate /name', 'duplicate /tag'],
+  ['{"name":"a","tag":"b","x":1,"x":2}', 'unknown /x'],
+  ['{"name":"\\ud800","x":"\\ud800"}', 'text /name', 'required /tag', 'unknown /x'],
+  ['{"name":" \\udfff","tag":"\\n\\ud800"}', 'text /name', 'text /tag'],
+  ['{"name":1e-400,"tag":"b"}', 'type /name'],
+  ['{"name":"a","tag":"b","id":-1e400}', 'range /id'],
+  ['{"name":"a","tag":"b","id":9007199254740993}', 'range /id'],
+  [{ name: ' \n', tag: 'b' }, 'text /name'],
+  [{ name: ' '.repeat(256), tag: 'b' }, 'length /name', 'text /name'],
+  [{ name: '\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff', tag: 'b' }, 'text /name'],
+  ['{"name":"a\u0000","tag":"b"}', 'format '],
+  [Buffer.from('{"name":"\xff","tag":"b"}', 'latin1'), 'format '],
+  [Buffer.from('{"name":"\xed\xa0\x80","tag":"b"}', 'latin1'), 'format '],
+  [Buffer.from('{"name":"a","tag":"\xc0\xaf"}', 'latin1'), 'format '],
+  [Buffer.from('{"name":"a","tag":"b"}', 'utf16le'), 'format '],
+  ['null', 'type '],
+  ['5', 'type '],
+  ['"a"', 'type '],
+  ['true', 'type '],
+  [[], 'type '],
+  [[{ name: 'a', tag: 'b' }], 'type '],
+  [{}, 'required /name', 'required /tag'],
+  [{ name: 'a' }, 'required /tag'],
+  [{ tag: 'b' }, 'required /name'],
+  [{ name: null, tag: null, id: null }, 'type /name', 'type /tag', 'type /id'],
+  [{ name: 5, tag: 'b' }, 'type /name'],
+  [{ name: ['a'], tag: { b: 'c' } }, 'type /name', 'type /tag'],
+  [{ name: '', tag: 'b' }, 'length /name'],
+  [{ name: ' \u00a0\u3000', tag: 'b' }, 'text /name'],
+  [{ name: text(256), tag: 'b' }, 'length /name'],
+  [{ name: text(256, '🌿'), tag: 'b' }, 'length /name'],
+  [{ name: 'a', tag: text(256) }, 'length /tag'],
+  [{ name: 'a\nb', tag: 'b' }, 'text /name'],
+  [{ name: 'a', tag: 'b\u0000' }, 'text /tag'],
+  [{ name: 'a', tag: '\u001f' }, 'text /tag'],
+  [{ name: 'a\u007f', tag: 'b' }, 'text /name'],
+  ['{"name":"\\ud800","tag":"b"}', 'text /name'],
+  ['{"name":"a","tag":"\\udc00\\ud800"}', 'text /tag'],
+  [{ name: 'a', tag: 'b', id: '7' }, 'type /id'],
+  [{ name: 'a', tag: 'b', id: -1 }, 'range /id'],
+  [{ name: 'a', tag: 'b', id: 1.5 }, 'type /id'],
+  [{ name: 'a', tag: 'b', id: true }, 'type /id'],
+  ['{"name":"a","tag":"b","id":9007199254740992}', 'range /id'],
+  ['{"name":"a","tag":"b","id":9007199254740991.4}', 'type /id'],
+  ['{"name":"a","tag":"b","id":7.00000000000000000001}', 'type /id'],
+  ['{"name":"a","tag":"b","id":1e-400}', 'type /id'],
+  ['{"name":"a","tag":"b","id":1e400}', 'range /id'],
+  [{ name: 'a', tag: 'b', ID: 7 }, 'unknown /ID'],
+  [{ name: 'a', tag: 'b', 'x/y~z': 7 }, 'unknown /x~1y~0z'],
+  ['{"name":"a","tag":"b","__proto__":{}}', 'unknown /__proto__'],
+  [{ name: 1, tag: 2, id: 'x', colour: 'red' }, 'unknown /colour', 'type /name', 'type /tag', 'type /id'],
+  [`{"name":"a","tag":"b","x":${'['.repeat(8000)}1e1${']'.repeat(8000)}}`, 'unknown /x'],
+  [`${'['.repeat(8000)}1e1${']'.repeat(8000)}`, 'type '],
+  ['{"name":"a","x":{"id":1e-400},"tag":"b","id":1e-400}', 'type /id', 'unknown /x'],
+  [{ name: 'a\u0085', tag: '\u009f' }, 'text /name', 'text /tag'],
 ]
 
-/** Queries of the list operation and the parameters that are at fault. */
-const queries: [query: string, ...parameters: string[]][] = [
-  ['limit=', 'limit'],
-  ['limit', 'limit'],
-  ['limit=-1', 'limit'],
-  ['limit=1e3', 'limit'],
-  ['limit=0x10', 'limit'],
-  ['limit=%2B5', 'limit'],
-  ['limit=+5', 'limit'],
-  ['limit=%205', 'limit'],
-  ['limit=5.0', 'limit'],
-  ['limit=five', 'limit'],
-  ['limit=%D9%A5', 'limit'],
-  ['limit=%zz', 'limit'],
-  ['limit=1&limit=1', 'limit'],
-  ['limit=9007199254740992', 'limit'],
-  [`limit=${text(400, '9')}`, 'limit'],
-  ['limt=5', 'limt'],
-  ['Limit=5', 'Limit'],
-  ['limit[]=5', 'limit[]'],
-  ['=5', ''],
-  ['a%2Fb~c=1', 'a/b~c'],
-  ['__proto__=1', '__proto__'],
-  ['toString=1', 'toString'],
-  ['after=', 'after'],
-  ['after=5', 'after'],
-  ['after=1-AAAAAAAAAAA', 'after'],
-  ['after=1-AAAAAAAAAAA&after=1-AAAAAAAAAAA', 'after'],
-  [`after=${text(65)}`, 'after'],
-  ['limit=x&offset=1&after=1&after=2', 'offset', 'limit', 'after'],
+/** Queries of the list operation and their faults: the code, and the parameter. */
+const queries: [query: string, ...faults: string[]][] = [
+  ['limit=', 'type limit'],
+  ['limit', 'type limit'],
+  ['limit=-1', 'range limit'],
+  ['limit=-0', 'type limit'],
+  ['limit=-007', 'range limit'],
+  [`limit=-${text(400, '9')}`, 'range limit'],
+  ['limit=1e3', 'type limit'],
+  ['limit=0x10', 'type limit'],
+  ['limit=%2B5', 'type limit'],
+  ['limit=+5', 'type limit'],
+  ['limit=%205', 'type limit'],
+  ['limit=5.0', 'type limit'],
+  ['limit=five', 'type limit'],
+  ['limit=%D9%A5', 'type limit'],
+  ['limit=%zz', 'type limit'],
+  ['limit=1&limit=1', 'duplicate limit'],
+  ['limit=9007199254740992', 'range limit'],
+  [`limit=${text(400, '9')}`, 'range limit'],
+  ['limt=5', 'unknown limt'],
+  ['Limit=5', 'unknown Limit'],
+  ['limit[]=5', 'unknown limit[]'],
+  ['=5', 'unknown '],
+  ['a%2Fb~c=1', 'unknown a/b~c'],
+  ['__proto__=1', 'unknown __proto__'],
+  ['toString=1', 'unknown toString'],
+  ['after=', 'format after'],
+  ['after=5', 'format after'],
+  ['after=1-AAAAAAAAAAA', 'format after'],
+  ['after=1-AAAAAAAAAAA&after=1-AAAAAAAAAAA', 'duplicate after'],
+  [`after=${text(65)}`, 'length after'],
+  ['limit=x&offset=1&after=1&after=2', 'unknown offset', 'type limit', 'duplicate after'],
 ]
 
 /** All else: what is sent and its status. */
@@ -256,27 +271,32 @@ async function assertUnchanged(t: Test, url: string): Promise<void> {
   t.equal((await request(`${url}/plants`)).text, JSON.stringify([{ name: good.name, tag: good.tag }]))
 }
 
-const places = ({ errors = [] }: Problem) => errors.map(({ pointer, parameter }) => pointer ?? parameter)
+const faults = ({ errors = [] }: Problem) =>
+  errors.map(({ code, pointer, parameter }) => `${code} ${pointer ?? parameter}`)
 
 for (const engine of engines) {
   test(`${engine.name}: bad requests`, async (t) => {
     t.test('a bad body is 400 and each of its faults is named', async (t) => {
       const { port, url } = await start(t, await engine.createDatabase(t))
-      for (const [body, ...pointers] of bodies) {
-        t.comment(JSON.stringify(body))
+      for (const [body, ...expected] of bodies) {
+        t.comment(
+          JSON.stringify(body)
+            .replace(/[^ -~]/g, '.')
+            .slice(0, 100),
+        )
         const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
         const problem = assertProblem(t, await send(port, compose({ body: bytes })), 400)
-        t.same(places(problem).sort(), pointers.sort())
+        t.same(faults(problem).sort(), expected.sort())
       }
       await assertUnchanged(t, url)
     })
 
     t.test('a bad query is 400 and each of its faults is named', async (t) => {
       const { port, url } = await start(t, await engine.createDatabase(t))
-      for (const [query, ...parameters] of queries) {
+      for (const [query, ...expected] of queries) {
         t.comment(query)
         const problem = assertProblem(t, await send(port, compose({ target: `/plants?${query}` })), 400)
-        t.same(places(problem).sort(), parameters.sort())
+        t.same(faults(problem).sort(), expected.sort())
       }
       await assertUnchanged(t, url)
     })
@@ -285,8 +305,25 @@ for (const engine of engines) {
       const { port, url } = await start(t, await engine.createDatabase(t))
       const bytes = compose({ target: '/plants?x=1', body: '{"name":"a"}' })
       const problem = assertProblem(t, await send(port, bytes), 400)
-      t.same(places(problem), ['/tag', 'x'])
+      t.same(faults(problem), ['required /tag', 'unknown x'])
       await assertUnchanged(t, url)
+    })
+
+    t.test('what is wrong with the head of a request is named', async (t) => {
+      const { port } = await start(t, await engine.createDatabase(t))
+      const heads: [parts: Parts, fault: object][] = [
+        [{ headers: { Host: undefined } }, { code: 'required', parameter: 'Host' }],
+        [{ headers: { host: 'another.test' } }, { code: 'duplicate', parameter: 'Host' }],
+        [{ headers: { Host: 'a b' } }, { code: 'format', parameter: 'Host' }],
+        [{ headers: { authorization: 'Bearer x' } }, { code: 'duplicate', parameter: 'Authorization' }],
+        [{ target: '/plants#x' }, { code: 'format', detail: 'A request target has no fragment.' }],
+        [{ target: '/%ff' }, { code: 'format', detail: 'The path is not a valid URL path.' }],
+      ]
+      for (const [parts, fault] of heads) {
+        const { errors } = assertProblem(t, await send(port, compose(parts)), 400)
+        t.match(errors, [fault])
+        t.equal(errors?.length, 1)
+      }
     })
 
     t.test('other bad requests have their status', async (t) => {
@@ -404,7 +441,7 @@ test('a request that does not arrive in time is 408, and the connection ends', a
   for (const bytes of slow) {
     const answers = await exchange(port, bytes, Number.POSITIVE_INFINITY)
     t.equal(answers.length, 1)
-    if (answers[0]) assertProblem(t, answers[0], 408)
+    if (answers[0]) t.same(assertProblem(t, answers[0], 408), examples.RequestTimeout.late)
   }
   // Its answer is out before its body is: there is no second one.
   const refused = compose({ body: '', headers: { Authorization: undefined, 'Content-Length': '10' } })

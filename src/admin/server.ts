@@ -1,11 +1,14 @@
 // A second small server for the operator alone: liveness, readiness, metrics. It asks for no token.
 import { createServer, type Server } from 'node:http'
 import { ProblemError } from '../http/problem-error.ts'
-import { describeProblem } from '../http/problems.ts'
+import { makeDescribeProblem } from '../http/problems.ts'
 import type { Store } from '../store/store.ts'
 import type { Metrics } from './metrics.ts'
 
 const readyTimeoutMs = 2000
+
+/** This server has no base path; none of its problems has a type. */
+const describeProblem = makeDescribeProblem('/')
 
 /** Makes the admin server; the caller has it listen and closes it. `/readyz` is 503 while the store cannot be written. */
 export function makeAdminServer(store: Store, metrics: Metrics): Server {

@@ -3,7 +3,8 @@ import type { FastifyInstance, preParsingHookHandler } from 'fastify'
 import { maxBodyBytes, requestMs } from '../limits.ts'
 import { exchangeOf } from './in-flight.ts'
 import { parseJson } from './json.ts'
-import { ProblemError } from './problem-error.ts'
+import { invalid, ProblemError } from './problem-error.ts'
+import { findFaults } from './validation.ts'
 
 /** Replaces the built-in body parsers by one for `application/json`. */
 export function acceptJsonBodies(app: FastifyInstance): void {
@@ -13,7 +14,9 @@ export function acceptJsonBodies(app: FastifyInstance): void {
     const exchange = exchangeOf(request)
     // Its body came late: the time for an answer counts from when a request is there in full.
     if (exchange.deadlineMs === Number.POSITIVE_INFINITY) exchange.deadlineMs = performance.now() + requestMs
-    done(null, parseJson(body))
+    const { value, faults } = parseJson(body)
+    if (faults.length > 0) throw invalid(findFaults(request, value, faults))
+    done(null, value)
   })
 }
 

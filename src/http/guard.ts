@@ -6,7 +6,7 @@ import { maxUrlBytes } from '../limits.ts'
 import type { Connection } from './connections.ts'
 import type { Exchange } from './exchange.ts'
 import type { InFlight } from './in-flight.ts'
-import { ProblemError } from './problem-error.ts'
+import { invalid, ProblemError } from './problem-error.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 
@@ -88,7 +88,7 @@ function findFlaw(exchange: Exchange): ProblemError | undefined {
   const coding = headers['transfer-encoding']
   if (coding !== undefined && (minor === 0 || coding.toLowerCase() !== 'chunked'))
     return unframed(exchange, 'The only transfer coding that is understood is chunked, in HTTP/1.1.')
-  if ((url as string).includes('#')) return invalid('A request target has no fragment.')
+  if ((url as string).includes('#')) return malformed('A request target has no fragment.')
   // RFC 9110, section 10.1.1: in HTTP/1.0 it is disregarded.
   if (headers.expect !== undefined && minor > 0 && headers.expect.toLowerCase() !== '100-continue')
     return new ProblemError('expectation-failed', 'The only expectation that is understood is 100-continue.')
@@ -98,7 +98,7 @@ function findFlaw(exchange: Exchange): ProblemError | undefined {
 /** Where a message that is framed like this ends is anybody's guess: nothing after it is read. */
 function unframed(exchange: Exchange, detail: string): ProblemError {
   exchange.via.endAfter(exchange)
-  return invalid(detail)
+  return malformed(detail)
 }
 
 /** Of header lines that say who is asked, and by whom, there may be one each. */
@@ -116,7 +116,7 @@ function findHeaderFlaw(raw: IncomingMessage, via: Connection): ProblemError | u
     if (flaw) return flaw
     via.host = raw.headers.host
   }
-  return authorizations > 1 ? invalid('The request must have one Authorization header.') : undefined
+  return authorizations > 1 ? twice('Authorization') : undefined
 }
 
 /** RFC 9112, section 3.2: one line, which only HTTP/1.0 may leave out. */
@@ -124,10 +124,11 @@ function findHostFlaw(
   { headers, httpVersionMinor }: IncomingMessage,
   lines: number,
 ): ProblemError | undefined {
-  if (lines > 1 || (lines === 0 && httpVersionMinor > 0))
-    return invalid('The request must have one Host header.')
+  if (lines > 1) return twice('Host')
+  if (lines === 0 && httpVersionMinor > 0)
+    return invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }])
   if (lines === 1 && !isHost(headers.host as string))
-    return invalid('The Host header must be a host and a port.')
+    return invalid([{ code: 'format', detail: 'must be a host, or a host and a port', parameter: 'Host' }])
   return undefined
 }
 
@@ -139,6 +140,10 @@ function isHost(text: string): boolean {
   return parts !== null && (parts[1] === undefined || isIPv6(parts[1])) && Number(parts[2] ?? 0) <= 65_535
 }
 
-function invalid(detail: string): ProblemError {
+function malformed(detail: string): ProblemError {
   return new ProblemError('invalid', detail)
+}
+
+function twice(header: string): ProblemError {
+  return invalid([{ code: 'duplicate', detail: 'must be given once', parameter: header }])
 }

@@ -1,45 +1,89 @@
 // JSON as I-JSON (RFC 7493) wants it: UTF-8, no member name twice, no number that would be rounded.
 import { isUtf8 } from 'node:buffer'
-import { ProblemError } from './problem-error.ts'
+import type { Fault } from '../../schemas/problem.ts'
+import { invalid } from './problem-error.ts'
+
+/** A value, and the members of it that could not be kept as they were sent. */
+export type Parsed = { value: unknown; faults: Fault[] }
+
+const none: Fault[] = []
 
 /**
- * Parses the body of a request. Throws an `invalid` problem for anything but UTF-8 and JSON, and for an object whose
- * members could not be kept as they are: a name given twice (2.3), a number a double cannot hold (2.2).
+ * Parses the body of a request. Throws an `invalid` problem for anything but UTF-8 and JSON. The faults are those of an
+ * object's own members: a name given twice (2.3), a number that a double cannot hold (2.2), a lone surrogate (2.1).
  */
-export function parseJson(body: Buffer): unknown {
-  if (!isUtf8(body)) throw invalid('is not UTF-8', '')
+export function parseJson(body: Buffer): Parsed {
+  if (!isUtf8(body)) throw notJson('is not UTF-8')
   const text = body.toString()
   const value = parse(text)
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    checkMembers(text, value as Record<string, unknown>)
-  return value
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return { value, faults: isObject ? findMemberFaults(text, value) : none }
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw invalid(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON', '')
+    throw notJson(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
   }
 }
 
-/** One pass over text that is known to be JSON: the members of the outermost object, and the numbers they hold. */
-function checkMembers(text: string, value: object): void {
-  let depth = 0
+/** What is wrong with the members of the object that a text of JSON stands for. */
+function findMemberFaults(text: string, value: object): Fault[] {
+  let faults = none
   let members = 0
-  let name = ''
+  walkMembers(text, {
+    name: () => members++,
+    number(source, name) {
+      if (isRounded(source)) faults = [...faults, { code: 'type', detail: 'must be integer', ...at(name) }]
+    },
+  })
+  if (members !== Object.keys(value).length) faults = [...faults, ...findDuplicates(text)]
+  // UTF-8 has no lone surrogates: only an escape can spell one.
+  return text.includes('\\u') ? [...faults, ...findSurrogates(value)] : faults
+}
+
+function findDuplicates(text: string): Fault[] {
+  const names = new Set<string>()
+  const twice = new Set<string>()
+  const note = (name: string) => (names.has(name) ? twice.add(name) : names.add(name))
+  walkMembers(text, { name: (quoted) => note(JSON.parse(quoted)), number() {} })
+  return [...twice].map((name) => ({
+    code: 'duplicate',
+    detail: 'must be given once',
+    ...at(JSON.stringify(name)),
+  }))
+}
+
+function findSurrogates(value: object): Fault[] {
+  return Object.entries(value)
+    .filter(([, text]) => typeof text === 'string' && !text.isWellFormed())
+    .map(([name]) => ({ code: 'text', detail: 'must have no lone surrogates', ...at(JSON.stringify(name)) }))
+}
+
+type Visitor = { name: (quoted: string) => void; number: (source: string, quotedName: string) => void }
+
+/** One pass over text that is known to be JSON: the members of the outermost object, and the numbers they hold. */
+function walkMembers(text: string, visitor: Visitor): void {
+  let depth = 0
+  let latest = ''
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
     if (code === 0x22) {
       const end = endOfString(text, i)
-      if (depth === 1) name = text.slice(i, end + 1)
+      if (depth === 1) latest = text.slice(i, end + 1)
       i = end
-    } else if (code === 0x3a) members += depth === 1 ? 1 : 0
-    else if (code === 0x7b || code === 0x5b) depth++
+    } else if (code === 0x3a) {
+      if (depth === 1) visitor.name(latest)
+    } else if (code === 0x7b || code === 0x5b) depth++
     else if (code === 0x7d || code === 0x5d) depth--
-    else if (depth === 1 && (code === 0x2d || (code >= 0x30 && code <= 0x39))) i = checkNumber(text, i, name)
+    else if (depth === 1 && (code === 0x2d || (code >= 0x30 && code <= 0x39))) {
+      number.lastIndex = i
+      const [source] = number.exec(text) as unknown as [string]
+      visitor.number(source, latest)
+      i += source.length - 1
+    }
   }
-  if (members !== Object.keys(value).length) throw invalid('has a member name twice', '')
 }
 
 function endOfString(text: string, start: number): number {
@@ -50,13 +94,9 @@ function endOfString(text: string, start: number): number {
 
 const number = /[-+.0-9eE]*/y
 
-/** The place of a number's last character. Throws when a double takes it for an integer and it is none. */
-function checkNumber(text: string, start: number, name: string): number {
-  number.lastIndex = start
-  const [source] = number.exec(text) as unknown as [string]
-  if (Number.isInteger(Number(source)) && !isInteger(source))
-    throw invalid('must be integer', `/${escapePointer(JSON.parse(name))}`)
-  return start + source.length - 1
+/** Whether a double takes a number for an integer and it is none, or another one. */
+function isRounded(source: string): boolean {
+  return Number.isInteger(Number(source)) && !isInteger(source)
 }
 
 /** Whether the text of a JSON number, as in 1.50e1, stands for an integer, exactly. */
@@ -74,6 +114,10 @@ export function escapePointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
-function invalid(detail: string, pointer: string): ProblemError {
-  return new ProblemError('invalid', 'The request has 1 fault.', { errors: [{ detail, pointer }] })
+function at(quotedName: string): { pointer: string } {
+  return { pointer: `/${escapePointer(JSON.parse(quotedName))}` }
+}
+
+function notJson(detail: string): Error {
+  return invalid([{ code: 'format', detail, pointer: '' }])
 }

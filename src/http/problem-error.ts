@@ -17,6 +17,9 @@ export type ProblemCode =
   | 'headers-too-large'
   | 'internal'
   | 'unavailable'
+  | 'nothing-added'
+  | 'outcome-unknown'
+  | 'unread'
   | 'overloaded'
 
 export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string> }
@@ -34,4 +37,10 @@ export class ProblemError extends Error {
     this.errors = options.errors
     this.headers = options.headers ?? {}
   }
+}
+
+/** A request with faults. `detail` defaults to their number. */
+export function invalid(errors: Fault[], detail?: string): ProblemError {
+  const counted = `The request has ${errors.length} fault${errors.length === 1 ? '' : 's'}.`
+  return new ProblemError('invalid', detail ?? counted, { errors })
 }

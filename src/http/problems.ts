@@ -1,26 +1,27 @@
 // Every error answer: from a thrown error, a bad URL or a broken socket to problem details (RFC 9457).
 import { STATUS_CODES } from 'node:http'
-import type { ErrorObject } from 'ajv'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import type { Fault, Problem } from '../../schemas/problem.ts'
+import type { Problem } from '../../schemas/problem.ts'
+import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type Lost, StoreUnavailable } from '../store/store.ts'
 import type { Exchange } from './exchange.ts'
 import { exchangeOf } from './in-flight.ts'
-import { type ProblemCode, ProblemError } from './problem-error.ts'
-import { describeFaults } from './validation.ts'
+import { invalid, type ProblemCode, ProblemError } from './problem-error.ts'
+import { findFaults } from './validation.ts'
 
-const statuses: Record<ProblemCode, number> = {
-  invalid: 400,
+/** What a code means to a client: a type of problem, or no more than a status. */
+const kinds: Record<ProblemCode, ProblemTypeName | number> = {
+  invalid: 'invalid-request',
   unauthorized: 401,
   forbidden: 403,
   'not-found': 404,
   'method-not-allowed': 405,
   timeout: 408,
-  conflict: 409,
-  'precondition-failed': 412,
+  conflict: 'id-conflict',
+  'precondition-failed': 'precondition-failed',
   'too-large': 413,
   'uri-too-long': 414,
   'unsupported-media-type': 415,
@@ -28,17 +29,24 @@ const statuses: Record<ProblemCode, number> = {
   'headers-too-large': 431,
   internal: 500,
   unavailable: 503,
-  overloaded: 503,
+  'nothing-added': 'nothing-added',
+  'outcome-unknown': 'outcome-unknown',
+  unread: 'unread',
+  overloaded: 'overloaded',
 }
 
 /** RFC 9110 calls it so; Node has the older name. */
 const titles: Record<number, string | undefined> = { ...STATUS_CODES, 413: 'Content Too Large' }
 
 /** What a client is told when the store could not do what was asked: what became of it, and nothing of the inside. */
-const lost: Record<Lost, string> = {
-  'nothing-added': 'The store cannot take plants now; nothing was added.',
-  unknown: 'The store stopped while it worked on the request; whether the plant was added is unknown.',
-  unread: 'The store cannot be read now.',
+const lost: Record<Lost, [ProblemCode, string]> = {
+  'nothing-added': ['nothing-added', 'The store cannot take plants now; nothing was added.'],
+  unknown: [
+    'outcome-unknown',
+    'The store stopped while it worked on the request; whether the plant was added is unknown.',
+  ],
+  unread: ['unread', 'The store cannot be read now.'],
+  overloaded: ['overloaded', 'Too many requests are at work already; nothing was changed.'],
 }
 
 const retryAfter = { 'retry-after': '1' }
@@ -55,31 +63,39 @@ const frameworkErrors: Record<string, [ProblemCode, string]> = {
   FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: ['unauthorized', 'The token is not valid.'],
 }
 
-/** The body and headers of a problem. */
-export function describeProblem(error: ProblemError): {
+export type DescribeProblem = (error: ProblemError) => {
   status: number
   problem: Problem
   headers: Record<string, string>
-} {
-  const status = statuses[error.code]
-  const problem: Problem = {
-    type: 'about:blank',
-    title: titles[status] as string,
-    status,
-    detail: error.message,
+}
+
+/** Makes the body and headers of problems. The pages of their types are below `basePath`, which ends with a slash. */
+export function makeDescribeProblem(basePath: string): DescribeProblem {
+  return (error) => {
+    const kind = kinds[error.code]
+    const about =
+      typeof kind === 'number'
+        ? { type: 'about:blank', title: titles[kind] as string, status: kind }
+        : { type: `${basePath}problems/${kind}`, ...titled(kind) }
+    const problem: Problem = { ...about, detail: error.message }
+    if (error.code === 'invalid') problem.errors = error.errors ?? [{ code: 'format', detail: error.message }]
+    const headers = {
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+      ...(about.status === 503 && retryAfter),
+      ...error.headers,
+    }
+    return { status: about.status, problem, headers }
   }
-  if (error.code === 'invalid') problem.errors = error.errors ?? [{ detail: error.message }]
-  const headers = {
-    'content-type': 'application/problem+json',
-    'cache-control': 'no-store',
-    ...(status === 503 && retryAfter),
-    ...error.headers,
-  }
-  return { status, problem, headers }
+}
+
+function titled(name: ProblemTypeName): Pick<Problem, 'title' | 'status'> {
+  const { title, status } = problemTypes[name]
+  return { title, status }
 }
 
 /** Makes the one error handler. What is not a client's fault is logged whole and answered with a fixed sentence. */
-export function makeErrorHandler(logger: Logger) {
+export function makeErrorHandler(logger: Logger, describeProblem: DescribeProblem) {
   const logOutage = makeOutageLog(logger)
   return function handleError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
     const known = toProblem(error, request)
@@ -123,26 +139,11 @@ function makeOutageLog(logger: Logger) {
 
 function toProblem(error: Error, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
-  if (error instanceof StoreUnavailable) return new ProblemError('unavailable', lost[error.outcome])
+  if (error instanceof StoreUnavailable) return new ProblemError(...lost[error.outcome])
   const { validation, code } = error as FastifyError
-  if (validation) return validationProblem(error as FastifyError, request)
+  if (validation) return invalid(findFaults(request, request.body))
   const [known, detail] = frameworkErrors[code] ?? clientFault(error as FastifyError)
   return new ProblemError(known, detail, { headers: known === 'unauthorized' ? challenge(request) : {} })
-}
-
-/** The body is checked before the query; a client learns the faults of both at once. */
-function validationProblem(error: FastifyError, request: FastifyRequest): ProblemError {
-  const part = error.validationContext as string
-  const faults = describeFaults(error.validation as ErrorObject[], part)
-  const checkQuery = request.getValidationFunction('querystring')
-  if (part === 'body' && checkQuery && !checkQuery(request.query))
-    faults.push(...describeFaults(checkQuery.errors as ErrorObject[], 'querystring'))
-  return invalid(faults)
-}
-
-function invalid(errors: Fault[]): ProblemError {
-  const detail = `The request has ${errors.length} fault${errors.length === 1 ? '' : 's'}.`
-  return new ProblemError('invalid', detail, { errors })
 }
 
 /** RFC 6750, section 3.1: a request without credentials of this scheme is told no error code. */

@@ -6,12 +6,12 @@ import { endGently } from './connections.ts'
 import type { Exchange } from './exchange.ts'
 import type { InFlight } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
-import { describeProblem } from './problems.ts'
+import type { DescribeProblem } from './problems.ts'
 
 type ClientError = Error & { code?: string; rawPacket?: unknown }
 
 /** Makes the answer to what the HTTP parser could not read, or did not get in time. */
-export function makeClientErrorHandler(inFlight: InFlight) {
+export function makeClientErrorHandler(inFlight: InFlight, describeProblem: DescribeProblem) {
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
     if (error.code === 'ECONNRESET') return void socket.destroy()
@@ -21,8 +21,8 @@ export function makeClientErrorHandler(inFlight: InFlight) {
     const latest = connection?.latest
     if (latest && !latest.raw.complete) endBody(latest, toProblem(error))
     // What cannot be read came after proper requests: they have their answers first.
-    else if (connection) connection.end(() => endWithProblem(socket, toProblem(error)))
-    else endWithProblem(socket, toProblem(error))
+    else if (connection) connection.end(() => endWithProblem(socket, describeProblem(toProblem(error))))
+    else endWithProblem(socket, describeProblem(toProblem(error)))
   }
 }
 
@@ -51,9 +51,8 @@ function endsInTarget(packet: string): boolean {
   return target === undefined ? !/\s/.test(packet) : target.length > maxUrlBytes
 }
 
-function endWithProblem(socket: Socket, error: ProblemError): void {
+function endWithProblem(socket: Socket, { status, problem, headers }: ReturnType<DescribeProblem>): void {
   if (!socket.writable) return void socket.destroy()
-  const { status, problem, headers } = describeProblem(error)
   const body = JSON.stringify(problem)
   const all = {
     ...headers,
@@ -68,22 +67,28 @@ function endWithProblem(socket: Socket, error: ProblemError): void {
 }
 
 /** Takes over the requests that Node would answer by itself, or not at all. */
-export function answerOddRequests(server: Server, inFlight: InFlight): void {
+export function answerOddRequests(
+  server: Server,
+  inFlight: InFlight,
+  describeProblem: DescribeProblem,
+): void {
   // A client that has said all it has to say still has its answers coming, and all of a list.
   Object.assign(server, { httpAllowHalfOpen: true })
   // The body's reader says 100 Continue once the request is welcome.
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => refuseTunnel(socket, inFlight))
+  const notProxy = describeProblem(new ProblemError('not-found', 'This is not a proxy.'))
+  server.on('connect', (_request: IncomingMessage, socket: Socket) =>
+    refuseTunnel(socket, inFlight, () => endWithProblem(socket, notProxy)),
+  )
 }
 
 /** Node has let go of the socket: from here on its faults, and the flow of answers that are under way, are ours. */
-function refuseTunnel(socket: Socket, inFlight: InFlight): void {
+function refuseTunnel(socket: Socket, inFlight: InFlight, refuse: () => void): void {
   type Answering = Socket & { _httpMessage?: { emit(event: 'drain'): void } | null }
   socket.on('error', () => socket.destroy())
   socket.on('drain', () => (socket as Answering)._httpMessage?.emit('drain'))
   socket.resume()
-  const refuse = () => endWithProblem(socket, new ProblemError('not-found', 'This is not a proxy.'))
   const connection = inFlight.connection(socket)
   if (connection) connection.end(refuse)
   else refuse()

@@ -1,12 +1,12 @@
 // Validation by the schemas alone: Ajv coerces nothing, drops nothing, and reports every fault.
 import type { TSchema } from '@sinclair/typebox'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import type { FastifySchemaCompiler } from 'fastify'
+import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import { components } from '../../schemas/index.ts'
 import type { Fault } from '../../schemas/problem.ts'
 import { escapePointer } from './json.ts'
 
-const digits = /^[0-9]+$/
+const integerForm = /^-?[0-9]+$/
 
 /** Compiles the validator of one part of a request. Its errors are Ajv's, with `verbose`. */
 export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
@@ -14,9 +14,8 @@ export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
     allErrors: true,
     verbose: true,
     strict: true,
-    formats: { 'uri-reference': true },
+    formats: { 'uri-reference': true, int64: true },
   })
-  ajv.addVocabulary(['example', 'x-pattern'])
   for (const schema of components) ajv.addSchema(schema)
   return ({ schema, httpPart }) => {
     // Their schemas are documentation: a header that is not understood is disregarded.
@@ -37,25 +36,85 @@ export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
   }
 }
 
-/** An integer is decimal digits on the wire: `0x10`, `1e3`, ` 5` and two values stay what they are, and are refused. */
+/** An integer is decimal digits on the wire: `0x10`, `1e3`, ` 5`, `-0` and two values stay what they are, and are refused. */
 function readInteger(value: unknown): unknown {
-  return typeof value === 'string' && digits.test(value) ? Number(value) : value
+  if (typeof value !== 'string' || !integerForm.test(value)) return value
+  return Object.is(Number(value), -0) ? value : Number(value)
 }
 
-/** What the errors of a part of a request say to the client. */
-export function describeFaults(errors: ErrorObject[], httpPart: string): Fault[] {
-  return errors.map((error) => {
-    const detail = describe(error)
-    const name: string | undefined = error.params.missingProperty ?? error.params.additionalProperty
-    // A query is flat: its only step is the parameter.
-    if (httpPart !== 'body') return { detail, parameter: name ?? error.instancePath.slice(1) }
-    return { detail, pointer: error.instancePath + (name === undefined ? '' : `/${escapePointer(name)}`) }
-  })
+/**
+ * Every fault of a request that was refused, of its body and of its query. `found`: faults of the body's members that
+ * came out while it was read.
+ */
+export function findFaults(request: FastifyRequest, body: unknown, found: Fault[] = []): Fault[] {
+  const ofBody = findPartFaults(request, 'body', body)
+  const news = found.filter((fault) => !ofBody.some((other) => implies(other, fault)))
+  const known = ofBody.filter((fault) => !news.some((other) => implies(other, fault)))
+  return [...news, ...known, ...findPartFaults(request, 'querystring', request.query)]
 }
 
-function describe({ keyword, message, parentSchema }: ErrorObject): string {
-  if (keyword === 'required') return 'is required'
-  if (keyword === 'additionalProperties') return 'is not known'
-  if (keyword === 'pattern') return `must have ${parentSchema?.['x-pattern']}`
-  return String(message)
+function findPartFaults(request: FastifyRequest, part: string, value: unknown): Fault[] {
+  const validate = request.getValidationFunction(part as 'body')
+  return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
+}
+
+/** Faults of one place that are one mistake: what an unknown member holds, which of two values counts, matters no more. */
+function implies(fault: Fault, other: Fault): boolean {
+  if (fault === other || fault.pointer !== other.pointer) return false
+  return (
+    fault.code === 'unknown' ||
+    fault.code === other.code ||
+    (fault.code === 'duplicate' && other.code !== 'unknown') ||
+    (fault.code === 'type' && other.code === 'text')
+  )
+}
+
+/** What the errors of a part of a request say to the client: one fault for each mistake. */
+function describeFaults(errors: ErrorObject[], part: string): Fault[] {
+  const faults = new Map<string, Fault>()
+  for (const error of errors) {
+    const fault = { ...describe(error, part), ...locate(error, part) }
+    // A text of white space that holds a line feed matches neither pattern, for one and the same reason.
+    const key = `${fault.code} ${fault.pointer ?? fault.parameter}`
+    if (!faults.has(key) && !isOfEmptyText(error)) faults.set(key, fault)
+  }
+  return [...faults.values()]
+}
+
+/** That it is empty is its fault; that it holds nothing but white space follows. */
+function isOfEmptyText({ keyword, data }: ErrorObject): boolean {
+  return keyword === 'pattern' && data === ''
+}
+
+/** A query is flat: its only step is the parameter. */
+function locate({ instancePath, params }: ErrorObject, part: string): Pick<Fault, 'pointer' | 'parameter'> {
+  const name: string | undefined = params.missingProperty ?? params.additionalProperty
+  if (part !== 'body') return { parameter: name ?? instancePath.slice(1) }
+  return { pointer: instancePath + (name === undefined ? '' : `/${escapePointer(name)}`) }
+}
+
+function describe(error: ErrorObject, part: string): Pick<Fault, 'code' | 'detail'> {
+  const { keyword, params, parentSchema, data, message } = error
+  if (keyword === 'required') return { code: 'required', detail: 'is required' }
+  if (keyword === 'additionalProperties')
+    return { code: 'unknown', detail: `is not an allowed ${nouns[part]}` }
+  if (keyword === 'pattern') return { code: 'text', detail: `must have ${parentSchema?.description}` }
+  if (keyword === 'minLength' || keyword === 'maxLength')
+    return { code: 'length', detail: describeLength(error) }
+  if (keyword === 'minimum') return { code: 'range', detail: `must be at least ${params.limit}` }
+  if (keyword === 'maximum') return { code: 'range', detail: `must be at most ${params.limit}` }
+  if (Array.isArray(data) && part !== 'body') return { code: 'duplicate', detail: 'must be given once' }
+  // A number too large for a double: JSON has no infinity.
+  if (params.type === 'integer' && data === Number.POSITIVE_INFINITY)
+    return { code: 'range', detail: `must be at most ${parentSchema?.maximum}` }
+  if (params.type === 'integer' && data === Number.NEGATIVE_INFINITY)
+    return { code: 'range', detail: `must be at least ${parentSchema?.minimum}` }
+  return { code: 'type', detail: part === 'body' ? String(message) : 'must be decimal digits' }
+}
+
+const nouns: Record<string, string> = { body: 'member', querystring: 'parameter' }
+
+function describeLength({ keyword, params: { limit } }: ErrorObject): string {
+  const characters = `${limit} character${limit === 1 ? '' : 's'}`
+  return `must have at ${keyword === 'minLength' ? 'least' : 'most'} ${characters}`
 }

@@ -31,7 +31,7 @@ export class GroupCommit<T> {
    */
   append(entry: Entry, waiting: T, deadlineMs: number): void {
     if (this.#line.length >= maxWaitingPlants)
-      throw new StoreUnavailable('nothing-added', 'too many plants are waiting')
+      throw new StoreUnavailable('overloaded', 'too many plants are waiting')
     this.#line.push({ entry, waiting, deadlineMs })
     this.#company.come(this.#line.length)
     if (this.#committing) return

@@ -3,10 +3,10 @@ import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Logger } from 'pino'
-import { ListHeaders, ListQuery } from '../../schemas/plant.ts'
-import { listPlantsResponses } from '../../schemas/responses.ts'
+import { ref } from '../../schemas/component.ts'
+import { ListHeaders, ListQuery, PlantList } from '../../schemas/plant.ts'
 import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
-import { ProblemError } from '../http/problem-error.ts'
+import { invalid, ProblemError } from '../http/problem-error.ts'
 import { listShare, pageBytes, pageShare } from '../limits.ts'
 import type { Head, PlantLog } from '../store/store.ts'
 import { makeCursors } from './cursor.ts'
@@ -41,7 +41,7 @@ const schema = {
     'request came.',
   headers: ListHeaders,
   querystring: ListQuery,
-  response: listPlantsResponses,
+  response: { 200: ref(PlantList) },
 }
 
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
@@ -160,5 +160,5 @@ function fail(error: unknown, { reply }: Listing): void {
 
 function badCursor(): ProblemError {
   const detail = 'must be taken from the Link header of a list of this store'
-  return new ProblemError('invalid', 'The request has 1 fault.', { errors: [{ detail, parameter: 'after' }] })
+  return invalid([{ code: 'format', detail, parameter: 'after' }])
 }

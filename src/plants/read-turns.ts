@@ -21,7 +21,7 @@ export class ReadTurns {
 
   #wait(owner: string): Promise<void> {
     if (this.#waiting.count(owner) >= maxWaitingReads)
-      throw new StoreUnavailable('unread', 'too many pages are to be read')
+      throw new StoreUnavailable('overloaded', 'too many pages are to be read')
     return new Promise((go) => this.#waiting.put(owner, go))
   }
 

@@ -49,8 +49,8 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** `unknown`: whether something was added cannot be told. */
-export type Lost = 'nothing-added' | 'unknown' | 'unread'
+/** `unknown`: whether something was added cannot be told. `overloaded`: too much waits already, so nothing was done. */
+export type Lost = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 
 /** The store cannot do now what it was asked for. The message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {

@@ -24,7 +24,7 @@ export class LookUps {
     return new Promise((found, failed) => {
       if (known) this.#known.push({ id, found, failed })
       else if (this.#unknown.length < maxWaiting) this.#unknown.push({ id, found, failed })
-      else throw new StoreUnavailable('unread', 'too many unknown tokens are waiting to be looked up')
+      else throw new StoreUnavailable('overloaded', 'too many unknown tokens are waiting to be looked up')
       if (this.#looking) return
       this.#looking = true
       setImmediate(() => void this.#look())

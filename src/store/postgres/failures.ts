@@ -29,21 +29,22 @@ export function mostTelling(failures: ServerFailure[]): Error {
   return said ?? new Error(failures.map(({ message }) => message).join('; '))
 }
 
-const words: Record<Lost, string> = {
+type Failed = Exclude<Lost, 'overloaded'>
+
+const words: Record<Failed, string> = {
   'nothing-added': 'the database took nothing',
   unknown: 'the database stopped in the middle of a commit, whether it happened is unknown',
   unread: 'the database could not be read',
 }
 
 /** The error of a store that could not do what it was asked for. */
-export function unavailable(outcome: Lost, cause: unknown): StoreUnavailable {
-  /* c8 ignore next: what was said once is passed on as it is */
+export function unavailable(outcome: Failed, cause: unknown): StoreUnavailable {
   if (cause instanceof StoreUnavailable) return cause
   return new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
 }
 
 /** A handler for `catch`. */
-export function refuse(outcome: Lost): (cause: unknown) => never {
+export function refuse(outcome: Failed): (cause: unknown) => never {
   return (cause) => {
     throw unavailable(outcome, cause)
   }

@@ -1,6 +1,7 @@
 // Reads pages on a few connections of their own, one at a time on each: a slow page costs no other its connection. Those
 // that wait are few, and not for long; a reader is told early that it must come back.
 import { maxWaitingReads, readConnections, readQueueMs, storeLimitMs } from '../../limits.ts'
+import { StoreUnavailable } from '../store.ts'
 import { Link } from './links.ts'
 import type { Servers } from './servers.ts'
 import type { Session } from './session.ts'
@@ -31,7 +32,7 @@ export class Reads {
 
   async #turn(): Promise<Link> {
     if (this.#waiting.size >= maxWaitingReads)
-      throw new Error(`${maxWaitingReads} reads wait for a connection already`)
+      throw new StoreUnavailable('overloaded', 'too many reads wait for a connection')
     const { promise, resolve, reject } = Promise.withResolvers<Link>()
     const late = () => {
       this.#waiting.delete(waiting)
