@@ -49,13 +49,13 @@ export async function runTests(
 /** A failure without a failed test, for instance of a file that cannot be loaded, proves nothing of the tests. */
 function readVerdict(code: number | null, stdout: string, stderr: string): Verdict {
   const lines = stdout.split('\n')
-  const first = lines.findIndex((line) => /^\s*not ok /.test(line))
+  const first = lines.findIndex((line) => /^\s*(not ok|Bail out!) /.test(line))
   if (code === 0) return lines.some(isRun) ? { passed: true } : { trouble: 'no test has such a title' }
   if (first === -1) return { trouble: stderr.trim().split('\n').at(-1) || `exit code ${code}` }
   const title = lines.slice(0, first).findLast((line) => /^\s*# Subtest: /.test(line))
   return {
     passed: false,
-    failed: (title ?? (lines[first] as string)).replace(/^.*?(# Subtest:|ok \d+ -) /, ''),
+    failed: (title ?? (lines[first] as string)).replace(/^.*?(# Subtest:|ok \d+ -|Bail out!) /, ''),
   }
 }
 

@@ -24,13 +24,6 @@ export const operationDefects: Defect[] = [
     checks: [inTest('copy-refused', 'SQLite: a plant that the target keeps otherwise')],
   },
   {
-    breaks: 'a copy lets a revoked token in again',
-    file: 'src/copy/tokens.ts',
-    search: 'revoked_at = coalesce(tokens.revoked_at, excluded.revoked_at)',
-    replacement: 'revoked_at = excluded.revoked_at',
-    checks: [inTest('copy', 'tokens copied into SQLite again')],
-  },
-  {
     breaks: 'a list that the end cuts off ends like a whole one',
     file: 'src/http/in-flight.ts',
     search: 'for (const { raw } of [...this.#open]) raw.socket.resetAndDestroy()',

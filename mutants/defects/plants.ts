@@ -17,32 +17,11 @@ export const plantDefects: Defect[] = [
     checks: [inTest('adding', 'SQLite', 'of many requests with one id')],
   },
   {
-    breaks: 'a plant is added although its client had gone before the batch was made',
-    file: 'src/plants/group-commit.ts',
-    search: 'this.#line.filter(({ waiting }) => this.#adder.waits(waiting))',
-    replacement: 'this.#line',
-    checks: [inTest('waiting', 'who has gone before the batch is made')],
-  },
-  {
-    breaks: 'an addition with If-Match is carried out',
-    file: 'src/plants/add.ts',
-    search: 'if (ifMatch !== undefined || ifNoneMatch !== undefined)',
-    replacement: 'if (ifNoneMatch !== undefined)',
-    checks: [inTest('adding', 'SQLite', 'an addition with a condition')],
-  },
-  {
     breaks: 'a list shows a head that was read before the request came',
     file: 'src/plants/shared-head.ts',
     search: 'this.#waiting = []\n    if (waiting.length > 0) await this.#lookFor(waiting)',
     replacement: 'if (waiting.length > 0) await this.#lookFor(this.#waiting)\n    this.#waiting = []',
     checks: [inTest('waiting', 'a look at the head is for those who came before it')],
-  },
-  {
-    breaks: 'a cursor that the store never gave out is taken',
-    file: 'src/plants/cursor.ts',
-    search: 'return genuine === cursor ? position : undefined',
-    replacement: 'return genuine.length > 0 ? position : undefined',
-    checks: [inTest('listing', 'SQLite', 'the ETag of a page names where it starts')],
   },
   {
     breaks: 'a cursor outlives the plants that it counts',

@@ -31,20 +31,6 @@ export const sqliteDefects: Defect[] = [
     checks: [inTest('sqlite-files', 'a path may be a symbolic link')],
   },
   {
-    breaks: 'a batch whose file went while it was at work is acknowledged',
-    file: 'src/store/sqlite/transactions.ts',
-    search: "this.#batch.committed()\n    this.#check('unknown')",
-    replacement: 'this.#batch.committed()',
-    checks: [inTest('sqlite-files', 'a file that goes while a batch is at work')],
-  },
-  {
-    breaks: 'a batch is added after it was given up',
-    file: 'src/store/sqlite/transactions.ts',
-    search: 'const leftMs = Math.floor(request.deadlineMs - monotonicMs()) - sqliteMarginMs',
-    replacement: 'const leftMs = 60_000',
-    checks: [inTest('sqlite-writer', 'a locked file: each batch is refused')],
-  },
-  {
     breaks: 'an epoch whose commit failed has begun',
     file: 'src/store/sqlite/batch.ts',
     search: 'this.#addEpoch.run(makeEpoch(), start)',
@@ -52,17 +38,10 @@ export const sqliteDefects: Defect[] = [
     checks: [inTest('sqlite-writer', 'an epoch whose commit fails')],
   },
   {
-    breaks: 'a read gives what is there, and not what was asked for',
-    file: 'src/store/sqlite/reader.ts',
-    search: 'count === Math.max(0, last - after) && owner === epoch',
-    replacement: 'owner === epoch',
-    checks: [inTest('log', 'SQLite', 'gives exactly what was asked for')],
-  },
-  {
     breaks: 'a database of a newer version is written to',
     file: 'src/store/migrations.ts',
     search: 'if (compatible > migrations.length)',
     replacement: 'if (compatible > migrations.length + 1000)',
-    checks: [inTest('refused-databases', 'a database of a newer version')],
+    checks: [inTest('log', 'SQLite', 'of a newer version is refused')],
   },
 ]
