@@ -2,6 +2,8 @@
 import type { OutgoingHttpHeaders, Server, ServerResponse } from 'node:http'
 import { holdAgainstContract } from './contract.ts'
 
+/** What is not below the base path is no path of the contract. */
+const elsewhere = ''
 /** Larger bodies are not looked at. */
 const maxBytes = 16 * 1024
 
@@ -15,7 +17,7 @@ export function watchAnswers(server: Server, basePath: string, tell: (fault: str
       if (!response.writableFinished) return
       const faults = holdAgainstContract({
         method: request.method as string,
-        path: path.startsWith(basePath) ? path.slice(basePath.length - 1) : path,
+        path: path.startsWith(basePath) ? path.slice(basePath.length - 1) : elsewhere,
         status: response.statusCode,
         headers: { get: (name) => answer.header(name) },
         body: answer.body(),
