@@ -46,16 +46,17 @@ export async function exchange(port: number, bytes: string | Buffer, count = 1):
 }
 
 function exchangeBytes(port: number, bytes: string | Buffer, count: number): Promise<WireAnswer[]> {
+  const isHead = bytes.toString('latin1').startsWith('HEAD ')
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
     let received = ''
     socket.setEncoding('latin1')
     socket.on('data', (chunk) => {
       received += chunk
-      if (readAnswers(received).length >= count) socket.destroy()
+      if (readAnswers(received, isHead).length >= count) socket.destroy()
     })
     socket.on('error', reject)
-    socket.on('close', () => resolve(readAnswers(received)))
+    socket.on('close', () => resolve(readAnswers(received, isHead)))
   })
 }
 
@@ -66,8 +67,8 @@ export async function send(port: number, bytes: string | Buffer): Promise<WireAn
   return answer
 }
 
-/** The answers that are complete in a text of bytes. Those to HEAD requests have no body: they count as complete. */
-export function readAnswers(received: string): WireAnswer[] {
+/** The answers that are complete in a text of bytes; those to HEAD requests have no body, whatever their length says. */
+export function readAnswers(received: string, isHead = false): WireAnswer[] {
   const answers: WireAnswer[] = []
   let rest = received
   for (;;) {
@@ -75,7 +76,7 @@ export function readAnswers(received: string): WireAnswer[] {
     if (end === -1) return answers
     const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n')
     const headers = new Headers(lines.map((line) => line.split(/:\s*(.*)/s, 2) as [string, string]))
-    const length = Number(headers.get('content-length') ?? 0)
+    const length = isHead ? 0 : Number(headers.get('content-length') ?? 0)
     const body = rest.slice(end + 4, end + 4 + length)
     if (body.length < length) return answers
     answers.push({
