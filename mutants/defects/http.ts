@@ -46,7 +46,7 @@ export const httpDefects: Defect[] = [
     file: 'src/http/guard.ts',
     search: "if (lines > 1) return twice('Host')",
     replacement: "if (lines > 2) return twice('Host')",
-    checks: [garbage],
+    checks: [inTest('bad-requests', 'SQLite', 'what is wrong with the head')],
   },
   {
     breaks: 'a transfer coding that is not understood is read as if it were chunked',
@@ -74,6 +74,6 @@ export const httpDefects: Defect[] = [
     file: 'src/http/problems.ts',
     search: "    'outcome-unknown',\n    'The store stopped",
     replacement: "    'nothing-added',\n    'The store stopped",
-    checks: [inTest('batches', 'the death of the writer thread')],
+    checks: [inTest('contract', 'what the service answers is what the document shows')],
   },
 ]
