@@ -127,5 +127,5 @@ function note(name: string): void {
 
 function save(): void {
   mkdirSync(directory, { recursive: true })
-  writeFileSync(`${directory}/seen-${process.pid}.json`, JSON.stringify([...seen]))
+  writeFileSync(`${directory}/seen-${process.pid}-${Date.now()}.json`, JSON.stringify([...seen]))
 }
