@@ -1,6 +1,8 @@
 // One run of a test file, or of some of its tests, up to the first failure.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Check } from './defect.ts'
 
 /** `failed`: the title of the first test that failed. `trouble`: why the run says nothing. */
@@ -19,6 +21,9 @@ export async function runTests(
   directory: string,
   limitMs: number,
 ): Promise<Verdict> {
+  // Into a file: what is written to a pipe is lost when a process ends itself before it is read.
+  const report = join(directory, 'trial.tap')
+  const output = openSync(report, 'w')
   const child = spawn(process.execPath, [file], {
     cwd: directory,
     env: {
@@ -29,31 +34,30 @@ export async function runTests(
       TAP_TIMEOUT: String(Math.ceil((2 * limitMs) / 1000)),
       ...(titles && { TAP_GREP: titles.map(toPattern).join('\n') }),
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', output, output],
     // A group of its own, which can be ended as a whole.
     detached: true,
   })
   running.add(child)
-  let [stdout, stderr, late] = ['', '', false]
-  child.stdout.on('data', (chunk) => (stdout += chunk))
-  child.stderr.on('data', (chunk) => (stderr += chunk))
+  let late = false
   const timer = setTimeout(() => {
     late = true
     kill(child)
   }, limitMs)
-  const [code] = await once(child, 'close')
+  const [code] = await once(child, 'exit')
   clearTimeout(timer)
   running.delete(child)
+  closeSync(output)
   if (late) return { trouble: `no end after ${Math.round(limitMs / 1000)} s` }
-  return readVerdict(code, stdout, stderr)
+  return readVerdict(code, readFileSync(report, 'utf8'))
 }
 
 /** A failure without a failed test, for instance of a file that cannot be loaded, proves nothing of the tests. */
-function readVerdict(code: number | null, stdout: string, stderr: string): Verdict {
-  const lines = stdout.split('\n')
+function readVerdict(code: number | null, text: string): Verdict {
+  const lines = text.trim().split('\n')
   const first = lines.findIndex((line) => /^\s*(not ok|Bail out!) /.test(line))
   if (code === 0) return lines.some(isRun) ? { passed: true } : { trouble: 'no test has such a title' }
-  if (first === -1) return { trouble: stderr.trim().split('\n').at(-1) || `exit code ${code}` }
+  if (first === -1) return { trouble: `exit code ${code}: ${lines.at(-1)}` }
   const title = lines.slice(0, first).findLast((line) => /^\s*# Subtest: /.test(line))
   return {
     passed: false,
