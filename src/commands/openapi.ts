@@ -7,6 +7,7 @@ import { Command } from 'commander'
 import pino from 'pino'
 import { buildApp } from '../app.ts'
 import { readConfig } from '../config.ts'
+import { toYaml } from '../http/document.ts'
 import { openStore } from '../store/open.ts'
 
 export function openapiCommand(): Command {
@@ -28,7 +29,7 @@ async function writeDocument(format: 'json' | 'yaml'): Promise<string> {
   try {
     const app = await buildApp({ store, config: readConfig({ BASE_PATH: process.env.BASE_PATH }), logger })
     await app.ready()
-    return format === 'yaml' ? app.swagger({ yaml: true }) : `${JSON.stringify(app.swagger(), null, 2)}\n`
+    return format === 'yaml' ? toYaml(app.swagger()) : `${JSON.stringify(app.swagger(), null, 2)}\n`
   } finally {
     await store.close()
     rmSync(directory, { recursive: true })

@@ -2,8 +2,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, onRequestHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
-import { NewPlant, NoQuery } from '../../schemas/plant.ts'
-import { createPlantResponses } from '../../schemas/responses.ts'
+import { NewPlant, NoQuery, Plant } from '../../schemas/plant.ts'
 import { requirePlainJson } from '../http/bodies.ts'
 import { exchangeOf, waits } from '../http/in-flight.ts'
 import { ProblemError } from '../http/problem-error.ts'
@@ -27,7 +26,7 @@ const schema = {
     'conditional: with `If-Match` or `If-None-Match` nothing is added.',
   body: ref(NewPlant),
   querystring: NoQuery,
-  response: createPlantResponses,
+  response: { 200: ref(Plant) },
 }
 
 const adder: Adder<Adding> = {

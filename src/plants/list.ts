@@ -3,8 +3,8 @@ import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { Logger } from 'pino'
-import { ListHeaders, ListQuery } from '../../schemas/plant.ts'
-import { listPlantsResponses } from '../../schemas/responses.ts'
+import { ref } from '../../schemas/component.ts'
+import { ListHeaders, ListQuery, PlantList } from '../../schemas/plant.ts'
 import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
 import { invalid, ProblemError } from '../http/problem-error.ts'
 import { listShare, pageBytes, pageShare } from '../limits.ts'
@@ -41,7 +41,7 @@ const schema = {
     'request came.',
   headers: ListHeaders,
   querystring: ListQuery,
-  response: listPlantsResponses,
+  response: { 200: ref(PlantList) },
 }
 
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {

@@ -1,0 +1,144 @@
+// The contract as an OpenAPI document: what the routes say of themselves, with the shared parts of `schemas/` in it.
+import swagger from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
+import { Document, visit } from 'yaml'
+import { NewPlant } from '../../schemas/plant.ts'
+import { headers, operationResponses, responses } from '../../schemas/responses.ts'
+
+const introduction =
+  'A durable, append-only list of plants. Every answer of success means that the plant is on stable storage; every ' +
+  'list holds what was acknowledged before.\n\n' +
+  'Every error is a problem (RFC 9457): its `type` says what happened, and leads to a page that says what to do. Any ' +
+  'other path is 404, any other method of `/plants` is 405 with `Allow`, and `OPTIONS` is 204 with `Allow`.\n'
+
+const document = {
+  openapi: '3.1.0',
+  info: {
+    title: 'Plant Store',
+    version: '1.0.0',
+    summary: 'Add plants, list plants.',
+    description: introduction,
+    license: { name: 'MIT', identifier: 'MIT' },
+  },
+  tags: [
+    {
+      name: 'plants',
+      description: 'The list of plants. It only ever grows: nothing changes or removes one.',
+    },
+  ],
+  components: {
+    securitySchemes: {
+      bearer: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'An access token, from `plant-store token create` or the first start of the service.',
+      },
+    },
+  },
+  security: [{ bearer: [] }],
+} as const
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is rearranged as a tree, whatever its nodes are.
+type Node = any
+
+/** Collects the contract from the schemas of the routes that are registered after it. `basePath` ends with a slash. */
+export async function describeRoutes(app: FastifyInstance, basePath: string): Promise<void> {
+  const url = basePath === '/' ? '/' : basePath.slice(0, -1)
+  const { info } = document
+  await app.register(swagger, {
+    openapi: {
+      ...document,
+      info: { ...info, contact: { name: 'Plant Store', url: `${basePath}docs` } },
+      externalDocs: { description: 'The guide', url: `${basePath}docs/guide` },
+      servers: [{ url }],
+    } as never,
+    refResolver: { buildLocalReference: (json) => String(json.$id) },
+    transformObject: (made) => shareParts((made as { openapiObject: Node }).openapiObject, basePath) as never,
+  })
+}
+
+/** Puts what several operations have in common into `components`, and HEAD beside GET. */
+function shareParts(made: Node, basePath: string): Node {
+  const components: Node = { ...made.components, headers, parameters: {}, responses }
+  const paths: Node = {}
+  for (const [path, { post, get }] of Object.entries<Node>(made.paths)) {
+    const list = { ...get, ...refer(components, get) }
+    paths[path] = { post: { ...post, ...refer(components, post) }, get: list, head: asHead(list) }
+    paths[path].post.requestBody.content['application/json'].examples = requestExamples
+  }
+  return rebase({ ...made, components, paths }, basePath)
+}
+
+const requestExamples = Object.fromEntries(
+  (NewPlant.examples as Node[]).map((value) => [value.id === undefined ? 'withoutId' : 'withId', { value }]),
+)
+
+/** The parameters and responses of an operation, as references. */
+function refer(components: Node, { operationId, parameters = [] }: Node): Node {
+  const names = operationResponses[operationId as keyof typeof operationResponses]
+  return {
+    ...(parameters.length > 0 && { parameters: parameters.map(share) }),
+    responses: Object.fromEntries(
+      Object.entries(names).map(([status, name]) => [status, { $ref: `#/components/responses/${name}` }]),
+    ),
+  }
+
+  function share(parameter: Node): Node {
+    components.parameters[parameter.name] = parameter
+    return { $ref: `#/components/parameters/${parameter.name}` }
+  }
+}
+
+/** RFC 9110, section 9.3.2: the headers that GET would have, and no body, also where it is refused. */
+function asHead(list: Node): Node {
+  const bodiless = Object.entries(operationResponses.listPlants).map(([status, name]) => {
+    const { content: _, ...response } = responses[name] as Node
+    return [status, response]
+  })
+  return {
+    ...list,
+    operationId: 'headPlants',
+    summary: 'Look at the list',
+    description:
+      'Answers as the list would be answered, without a body: whether it has changed, and where it goes on.',
+    responses: Object.fromEntries(bodiless),
+  }
+}
+
+/** Examples name paths; a client sees them below the base path. The tree that comes out shares no nodes. */
+function rebase(node: Node, basePath: string): Node {
+  return JSON.parse(JSON.stringify(node), (_key, value) =>
+    typeof value === 'string' ? value.replace(/^(<?)\/(problems\/|plants\?)/, `$1${basePath}$2`) : value,
+  )
+}
+
+/** White space that versions of YAML take for line ends, or that no reader sees. */
+const odd = /[\x85\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF]/g
+
+/** A document as YAML that every version of YAML reads alike. */
+export function toYaml(tree: Node): string {
+  const yaml = new Document(tree)
+  visit(yaml, {
+    Scalar(_key, scalar) {
+      if (typeof scalar.value === 'string' && scalar.value.search(odd) >= 0) scalar.type = 'QUOTE_DOUBLE'
+    },
+  })
+  return yaml
+    .toString()
+    .replace(odd, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** The same contract for tools that stop at OpenAPI 3.0: what 3.1 took from JSON Schema is said in the older words. */
+export function toOpenApi30({ info, ...rest }: Node): Node {
+  const { summary: _, license, ...olderInfo } = info
+  const older = (node: Node): Node => {
+    if (typeof node !== 'object' || node === null) return node
+    if (Array.isArray(node)) return node.map(older)
+    const entries = Object.entries<Node>(node).map(([name, value]) =>
+      // In a schema `examples` is a list; elsewhere it is a map, and stays one.
+      name === 'examples' && Array.isArray(value) ? ['example', value[0]] : [name, older(value)],
+    )
+    return Object.fromEntries(entries)
+  }
+  return { ...older(rest), openapi: '3.0.3', info: { ...olderInfo, license: { name: license.name } } }
+}
