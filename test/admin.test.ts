@@ -65,7 +65,7 @@ test('while the store cannot be used the service lives, and is not ready', async
   t.equal((await request(`${url}/livez`)).status, 200)
   for (const path of ['readyz', 'metrics']) {
     const answer = await request(`${url}/${path}`)
-    assertProblem(t, answer, 503)
+    assertProblem(t, answer, 503, { typed: false })
     t.notMatch(answer.text, /secret/)
     t.match(answer.headers.get('retry-after'), /^\d+$/)
   }
@@ -75,5 +75,5 @@ test('a store that does not answer is not waited for', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
   const url = await startAdmin(t, { ...store, ready: () => new Promise(() => {}) })
-  assertProblem(t, await request(`${url}/readyz`), 503)
+  assertProblem(t, await request(`${url}/readyz`), 503, { typed: false })
 })

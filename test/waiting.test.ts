@@ -151,7 +151,7 @@ test(`${maxWaitingPlants} plants wait, and not one more`, async (t) => {
   add('first')
   await until(t, () => batches.length === 1)
   for (let n = 0; n < maxWaitingPlants; n++) add(`${n}`)
-  t.throws(() => add('one more'), new StoreUnavailable('nothing-added', 'too many plants are waiting'))
+  t.throws(() => add('one more'), new StoreUnavailable('overloaded', 'too many plants are waiting'))
   batches[0]?.go()
   await until(t, () => batches.length === 2)
   t.equal(batches[1]?.names.length, maxWaitingPlants)
