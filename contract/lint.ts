@@ -20,7 +20,10 @@ type Finding = { code: string; message: string; path: string[] }
 
 /** Spectral with our explanations; how many findings they answer is counted by a run without them. */
 export async function checkWithSpectral({ file }: Subject): Promise<Outcome> {
-  const [left, all] = await Promise.all([findWithSpectral(file, 'spectral.yaml'), findWithSpectral(file, 'spectral-all.yaml')])
+  const [left, all] = await Promise.all([
+    findWithSpectral(file, 'spectral.yaml'),
+    findWithSpectral(file, 'spectral-all.yaml'),
+  ])
   return {
     tool: 'Spectral (oas, OWASP)',
     version: versionOf('@stoplight/spectral-cli'),

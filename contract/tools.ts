@@ -28,13 +28,14 @@ export const environment = { PATH: process.env.PATH, HOME: process.env.HOME, ...
 
 export type Ran = { code: number | null; stdout: string; stderr: string }
 
-/** Runs a command to its end and returns what it printed; it may exit with any code. */
+/** Runs a command to its end with `input` on stdin, and returns what it printed; it may exit with any code. */
 export async function run(
   command: [string, ...string[]],
-  { cwd = folder, env = {} }: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+  { cwd = folder, env = {}, input = '' }: { cwd?: string; env?: NodeJS.ProcessEnv; input?: string } = {},
 ): Promise<Ran> {
   const [program, ...args] = command
-  const child = spawn(program, args, { cwd, env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, args, { cwd, env: { ...environment, ...env } })
+  child.stdin.on('error', () => {}).end(input)
   const ran: Ran = { code: null, stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (chunk) => (ran.stdout += chunk))
   child.stderr.setEncoding('utf8').on('data', (chunk) => (ran.stderr += chunk))
@@ -48,7 +49,11 @@ export async function startServer(
   { ready, env = {}, cwd = folder }: { ready: RegExp; env?: NodeJS.ProcessEnv; cwd?: string },
 ): Promise<{ match: RegExpExecArray; child: ChildProcess }> {
   const [program, ...args] = command
-  const child = spawn(program, args, { cwd, env: { ...environment, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, args, {
+    cwd,
+    env: { ...environment, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let printed = ''
   const match = await new Promise<RegExpExecArray>((resolve, reject) => {
     const read = (chunk: Buffer) => {
