@@ -1,10 +1,6 @@
 // argv -> one command -> exit code: 0 done, 1 failed, 2 not understood.
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { copyCommand } from './commands/copy.ts'
-import { openapiCommand } from './commands/openapi.ts'
-import { serveCommand } from './commands/serve.ts'
-import { tokenCommand } from './commands/token.ts'
 import { ConfigError } from './config.ts'
 import { StoreRefused } from './store/store.ts'
 
@@ -22,8 +18,16 @@ const program = new Command('plant-store')
     '\nSettings come from the environment: DATABASE_URL, HOST, PORT and others; the README lists them.',
   )
   .exitOverride()
-for (const command of [serveCommand(), tokenCommand(), copyCommand(), openapiCommand()])
-  program.addCommand(command)
+
+const commands: Record<string, () => Promise<Command>> = {
+  serve: async () => (await import('./commands/serve.ts')).serveCommand(),
+  token: async () => (await import('./commands/token.ts')).tokenCommand(),
+  copy: async () => (await import('./commands/copy.ts')).copyCommand(),
+  openapi: async () => (await import('./commands/openapi.ts')).openapiCommand(),
+}
+// The one that is asked for is loaded alone; help and mistakes need them all.
+const asked = commands[process.argv[2] as string]
+for (const load of asked ? [asked] : Object.values(commands)) program.addCommand(await load())
 inherit(program)
 
 /** Subcommands that are added do not take over how errors are handled. */

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
 import { type Test, test } from 'tap'
+import { sqliteMarginMs } from '../src/limits.ts'
 import { migrations } from '../src/store/migrations.ts'
 import type { Store } from '../src/store/store.ts'
 import { add, entry, listNames, openFile, unavailable } from './support/stores.ts'
@@ -85,6 +86,14 @@ test('a locked file: each batch is refused by its deadline, and none is added af
   await store.ready()
   t.strictSame(await add(store, 'd'), ['added'])
   t.strictSame(await listNames(store), ['d'])
+})
+
+test('a batch whose time is all but up when it reaches the thread is refused, and the next goes in', async (t) => {
+  const { store } = await openFile(t)
+  const soon = performance.now() + sqliteMarginMs / 2
+  await t.rejects(store.log.append([entry('late')], soon), unavailable('nothing-added'))
+  t.strictSame(await add(store, 'in time'), ['added'])
+  t.strictSame(await listNames(store), ['in time'])
 })
 
 test('a batch that waits for a lock goes in when it is free', async (t) => {
