@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { makeGeneratorCheck, openapiTypescript, orval, swaggerTypescriptApi } from './generators.ts'
 import { installTools } from './install.ts'
 import { checkWithRedocly, checkWithSpectral } from './lint.ts'
 import { checkPatterns } from './patterns.ts'
@@ -13,6 +14,9 @@ const checks: [name: string, check: Check][] = [
   ['Redocly', checkWithRedocly],
   ['Spectral', checkWithSpectral],
   ['the patterns', checkPatterns],
+  ['openapi-typescript', makeGeneratorCheck(openapiTypescript)],
+  ['orval', makeGeneratorCheck(orval)],
+  ['swagger-typescript-api', makeGeneratorCheck(swaggerTypescriptApi)],
 ]
 
 const root = fileURLToPath(new URL('..', import.meta.url))
