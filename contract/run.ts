@@ -6,6 +6,7 @@ import { makeGeneratorCheck, openapiTypescript, orval, swaggerTypescriptApi } fr
 import { installTools } from './install.ts'
 import { checkWithRedocly, checkWithSpectral } from './lint.ts'
 import { checkPatterns } from './patterns.ts'
+import { checkWithPrism } from './prism.ts'
 import { type Outcome, type Subject, startServer, stop } from './tools.ts'
 
 type Check = (subject: Subject) => Promise<Outcome>
@@ -14,6 +15,7 @@ const checks: [name: string, check: Check][] = [
   ['Redocly', checkWithRedocly],
   ['Spectral', checkWithSpectral],
   ['the patterns', checkPatterns],
+  ['Prism', checkWithPrism],
   ['openapi-typescript', makeGeneratorCheck(openapiTypescript)],
   ['orval', makeGeneratorCheck(orval)],
   ['swagger-typescript-api', makeGeneratorCheck(swaggerTypescriptApi)],
