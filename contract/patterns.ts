@@ -15,10 +15,13 @@ patterns, texts = json.load(sys.stdin)
 print(json.dumps([all(re.search(one, text) for one in patterns) for text in texts]))
 `
 
+type Pattern = { pattern: string }
+
 /** Every engine with every text: what may be a name matches all patterns of a name, what may not fails one. */
 export async function checkPatterns({ file }: Subject): Promise<Outcome> {
-  const { allOf } = parse(readFileSync(file, 'utf8')).components.schemas.NewPlant.properties.name
-  const patterns: string[] = allOf.map((part: { pattern: string }) => part.pattern)
+  const name: Pattern & { allOf: Pattern[] } = parse(readFileSync(file, 'utf8')).components.schemas.NewPlant
+    .properties.name
+  const patterns = [name, ...name.allOf].map(({ pattern }) => pattern)
   const texts = [...acceptedNames, ...refusedNames].map(([, text]) => text)
   const readings: [engine: string, read: boolean[]][] = [
     ['ECMAScript', read(texts, patterns, (pattern) => new RegExp(pattern))],

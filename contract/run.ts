@@ -6,6 +6,7 @@ import { makeGeneratorCheck, openapiTypescript, orval, swaggerTypescriptApi } fr
 import { installTools } from './install.ts'
 import { checkWithRedocly, checkWithSpectral } from './lint.ts'
 import { checkPatterns } from './patterns.ts'
+import { checkWithPostman } from './postman.ts'
 import { checkWithPrism } from './prism.ts'
 import { type Outcome, type Subject, startServer, stop } from './tools.ts'
 
@@ -16,6 +17,7 @@ const checks: [name: string, check: Check][] = [
   ['Spectral', checkWithSpectral],
   ['the patterns', checkPatterns],
   ['Prism', checkWithPrism],
+  ['Postman', checkWithPostman],
   ['openapi-typescript', makeGeneratorCheck(openapiTypescript)],
   ['orval', makeGeneratorCheck(orval)],
   ['swagger-typescript-api', makeGeneratorCheck(swaggerTypescriptApi)],
