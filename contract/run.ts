@@ -8,6 +8,7 @@ import { checkWithRedocly, checkWithSpectral } from './lint.ts'
 import { checkPatterns } from './patterns.ts'
 import { checkWithPostman } from './postman.ts'
 import { checkWithPrism } from './prism.ts'
+import { checkWithSpecmatic } from './specmatic.ts'
 import { type Outcome, type Subject, startServer, stop } from './tools.ts'
 
 type Check = (subject: Subject) => Promise<Outcome>
@@ -17,6 +18,7 @@ const checks: [name: string, check: Check][] = [
   ['Spectral', checkWithSpectral],
   ['the patterns', checkPatterns],
   ['Prism', checkWithPrism],
+  ['Specmatic', checkWithSpecmatic],
   ['Postman', checkWithPostman],
   ['openapi-typescript', makeGeneratorCheck(openapiTypescript)],
   ['orval', makeGeneratorCheck(orval)],
