@@ -61,8 +61,8 @@ function spellOut(document: string): string {
       ? value.replace(/\\x([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
       : value,
   )
-  const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return JSON.stringify(tree).replace(/[^ -~]/g, escape)
+  const spell = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return JSON.stringify(tree).replace(/[^ -~]/g, spell)
 }
 
 type TestCase = { name: string; failure: string | undefined; status: number }
@@ -73,11 +73,11 @@ function readReport(path: string): TestCase[] {
     const name = /(?:^| )name="([^"]*)"/.exec(text)?.[1] ?? ''
     const [failure] = /<(?:failure|error|skipped)\b[^>]*/.exec(text) ?? []
     const status = /(?:response contained status|but received) (\d+)/.exec(text)?.[1]
-    return { name: unescape(name).replace(/^.*contractTest\(\) > /, ''), failure, status: Number(status) }
+    return { name: decode(name).replace(/^.*contractTest\(\) > /, ''), failure, status: Number(status) }
   })
 }
 
-const unescape = (text: string) =>
+const decode = (text: string) =>
   text.replaceAll('&gt;', '>').replaceAll('&lt;', '<').replaceAll('&apos;', "'").replaceAll('&amp;', '&')
 
 const isExplained = ({ name, status }: TestCase) =>

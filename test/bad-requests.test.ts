@@ -121,6 +121,8 @@ const queries: [query: string, ...faults: string[]][] = [
   ['after=1-AAAAAAAAAAA', 'format after'],
   ['after=1-AAAAAAAAAAA&after=1-AAAAAAAAAAA', 'duplicate after'],
   [`after=${text(65)}`, 'length after'],
+  ['limit=x&after=made_up', 'type limit', 'format after'],
+  ['after=1-aaaaaaaaaa%0A', 'format after'],
   ['limit=x&offset=1&after=1&after=2', 'unknown offset', 'type limit', 'duplicate after'],
 ]
 

@@ -76,15 +76,16 @@ function describeFaults(errors: ErrorObject[], part: string): Fault[] {
   for (const error of errors) {
     const fault = { ...describe(error, part), ...locate(error, part) }
     // A text of white space that holds a line feed matches neither pattern, for one and the same reason.
-    const key = `${fault.code} ${fault.pointer ?? fault.parameter}`
-    if (!faults.has(key) && !isOfEmptyText(error)) faults.set(key, fault)
+    // A parameter is one value, and one fault is enough to say of it.
+    const key = fault.parameter ?? `${fault.code} ${fault.pointer}`
+    if (!faults.has(key) && !isOfEmptyText(error, part)) faults.set(key, fault)
   }
   return [...faults.values()]
 }
 
-/** That it is empty is its fault; that it holds nothing but white space follows. */
-function isOfEmptyText({ keyword, data }: ErrorObject): boolean {
-  return keyword === 'pattern' && data === ''
+/** That a member is empty is its fault; that it holds nothing but white space follows. */
+function isOfEmptyText({ keyword, data }: ErrorObject, part: string): boolean {
+  return part === 'body' && keyword === 'pattern' && data === ''
 }
 
 /** A query is flat: its only step is the parameter. */
@@ -99,6 +100,8 @@ function describe(error: ErrorObject, part: string): Pick<Fault, 'code' | 'detai
   if (keyword === 'required') return { code: 'required', detail: 'is required' }
   if (keyword === 'additionalProperties')
     return { code: 'unknown', detail: `is not an allowed ${nouns[part]}` }
+  if (keyword === 'pattern' && part !== 'body')
+    return { code: 'format', detail: 'must have the form that the contract describes' }
   if (keyword === 'pattern') return { code: 'text', detail: `must have ${patternWords[params.pattern]}` }
   if (keyword === 'minLength' || keyword === 'maxLength')
     return { code: 'length', detail: describeLength(error) }
