@@ -31,6 +31,7 @@ const exchanges: Exchange[] = [
   { what: 'no tag', path: plants, body: { name: 'a' }, status: 400 },
   { what: 'null as tag', path: plants, body: { name: 'a', tag: null }, status: 400 },
   { what: 'an unknown member', path: plants, body: { name: 'a', tag: '', colour: 'red' }, status: 400 },
+  { what: 'a cursor of no form', path: `${plants}?after=x`, status: 400 },
   { what: 'a list as body', path: plants, body: [], status: 400 },
   { what: 'the whole list', path: plants, status: 200 },
   { what: 'a page', path: `${plants}?limit=2`, status: 200 },
@@ -43,7 +44,7 @@ const exchanges: Exchange[] = [
 
 /** Refused by the service for more than the document can say: that is no fault of the request for Prism. */
 const onlyByService: Exchange[] = [
-  { what: 'a made-up cursor', path: `${plants}?after=x`, status: 400 },
+  { what: 'a made-up cursor', path: `${plants}?after=2s-qM0f3zj9c1E`, status: 400 },
   { what: 'a parameter that is unknown', path: `${plants}?limt=5`, status: 400 },
 ]
 

@@ -26,6 +26,9 @@ const quiet = {
 /** What a tool inherits: the way to programs, a home, and no more. */
 export const environment = { PATH: process.env.PATH, HOME: process.env.HOME, ...quiet }
 
+/** A tool that takes longer than this has lost its way. */
+const longestMs = 180_000
+
 export type Ran = { code: number | null; stdout: string; stderr: string }
 
 /** Runs a command to its end with `input` on stdin, and returns what it printed; it may exit with any code. */
@@ -39,7 +42,10 @@ export async function run(
   const ran: Ran = { code: null, stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (chunk) => (ran.stdout += chunk))
   child.stderr.setEncoding('utf8').on('data', (chunk) => (ran.stderr += chunk))
-  const [code] = await once(child, 'close')
+  const watch = setTimeout(() => child.kill('SIGKILL'), longestMs)
+  const [code] = await once(child, 'close').finally(() => clearTimeout(watch))
+  if (child.signalCode)
+    throw new Error(`${program} ended by ${child.signalCode}; no command here takes so long`)
   return { ...ran, code }
 }
 

@@ -103,7 +103,7 @@ export const ListQuery = Type.Object(
           'Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store ' +
           'can make. Take it from the `Link` header of the page before; a made-up one is refused.',
         maxLength: 64,
-        pattern: '^[0-9a-z]+-[0-9A-Za-z_-]{11}$',
+        pattern: '^[0-9a-z]{1,11}-[0-9A-Za-z_-]{11}$',
         examples: ['2s-qM0f3zj9c1E'],
       }),
     ),
