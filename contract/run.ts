@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { checkCompatibility } from './compatibility.ts'
 import { makeGeneratorCheck, openapiTypescript, orval, swaggerTypescriptApi } from './generators.ts'
 import { installTools } from './install.ts'
 import { checkWithRedocly, checkWithSpectral } from './lint.ts'
@@ -16,6 +17,7 @@ type Check = (subject: Subject) => Promise<Outcome>
 const checks: [name: string, check: Check][] = [
   ['Redocly', checkWithRedocly],
   ['Spectral', checkWithSpectral],
+  ['breaking changes', checkCompatibility],
   ['the patterns', checkPatterns],
   ['Prism', checkWithPrism],
   ['Specmatic', checkWithSpecmatic],
