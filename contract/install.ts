@@ -7,7 +7,9 @@ export async function installTools(): Promise<void> {
   const locked = readPackages(`${folder}package-lock.json`)
   if (isInstalled(locked)) return
   console.log('installing the tools ...')
-  const { code, stderr } = await run(['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'])
+  // npm alone gets all of the environment: proxies and certificates of the way to the registry are set there.
+  const command = ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'] as const
+  const { code, stderr } = await run([...command], { env: process.env })
   if (code !== 0) throw new Error(`npm ci failed in ${folder}: ${stderr}`)
 }
 
