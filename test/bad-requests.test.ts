@@ -347,12 +347,15 @@ for (const engine of engines) {
     })
 
     t.test('bytes that are no request are answered, and the connection ends', async (t) => {
-      const { port, url } = await start(t, await engine.createDatabase(t))
+      const { app, port, url } = await start(t, await engine.createDatabase(t))
+      // A connection that is kept would end as well, and much later.
+      app.server.keepAliveTimeout = 1
       for (const [title, status, bytes] of garbage) {
         t.comment(title)
         const answers = await exchange(port, Buffer.from(bytes, 'latin1'), Number.POSITIVE_INFINITY)
         t.equal(answers.length, 1)
         if (answers[0]) assertProblem(t, answers[0], status)
+        t.equal(answers[0]?.headers.get('connection'), 'close', title)
       }
       await assertUnchanged(t, url)
     })

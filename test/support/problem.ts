@@ -36,6 +36,7 @@ export function assertProblem(
   t.equal(answer.status, status)
   t.equal(answer.headers.get('content-type'), 'application/problem+json')
   t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+  t.equal(answer.headers.get('cache-control'), 'no-store')
   t.equal(answer.headers.get('server'), null)
   t.equal(answer.headers.get('x-powered-by'), null)
   const problem = JSON.parse(answer.text) as Problem
