@@ -56,7 +56,13 @@ export const Problem = component(
         description: 'The kind of problem in words.',
         examples: ['Invalid request', 'Not Found'],
       }),
-      status: Type.Integer({ description: 'The HTTP status.', minimum: 400, maximum: 599, examples: [400] }),
+      status: Type.Integer({
+        description: 'The HTTP status.',
+        format: 'int32',
+        minimum: 400,
+        maximum: 599,
+        examples: [400],
+      }),
       detail: Type.String({
         description: 'What went wrong this time.',
         examples: ['The request has 1 fault.'],

@@ -50,17 +50,17 @@ export interface components {
          */
         NewPlant: {
             /**
-             * @description What the plant is called. Kept to the byte; lengths count code points.
+             * @description What the plant is called: no control characters, not white space alone. Kept to the byte; lengths count code points.
              * @example Black alder
              * @example 山椒
              */
-            name: string & (unknown & unknown);
+            name: string;
             /**
-             * @description A label of your choice, for instance the species. May be empty.
+             * @description A label of your choice, for instance the species: no control characters. May be empty.
              * @example Alnus glutinosa
              * @example
              */
-            tag: string & unknown;
+            tag: string;
             /**
              * Format: int64
              * @description Your own number for the plant. It makes a retry safe: the same id with the same name and tag adds nothing, with another name or tag it is refused. It is never returned.
@@ -77,17 +77,17 @@ export interface components {
          */
         Plant: {
             /**
-             * @description What the plant is called. Kept to the byte; lengths count code points.
+             * @description What the plant is called: no control characters, not white space alone. Kept to the byte; lengths count code points.
              * @example Black alder
              * @example 山椒
              */
-            name: string & (unknown & unknown);
+            name: string;
             /**
-             * @description A label of your choice, for instance the species. May be empty.
+             * @description A label of your choice, for instance the species: no control characters. May be empty.
              * @example Alnus glutinosa
              * @example
              */
-            tag: string & unknown;
+            tag: string;
         };
         /**
          * @description Plants in the order in which they were added.
@@ -137,6 +137,7 @@ export interface components {
              */
             title: string;
             /**
+             * Format: int32
              * @description The HTTP status.
              * @example 400
              */

@@ -3,6 +3,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
 import { components } from '../../schemas/index.ts'
+import { patternWords } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
 import { escapePointer } from './json.ts'
 
@@ -14,7 +15,7 @@ export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
     allErrors: true,
     verbose: true,
     strict: true,
-    formats: { 'uri-reference': true, int64: true },
+    formats: { 'uri-reference': true, int32: true, int64: true },
   })
   for (const schema of components) ajv.addSchema(schema)
   return ({ schema, httpPart }) => {
@@ -101,7 +102,7 @@ function describe(error: ErrorObject, part: string): Pick<Fault, 'code' | 'detai
     return { code: 'unknown', detail: `is not an allowed ${nouns[part]}` }
   if (keyword === 'pattern' && part !== 'body')
     return { code: 'format', detail: 'must have the form that the contract describes' }
-  if (keyword === 'pattern') return { code: 'text', detail: `must have ${parentSchema?.description}` }
+  if (keyword === 'pattern') return { code: 'text', detail: `must have ${patternWords[params.pattern]}` }
   if (keyword === 'minLength' || keyword === 'maxLength')
     return { code: 'length', detail: describeLength(error) }
   if (keyword === 'minimum') return { code: 'range', detail: `must be at least ${params.limit}` }

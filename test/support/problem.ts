@@ -5,7 +5,11 @@ import { components } from '../../schemas/index.ts'
 import type { Problem } from '../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
 
-const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { 'uri-reference': true, int64: true } })
+const ajv = new Ajv2020({
+  strict: true,
+  allErrors: true,
+  formats: { 'uri-reference': true, int32: true, int64: true },
+})
 for (const schema of components) ajv.addSchema(schema)
 
 /** The errors of a value under a component of the contract; null when it is valid. */
