@@ -15,6 +15,8 @@ export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
     allErrors: true,
     verbose: true,
     strict: true,
+    // The schemas are ours and tested; to hold them against the meta-schema took an eighth of the start.
+    validateSchema: false,
     formats: { 'uri-reference': true, int32: true, int64: true },
   })
   for (const schema of components) ajv.addSchema(schema)
