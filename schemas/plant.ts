@@ -4,7 +4,8 @@ import { component, ref } from './component.ts'
 
 // Patterns that ECMAScript with and without the `u` flag, RE2, Rust and Python read alike: no look-ahead, no `\u`,
 // white space by its characters (Unicode's White_Space, and U+FEFF). A lone surrogate, which half of those engines
-// cannot even be shown, is refused where JSON is read. What the description of a pattern says, a client is told.
+// cannot even be shown, is refused where JSON is read. What the description of a pattern says, a client is told. No two
+// parts of a pattern that follow each other match one text in many ways: engines that go back would take for ever.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const blank = '\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF'
 
@@ -13,7 +14,7 @@ const plain = {
   description: 'no control characters (U+0000 to U+001F, U+007F to U+009F)',
 }
 const visible = {
-  pattern: `^[^${control}]*[^${control}${blank}][^${control}]*$`,
+  pattern: `^[${blank}]*[^${control}${blank}][^${control}]*$`,
   description: 'at least one character that is not white space',
 }
 

@@ -151,6 +151,14 @@ test('every schema has a description, and what clients send and store is closed'
   }
 })
 
+test('every pattern is held against a text in one pass', async (t) => {
+  for (const [pointer, { pattern }] of walk(document)) {
+    if (typeof pattern !== 'string') continue
+    for (const character of ['a', ' ', '-'])
+      t.notOk(new RegExp(pattern, 'u').test(`${character.repeat(1_000_000)}\n`), pointer)
+  }
+})
+
 test('every component has examples, and they are valid', async (t) => {
   for (const { $id, examples } of components) {
     t.ok(Array.isArray(examples) && examples.length > 0, String($id))
