@@ -232,6 +232,7 @@ const shown: [response: keyof typeof examples, example: string, parts: Parts, fa
   ['InvalidRequest', 'query', { target: '/plants?limit=-1' }],
   ['Unauthorized', 'missing', { headers: { Authorization: undefined } }],
   ['Unauthorized', 'missing', { body: '{}', headers: { Authorization: undefined } }],
+  ['Unauthorized', 'missing', { headers: { Authorization: 'Basic eDp5' } }],
   ['Unauthorized', 'invalid', { headers: { Authorization: 'Bearer x' } }],
   ['Forbidden', 'scope', { body: '{}', headers: { Authorization: 'reader' } }],
   ['Forbidden', '', { headers: { Authorization: 'writer' } }],
