@@ -10,7 +10,8 @@ const control = '\\x00-\\x1F\\x7F-\\x9F'
 const blank = '\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF'
 
 const plain = `^[^${control}]*$`
-const visible = `^[^${control}]*[^${control}${blank}][^${control}]*$`
+/** White space, then the first character that is none: an engine need not try where to begin. */
+const visible = `^[${blank}]*[^${control}${blank}][^${control}]*$`
 
 /** What a text that is refused by a pattern should have had, in words for the client. */
 export const patternWords: Readonly<Record<string, string>> = {

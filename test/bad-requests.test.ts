@@ -34,6 +34,9 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   ['{"name":"a","name":5,"tag":5}', 'duplicate /name', 'type /tag'],
   ['{"name":5,"name":5,"name":"a","tag":"b","tag":"b"}', 'duplicate /name', 'duplicate /tag'],
   ['{"name":"a","tag":"b","x":1,"x":2}', 'unknown /x'],
+  ['{"name":"a","tag":"b","id":1e-400,"id":1e-400}', 'duplicate /id'],
+  ['{"name":"a","name":"\\ud800","tag":"b"}', 'duplicate /name'],
+  ['{"name":"a","tag":"b","\\ud800":"\\udc00"}', 'unknown /\ufffd'],
   ['{"name":"\\ud800","x":"\\ud800"}', 'text /name', 'required /tag', 'unknown /x'],
   ['{"name":" \\udfff","tag":"\\n\\ud800"}', 'text /name', 'text /tag'],
   ['{"name":1e-400,"tag":"b"}', 'type /name'],
@@ -318,6 +321,7 @@ for (const engine of engines) {
         [{ headers: { host: 'another.test' } }, { code: 'duplicate', parameter: 'Host' }],
         [{ headers: { Host: 'a b' } }, { code: 'format', parameter: 'Host' }],
         [{ headers: { authorization: 'Bearer x' } }, { code: 'duplicate', parameter: 'Authorization' }],
+        [{ method: 'POST' }, { code: 'required', pointer: '' }],
         [{ target: '/plants#x' }, { code: 'format', detail: 'A request target has no fragment.' }],
         [{ target: '/%ff' }, { code: 'format', detail: 'The path is not a valid URL path.' }],
       ]

@@ -1,4 +1,6 @@
 // HEAD says what GET would, without a body: also where the request is refused (RFC 9110, section 9.3.2).
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
@@ -42,6 +44,13 @@ test('HEAD has the status and the headers that GET has', async (t) => {
     t.equal(head.text, '')
     for (const name of names) t.equal(head.headers.get(name), get.headers.get(name), `${name} of ${status}`)
   }
+})
+
+test('what cannot be read behind a HEAD request is answered with a body', async (t) => {
+  const { port } = await start(t)
+  const socket = connect(port, '127.0.0.1')
+  socket.write(Buffer.concat([compose({ method: 'HEAD' }), Buffer.from('no request\r\n\r\n')]))
+  t.match(await text(socket), /^HTTP\/1\.1 200 .*HTTP\/1\.1 400 .*"status":400.*\}$/s)
 })
 
 test('a HEAD request that does not arrive in time is 408', async (t) => {

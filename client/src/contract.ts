@@ -110,7 +110,7 @@ export interface components {
          *       "errors": [
          *         {
          *           "code": "type",
-         *           "detail": "must be string",
+         *           "detail": "must be a string",
          *           "pointer": "/name"
          *         }
          *       ]
@@ -156,7 +156,7 @@ export interface components {
          * @description One fault of a request, and where it is. Members may be added.
          * @example {
          *       "code": "type",
-         *       "detail": "must be string",
+         *       "detail": "must be a string",
          *       "pointer": "/name"
          *     }
          * @example {
@@ -174,7 +174,7 @@ export interface components {
             code: "required" | "type" | "unknown" | "range" | "length" | "text" | "duplicate" | "format";
             /**
              * @description What is wrong, for people.
-             * @example must be string
+             * @example must be a string
              */
             detail: string;
             /**

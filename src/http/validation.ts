@@ -98,7 +98,7 @@ function locate({ instancePath, params }: ErrorObject, part: string): Pick<Fault
 }
 
 function describe(error: ErrorObject, part: string): Pick<Fault, 'code' | 'detail'> {
-  const { keyword, params, parentSchema, data, message } = error
+  const { keyword, params, parentSchema, data } = error
   if (keyword === 'required') return { code: 'required', detail: 'is required' }
   if (keyword === 'additionalProperties')
     return { code: 'unknown', detail: `is not an allowed ${nouns[part]}` }
@@ -115,7 +115,16 @@ function describe(error: ErrorObject, part: string): Pick<Fault, 'code' | 'detai
     return { code: 'range', detail: `must be at most ${parentSchema?.maximum}` }
   if (params.type === 'integer' && data === Number.NEGATIVE_INFINITY)
     return { code: 'range', detail: `must be at least ${parentSchema?.minimum}` }
-  return { code: 'type', detail: part === 'body' ? String(message) : 'must be decimal digits' }
+  if (part !== 'body') return { code: 'type', detail: 'must be decimal digits' }
+  // There is no body at all.
+  if (data === undefined) return { code: 'required', detail: 'is required' }
+  return { code: 'type', detail: typeWords[params.type] as string }
+}
+
+const typeWords: Record<string, string> = {
+  string: 'must be a string',
+  integer: 'must be an integer',
+  object: 'must be an object',
 }
 
 const nouns: Record<string, string> = { body: 'member', querystring: 'parameter' }

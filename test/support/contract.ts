@@ -86,7 +86,8 @@ function checkHeaders(answer: Seen, response: Node): string[] {
 }
 
 function checkContent(answer: Seen, response: Node, pointer: string): string[] {
-  if (answer.method === 'HEAD') return []
+  // Nobody knows the method of a request whose head did not arrive.
+  if (answer.method === 'HEAD' && answer.status === 408) return []
   const [type] = Object.keys(response.content ?? {})
   if (type !== undefined) return checkBody(answer, type, `${pointer}/content/${escapeStep(type)}/schema`)
   return answer.body ? [tell(answer, 'has a body, which is not documented')] : []

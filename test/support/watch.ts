@@ -20,7 +20,8 @@ export function watchAnswers(server: Server, basePath: string, tell: (fault: str
         path: path.startsWith(basePath) ? path.slice(basePath.length - 1) : elsewhere,
         status: response.statusCode,
         headers: { get: (name) => answer.header(name) },
-        body: answer.body(),
+        // Node drops it.
+        body: request.method === 'HEAD' ? '' : answer.body(),
       })
       for (const fault of faults) tell(fault)
     })

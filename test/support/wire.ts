@@ -67,7 +67,7 @@ export async function send(port: number, bytes: string | Buffer): Promise<WireAn
   return answer
 }
 
-/** The answers that are complete in a text of bytes; those to HEAD requests have no body, whatever their length says. */
+/** The answers that are complete in a text of bytes. After the head of one to a HEAD request nothing should come. */
 export function readAnswers(received: string, isHead = false): WireAnswer[] {
   const answers: WireAnswer[] = []
   let rest = received
@@ -76,7 +76,7 @@ export function readAnswers(received: string, isHead = false): WireAnswer[] {
     if (end === -1) return answers
     const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n')
     const headers = new Headers(lines.map((line) => line.split(/:\s*(.*)/s, 2) as [string, string]))
-    const length = isHead ? 0 : Number(headers.get('content-length') ?? 0)
+    const length = isHead ? rest.length - end - 4 : Number(headers.get('content-length') ?? 0)
     const body = rest.slice(end + 4, end + 4 + length)
     if (body.length < length) return answers
     answers.push({
