@@ -21,7 +21,7 @@ export const examples = {
     body: typed('invalid-request', 'The request has 3 faults.', [
       { code: 'unknown', detail: 'is not an allowed member', pointer: '/colour' },
       { code: 'length', detail: 'must have at least 1 character', pointer: '/name' },
-      { code: 'type', detail: 'must be string', pointer: '/tag' },
+      { code: 'type', detail: 'must be a string', pointer: '/tag' },
     ]),
     query: typed('invalid-request', 'The request has 1 fault.', [
       { code: 'range', detail: 'must be at least 0', parameter: 'limit' },

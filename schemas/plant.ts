@@ -4,31 +4,35 @@ import { component, ref } from './component.ts'
 
 // Patterns that ECMAScript with and without the `u` flag, RE2, Rust and Python read alike: no look-ahead, no `\u`,
 // white space by its characters (Unicode's White_Space, and U+FEFF). A lone surrogate, which half of those engines
-// cannot even be shown, is refused where JSON is read. What the description of a pattern says, a client is told.
+// cannot even be shown, is refused where JSON is read. Bounds and the first pattern stand beside `type`, and what is in
+// `allOf` has a `type` too: elsewhere generators lose one or the other.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const blank = '\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF'
 
-const plain = {
-  pattern: `^[^${control}]*$`,
-  description: 'no control characters (U+0000 to U+001F, U+007F to U+009F)',
-}
-const visible = {
-  pattern: `^[^${control}]*[^${control}${blank}][^${control}]*$`,
-  description: 'at least one character that is not white space',
+const plain = `^[^${control}]*$`
+/** White space, then the first character that is none: an engine need not try where to begin. */
+const visible = `^[${blank}]*[^${control}${blank}][^${control}]*$`
+
+/** What a text that is refused by a pattern should have had, in words for the client. */
+export const patternWords: Readonly<Record<string, string>> = {
+  [plain]: 'no control characters (U+0000 to U+001F, U+007F to U+009F)',
+  [visible]: 'at least one character that is not white space',
 }
 
 const name = Type.String({
-  description: 'What the plant is called. Kept to the byte; lengths count code points.',
+  description:
+    'What the plant is called: no control characters, not white space alone. Kept to the byte; lengths count code points.',
   minLength: 1,
   maxLength: 255,
-  allOf: [plain, visible],
+  pattern: plain,
+  allOf: [{ type: 'string', pattern: visible, description: patternWords[visible] }],
   examples: ['Black alder', '山椒'],
 })
 
 const tag = Type.String({
-  description: 'A label of your choice, for instance the species. May be empty.',
+  description: 'A label of your choice, for instance the species: no control characters. May be empty.',
   maxLength: 255,
-  allOf: [plain],
+  pattern: plain,
   examples: ['Alnus glutinosa', ''],
 })
 
@@ -100,6 +104,7 @@ export const ListQuery = Type.Object(
           'Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store ' +
           'can make. Take it from the `Link` header of the page before; a made-up one is refused.',
         maxLength: 64,
+        pattern: '^[0-9a-z]{1,11}-[0-9A-Za-z_-]{11}$',
         examples: ['2s-qM0f3zj9c1E'],
       }),
     ),

@@ -18,7 +18,7 @@ export const Fault = component(
         enum: faultCodes,
         examples: ['type'],
       }),
-      detail: Type.String({ description: 'What is wrong, for people.', examples: ['must be string'] }),
+      detail: Type.String({ description: 'What is wrong, for people.', examples: ['must be a string'] }),
       pointer: Type.Optional(
         Type.String({
           description: 'Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body as a whole.',
@@ -33,7 +33,7 @@ export const Fault = component(
       description: 'One fault of a request, and where it is. Members may be added.',
       additionalProperties: true,
       examples: [
-        { code: 'type', detail: 'must be string', pointer: '/name' },
+        { code: 'type', detail: 'must be a string', pointer: '/name' },
         { code: 'range', detail: 'must be at least 0', parameter: 'limit' },
       ],
     },
@@ -56,7 +56,13 @@ export const Problem = component(
         description: 'The kind of problem in words.',
         examples: ['Invalid request', 'Not Found'],
       }),
-      status: Type.Integer({ description: 'The HTTP status.', minimum: 400, maximum: 599, examples: [400] }),
+      status: Type.Integer({
+        description: 'The HTTP status.',
+        format: 'int32',
+        minimum: 400,
+        maximum: 599,
+        examples: [400],
+      }),
       detail: Type.String({
         description: 'What went wrong this time.',
         examples: ['The request has 1 fault.'],
@@ -74,7 +80,7 @@ export const Problem = component(
           title: 'Invalid request',
           status: 400,
           detail: 'The request has 1 fault.',
-          errors: [{ code: 'type', detail: 'must be string', pointer: '/name' }],
+          errors: [{ code: 'type', detail: 'must be a string', pointer: '/name' }],
         },
         { type: 'about:blank', title: 'Not Found', status: 404, detail: 'There is nothing at this path.' },
       ],

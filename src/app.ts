@@ -4,9 +4,9 @@ import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { components } from '../schemas/index.ts'
 import type { Config } from './config.ts'
+import { serveDocs } from './docs/serve-docs.ts'
 import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
-import { serveDocs } from './http/docs.ts'
 import { describeRoutes } from './http/document.ts'
 import type { Access } from './http/exchange.ts'
 import { guardRequests } from './http/guard.ts'
@@ -97,7 +97,7 @@ export async function buildApp({
   }
   app.addHook('onRequest', guard.requireRoute)
   await describeRoutes(app, config.basePath)
-  await serveDocs(app, config.basePath)
+  serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
   const bearer = await requireBearer(app, verify)
   const prefix = config.basePath.slice(0, -1)

@@ -87,6 +87,15 @@ for (const engine of engines) {
       t.match(list[0], { name: 'first', scopes, expiresAt: null })
     })
 
+    t.test('a store whose operator has made a token gets no first one', async (t) => {
+      const store = await openStore(await engine.createDatabase(t), { logger })
+      t.teardown(() => store.close())
+      const tokens = new Tokens(store.sql)
+      await tokens.create({ name: 'a' })
+      t.equal(await tokens.createFirst(), undefined)
+      t.equal((await tokens.list()).length, 1)
+    })
+
     t.test('a revoked token is refused within 5 seconds, an expired one at once', async (t) => {
       const store = await openStore(await engine.createDatabase(t), { logger })
       t.teardown(() => store.close())

@@ -34,6 +34,9 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   ['{"name":"a","name":5,"tag":5}', 'duplicate /name', 'type /tag'],
   ['{"name":5,"name":5,"name":"a","tag":"b","tag":"b"}', 'duplicate /name', 'duplicate /tag'],
   ['{"name":"a","tag":"b","x":1,"x":2}', 'unknown /x'],
+  ['{"name":"a","tag":"b","id":1e-400,"id":1e-400}', 'duplicate /id'],
+  ['{"name":"a","name":"\\ud800","tag":"b"}', 'duplicate /name'],
+  ['{"name":"a","tag":"b","\\ud800":"\\udc00"}', 'unknown /\ufffd'],
   ['{"name":"\\ud800","x":"\\ud800"}', 'text /name', 'required /tag', 'unknown /x'],
   ['{"name":" \\udfff","tag":"\\n\\ud800"}', 'text /name', 'text /tag'],
   ['{"name":1e-400,"tag":"b"}', 'type /name'],
@@ -121,6 +124,8 @@ const queries: [query: string, ...faults: string[]][] = [
   ['after=1-AAAAAAAAAAA', 'format after'],
   ['after=1-AAAAAAAAAAA&after=1-AAAAAAAAAAA', 'duplicate after'],
   [`after=${text(65)}`, 'length after'],
+  ['limit=x&after=made_up', 'type limit', 'format after'],
+  ['after=1-aaaaaaaaaa%0A', 'format after'],
   ['limit=x&offset=1&after=1&after=2', 'unknown offset', 'type limit', 'duplicate after'],
 ]
 
@@ -316,6 +321,7 @@ for (const engine of engines) {
         [{ headers: { host: 'another.test' } }, { code: 'duplicate', parameter: 'Host' }],
         [{ headers: { Host: 'a b' } }, { code: 'format', parameter: 'Host' }],
         [{ headers: { authorization: 'Bearer x' } }, { code: 'duplicate', parameter: 'Authorization' }],
+        [{ method: 'POST' }, { code: 'required', pointer: '' }],
         [{ target: '/plants#x' }, { code: 'format', detail: 'A request target has no fragment.' }],
         [{ target: '/%ff' }, { code: 'format', detail: 'The path is not a valid URL path.' }],
       ]
@@ -345,12 +351,15 @@ for (const engine of engines) {
     })
 
     t.test('bytes that are no request are answered, and the connection ends', async (t) => {
-      const { port, url } = await start(t, await engine.createDatabase(t))
+      const { app, port, url } = await start(t, await engine.createDatabase(t))
+      // A connection that is kept would end as well, and much later.
+      app.server.keepAliveTimeout = 1
       for (const [title, status, bytes] of garbage) {
         t.comment(title)
         const answers = await exchange(port, Buffer.from(bytes, 'latin1'), Number.POSITIVE_INFINITY)
         t.equal(answers.length, 1)
         if (answers[0]) assertProblem(t, answers[0], status)
+        t.equal(answers[0]?.headers.get('connection'), 'close', title)
       }
       await assertUnchanged(t, url)
     })

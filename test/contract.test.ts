@@ -151,6 +151,14 @@ test('every schema has a description, and what clients send and store is closed'
   }
 })
 
+test('every pattern is held against a text in one pass', async (t) => {
+  for (const [pointer, { pattern }] of walk(document)) {
+    if (typeof pattern !== 'string') continue
+    for (const character of ['a', ' ', '-'])
+      t.notOk(new RegExp(pattern, 'u').test(`${character.repeat(1_000_000)}\n`), pointer)
+  }
+})
+
 test('every component has examples, and they are valid', async (t) => {
   for (const { $id, examples } of components) {
     t.ok(Array.isArray(examples) && examples.length > 0, String($id))
@@ -224,6 +232,7 @@ const shown: [response: keyof typeof examples, example: string, parts: Parts, fa
   ['InvalidRequest', 'query', { target: '/plants?limit=-1' }],
   ['Unauthorized', 'missing', { headers: { Authorization: undefined } }],
   ['Unauthorized', 'missing', { body: '{}', headers: { Authorization: undefined } }],
+  ['Unauthorized', 'missing', { headers: { Authorization: 'Basic eDp5' } }],
   ['Unauthorized', 'invalid', { headers: { Authorization: 'Bearer x' } }],
   ['Forbidden', 'scope', { body: '{}', headers: { Authorization: 'reader' } }],
   ['Forbidden', '', { headers: { Authorization: 'writer' } }],

@@ -35,6 +35,7 @@ test('an origin that is named may ask, add, list and read the headers, errors in
     const allowed = named === '*' ? '*' : origin
     const asked = await preflight(url, origin)
     t.equal(asked.status, 204, named)
+    t.equal(asked.headers.get('allow'), 'GET, HEAD, POST')
     t.equal(asked.headers.get('access-control-allow-origin'), allowed)
     t.match(asked.headers.get('access-control-allow-methods'), /GET.*POST/)
     t.match(asked.headers.get('access-control-allow-headers'), /authorization,content-type/)

@@ -1,73 +1,24 @@
-// The docs page in a real browser.
-import { fileURLToPath } from 'node:url'
-import sparticuz from '@sparticuz/chromium'
-import { type Browser, chromium, type Page } from 'playwright-core'
-import { type Test, test } from 'tap'
+// The docs page in a real browser: what a reader can do there.
+import type { Browser, Page } from 'playwright-core'
+import { test } from 'tap'
+import { launchBrowser, plainHost } from './support/browser.ts'
+import { authorize, execute, openDocs, operation, readAnswer } from './support/docs-page.ts'
 import { sqlite } from './support/engines.ts'
 import { request, startApp, token } from './support/service.ts'
-
-const screenshot = fileURLToPath(new URL('../docs/swagger-ui.png', import.meta.url))
 
 let browser: Browser
 
 test('a browser', async (t) => {
-  browser = await chromium.launch({
-    executablePath: await sparticuz.executablePath(),
-    // A name that is not localhost: for a browser the page is no secure context then.
-    args: ['--no-sandbox', '--no-zygote', '--disable-gpu', '--host-resolver-rules=MAP plants.test 127.0.0.1'],
-    headless: true,
-  })
+  browser = await launchBrowser()
   t.ok(browser.isConnected())
 })
-
-/** Opens a page and collects everything that is wrong with it. */
-async function open(t: Test, url: string): Promise<{ page: Page; faults: string[] }> {
-  const page = await browser.newPage({ viewport: { width: 1200, height: 900 } })
-  t.teardown(() => page.close())
-  const faults: string[] = []
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) faults.push(message.text())
-  })
-  page.on('pageerror', (error) => faults.push(error.message))
-  page.on('requestfailed', (failed) => faults.push(`${failed.url()} failed`))
-  page.on('response', (response) => {
-    if (response.status() >= 400) faults.push(`${response.url()}: ${response.status()}`)
-  })
-  await page.goto(url)
-  await page.waitForSelector('[id$=-createPlant]')
-  return { page, faults }
-}
-
-async function authorize(page: Page): Promise<void> {
-  await page.click('.auth-wrapper .authorize')
-  await page.fill('#auth-bearer-value', token)
-  await page.click('.modal-ux .auth-btn-wrapper .authorize')
-  await page.click('.modal-ux .btn-done')
-}
-
-/** Executes an operation and resolves to the status and body that the page shows. */
-async function execute(
-  page: Page,
-  operationId: string,
-  body?: string,
-): Promise<[status: string, body: string]> {
-  const operation = page.locator(`[id$=-${operationId}]`)
-  await operation.locator('.opblock-summary-control').click()
-  if (body !== undefined) await operation.locator('textarea.body-param__text').fill(body)
-  else await operation.locator('input[placeholder="limit"]').fill('')
-  await operation.locator('.execute').click()
-  const answer = operation.locator('.live-responses-table .response').first()
-  const status = await answer.locator('.response-col_status').textContent()
-  const shown = await answer.locator('.response-col_description .highlight-code code').textContent()
-  return [String(status).trim(), String(shown)]
-}
 
 const plant = { name: 'Black alder', tag: 'Alnus glutinosa' }
 
 const places: [title: string, host: string, basePath: string][] = [
   ['at home', 'localhost', ''],
-  ['over plain http on another address', 'plants.test', ''],
-  ['under a base path', 'plants.test', '/store/v1'],
+  ['over plain http on another address', plainHost, ''],
+  ['under a base path', plainHost, '/store/v1'],
 ]
 
 for (const [title, host, basePath] of places)
@@ -75,10 +26,12 @@ for (const [title, host, basePath] of places)
     const { port, url } = await startApp(t, await sqlite.createDatabase(t), {
       env: { BASE_PATH: basePath || '/' },
     })
-    const { page, faults } = await open(t, `http://${host}:${port}${basePath}/`)
+    const origin = `http://${host}:${port}`
+    const { page, faults } = await openDocs(t, browser, `${origin}${basePath}/`)
     t.equal(new URL(page.url()).pathname, `${basePath}/docs`)
     t.equal(await page.evaluate('isSecureContext'), host === 'localhost')
-    await authorize(page)
+    t.ok(String(await page.locator('.steps').textContent()).includes(`curl ${origin}${basePath}/plants`))
+    t.match(await authorize(page, token), /^The token is good.*200/)
     const added = await execute(page, 'createPlant', JSON.stringify({ ...plant, id: 7 }))
     t.equal(added[0], '200')
     t.same(JSON.parse(added[1]), plant)
@@ -89,27 +42,88 @@ for (const [title, host, basePath] of places)
     t.same(faults, [])
   })
 
-test('the page shows the document and loads nothing from elsewhere', async (t) => {
+test('every link of the pages leads somewhere', async (t) => {
+  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
+  const seen = new Set([`${url}/store/v1/docs`])
+  for (const page of seen) {
+    const { status, text, headers } = await request(page, { headers: { authorization: '' } })
+    t.equal(status, 200, page)
+    if (!headers.get('content-type')?.startsWith('text/html')) continue
+    for (const [, href = ''] of text.matchAll(/ (?:href|src)="([^"#][^"]*)"/g)) {
+      const target = new URL(href, page)
+      if (target.origin === url) seen.add(target.href.replace(/#.*/, ''))
+    }
+    for (const [, id] of text.matchAll(/ href="#([^"]+)"/g))
+      t.ok(text.includes(` id="${id}"`), `${page}#${id}`)
+  }
+  t.ok(seen.size > 18)
+})
+
+test('an error on the page leads to what it means', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
-  const { page, faults } = await open(t, `http://localhost:${port}/docs`)
-  const loaded = (await page.evaluate(
-    'performance.getEntriesByType("resource").map(({ name }) => name)',
-  )) as string[]
-  t.ok(loaded.length > 3)
-  t.same(
-    loaded.filter((url) => !url.startsWith(`http://localhost:${port}/`) && !url.startsWith('data:')),
-    [],
-  )
-  t.equal(await page.locator('.topbar').isVisible(), false)
-  t.equal(await page.title(), 'Plant Store')
-  t.match(await page.locator('.info .title').textContent(), /Plant Store/)
+  const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+  await authorize(page, token)
+  t.equal((await execute(page, 'createPlant', '{}'))[0], '400')
+  await operation(page, 'createPlant').locator('.explanation a').click()
+  await page.getByRole('heading', { name: 'Invalid request' }).waitFor()
+  t.equal(new URL(page.url()).pathname, '/problems/invalid-request')
+})
+
+test('what nobody filled in is not sent', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+  await authorize(page, token)
+  const sent = page.waitForRequest((request) => request.url().includes('/plants?'))
+  await execute(page, 'listPlants')
+  const { url, headers } = { url: (await sent).url(), headers: (await sent).headers() }
+  t.notMatch(url, /after=/)
+  for (const name of ['if-match', 'if-none-match']) t.notOk(name in headers, name)
+  for (const name of ['after', 'If-Match', 'If-None-Match'])
+    t.equal(await operation(page, 'listPlants').locator(`input[placeholder="${name}"]`).inputValue(), '')
+})
+
+/** Presses Tab until the focus is where it should be. */
+async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let presses = 0; presses < 60; presses++) {
+    await page.keyboard.press('Tab')
+    if (await page.evaluate(`document.activeElement.matches(${JSON.stringify(selector)})`)) return
+  }
+  throw new Error(`Tab does not lead to ${selector}`)
+}
+
+test('the keyboard is enough: to authorize, and to add a plant', async (t) => {
+  const { port, url } = await startApp(t, await sqlite.createDatabase(t))
+  const { page, faults } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+  await page.keyboard.press('Tab')
+  t.equal(await page.evaluate('document.activeElement.className'), 'skip')
+  await tabTo(page, '[data-state]')
+  await page.keyboard.press('Enter')
+  await page.keyboard.type(token)
+  await page.keyboard.press('Enter')
+  await page.waitForSelector('#verdict.good')
+  for (let presses = 0; presses < 8; presses++) {
+    await page.keyboard.press('Tab')
+    // Between its last and its first element the focus is the browser's own for one step.
+    t.ok(
+      await page.evaluate(
+        'document.activeElement === document.body || !!document.activeElement.closest("dialog")',
+      ),
+    )
+  }
+  await page.keyboard.press('Escape')
+  t.equal(await page.locator('#authorize').isVisible(), false)
+  t.ok(await page.evaluate('document.activeElement.matches("[data-state]")'), 'back where it was opened')
+  await tabTo(page, '[id$=-createPlant] .opblock-summary-control')
+  await page.keyboard.press('Enter')
+  await operation(page, 'createPlant').locator('textarea').waitFor()
+  await tabTo(page, 'textarea')
+  await page.keyboard.press('Control+A')
+  await page.keyboard.type(JSON.stringify(plant))
+  await tabTo(page, '.execute')
+  await page.keyboard.press('Enter')
+  t.equal((await readAnswer(page, 'createPlant'))[0], '200')
+  t.same((await request(`${url}/plants`)).json(), [plant])
   t.same(faults, [])
-  if (process.env.UPDATE_SCREENSHOT !== '1') return
-  await authorize(page)
-  await page.click('[id$=-createPlant] .opblock-summary-control')
-  await page.waitForSelector('textarea.body-param__text')
-  await page.evaluate('document.activeElement.blur(); scrollTo(0, 0)')
-  await page.screenshot({ path: screenshot })
 })
 
 test('the browser goes', async (t) => {

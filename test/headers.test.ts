@@ -1,6 +1,7 @@
 // Headers that answers have whatever they answer: nothing is sniffed, nothing names the software, connections are kept.
 import { connect } from 'node:net'
 import { test } from 'tap'
+import { findAssets } from './support/assets.ts'
 import { sqlite } from './support/engines.ts'
 import { startApp } from './support/service.ts'
 import { compose, type Parts, send, type WireAnswer } from './support/wire.ts'
@@ -19,9 +20,7 @@ const answers: [title: string, status: number, parts: Parts | string][] = [
   ['the way to the docs', 302, { target: '/', headers: open }],
   ['the docs', 200, { target: '/docs', headers: open }],
   ['their head', 200, { target: '/docs', method: 'HEAD', headers: open }],
-  ['their script', 200, { target: '/docs/static/swagger-ui-bundle.js', headers: open }],
-  ['their style', 200, { target: '/docs/static/swagger-ui.css', headers: open }],
-  ['their theme', 200, { target: '/docs/static/theme/theme.css', headers: open }],
+  ['a problem', 200, { target: '/problems/id-conflict', headers: open }],
   ['the contract', 200, { target: '/openapi.yaml', headers: open }],
   ['the contract as JSON', 200, { target: '/openapi.json', headers: open }],
   ['a bad request', 400, { target: '/plants?limit=x' }],
@@ -64,6 +63,17 @@ test('no answer may be taken for another type than it says, nor names what made 
     t.equal(answer.status, status, title)
     t.equal(answer.headers.get('x-content-type-options'), 'nosniff', title)
     for (const name of ['server', 'x-powered-by', 'via']) t.notOk(answer.headers.has(name), title)
+  }
+})
+
+test('what the docs page loads has the same headers', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const assets = await findAssets(port)
+  t.ok(assets.length > 3)
+  for (const target of assets) {
+    const { status, headers } = await readHead(port, compose({ target, headers: open }))
+    t.equal(status, 200, target)
+    t.equal(headers.get('x-content-type-options'), 'nosniff', target)
   }
 })
 

@@ -146,6 +146,22 @@ test('an epoch whose batch fails is still due', async (t) => {
   t.strictSame(await listNames(store), ['b'])
 })
 
+test('an epoch whose commit fails is still due', async (t) => {
+  const { store } = await openFile(t)
+  const { execute } = store.sql
+  await execute('CREATE TABLE owner (id INTEGER PRIMARY KEY)')
+  await execute('CREATE TABLE owned (id INTEGER REFERENCES owner DEFERRABLE INITIALLY DEFERRED)')
+  // It is looked at when all of the batch, and its epoch, is in the transaction.
+  await execute(
+    "CREATE TRIGGER full AFTER INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN INSERT INTO owned VALUES (1); END",
+  )
+  await t.rejects(add(store, 'bad'), unavailable('unknown'))
+  t.equal(await countEpochs(store), 1)
+  await add(store, 'b')
+  t.equal(await countEpochs(store), 2)
+  t.strictSame(await listNames(store), ['b'])
+})
+
 test('two stores on one file that take turns see each other’s epochs at once', async (t) => {
   const one = await openFile(t)
   const two = await openFile(t, one.path)

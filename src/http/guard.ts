@@ -35,9 +35,13 @@ export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
   /** RFC 9110, section 9.3.7. */
   function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const allowed = allowedMethods(request)
-    if (allowed.length === 0) done(describeMiss(request))
-    else if (cors && request.headers['access-control-request-method'] !== undefined) done()
-    else reply.code(204).header('allow', allowed.join(', ')).send()
+    if (allowed.length === 0) {
+      done(describeMiss(request))
+      return
+    }
+    reply.header('allow', allowed.join(', '))
+    if (cors && request.headers['access-control-request-method'] !== undefined) done()
+    else reply.code(204).send()
   }
 
   /** Before the plugin that answers preflights, which would answer on any path. */

@@ -35,12 +35,18 @@ export function findMemberFaults(text: string, value: object): Fault[] {
   walkMembers(text, {
     name: () => members++,
     number(source, name) {
-      if (isRounded(source)) faults = [...faults, { code: 'type', detail: 'must be integer', ...at(name) }]
+      if (isRounded(source)) faults = [...faults, { code: 'type', detail: 'must be an integer', ...at(name) }]
     },
   })
-  if (members !== Object.keys(value).length) faults = [...faults, ...findDuplicates(text)]
   // UTF-8 has no lone surrogates: only an escape can spell one.
-  return text.includes('\\u') ? [...faults, ...findSurrogates(value)] : faults
+  if (text.includes('\\u')) faults = [...faults, ...findSurrogates(value)]
+  return members === Object.keys(value).length ? faults : addDuplicates(findDuplicates(text), faults)
+}
+
+/** Of a member that is given twice nothing else matters. */
+function addDuplicates(duplicates: Fault[], faults: Fault[]): Fault[] {
+  const isOnce = (fault: Fault) => !duplicates.some(({ pointer }) => pointer === fault.pointer)
+  return [...duplicates, ...faults.filter(isOnce)]
 }
 
 function findDuplicates(text: string): Fault[] {
@@ -109,9 +115,9 @@ function isInteger(source: string): boolean {
   return end === 0 || whole.length + Number(exponent) >= end
 }
 
-/** A name as one step of a JSON Pointer (RFC 6901, section 3). */
+/** A name as one step of a JSON Pointer (RFC 6901, section 3), without the lone surrogates that no JSON may hold. */
 export function escapePointer(name: string): string {
-  return name.replaceAll('~', '~0').replaceAll('/', '~1')
+  return name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')
 }
 
 function at(quotedName: string): { pointer: string } {

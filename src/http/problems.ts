@@ -59,8 +59,6 @@ const frameworkErrors: Record<string, [ProblemCode, string]> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported-media-type', 'The body must be application/json.'],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid', 'The body is not as long as Content-Length says.'],
   FST_STATIC_FORBIDDEN_PATH: ['not-found', 'There is nothing at this path.'],
-  FST_BEARER_AUTH_MISSING_AUTHORIZATION_HEADER: ['unauthorized', 'The request carries no bearer token.'],
-  FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: ['unauthorized', 'The token is not valid.'],
 }
 
 export type DescribeProblem = (error: ProblemError) => {
@@ -142,14 +140,21 @@ function toProblem(error: Error, request: FastifyRequest): ProblemError {
   if (error instanceof StoreUnavailable) return new ProblemError(...lost[error.outcome])
   const { validation, code } = error as FastifyError
   if (validation) return invalid(findFaults(request, request.body))
+  if (code?.startsWith('FST_BEARER_AUTH_')) return unauthorized(request)
   const [known, detail] = frameworkErrors[code] ?? clientFault(error as FastifyError)
-  return new ProblemError(known, detail, { headers: known === 'unauthorized' ? challenge(request) : {} })
+  return new ProblemError(known, detail)
 }
 
 /** RFC 6750, section 3.1: a request without credentials of this scheme is told no error code. */
-function challenge({ headers }: FastifyRequest): Record<string, string> {
-  const error = /^bearer( |$)/i.test(headers.authorization ?? '') ? ', error="invalid_token"' : ''
-  return { 'www-authenticate': `Bearer realm="plant-store"${error}` }
+function unauthorized({ headers }: FastifyRequest): ProblemError {
+  const challenge = 'Bearer realm="plant-store"'
+  return /^bearer( |$)/i.test(headers.authorization ?? '')
+    ? new ProblemError('unauthorized', 'The token is not valid.', {
+        headers: { 'www-authenticate': `${challenge}, error="invalid_token"` },
+      })
+    : new ProblemError('unauthorized', 'The request carries no bearer token.', {
+        headers: { 'www-authenticate': challenge },
+      })
 }
 
 /** An error that the client caused (it went away in mid-body, asked for an impossible range), or one of ours. */

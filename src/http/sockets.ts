@@ -8,7 +8,7 @@ import type { InFlight } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 import type { DescribeProblem } from './problems.ts'
 
-type ClientError = Error & { code?: string; rawPacket?: unknown }
+type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
 
 /** Makes the answer to what the HTTP parser could not read, or did not get in time. */
 export function makeClientErrorHandler(inFlight: InFlight, describeProblem: DescribeProblem) {
@@ -19,11 +19,19 @@ export function makeClientErrorHandler(inFlight: InFlight, describeProblem: Desc
     broken.add(socket)
     const connection = inFlight.connection(socket)
     const latest = connection?.latest
-    if (latest && !latest.raw.complete) endBody(latest, toProblem(error))
+    if (latest && !latest.raw.complete) return void endBody(latest, toProblem(error))
+    const end = () => endWithProblem(socket, describeProblem(toProblem(error)), isHead(error))
     // What cannot be read came after proper requests: they have their answers first.
-    else if (connection) connection.end(() => endWithProblem(socket, describeProblem(toProblem(error))))
-    else endWithProblem(socket, describeProblem(toProblem(error)))
+    if (connection) connection.end(end)
+    else end()
   }
+}
+
+/** Whether the request is a HEAD, whose answer has no body, as far as the packet tells in which its fault came out. */
+function isHead({ rawPacket, bytesParsed }: ClientError): boolean {
+  const parsed = (rawPacket as Buffer | undefined)?.toString('latin1', 0, bytesParsed) ?? ''
+  // Behind the end of a head it is another request that is at fault.
+  return parsed.startsWith('HEAD ') && !parsed.includes('\r\n\r\n')
 }
 
 /** The rest of a body cannot be read. A request has one answer: this is it, unless it has been given. */
@@ -51,7 +59,11 @@ function endsInTarget(packet: string): boolean {
   return target === undefined ? !/\s/.test(packet) : target.length > maxUrlBytes
 }
 
-function endWithProblem(socket: Socket, { status, problem, headers }: ReturnType<DescribeProblem>): void {
+function endWithProblem(
+  socket: Socket,
+  { status, problem, headers }: ReturnType<DescribeProblem>,
+  isHead = false,
+): void {
   if (!socket.writable) return void socket.destroy()
   const body = JSON.stringify(problem)
   const all = {
@@ -62,7 +74,7 @@ function endWithProblem(socket: Socket, { status, problem, headers }: ReturnType
     connection: 'close',
   }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isHead ? '' : body}`)
   endGently(socket)
 }
 

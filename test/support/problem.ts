@@ -5,7 +5,11 @@ import { components } from '../../schemas/index.ts'
 import type { Problem } from '../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
 
-const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { 'uri-reference': true, int64: true } })
+const ajv = new Ajv2020({
+  strict: true,
+  allErrors: true,
+  formats: { 'uri-reference': true, int32: true, int64: true },
+})
 for (const schema of components) ajv.addSchema(schema)
 
 /** The errors of a value under a component of the contract; null when it is valid. */
@@ -32,6 +36,7 @@ export function assertProblem(
   t.equal(answer.status, status)
   t.equal(answer.headers.get('content-type'), 'application/problem+json')
   t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+  t.equal(answer.headers.get('cache-control'), 'no-store')
   t.equal(answer.headers.get('server'), null)
   t.equal(answer.headers.get('x-powered-by'), null)
   const problem = JSON.parse(answer.text) as Problem

@@ -12,13 +12,18 @@ import { type AppOptions, buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
+import { holdAgainstContract } from './contract.ts'
 import { noteProcess } from './leftovers.ts'
+import { watchAnswers } from './watch.ts'
 
 export const token = 'a-token-for-tests'
 
 export type Running = { url: string; port: number; app: FastifyInstance; store: Store }
 
-/** Starts an app on the database at a URL; it takes the bearer `token`. Both close when the test ends. */
+/**
+ * Starts an app on the database at a URL; it takes the bearer `token`. Both close when the test ends. An answer that is
+ * not as the contract says fails the test.
+ */
 export async function startApp(
   t: Test,
   databaseUrl: string,
@@ -26,12 +31,9 @@ export async function startApp(
 ): Promise<Running> {
   const logger = options.logger ?? pino({ level: 'silent' })
   const store = options.store ?? (await openStore(databaseUrl, { logger }))
-  const app = await buildApp({
-    config: readConfig({ ACCESS_TOKENS: token, ...env }),
-    ...options,
-    logger,
-    store,
-  })
+  const config = options.config ?? readConfig({ ACCESS_TOKENS: token, ...env })
+  const app = await buildApp({ ...options, config, logger, store })
+  watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
   t.teardown(async () => {
     await app.close()
     await store.close()
@@ -43,7 +45,10 @@ export async function startApp(
 
 export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }
 
-/** Sends a request with the test token; `body` that is no string is sent as JSON. */
+/**
+ * Sends a request with the test token; `body` that is no string is sent as JSON. Rejects when the answer is not as the
+ * contract says.
+ */
 export async function request(
   url: string,
   options: { method?: string; body?: unknown; headers?: Record<string, string> } = {},
@@ -60,6 +65,11 @@ export async function request(
     ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   })
   const text = await response.text()
+  const { status, headers: received } = response
+  // What has a base path has nothing at the paths of the contract.
+  const path = status === 404 ? '' : new URL(url).pathname
+  const faults = holdAgainstContract({ method, path, status, headers: received, body: text })
+  if (faults.length > 0) throw new Error(faults.join('; '))
   return { status: response.status, headers: response.headers, text, json: () => JSON.parse(text) }
 }
 

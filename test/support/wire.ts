@@ -1,5 +1,6 @@
 // Talks HTTP byte for byte, where a client library would tidy up what it sends.
 import { connect } from 'node:net'
+import { holdAgainstContract } from './contract.ts'
 import { token } from './service.ts'
 
 export type WireAnswer = { status: number; headers: Headers; text: string }
@@ -30,18 +31,32 @@ export function compose({ method, target = '/plants', headers = {}, body }: Part
   return Buffer.concat([Buffer.from(head), Buffer.from(body ?? '')])
 }
 
-/** Sends bytes and resolves to the answers: as soon as `count` are there, or all there are when the server hangs up. */
-export function exchange(port: number, bytes: string | Buffer, count = 1): Promise<WireAnswer[]> {
+/**
+ * Sends bytes and resolves to the answers: as soon as `count` are there, or all there are when the server hangs up.
+ * Rejects when the answer to a single request is not as the contract says.
+ */
+export async function exchange(port: number, bytes: string | Buffer, count = 1): Promise<WireAnswer[]> {
+  const answers = await exchangeBytes(port, bytes, count)
+  const [, method, target] = /^([A-Z]+) (\/[^ ?]*)/.exec(bytes.toString('latin1')) ?? []
+  if (method === undefined || target === undefined || answers.length !== 1) return answers
+  const { text, ...answer } = answers[0] as WireAnswer
+  const faults = holdAgainstContract({ method, path: target, ...answer, body: text })
+  if (faults.length > 0) throw new Error(faults.join('; '))
+  return answers
+}
+
+function exchangeBytes(port: number, bytes: string | Buffer, count: number): Promise<WireAnswer[]> {
+  const isHead = bytes.toString('latin1').startsWith('HEAD ')
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
     let received = ''
     socket.setEncoding('latin1')
     socket.on('data', (chunk) => {
       received += chunk
-      if (readAnswers(received).length >= count) socket.destroy()
+      if (readAnswers(received, isHead).length >= count) socket.destroy()
     })
     socket.on('error', reject)
-    socket.on('close', () => resolve(readAnswers(received)))
+    socket.on('close', () => resolve(readAnswers(received, isHead)))
   })
 }
 
@@ -52,8 +67,8 @@ export async function send(port: number, bytes: string | Buffer): Promise<WireAn
   return answer
 }
 
-/** The answers that are complete in a text of bytes. Those to HEAD requests have no body: they count as complete. */
-export function readAnswers(received: string): WireAnswer[] {
+/** The answers that are complete in a text of bytes. After the head of one to a HEAD request nothing should come. */
+export function readAnswers(received: string, isHead = false): WireAnswer[] {
   const answers: WireAnswer[] = []
   let rest = received
   for (;;) {
@@ -61,7 +76,7 @@ export function readAnswers(received: string): WireAnswer[] {
     if (end === -1) return answers
     const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n')
     const headers = new Headers(lines.map((line) => line.split(/:\s*(.*)/s, 2) as [string, string]))
-    const length = Number(headers.get('content-length') ?? 0)
+    const length = isHead ? rest.length - end - 4 : Number(headers.get('content-length') ?? 0)
     const body = rest.slice(end + 4, end + 4 + length)
     if (body.length < length) return answers
     answers.push({

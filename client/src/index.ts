@@ -1,0 +1,21 @@
+// Everything that the package exports.
+export type { components, operations, paths } from './contract.ts'
+export {
+  type Fault,
+  PlantStoreError,
+  PlantStoreFailure,
+  PlantStoreUnreachable,
+  type Problem,
+  type ProblemKind,
+} from './errors.ts'
+export {
+  type CallOptions,
+  type ListOptions,
+  makeId,
+  type NewPlant,
+  type Plant,
+  type PlantPage,
+  PlantStore,
+  type PlantStoreOptions,
+} from './plant-store.ts'
+export type { RetryOptions } from './retry.ts'

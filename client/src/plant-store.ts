@@ -1,0 +1,149 @@
+// The client: adds plants, each exactly once, and lists them.
+import { type Answer, readAnswer, readNext } from './answer.ts'
+import type { components, operations } from './contract.ts'
+import { PlantStoreError } from './errors.ts'
+import { type RetryOptions, retry, type Send } from './retry.ts'
+
+/** A plant to add: `name`, `tag` and, if you like, an `id` of your own. */
+export type NewPlant = components['schemas']['NewPlant']
+/** A plant of the store: `name` and `tag`. */
+export type Plant = components['schemas']['Plant']
+type ListQuery = NonNullable<operations['listPlants']['parameters']['query']>
+
+/** What a `PlantStore` needs to know. */
+export type PlantStoreOptions = {
+  /** Where the API is, for instance `https://plants.example.org/store/v1`. */
+  baseUrl: string
+  /** An access token of the service. It is sent with each request and appears in no message of an error. */
+  token: string
+  /** Sends the requests; the global `fetch` by default. */
+  fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
+  /** How requests are repeated. */
+  retry?: RetryOptions | undefined
+}
+
+/** What any call takes. */
+export type CallOptions = {
+  /** Ends the call when it is aborted; the call rejects with the signal's reason. */
+  signal?: AbortSignal | undefined
+}
+
+/** Which part of the list is wanted. */
+export type ListOptions = CallOptions & {
+  /** The maximum number of plants; without it, the whole list in one answer. */
+  limit?: number | undefined
+  /** Where the page starts: `next` of the page before. */
+  after?: string | undefined
+}
+
+/** Some plants, in the order in which they were added. */
+export type PlantPage = {
+  /** The plants of this page. */
+  plants: Plant[]
+  /** Where the next page starts: pass it as `after`. Absent on the last page. */
+  next?: string
+  /** Names this list: as long as it stays the same, so does the list. A browser shows it only when the service allows it. */
+  etag?: string
+}
+
+/** A Plant Store, seen through its API. */
+export class PlantStore {
+  readonly #url: string
+  readonly #token: string
+  readonly #fetch: NonNullable<PlantStoreOptions['fetch']>
+  readonly #retry: RetryOptions | undefined
+
+  /** Sends nothing yet. Throws a TypeError when `baseUrl` or `token` cannot be used. */
+  constructor({
+    baseUrl,
+    token,
+    fetch = (url, init) => globalThis.fetch(url, init),
+    retry,
+  }: PlantStoreOptions) {
+    // What a header cannot carry would be repeated in an error message of fetch.
+    if (!/^[!-~]+$/.test(token ?? '')) throw new TypeError('token must be visible ASCII characters')
+    this.#url = new Request(`${baseUrl.replace(/\/+$/, '')}/plants`).url
+    this.#token = token
+    this.#fetch = fetch
+    this.#retry = retry
+  }
+
+  /**
+   * Adds a plant, exactly once, and resolves when it is on stable storage. A plant without an `id` gets a random one of
+   * 53 bits, so that an attempt whose outcome is unknown can be repeated. Throws PlantStoreError or PlantStoreUnreachable;
+   * their `mayBeAdded` says whether the plant may be there all the same.
+   */
+  async add(plant: NewPlant, options: CallOptions = {}): Promise<Plant> {
+    try {
+      return await this.#add({ ...plant, id: plant.id ?? makeId() }, options)
+    } catch (error) {
+      const isConflict = error instanceof PlantStoreError && error.kind === 'id-conflict'
+      if (!isConflict || plant.id !== undefined) throw error
+      // The random id was taken by another plant, so this one is not there.
+      return this.#add({ ...plant, id: makeId() }, options)
+    }
+  }
+
+  /** Lists plants: a page, or all. Throws PlantStoreError or PlantStoreUnreachable. */
+  async list({ limit, after, signal }: ListOptions = {}): Promise<PlantPage> {
+    const url = this.#url + toQuery({ limit, after })
+    const { data, headers } = await retry(
+      (until, answered) => this.#send<Plant[]>(url, { signal: until }, answered),
+      this.#retry,
+      signal,
+    )
+    const next = readNext(headers)
+    const etag = headers.get('etag')
+    return { plants: data, ...(next && { next }), ...(etag && { etag }) }
+  }
+
+  /**
+   * All plants, a page at a time: `for await (const plant of store.all())`. `pageSize`: plants in one request, 1000 by
+   * default. Plants that are added meanwhile come at the end. Throws as `list` does.
+   */
+  async *all({
+    pageSize = 1000,
+    signal,
+  }: CallOptions & { pageSize?: number | undefined } = {}): AsyncGenerator<Plant, void, undefined> {
+    if (!(pageSize > 0)) throw new RangeError('pageSize must be at least 1')
+    let after: string | undefined
+    do {
+      const page: PlantPage = await this.list({ limit: pageSize, after, signal })
+      yield* page.plants
+      after = page.next
+    } while (after)
+  }
+
+  async #add(plant: NewPlant, { signal }: CallOptions): Promise<Plant> {
+    const body = JSON.stringify(plant)
+    const send: Send<Plant> = (until) => this.#send(this.#url, { method: 'POST', body, signal: until })
+    return (await retry(send, this.#retry, signal)).data
+  }
+
+  async #send<T>(url: string, init: RequestInit, answered = () => {}): Promise<Answer<T>> {
+    const response = await this.#fetch(url, {
+      ...init,
+      headers: {
+        authorization: `Bearer ${this.#token}`,
+        ...(init.body && { 'content-type': 'application/json' }),
+      },
+      // A redirected POST becomes a GET, whose answer would pass for that of an addition.
+      redirect: 'manual',
+    })
+    if (response.ok) answered()
+    return readAnswer(response)
+  }
+}
+
+function toQuery(query: { [Name in keyof ListQuery]: ListQuery[Name] | undefined }): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined)
+  return given.length > 0
+    ? `?${new URLSearchParams(Object.fromEntries(given) as Record<string, string>)}`
+    : ''
+}
+
+/** A random `id` for a plant: 53 bits, so that two are hardly ever the same. */
+export function makeId(): number {
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2))
+  return (high >>> 11) * 2 ** 32 + low
+}

@@ -1,0 +1,108 @@
+// Repeats a request that is safe to repeat, until it is answered, refused, given up or aborted.
+import { type Answer, readRetryAfter } from './answer.ts'
+import { PlantStoreError, type PlantStoreFailure, PlantStoreUnreachable } from './errors.ts'
+
+/** How requests are repeated. Every setting is optional. */
+export type RetryOptions = {
+  /** How often a request is sent at most; 1 turns retries off. 5 by default. */
+  attempts?: number | undefined
+  /** How long a call may take until it is answered, with all attempts and pauses. 30,000 ms by default. */
+  totalMs?: number | undefined
+  /** The longest pause before the second attempt; it doubles with each further attempt. 200 ms by default. */
+  baseMs?: number | undefined
+  /** The longest pause of all, unless `Retry-After` asks for more. 5,000 ms by default. */
+  maxMs?: number | undefined
+}
+
+/** Sends a request once. `answered` stops the clock: what comes after it may take as long as it needs. */
+export type Send<T> = (signal: AbortSignal, answered: () => void) => Promise<Answer<T>>
+type Success<T> = { headers: Headers; data: T }
+
+/** Too many requests, and what a service, or a proxy in front of it, says while it is out of order. */
+const passing = [429, 502, 503, 504]
+/** Problems of the server that leave no doubt: nothing was added. */
+const certain = ['nothing-added', 'unread', 'overloaded']
+
+/** What timers can count to: with more they end at once. */
+const longestMs = 2 ** 31 - 1
+
+/** Sends until there is an answer. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
+export async function retry<T>(
+  send: Send<T>,
+  { totalMs = 30_000, ...options }: RetryOptions = {},
+  signal?: AbortSignal,
+): Promise<Success<T>> {
+  signal?.throwIfAborted()
+  const endMs = performance.now() + Math.min(totalMs, longestMs)
+  const clock = new AbortController()
+  const abort = () => clock.abort(signal?.reason)
+  const expire = () => clock.abort(new DOMException('The time is up', 'TimeoutError'))
+  signal?.addEventListener('abort', abort)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const stop = () => clearTimeout(timer)
+  const attempt = () => {
+    stop()
+    timer = setTimeout(expire, endMs - performance.now())
+    return send(clock.signal, stop)
+  }
+  const end = () => {
+    stop()
+    signal?.removeEventListener('abort', abort)
+  }
+  return repeat(attempt, { ...options, endMs, limit: clock.signal })
+    .catch((error) => {
+      // Whatever an abort by the caller leads to, the caller is told its own reason.
+      signal?.throwIfAborted()
+      throw error
+    })
+    .finally(end)
+}
+
+type Limits = Omit<RetryOptions, 'totalMs'> & { endMs: number; limit: AbortSignal }
+
+async function repeat<T>(
+  attempt: () => Promise<Answer<T>>,
+  { attempts = 5, baseMs = 200, maxMs = 5000, endMs, limit }: Limits,
+): Promise<Success<T>> {
+  let mayBeAdded = false
+  for (let sent = 1; ; sent++) {
+    const answer = await attempt().catch((error) => new PlantStoreUnreachable(error))
+    if ('data' in answer) return answer
+    const failure = 'problem' in answer ? new PlantStoreError(answer.problem) : answer
+    mayBeAdded = (mayBeAdded || leavesDoubt(failure)) && !isElsewhere(failure)
+    failure.mayBeAdded = mayBeAdded
+    const waitMs = 'problem' in answer ? readRetryAfter(answer.headers) : 0
+    // Full jitter: clients that failed together do not come back together.
+    const pauseMs = waitMs + Math.random() * Math.min(maxMs, baseMs * 2 ** (sent - 1))
+    const isLast = sent >= attempts || limit.aborted || performance.now() + pauseMs > endMs
+    if (isLast || !isPassing(failure)) throw failure
+    await pause(pauseMs, limit)
+    if (limit.aborted) throw failure
+  }
+}
+
+function isPassing(failure: PlantStoreFailure): boolean {
+  return !(failure instanceof PlantStoreError) || passing.includes(failure.problem.status)
+}
+
+function leavesDoubt(failure: PlantStoreFailure): boolean {
+  if (!(failure instanceof PlantStoreError)) return true
+  return failure.problem.status >= 500 && !certain.includes(failure.kind)
+}
+
+/** The id names another plant, so no attempt has added this one. */
+function isElsewhere(failure: PlantStoreFailure): boolean {
+  return failure instanceof PlantStoreError && failure.kind === 'id-conflict'
+}
+
+/** Resolves after so many milliseconds, or when the limit is reached. */
+function pause(ms: number, limit: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    limit.addEventListener('abort', end)
+  })
+}

@@ -1,0 +1,66 @@
+// Generators of clients and validators: what they make compiles under this project's strict settings, and a small
+// program that uses it understands real answers, emoji included.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { bin, folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
+
+const generated = `${folder}generated/`
+
+type Generator = { name: string; makeCommand: (file: string) => [string, ...string[]] }
+
+export const openapiTypescript: Generator = {
+  name: 'openapi-typescript',
+  makeCommand: (file) => [bin('openapi-typescript'), file, '--output', `${generated}openapi-typescript.ts`],
+}
+
+export const orval: Generator = {
+  name: 'orval',
+  makeCommand: (file) => {
+    const output = { client: 'zod', mode: 'single', target: `${generated}orval.ts` }
+    writeFileSync(`${generated}orval.config.json`, JSON.stringify({ plants: { input: file, output } }))
+    return [bin('orval'), '--config', `${generated}orval.config.json`]
+  },
+}
+
+export const swaggerTypescriptApi: Generator = {
+  name: 'swagger-typescript-api',
+  makeCommand: (file) => [
+    bin('swagger-typescript-api'),
+    ...['generate', '--path', file, '--output', generated, '--name', 'swagger-typescript-api.ts', '--silent'],
+  ],
+}
+
+/** Generates, compiles what was generated and its consumer, and lets the consumer loose on the service. */
+export function makeGeneratorCheck({ name, makeCommand }: Generator) {
+  return async ({ file, url, token }: Subject): Promise<Outcome> => {
+    mkdirSync(generated, { recursive: true })
+    rmSync(`${generated}${name}.ts`, { force: true })
+    const made = await run(makeCommand(file))
+    if (made.code !== 0) throw new Error(`${name} generated nothing: ${made.stdout}${made.stderr}`)
+    const mistakes = await compile(name)
+    const seen = await consume(name, url, token)
+    return {
+      tool: name,
+      version: versionOf(name),
+      cases: seen.cases + 1,
+      failures: [...mistakes, ...seen.failures],
+      explained: seen.explained,
+    }
+  }
+}
+
+async function compile(name: string): Promise<string[]> {
+  const settings = { extends: '../tsconfig.json', include: [], files: [`../consumers/${name}.ts`] }
+  const project = `${generated}${name}.tsconfig.json`
+  writeFileSync(project, JSON.stringify(settings))
+  const tsc = fileURLToPath(new URL('../node_modules/.bin/tsc', import.meta.url))
+  const { code, stdout } = await run([tsc, '--project', project, '--pretty', 'false'])
+  return code === 0 ? [] : stdout.trim().split('\n')
+}
+
+async function consume(name: string, url: string, token: string): Promise<Omit<Outcome, 'tool' | 'version'>> {
+  const flags = ['--experimental-transform-types', '--disable-warning=ExperimentalWarning']
+  const ran = await run([process.execPath, ...flags, `${folder}consumers/${name}.ts`, url, token])
+  if (ran.code !== 0) throw new Error(`the consumer of ${name} failed: ${ran.stderr}`)
+  return JSON.parse(ran.stdout)
+}

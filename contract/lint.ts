@@ -1,0 +1,43 @@
+// Linters of the document: Redocly, and Spectral with the rules of OWASP. What we do otherwise is in spectral.yaml.
+import { bin, folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
+
+/** Redocly's strictest set of recommendations, without an exception. */
+export async function checkWithRedocly({ file }: Subject): Promise<Outcome> {
+  const { stdout, stderr } = await run([
+    bin('redocly'),
+    ...['lint', file, '--extends', 'recommended-strict', '--format', 'json'],
+  ])
+  if (!stdout.includes('"problems"')) throw new Error(`Redocly did not lint: ${stderr}`)
+  const { problems } = JSON.parse(stdout.slice(stdout.indexOf('{')))
+  const failures = problems.map(
+    (one: { ruleId: string; message: string; location: [{ pointer: string }] }) =>
+      `${one.ruleId} ${one.location[0].pointer}: ${one.message}`,
+  )
+  return { tool: 'Redocly', version: versionOf('@redocly/cli'), cases: 1, failures, explained: 0 }
+}
+
+type Finding = { code: string; message: string; path: string[] }
+
+/** Spectral with our explanations; how many findings they answer is counted by a run without them. */
+export async function checkWithSpectral({ file }: Subject): Promise<Outcome> {
+  const [left, all] = await Promise.all([
+    findWithSpectral(file, 'spectral.yaml'),
+    findWithSpectral(file, 'spectral-all.yaml'),
+  ])
+  return {
+    tool: 'Spectral (oas, OWASP)',
+    version: versionOf('@stoplight/spectral-cli'),
+    cases: 1,
+    failures: left.map(({ code, message, path }) => `${code} ${path.join('.')}: ${message}`),
+    explained: all.length - left.length,
+  }
+}
+
+async function findWithSpectral(file: string, ruleset: string): Promise<Finding[]> {
+  const { stdout, stderr } = await run([
+    bin('spectral'),
+    ...['lint', file, '--ruleset', `${folder}${ruleset}`, '--format', 'json', '--quiet'],
+  ])
+  if (!stdout.startsWith('[')) throw new Error(`Spectral did not lint: ${stdout}${stderr}`)
+  return JSON.parse(stdout)
+}

@@ -1,0 +1,80 @@
+// npm run contract: tools of others check the document and the running service, and one table says what they found.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import { checkCompatibility } from './compatibility.ts'
+import { makeGeneratorCheck, openapiTypescript, orval, swaggerTypescriptApi } from './generators.ts'
+import { installTools } from './install.ts'
+import { checkWithRedocly, checkWithSpectral } from './lint.ts'
+import { checkPatterns } from './patterns.ts'
+import { checkWithPostman } from './postman.ts'
+import { checkWithPrism } from './prism.ts'
+import { checkWithSpecmatic } from './specmatic.ts'
+import { type Outcome, type Subject, startServer, stop } from './tools.ts'
+
+type Check = (subject: Subject) => Promise<Outcome>
+
+const checks: [name: string, check: Check][] = [
+  ['Redocly', checkWithRedocly],
+  ['Spectral', checkWithSpectral],
+  ['breaking changes', checkCompatibility],
+  ['the patterns', checkPatterns],
+  ['Prism', checkWithPrism],
+  ['Specmatic', checkWithSpecmatic],
+  ['Postman', checkWithPostman],
+  ['openapi-typescript', makeGeneratorCheck(openapiTypescript)],
+  ['orval', makeGeneratorCheck(orval)],
+  ['swagger-typescript-api', makeGeneratorCheck(swaggerTypescriptApi)],
+]
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const token = 'a-token-for-checks'
+
+/** Gives a check a service of its own, on an empty store. */
+async function runCheck(check: Check): Promise<Outcome> {
+  const directory = mkdtempSync(`${tmpdir()}/plant-store-contract-`)
+  const { match, child } = await startServer([process.execPath, `${root}src/cli.ts`, 'serve'], {
+    ready: /listening on (\S+)/,
+    env: {
+      PORT: '0',
+      ACCESS_TOKENS: token,
+      DATABASE_URL: `file:${directory}/plants.db`,
+      LOG_LEVEL: 'silent',
+    },
+  })
+  try {
+    return await check({ url: match[1] as string, token, file: `${root}openapi.yaml`, directory })
+  } finally {
+    await stop(child)
+    rmSync(directory, { recursive: true })
+  }
+}
+
+function printTable(outcomes: Outcome[]): void {
+  const rows = outcomes.map(({ tool, version, cases, failures, explained }) =>
+    [tool, version, cases, failures.length, explained].map(String),
+  )
+  const table = [['Tool', 'Version', 'Cases', 'Failures', 'Explained'], ...rows]
+  const widths = table[0]?.map((_, column) => Math.max(...table.map((row) => row[column]?.length ?? 0))) ?? []
+  for (const row of table)
+    console.log(
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+}
+
+await installTools()
+const chosen = process.argv.slice(2)
+const outcomes: Outcome[] = []
+for (const [name, check] of checks) {
+  if (chosen.length > 0 && !chosen.some((word) => name.toLowerCase().includes(word.toLowerCase()))) continue
+  console.log(`${name} ...`)
+  const outcome = await runCheck(check)
+  for (const failure of outcome.failures) console.log(`  ${failure}`)
+  outcomes.push(outcome)
+}
+console.log()
+printTable(outcomes)
+if (outcomes.some(({ failures }) => failures.length > 0)) process.exitCode = 1

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Adds two plants and prints the whole list, page by page. Needs curl 7.71 or newer.
+# Usage: BASE_URL=http://127.0.0.1:3000 TOKEN=plant_… sh add-and-list.sh
+set -eu
+
+headers=$(mktemp)
+answer=$(mktemp)
+trap 'rm -f "$headers" "$answer"' EXIT
+
+# Every request is repeated when there is no answer, or a passing one such as 503. That is safe for additions because each
+# has an id of its own.
+ask() {
+  status=$(curl --silent --show-error --retry 5 --retry-all-errors --retry-max-time 60 --write-out '%{http_code}' \
+    --output "$answer" --dump-header "$headers" -H "Authorization: Bearer $TOKEN" "$@")
+  case $status in
+    2*) cat "$answer" && echo ;;
+    *) cat "$answer" >&2 && exit 1 ;;
+  esac
+}
+
+# 48 random bits. Keep the id with the plant to be able to try again later.
+random_id() {
+  od -An -N6 -tu8 /dev/urandom | tr -d ' '
+}
+
+add() {
+  ask "$BASE_URL/plants" -H 'Content-Type: application/json' \
+    -d "{\"name\": \"$1\", \"tag\": \"$2\", \"id\": $(random_id)}"
+}
+
+add 'Black alder' 'Alnus glutinosa'
+add 'Grey alder' 'Alnus incana'
+
+page="/plants?limit=100"
+while [ -n "$page" ]; do
+  ask "$BASE_URL$page"
+  # The link to the next page begins with the base path, which BASE_URL ends with: only the query is of interest.
+  query=$(sed -n 's/^[Ll]ink: <[^?]*\(?[^>]*\)>; rel="next".*/\1/p' "$headers")
+  page=${query:+/plants$query}
+done

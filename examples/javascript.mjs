@@ -1,0 +1,65 @@
+// Adds two plants and prints the whole list, page by page. Plain fetch: Node 20 or newer, Deno, Bun and browsers.
+// Usage: BASE_URL=http://127.0.0.1:3000 TOKEN=plant_… node javascript.mjs
+const { BASE_URL, TOKEN } = process.env
+const maxAttempts = 5
+
+/** Sends a request, again if need be: only for requests that are safe to repeat. */
+async function ask(url, init = {}) {
+  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' }
+  for (let attempt = 1; ; attempt++) {
+    const isLast = attempt === maxAttempts
+    try {
+      const response = await fetch(url, { ...init, headers, signal: AbortSignal.timeout(10_000) })
+      // Reading the body belongs to the attempt: the connection may break in the middle of it.
+      const body = await response.json()
+      if (response.ok) return { body, link: response.headers.get('link') }
+      if (isLast || ![429, 500, 502, 503, 504].includes(response.status)) throw new Refused(body)
+      await pause(attempt, Number(response.headers.get('retry-after')))
+    } catch (error) {
+      if (isLast || error instanceof Refused) throw error
+      await pause(attempt)
+    }
+  }
+}
+
+/** A problem (RFC 9457) that no repetition mends. */
+class Refused extends Error {
+  constructor(problem) {
+    const faults = (problem.errors ?? []).map(
+      ({ pointer, parameter, detail }) => `${pointer ?? parameter}: ${detail}`,
+    )
+    super([`${problem.status} ${problem.title}: ${problem.detail}`, ...faults].join('\n'))
+    this.problem = problem
+  }
+}
+
+/** Waits as long as the service asks, and a random time that grows, so that clients do not all come back at once. */
+function pause(attempt, seconds = 0) {
+  const ms = seconds * 1000 + Math.random() * 100 * 2 ** attempt
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** The id makes it safe to send the plant again: the service adds it once. */
+function randomId() {
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2))
+  return (high >>> 11) * 2 ** 32 + low
+}
+
+async function add(plant) {
+  const body = JSON.stringify({ id: randomId(), ...plant })
+  return (await ask(`${BASE_URL}/plants`, { method: 'POST', body })).body
+}
+
+async function* all(pageSize = 100) {
+  let url = `${BASE_URL}/plants?limit=${pageSize}`
+  while (url) {
+    const { body, link } = await ask(url)
+    yield* body
+    const [, next] = /<([^>]*)>; rel="next"/.exec(link ?? '') ?? []
+    url = next && new URL(next, url)
+  }
+}
+
+console.log(await add({ name: 'Black alder', tag: 'Alnus glutinosa' }))
+console.log(await add({ name: 'Grey alder', tag: 'Alnus incana' }))
+for await (const { name, tag } of all()) console.log(`${name} (${tag})`)

@@ -1,0 +1,70 @@
+"""Adds two plants and prints the whole list, page by page. Python 3.8 or newer, standard library only.
+
+Usage: BASE_URL=http://127.0.0.1:3000 TOKEN=plant_… python3 python.py
+"""
+
+import http.client
+import json
+import os
+import random
+import re
+import secrets
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+BASE_URL = os.environ["BASE_URL"]
+TOKEN = os.environ["TOKEN"]
+MAX_ATTEMPTS = 5
+
+
+class Refused(Exception):
+    """A problem (RFC 9457) that no repetition mends."""
+
+    def __init__(self, problem):
+        faults = [f"{f.get('pointer', f.get('parameter'))}: {f['detail']}" for f in problem.get("errors", [])]
+        super().__init__("\n".join([f"{problem['status']} {problem['title']}: {problem['detail']}", *faults]))
+        self.problem = problem
+
+
+def ask(url, body=None):
+    """Sends a request, again if need be: only for requests that are safe to repeat."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        seconds = 0
+        try:
+            request = urllib.request.Request(url, data, headers)
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return json.load(response), response.headers.get("Link", "")
+        except urllib.error.HTTPError as error:
+            if attempt == MAX_ATTEMPTS or error.code not in (429, 500, 502, 503, 504):
+                raise Refused(json.load(error)) from None
+            seconds = int(error.headers.get("Retry-After", 0))
+        except (OSError, http.client.HTTPException):
+            if attempt == MAX_ATTEMPTS:
+                raise
+        # A random time that grows, so that clients do not all come back at once.
+        time.sleep(seconds + random.random() * 0.1 * 2**attempt)
+
+
+def add(plant):
+    """The id makes it safe to send the plant again: the service adds it once."""
+    added, _ = ask(f"{BASE_URL}/plants", {"id": secrets.randbits(53), **plant})
+    return added
+
+
+def all_plants(page_size=100):
+    url = f"{BASE_URL}/plants?limit={page_size}"
+    while url:
+        plants, link = ask(url)
+        yield from plants
+        following = re.search(r'<([^>]*)>; rel="next"', link)
+        url = urllib.parse.urljoin(url, following.group(1)) if following else None
+
+
+print(add({"name": "Black alder", "tag": "Alnus glutinosa"}))
+print(add({"name": "Grey alder", "tag": "Alnus incana"}))
+for plant in all_plants():
+    print(f"{plant['name']} ({plant['tag']})")

@@ -1,0 +1,47 @@
+// Defects of tokens: whom they let in, for how long, and where they are seen.
+import { type Defect, inTest } from '../defect.ts'
+
+export const accessDefects: Defect[] = [
+  {
+    breaks: 'a token that may only read adds plants',
+    file: 'src/http/authentication.ts',
+    search: 'if (grant.scopes.has(scope)) return true',
+    replacement: 'if (grant.scopes.size > 0) return true',
+    checks: [inTest('authentication', 'SQLite', 'a token does what its scopes say')],
+  },
+  {
+    breaks: 'the body is read before the token is checked',
+    file: 'src/plants/add.ts',
+    search: 'onRequest: access,',
+    replacement: 'preValidation: access as never,',
+    checks: [inTest('authentication', '401 and 403 come before the body')],
+  },
+  {
+    breaks: 'an expired token is good',
+    file: 'src/tokens/verifier.ts',
+    search: '(token.expiresAt ?? Number.POSITIVE_INFINITY) > now()',
+    replacement: 'token.createdAt <= now()',
+    checks: [inTest('authentication', 'SQLite', 'an expired, a revoked and an altered')],
+  },
+  {
+    breaks: 'a revoked token is good',
+    file: 'src/tokens/verifier.ts',
+    search: 'same && token.revokedAt === null && ',
+    replacement: 'same && ',
+    checks: [inTest('authentication', 'SQLite', 'an expired, a revoked and an altered')],
+  },
+  {
+    breaks: 'a token with a wrong checksum is looked up',
+    file: 'src/tokens/format.ts',
+    search: 'body !== undefined && checksum(body) === sum ? id',
+    replacement: 'body !== undefined && checksum(body) !== "" ? id',
+    checks: [inTest('authentication', 'what has not the form of a token')],
+  },
+  {
+    breaks: 'the access log holds the token',
+    file: 'src/http/exchange.ts',
+    search: 'return this.raw.url as string',
+    replacement: 'return `${this.raw.url} ${this.raw.headers.authorization}`',
+    checks: [inTest('authentication', 'of a token the database holds the hash')],
+  },
+]

@@ -1,0 +1,79 @@
+// Defects of the border: what is taken for a request, and what is said of one that is refused.
+import { type Defect, inTest } from '../defect.ts'
+
+const bodies = inTest('bad-requests', 'SQLite', 'a bad body is 400')
+const queries = inTest('bad-requests', 'SQLite', 'a bad query is 400')
+const garbage = inTest('bad-requests', 'SQLite', 'bytes that are no request')
+
+export const httpDefects: Defect[] = [
+  {
+    breaks: 'a name of 256 characters is taken',
+    file: 'schemas/plant.ts',
+    search: 'minLength: 1,\n  maxLength: 255,',
+    replacement: 'minLength: 1,\n  maxLength: 256,',
+    checks: [bodies],
+  },
+  {
+    breaks: 'the control characters U+0080 to U+009F are taken',
+    file: 'schemas/plant.ts',
+    search: "const control = '\\\\x00-\\\\x1F\\\\x7F-\\\\x9F'",
+    replacement: "const control = '\\\\x00-\\\\x1F\\\\x7F'",
+    checks: [bodies],
+  },
+  {
+    breaks: 'limit=1e3 is taken for a thousand',
+    file: 'src/http/validation.ts',
+    search: 'const integerForm = /^-?[0-9]+$/',
+    replacement: 'const integerForm = /^-?[0-9]+(e[0-9]+)?$/',
+    checks: [queries],
+  },
+  {
+    breaks: 'of a member that is given twice the last one counts',
+    file: 'src/http/json.ts',
+    search: 'return members === Object.keys(value).length',
+    replacement: 'return members >= Object.keys(value).length',
+    checks: [bodies],
+  },
+  {
+    breaks: 'an id that a double cannot hold is rounded',
+    file: 'src/http/json.ts',
+    search: 'return Number.isInteger(Number(source)) && !isInteger(source)',
+    replacement: 'return !Number.isInteger(Number(source)) && isInteger(source)',
+    checks: [bodies],
+  },
+  {
+    breaks: 'a request with two Host lines is served',
+    file: 'src/http/guard.ts',
+    search: "if (lines > 1) return twice('Host')",
+    replacement: "if (lines > 2) return twice('Host')",
+    checks: [inTest('bad-requests', 'SQLite', 'what is wrong with the head')],
+  },
+  {
+    breaks: 'a transfer coding that is not understood is read as if it were chunked',
+    file: 'src/http/guard.ts',
+    search: "(minor === 0 || coding.toLowerCase() !== 'chunked')",
+    replacement: 'minor === 0',
+    checks: [garbage],
+  },
+  {
+    breaks: 'a fault of the service tells the client of its inside',
+    file: 'src/http/problems.ts',
+    search: 'const [known, detail] = frameworkErrors[code] ?? clientFault(error as FastifyError)',
+    replacement: "const [known, detail] = frameworkErrors[code] ?? ['internal', error.message]",
+    checks: [inTest('bad-requests', 'a fault of the service is 500')],
+  },
+  {
+    breaks: '503 does not say when to come again',
+    file: 'src/http/problems.ts',
+    search: '...(about.status === 503 && retryAfter)',
+    replacement: '...(about.status === 502 && retryAfter)',
+    checks: [inTest('admin', 'while the store cannot be used')],
+  },
+  {
+    breaks: 'that nothing was added is said where this is unknown',
+    file: 'src/http/problems.ts',
+    search: "    'outcome-unknown',\n    'The store stopped",
+    replacement: "    'nothing-added',\n    'The store stopped",
+    checks: [inTest('contract', 'what the service answers is what the document shows')],
+  },
+]

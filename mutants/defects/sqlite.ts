@@ -1,0 +1,47 @@
+// Defects of the SQLite engine: what is on stable storage, what a batch is, which file is open.
+import { type Defect, inTest } from '../defect.ts'
+
+export const sqliteDefects: Defect[] = [
+  {
+    breaks: 'a commit does not wait for stable storage',
+    file: 'src/store/sqlite/database.ts',
+    search: "['synchronous', 'FULL', 2]",
+    replacement: "['synchronous', 'NORMAL', 1]",
+    checks: [inTest('sync-order')],
+  },
+  {
+    breaks: 'a retry is not compared with the plant that is there',
+    file: 'src/store/same-item.ts',
+    search: 'return a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b))',
+    replacement: 'return a === b || isDeepStrictEqual(typeof a, typeof b)',
+    checks: [inTest('adding', 'SQLite', 'the same id with another name or tag')],
+  },
+  {
+    breaks: 'of a batch that fails the beginning is kept',
+    file: 'src/store/sqlite/transactions.ts',
+    search: "if (this.#db.isTransaction) this.#db.exec('ROLLBACK')",
+    replacement: "if (this.#db.isTransaction) this.#db.exec('COMMIT')",
+    checks: [inTest('log', 'SQLite', 'appends all of a batch or nothing')],
+  },
+  {
+    breaks: 'a file that was replaced is not noticed',
+    file: 'src/store/sqlite/files.ts',
+    search: 'if (!isSameFile(found, id)) return',
+    replacement: 'if (isSameFile(found, undefined)) return',
+    checks: [inTest('sqlite-files', 'a path may be a symbolic link')],
+  },
+  {
+    breaks: 'an epoch whose commit failed has begun',
+    file: 'src/store/sqlite/batch.ts',
+    search: 'this.#addEpoch.run(makeEpoch(), start)',
+    replacement: 'this.#addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
+    checks: [inTest('sqlite-writer', 'an epoch whose commit fails')],
+  },
+  {
+    breaks: 'a database of a newer version is written to',
+    file: 'src/store/migrations.ts',
+    search: 'if (compatible > migrations.length)',
+    replacement: 'if (compatible > migrations.length + 1000)',
+    checks: [inTest('log', 'SQLite', 'of a newer version is refused')],
+  },
+]

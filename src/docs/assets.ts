@@ -1,0 +1,70 @@
+// The files that the pages load. Their URLs name the version of all of them, so that browsers may keep them for ever.
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { FastifyInstance } from 'fastify'
+import { Coded } from '../http/coded.ts'
+import { once, sendCoded } from '../http/documents.ts'
+import { ProblemError } from '../http/problem-error.ts'
+
+const own = new URL('./static/', import.meta.url)
+/** Only the files of this package are used. The one that Swagger UI is published as reports each installation. */
+const swagger = new URL('./static/', import.meta.resolve('@fastify/swagger-ui'))
+
+const script = 'text/javascript; charset=utf-8'
+const style = 'text/css; charset=utf-8'
+
+const files: Record<string, { type: string; read: () => Promise<string> }> = {
+  'theme.css': { type: style, read: () => read(own, 'theme.css') },
+  'home.css': { type: style, read: readHomeStyle },
+  'page.js': { type: script, read: () => read(own, 'page.js') },
+  'authorize.js': { type: script, read: () => read(own, 'authorize.js') },
+  'swagger-plugin.js': { type: script, read: () => read(own, 'swagger-plugin.js') },
+  'swagger-ui.js': { type: script, read: () => read(swagger, 'swagger-ui-bundle.js') },
+  'icon.svg': { type: 'image/svg+xml', read: () => read(own, 'icon.svg') },
+}
+
+/** Without the name of a source map, which is not served. */
+async function read(folder: URL, name: string): Promise<string> {
+  const text = await readFile(new URL(name, folder), 'utf8')
+  return text.replace(/\n(?:\/\/# sourceMappingURL=\S*|\/\*# sourceMappingURL=\S* ?\*\/)\s*$/, '\n')
+}
+
+/** Swagger UI's own style goes into a layer: whatever ours says comes before it. */
+async function readHomeStyle(): Promise<string> {
+  const layer = `@layer swagger {\n${await read(swagger, 'swagger-ui.css')}}\n`
+  return layer + (await read(own, 'home.css')) + (await read(own, 'operations.css'))
+}
+
+type Asset = { type: string; coded: Coded }
+export type Assets = { version: string; files: ReadonlyMap<string, Asset> }
+
+async function loadAssets(): Promise<Assets> {
+  const hash = createHash('sha256')
+  const loaded = new Map<string, Asset>()
+  for (const [name, { type, read }] of Object.entries(files)) {
+    const text = await read()
+    hash.update(text)
+    loaded.set(name, { type, coded: new Coded(text) })
+  }
+  return { version: hash.digest('hex').slice(0, 12), files: loaded }
+}
+
+const cache = { 'cache-control': 'public, max-age=31536000, immutable' }
+
+/** Serves the assets, which are read when they are first asked for; gives what names them in a page. */
+export function serveAssets(app: FastifyInstance, basePath: string): () => Promise<string> {
+  const load = once(loadAssets)
+  app.route<{ Params: { version: string; name: string } }>({
+    method: ['GET', 'HEAD'],
+    url: `${basePath}docs/static/:version/:name`,
+    schema: { hide: true },
+    async handler(request, reply) {
+      const { version, files } = await load()
+      const asset = files.get(request.params.name)
+      if (asset === undefined || request.params.version !== version)
+        throw new ProblemError('not-found', 'There is nothing at this path.')
+      return sendCoded(request, reply, asset.coded, { type: asset.type, headers: cache })
+    },
+  })
+  return async () => `${basePath}docs/static/${(await load()).version}/`
+}

@@ -1,0 +1,25 @@
+// The page at /docs/guide: docs/guide.md, with a list of its contents.
+import { readFile } from 'node:fs/promises'
+import { renderFrame, type Site } from './frame.ts'
+import { renderMarkdown } from './markdown.ts'
+
+const source = new URL('../../docs/guide.md', import.meta.url)
+
+export function readGuide(): Promise<string> {
+  return readFile(source, 'utf8')
+}
+
+/** Makes the HTML of the page from the guide as Markdown. */
+export function renderGuide(site: Site, text: string): string {
+  const { html, headings } = renderMarkdown(site, text)
+  const contents = headings
+    .filter(({ depth }) => depth === 2)
+    .map(({ html, id }) => `<li><a href="#${id}">${html}</a></li>`)
+  return renderFrame(site, {
+    title: 'Guide – Plant Store',
+    main: `<div class="with-contents">
+<nav class="contents" aria-label="Contents"><h2>Contents</h2><ol>${contents.join('')}</ol></nav>
+<article class="prose">${html}</article>
+</div>`,
+  })
+}

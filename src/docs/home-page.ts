@@ -1,0 +1,101 @@
+// The page at /docs: what this is and how to begin, and then the operations, to try.
+import { renderFrame, type Site } from './frame.ts'
+
+const tokenSource = `<p>Tokens are issued where the service runs:</p>
+<pre tabindex="0"><code>plant-store token create --name laptop</code></pre>
+<p>The first start of a new store prints one as well. No access to that machine? Ask whoever runs the service.</p>`
+
+/** A URL that the page's script completes with the address that the browser came to. */
+const base = (basePath: string) =>
+  `<span data-origin>http://127.0.0.1:3000</span>${basePath === '/' ? '' : basePath.slice(0, -1)}`
+
+const intro = (path: string) => `<section class="intro">
+<h1>Plant Store</h1>
+<p class="lead">A list of plants that only grows, over HTTP. When an addition is answered with 200 the plant is on stable
+storage, and every list that is asked for afterwards contains it.</p>
+<p>New here? Begin below. The <a href="${path}docs/guide">guide</a> shows every answer with examples in curl, JavaScript
+and Python; the <a href="${path}openapi.yaml">contract</a> is for programs.</p>
+</section>`
+
+const start = (path: string) => `<section aria-labelledby="begin">
+<h2 id="begin">Begin</h2>
+<ol class="steps">
+<li><h3>Get a token</h3>
+${tokenSource}
+<button type="button" class="primary" data-authorize>Check and use a token</button></li>
+<li><h3>Add a plant</h3>
+<p>Put the token into <code>TOKEN</code> first.</p>
+<pre tabindex="0"><code>curl ${base(path)}/plants \\
+  -H "Authorization: Bearer $TOKEN" \\
+  -H 'Content-Type: application/json' \\
+  -d '{"name": "Black alder",
+       "tag": "Alnus glutinosa"}'</code></pre></li>
+<li><h3>List plants</h3>
+<p>In the order in which they were added.</p>
+<pre tabindex="0"><code>curl -G ${base(path)}/plants \\
+  -d limit=10 \\
+  -H "Authorization: Bearer $TOKEN"</code></pre></li>
+</ol>
+</section>`
+
+const rules = (path: string) => `<section aria-labelledby="know">
+<h2 id="know">Good to know</h2>
+<div class="cards">
+<div><h3>Paging</h3>
+<p>Ask for a page with <code>limit</code>. When there are more plants, the <code>Link</code> header has the URL of the next
+page: follow it as it is. Without <code>limit</code> you get all of them.</p></div>
+<div><h3>Retries</h3>
+<p>Send an <code>id</code> of your own with each plant. Then a request can be repeated safely: the same plant is not added
+twice. On 429 and 503, wait as long as <code>Retry-After</code> says.</p></div>
+<div><h3>Errors</h3>
+<p>Every error has the same form (RFC 9457). <code>type</code> names the kind of problem and links to its page, for example
+<a href="${path}problems/invalid-request">invalid request</a>, <a href="${path}problems/id-conflict">id already taken</a> or
+<a href="${path}problems/outcome-unknown">outcome unknown</a>.</p></div>
+<div><h3>Caching</h3>
+<p>Send the <code>ETag</code> of a list back in <code>If-None-Match</code>: while nothing was added, the answer is 304,
+without a body.</p></div>
+</div>
+</section>`
+
+const operations = (path: string) => `<section aria-labelledby="try">
+<h2 id="try">Try it</h2>
+<p id="token-state">No token yet: requests from this page will be refused with 401.
+<button type="button" class="link" data-authorize>Enter a token</button></p>
+<div id="operations"><p>Loading the operations…</p></div>
+<noscript><p>To try requests here, allow scripts. The <a href="${path}docs/guide">guide</a> needs none.</p></noscript>
+</section>`
+
+const dialog = `<dialog id="authorize" aria-labelledby="authorize-title">
+<form method="dialog">
+<h2 id="authorize-title">Authorize</h2>
+<label for="token">Access token</label>
+<input id="token" type="password" autocomplete="off" autocapitalize="off" spellcheck="false" placeholder="plant_…">
+<p class="hint">It is checked with one request, and kept in this tab until you close it.</p>
+<div id="verdict" role="status"></div>
+<div class="buttons">
+<button type="submit" class="primary" value="check">Check and use</button>
+<button type="button" id="forget" hidden>Forget the token</button>
+<button type="button" id="close">Close</button>
+</div>
+</form>
+<template id="token-source">${tokenSource}</template>
+</dialog>
+`
+
+/** Makes the HTML of the page. */
+export function renderHomePage(site: Site): string {
+  const { basePath, assets } = site
+  return renderFrame(site, {
+    title: 'Plant Store',
+    main: [intro(basePath), start(basePath), rules(basePath), operations(basePath)].join('\n'),
+    head: `<link rel="stylesheet" href="${assets}home.css">
+<link rel="modulepreload" href="${assets}authorize.js">
+<link rel="modulepreload" href="${assets}swagger-plugin.js">
+<link rel="preload" href="${basePath}openapi.json" as="fetch" crossorigin>
+<script defer src="${assets}swagger-ui.js"></script>
+<script type="module" src="${assets}page.js"></script>
+`,
+    action: '<button type="button" class="primary" data-authorize data-state>Authorize</button>\n',
+    tail: dialog,
+  })
+}

@@ -1,0 +1,74 @@
+// The token: asked for in a dialog, checked with a real request, and kept for this tab only.
+
+const base = new URL(document.body.dataset.base, location.href)
+const key = `token of ${base.pathname}`
+const dialog = document.querySelector('#authorize')
+const input = dialog.querySelector('input')
+const verdict = dialog.querySelector('#verdict')
+const forget = dialog.querySelector('#forget')
+
+/** What the answer to a list of nothing says about the token that came with it. */
+const verdicts = {
+  200: 'The token is good.',
+  401: 'The service does not accept this token: it is mistyped, expired or revoked.',
+  403: 'The token is good for adding plants only: it may not list them.',
+}
+
+/** Calls `use` with the token now, and whenever there is another; an empty one when it is forgotten. */
+export function watchToken(use) {
+  const tell = (token) => {
+    showState(token !== '')
+    use(token)
+  }
+  for (const button of document.querySelectorAll('[data-authorize]')) button.addEventListener('click', open)
+  dialog.querySelector('#close').addEventListener('click', () => dialog.close())
+  dialog.querySelector('form').addEventListener('submit', (event) => {
+    event.preventDefault()
+    void check(input.value.trim(), tell)
+  })
+  forget.addEventListener('click', () => {
+    sessionStorage.removeItem(key)
+    input.value = ''
+    say('', 'The token is forgotten.')
+    tell('')
+    input.focus()
+  })
+  tell(sessionStorage.getItem(key) ?? '')
+}
+
+/** Opens the dialog. Keys stay in it while it is open, and Escape closes it: it is the browser's own. */
+export function open() {
+  say('', '')
+  input.value = sessionStorage.getItem(key) ?? ''
+  dialog.showModal()
+  input.focus()
+}
+
+async function check(token, use) {
+  if (token === '') return say('bad', 'Enter a token first.')
+  say('', 'Checking…')
+  const headers = { authorization: `Bearer ${token}` }
+  const url = new URL('plants?limit=0', base)
+  const answer = await fetch(url, { headers, cache: 'no-store' }).catch((error) => error)
+  const { status = 0, statusText } = answer
+  const isGood = status === 200 || status === 403
+  if (isGood) {
+    sessionStorage.setItem(key, token)
+    use(token)
+  }
+  const said = verdicts[status] ?? 'The token could not be checked. Try again.'
+  const from = status === 0 ? 'There was no answer.' : `The answer was ${status} ${statusText}.`
+  say(isGood ? 'good' : 'bad', `${said} ${from}`, status === 401)
+}
+
+function say(kind, text, withSource = false) {
+  verdict.className = kind
+  verdict.textContent = text
+  if (withSource) verdict.append(document.querySelector('#token-source').content.cloneNode(true))
+}
+
+function showState(hasToken) {
+  forget.hidden = !hasToken
+  document.querySelector('[data-state]').textContent = hasToken ? 'Authorized' : 'Authorize'
+  document.querySelector('#token-state').hidden = hasToken
+}

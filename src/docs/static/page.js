@@ -1,0 +1,61 @@
+// Completes the page: the address it was reached at, the token, and the operations.
+import { open, watchToken } from './authorize.js'
+import { makePlugin } from './swagger-plugin.js'
+
+const base = new URL(document.body.dataset.base, location.href)
+
+for (const element of document.querySelectorAll('[data-origin]')) element.textContent = location.origin
+
+let token = ''
+let useToken = () => {}
+watchToken((latest) => {
+  token = latest
+  useToken()
+})
+
+/** What would be sent if it were filled in: it stays empty until somebody means it. */
+const neverFilledIn = ['after', 'If-Match', 'If-None-Match']
+
+/** The document as this page shows it: operations are tried here, wherever the document says the service is. */
+function adapt(contract) {
+  const clear = (parameter) => {
+    if (!neverFilledIn.includes(parameter.name)) return
+    delete parameter.example
+    delete parameter.examples
+    if (parameter.schema) delete parameter.schema.example
+    if (parameter.schema) delete parameter.schema.examples
+  }
+  for (const parameter of Object.values(contract.components?.parameters ?? {})) clear(parameter)
+  for (const path of Object.values(contract.paths))
+    for (const operation of Object.values(path)) operation.parameters?.forEach(clear)
+  contract.servers = [{ url: base.href.replace(/\/$/, '') }]
+  return contract
+}
+
+async function showOperations() {
+  const answer = await fetch(new URL('openapi.json', base))
+  if (!answer.ok) throw new Error(`the contract: ${answer.status}`)
+  const { promise: shown, resolve } = Promise.withResolvers()
+  const ui = window.SwaggerUIBundle({
+    spec: adapt(await answer.json()),
+    dom_id: '#operations',
+    presets: [window.SwaggerUIBundle.presets.apis],
+    plugins: [makePlugin({ authorize: open })],
+    layout: 'Layout',
+    deepLinking: true,
+    defaultModelsExpandDepth: -1,
+    tryItOutEnabled: true,
+    validatorUrl: null,
+    onComplete: resolve,
+  })
+  await shown
+  useToken = () => {
+    if (token !== '') ui.preauthorizeApiKey('bearer', token)
+    else if (ui.authSelectors.authorized()?.has('bearer')) ui.authActions.logout(['bearer'])
+  }
+  useToken()
+}
+
+showOperations().catch(() => {
+  document.querySelector('#operations').textContent = 'The operations could not be loaded. Reload the page.'
+})

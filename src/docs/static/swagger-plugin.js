@@ -1,0 +1,110 @@
+// What this page does differently from Swagger UI: errors in one line each, no dialog and no title of its own, labels
+// for whoever listens to the page.
+
+/** `authorize` opens the dialog for the token. */
+export function makePlugin({ authorize }) {
+  return ({ React }) => {
+    const h = React.createElement
+    const ErrorRow = makeErrorRow(React)
+    return {
+      components: {
+        Layout: ({ getComponent }) =>
+          h('div', { className: 'swagger-ui' }, h(getComponent('operations', true))),
+      },
+      wrapComponents: {
+        // There is one tag: its heading would say nothing.
+        OperationTag: () => (props) => h('div', null, props.children),
+        authorizeOperationBtn: () => () => null,
+        // A link within the button that opens the operation could not be reached by keyboard.
+        DeepLink: () => (props) => h('span', null, props.text),
+        ExamplesSelect: (ExamplesSelect) => (props) =>
+          h(
+            'label',
+            { className: 'examples', hidden: props.examples.size < 2 },
+            'Example',
+            h(ExamplesSelect, { ...props, showLabels: false }),
+          ),
+        TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
+        response: (Response) => (props) => h(/^[45]/.test(props.code) ? ErrorRow : Response, props),
+        liveResponse: (LiveResponse) => (props) =>
+          h(React.Fragment, null, explain(React, props.response, authorize), h(LiveResponse, props)),
+      },
+    }
+  }
+}
+
+/** An error in one line, and an example for whoever opens it. */
+function makeErrorRow(React) {
+  const h = React.createElement
+  const showExample = (example, key) =>
+    h('pre', { key, tabIndex: 0 }, h('code', null, JSON.stringify(example, null, 2)))
+  const pages = (examples) =>
+    Object.entries(Object.fromEntries(examples.map(({ type, title }) => [type, title])))
+      .filter(([type]) => type !== 'about:blank')
+      .map(([type, title]) => h('a', { key: type, href: type }, title))
+  return ({ code, response }) => {
+    const examples = readExamples(response)
+    const description = inlineCode(React, response.get('description') ?? '')
+    return h(
+      'tr',
+      { className: 'response error-row', 'data-code': code },
+      h('td', { className: 'response-col_status' }, code),
+      h(
+        'td',
+        { className: 'response-col_description' },
+        examples.length === 0
+          ? h('p', null, description)
+          : h(
+              'details',
+              null,
+              h('summary', null, description),
+              ...pages(examples),
+              ...examples.map(showExample),
+            ),
+      ),
+    )
+  }
+}
+
+function readExamples(response) {
+  const media = response.getIn(['content', 'application/problem+json'])
+  const named = media?.get('examples')?.valueSeq()
+  const examples = named?.map((example) => example.get('value')).toArray() ?? [media?.get('example')]
+  return examples.filter((example) => example !== undefined).map((example) => example.toJS())
+}
+
+function inlineCode(React, text) {
+  return text
+    .split('`')
+    .map((part, i) => (i % 2 === 1 ? React.createElement('code', { key: i }, part) : part))
+}
+
+/** What comes before an answer that is an error: where tokens come from, or what its type means. */
+function explain(React, response, authorize) {
+  if (response?.get('status') === 401) return refusal(React, authorize)
+  const { type = 'about:blank', title, detail } = readProblem(response)
+  if (type === 'about:blank') return null
+  const page = React.createElement('a', { href: type }, 'What it means and what to do')
+  return React.createElement('p', { className: 'explanation' }, `${title}. ${detail} `, page)
+}
+
+function readProblem(response) {
+  const type = response?.getIn(['headers', 'content-type']) ?? ''
+  return String(type).startsWith('application/problem+json') ? JSON.parse(response.get('text') || '{}') : {}
+}
+
+function refusal(React, authorize) {
+  const h = React.createElement
+  return h(
+    'div',
+    { className: 'refusal', role: 'status' },
+    h(
+      'p',
+      null,
+      'The service wants a token that it knows. Tokens are issued where it runs, with ',
+      h('code', null, 'plant-store token create --name laptop'),
+      '. No access to that machine? Ask whoever runs the service.',
+    ),
+    h('button', { type: 'button', className: 'primary', onClick: authorize }, 'Enter a token'),
+  )
+}

@@ -1,0 +1,64 @@
+// Serves what is the same for everyone until the next release: pages, assets and the contract. Open without a token.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { matchesStrongly, matchesWeakly } from '../plants/etag.ts'
+import { Coded, chooseCoding } from './coded.ts'
+import { ProblemError } from './problem-error.ts'
+
+export type Content = string | Buffer
+
+/** `type`: its media type; `headers`: what else is said of it. */
+export type DocumentOptions = { type: string; headers?: Record<string, string> }
+
+/**
+ * Serves a document at a path, to GET and HEAD. `make` is called at the first request, and again only when it failed.
+ * The document is compressed as the client accepts it, and a client that has it is told so (304).
+ */
+export function serveDocument(
+  app: FastifyInstance,
+  path: string,
+  options: string | DocumentOptions,
+  make: () => Content | Promise<Content>,
+): void {
+  const described = typeof options === 'string' ? { type: options } : options
+  const load = once(async () => new Coded(await make()))
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: path,
+    schema: { hide: true },
+    handler: async (request, reply) => sendCoded(request, reply, await load(), described),
+  })
+}
+
+/** Answers with the form of a document that the client accepts, or 304. Throws when If-Match is false. */
+export async function sendCoded(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  coded: Coded,
+  { type, headers: more }: DocumentOptions,
+): Promise<FastifyReply> {
+  const coding = chooseCoding(headers['accept-encoding'])
+  const etag = coded.etag(coding)
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  if (ifMatch !== undefined && !matchesStrongly(ifMatch, etag))
+    throw new ProblemError('precondition-failed', 'The document is not one that If-Match names.')
+  const isCurrent = ifNoneMatch !== undefined && matchesWeakly(ifNoneMatch, etag)
+  const bytes = isCurrent ? undefined : await coded.form(coding)
+  // Cross-origin answers vary by more than their coding.
+  const vary = [reply.getHeader('vary'), 'Accept-Encoding'].filter((name) => name !== undefined).join(', ')
+  reply.headers({ 'cache-control': 'no-cache', ...more, etag, vary })
+  if (bytes === undefined) return reply.code(304).send()
+  if (coding !== 'identity') reply.header('content-encoding', coding)
+  return reply.type(type).send(bytes)
+}
+
+/** Makes a value when it is first asked for. A failure is not kept: the next who asks has another try. */
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make().catch((error) => {
+      made = undefined
+      throw error
+    })
+    return made
+  }
+}

@@ -1,0 +1,78 @@
+// The client in a real browser, on a page of another origin than the service's.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import sparticuz from '@sparticuz/chromium'
+import { build } from 'esbuild'
+import { chromium } from 'playwright-core'
+import { type Test, test } from 'tap'
+import { alder } from './support/client.ts'
+import { openFailing } from './support/failing-store.ts'
+import { startApp, token } from './support/service.ts'
+
+/** A site of its own, with a page that is empty but for the client. */
+async function startSite(t: Test): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL('../client/src/index.ts', import.meta.url))],
+    bundle: true,
+    minify: true,
+    format: 'iife',
+    globalName: 'client',
+    write: false,
+  })
+  const script = outputFiles[0]?.text
+  const site = createServer(({ url }, response) => {
+    if (url === '/client.js') response.setHeader('content-type', 'text/javascript').end(script)
+    else response.setHeader('content-type', 'text/html').end('<script src="client.js"></script>')
+  })
+  await once(site.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => site.close())
+  t.teardown(() => site.closeAllConnections())
+  return `http://localhost:${(site.address() as AddressInfo).port}`
+}
+
+const inBrowser = `(async ({ baseUrl, token }) => {
+  const { PlantStore } = globalThis.client
+  const store = new PlantStore({ baseUrl, token })
+  const added = await store.add({ name: 'Black alder', tag: 'Alnus glutinosa' })
+  await store.add({ name: 'Alder 🌿', tag: '' })
+  const page = await store.list({ limit: 1 })
+  const names = []
+  for await (const { name } of store.all({ pageSize: 1 })) names.push(name)
+  const refused = await store.list({ limit: -1 }).catch((error) => error.kind)
+  const stopped = await store.list({ signal: AbortSignal.abort('enough') }).catch((reason) => reason)
+  return { added, hasNext: page.next !== undefined, hasEtag: page.etag !== undefined, names, refused, stopped }
+})`
+const retryAfter = `(async ({ baseUrl, token }) => {
+  const response = await fetch(baseUrl + '/plants', { headers: { authorization: 'Bearer ' + token } })
+  return [response.status, response.headers.get('retry-after')]
+})`
+
+test('in a browser, a page of another origin adds, lists, pages and retries', async (t) => {
+  const site = await startSite(t)
+  const { store, faults } = await openFailing(t)
+  const { url } = await startApp(t, '', { store, env: { CORS_ORIGIN: site } })
+  const executablePath = await sparticuz.executablePath()
+  const browser = await chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', '--no-zygote', '--disable-gpu'],
+  })
+  t.teardown(() => browser.close())
+  const page = await browser.newPage()
+  await page.goto(site)
+  await page.waitForFunction('globalThis.client')
+  faults.push('unknown')
+  const evaluate = (script: string) => page.evaluate(`${script}(${JSON.stringify({ baseUrl: url, token })})`)
+  t.same(await evaluate(inBrowser), {
+    added: alder,
+    hasNext: true,
+    hasEtag: true,
+    names: [alder.name, 'Alder 🌿'],
+    refused: 'invalid-request',
+    stopped: 'enough',
+  })
+  t.same(faults, [], 'the first addition was repeated')
+  faults.push('unread')
+  t.same(await evaluate(retryAfter), [503, '1'], 'a page may read how long to wait')
+})

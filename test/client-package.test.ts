@@ -1,0 +1,157 @@
+// The client as people get it: packed, installed in an empty project, compiled, run and bundled.
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
+import { build } from 'esbuild'
+import tap, { type Test, test } from 'tap'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { findCodeBlocks } from './support/markdown.ts'
+import { run } from './support/programs.ts'
+import { request, startApp, token } from './support/service.ts'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
+/** Of the client in a bundle, minified and compressed. */
+const maxBundleBytes = 3 * 1024
+const maxInstallBytes = 64 * 1024
+
+/** The project in which the client is installed. */
+const project = createDirectory(tap)
+
+test('the types are those of the contract', async (t) => {
+  const made = await run('npm', ['exec', '-w', 'client', '--', 'openapi-typescript', '../openapi.yaml'], {
+    cwd: root,
+  })
+  t.equal(made.code, 0, made.stderr)
+  t.equal(made.stdout, readFileSync(join(root, 'client/src/contract.ts'), 'utf8'), 'or run: npm run client')
+})
+
+test('the client is packed and installed, offline', async (t) => {
+  const packed = await run('npm', ['pack', '--json', '-w', 'client', '--pack-destination', project], {
+    cwd: root,
+  })
+  t.equal(packed.code, 0, packed.stderr)
+  const [{ filename, files, unpackedSize }] = JSON.parse(packed.stdout.slice(packed.stdout.indexOf('[\n')))
+  const other = files
+    .map(({ path }: { path: string }) => path)
+    .filter((path: string) => !path.startsWith('dist/'))
+  t.same(other.sort(), ['LICENSE', 'README.md', 'package.json'])
+  t.ok(unpackedSize < maxInstallBytes, `${unpackedSize} bytes installed`)
+  writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }')
+  const installed = await run('npm', ['install', '--offline', '--ignore-scripts', `./${filename}`], {
+    cwd: project,
+  })
+  t.equal(installed.code, 0, installed.stderr)
+})
+
+const program = `
+import { PlantStore, PlantStoreError, type NewPlant, type Plant, type PlantPage } from 'plant-store-client'
+
+const { BASE_URL = '', TOKEN = '' } = process.env
+const store = new PlantStore({ baseUrl: BASE_URL, token: TOKEN, retry: { attempts: 2 } })
+const plant: NewPlant = { name: 'Black alder', tag: 'Alnus glutinosa', id: 7 }
+const added: Plant = await store.add(plant)
+// @ts-expect-error: a tag is required
+const wrong: NewPlant = { name: 'Alder' }
+// @ts-expect-error: an id is a number
+void (() => store.add({ name: 'Alder', tag: '', id: '7' }))
+// @ts-expect-error: an id is never returned
+void added.id
+const page: PlantPage = await store.list({ limit: 1, signal: AbortSignal.timeout(30_000) })
+const names: string[] = []
+for await (const { name } of store.all({ pageSize: 1 })) names.push(name)
+const kind = await store.add(wrong).catch((error) => error instanceof PlantStoreError && error.kind)
+console.log(JSON.stringify({ added, page: page.plants, names, kind }))
+`
+
+const settings = {
+  compilerOptions: {
+    strict: true,
+    module: 'nodenext',
+    target: 'es2022',
+    lib: ['es2022', 'dom'],
+    types: ['node'],
+  },
+  files: ['program.ts'],
+}
+
+/** TypeScript 7 and 5, with the types of browsers and without. */
+const compilers: [directory: string, ...lib: string[]][] = [
+  ['node_modules', 'es2022', 'dom'],
+  ['node_modules', 'es2022'],
+  ['client/node_modules', 'es2022', 'dom'],
+]
+
+async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
+  const { url } = await startApp(t, await sqlite.createDatabase(t), { env })
+  return { url, env: { BASE_URL: url, TOKEN: token } }
+}
+
+test('a program that uses it compiles in strict mode and runs', async (t) => {
+  const typeRoots = [join(root, 'node_modules/@types')]
+  writeFileSync(join(project, 'program.ts'), program)
+  for (const [compiler, ...lib] of compilers) {
+    const compilerOptions = { ...settings.compilerOptions, lib, typeRoots }
+    writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ ...settings, compilerOptions }))
+    const tsc = join(root, compiler, 'typescript/bin/tsc')
+    const compiled = await run(process.execPath, [tsc], { cwd: project })
+    t.equal(compiled.stdout, '', `${compiler}, ${lib}`)
+    t.equal(compiled.code, 0)
+  }
+  const { env } = await start(t)
+  const ran = await run(process.execPath, ['program.js'], { cwd: project, env })
+  t.equal(ran.stderr, '')
+  t.same(JSON.parse(ran.stdout), {
+    added: alder,
+    page: [alder],
+    names: [alder.name],
+    kind: 'invalid-request',
+  })
+})
+
+test('the examples of its page run', async (t) => {
+  const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
+  const examples = findCodeBlocks(readme).filter(({ language }) => language !== 'sh')
+  const shown: Record<string, RegExp> = {
+    Use: /^Black alder\n$/,
+    Pages: /^1\n$/,
+    Errors: /^400 invalid-request\n\/name .+\n$/,
+    Retries: /^$/,
+    Stopping: /^3\n$/,
+    'The types alone': /^3\n$/,
+  }
+  t.same([...new Set(examples.map(({ heading }) => heading))], Object.keys(shown))
+  const { url, env } = await start(t)
+  for (const { heading, language, text } of examples) {
+    // Where openapi-fetch is installed too.
+    const file = join(language === 'ts' ? join(root, 'client/dist') : project, `example.${language}`)
+    writeFileSync(file, text)
+    t.teardown(() => rmSync(file, { force: true }))
+    const ran = await run(process.execPath, [file], { env })
+    t.equal(ran.stderr, '', text)
+    t.match(ran.stdout, shown[heading], heading)
+  }
+  const names = ((await request(`${url}/plants`)).json() as { name: string }[]).map(({ name }) => name)
+  t.same(names, ['Black alder', 'Alder', 'Grey alder'])
+})
+
+async function bundle(text: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents: text, resolveDir: project },
+    bundle: true,
+    minify: true,
+    logLevel: 'error',
+    format: 'esm',
+    target: 'es2022',
+    write: false,
+  })
+  return (outputFiles[0] as { text: string }).text
+}
+
+test('it is small, and nothing when it is not used', async (t) => {
+  const bytes = gzipSync(await bundle(`export * from 'plant-store-client'`), { level: 9 }).length
+  t.comment(`${bytes} bytes`)
+  t.ok(bytes > 0 && bytes <= maxBundleBytes, `${bytes} bytes`)
+  t.equal(await bundle(`import 'plant-store-client'`), '')
+})

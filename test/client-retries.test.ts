@@ -1,0 +1,112 @@
+// What the client does when the network, the service or a proxy fails: it tries again, and adds each plant once.
+import { test } from 'tap'
+import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../client/src/index.ts'
+import { alder, refusal, rejection, setUp, soon } from './support/client.ts'
+import type { StoreFault } from './support/failing-store.ts'
+import type { Canned, Fault, Front } from './support/front.ts'
+import { token } from './support/service.ts'
+
+const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
+
+const slowDown: Canned = {
+  status: 429,
+  headers: { 'retry-after': '0' },
+  body: '{"type":"/problems/rate-limited"}',
+}
+const passing: [title: string, fault: Fault][] = [
+  ['a request that is lost', 'lost'],
+  ['an answer that is lost after the plant was added', 'unanswered'],
+  ['an answer that is cut in two', 'half'],
+  ['a 429', slowDown],
+  ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
+  ['a 502 of a proxy', { status: 502 }],
+  ['a 504 of a proxy', { status: 504 }],
+  ['a 503 with a date', { status: 503, headers: { 'retry-after': new Date(0).toUTCString() } }],
+  ['a success that is no JSON', { status: 200, body: '<h1>Log in</h1>' }],
+]
+
+for (const [title, fault] of passing)
+  test(`after ${title}, a plant is added once and lists are read`, async (t) => {
+    const { store, front, listed } = await setUp(t, [fault, fault])
+    t.same(await store.add(alder), alder)
+    t.same(await listed(), [alder])
+    const sent = ids(front)
+    t.equal(sent.length, 3)
+    t.equal(new Set(sent).size, 1, 'each attempt has the same id')
+    t.ok(Number.isSafeInteger(sent[0]))
+    front.faults.push(fault)
+    t.same((await store.list()).plants, [alder])
+    t.equal(front.faults.length, 0)
+  })
+
+for (const outcome of ['nothing-added', 'unknown'] as const)
+  test(`after a 503 that says ${outcome}, a plant is added once`, async (t) => {
+    const { store, front, listed, storeFaults } = await setUp(t)
+    storeFaults.push(outcome)
+    t.same(await store.add(alder), alder)
+    t.same(await listed(), [alder])
+    t.equal(front.seen.length, 2)
+  })
+
+test('a 503 that says unread is no end of a list', async (t) => {
+  const { store, storeFaults } = await setUp(t)
+  storeFaults.push('unread')
+  t.same((await store.list()).plants, [])
+  t.same(storeFaults, [])
+})
+
+test('Retry-After is kept, in seconds and as a date', async (t) => {
+  for (const value of ['3600', new Date(Date.now() + 3_600_000).toUTCString()]) {
+    const fault = { status: 503, headers: { 'retry-after': value } }
+    const { store, front } = await setUp(t, [fault], { ...soon, totalMs: 60_000 })
+    t.equal((await refusal(t, store.add(alder))).problem.status, 503, `${value} is beyond the limit of time`)
+    t.equal(front.seen.length, 1)
+  }
+  const { store, front } = await setUp(t, [{ status: 503, headers: { 'retry-after': '1' } }])
+  await store.add(alder)
+  t.equal(front.seen.length, 2)
+})
+
+test('a random id that is taken is replaced', async (t) => {
+  const body = JSON.stringify({ type: '/problems/id-conflict', title: '', status: 409, detail: '' })
+  const { store, front, listed } = await setUp(t, ['lost', { status: 409, body }])
+  await store.add(alder)
+  const [first, second, third] = ids(front)
+  t.equal(first, second)
+  t.not(second, third)
+  t.same(await listed(), [alder])
+})
+
+test('attempts are limited, and the error says whether the plant may be there', async (t) => {
+  const cases: [faults: Fault[], storeFaults: StoreFault[], kind: string | undefined, mayBeAdded: boolean][] =
+    [
+      [['lost', 'unanswered'], [], undefined, true],
+      [['lost'], ['nothing-added'], 'nothing-added', true],
+      [[], ['nothing-added', 'unknown'], 'outcome-unknown', true],
+      [[], ['nothing-added', 'nothing-added'], 'nothing-added', false],
+      [[slowDown, slowDown], [], 'rate-limited', false],
+      [[slowDown, { status: 502 }], [], 'about:blank', true],
+    ]
+  for (const [faults, outcomes, kind, mayBeAdded] of cases) {
+    const { store, front, storeFaults } = await setUp(t, faults, { ...soon, attempts: 2 })
+    storeFaults.push(...outcomes)
+    const error = (await rejection(t, store.add(alder))) as PlantStoreError | PlantStoreUnreachable
+    t.equal(error instanceof PlantStoreError ? error.kind : undefined, kind)
+    t.equal(error.mayBeAdded, mayBeAdded, `${kind} after ${faults} ${outcomes}`)
+    t.equal(front.seen.length, 2)
+  }
+})
+
+test('a service that is silent for too long is given up, by a list that was cut off before, too', {
+  timeout: 60_000,
+}, async (t) => {
+  const late = { name: 'PlantStoreUnreachable', mayBeAdded: true, cause: { name: 'TimeoutError' } }
+  const { store, front } = await setUp(t, ['silent'], { ...soon, totalMs: 200 })
+  t.match(await rejection(t, store.add(alder)), late)
+  const patient = new PlantStore({ baseUrl: front.url, token, retry: { totalMs: Number.POSITIVE_INFINITY } })
+  await patient.add(alder)
+  front.faults.push('half', 'silent')
+  const list = new PlantStore({ baseUrl: front.url, token, retry: { ...soon, totalMs: 3000 } }).list()
+  t.match(await rejection(t, list), late)
+  t.equal(front.seen.length, 4)
+})

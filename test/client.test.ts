@@ -1,0 +1,166 @@
+// The client against the service: plants and pages, problems in types, tokens, and calls that are stopped.
+import { inspect } from 'node:util'
+import { test } from 'tap'
+import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../client/src/index.ts'
+import { alder, refusal, rejection, setUp, soon } from './support/client.ts'
+import { sqlite } from './support/engines.ts'
+import type { Front } from './support/front.ts'
+import { startApp, token } from './support/service.ts'
+
+const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = []
+  for await (const item of items) collected.push(item)
+  return collected
+}
+
+test('an id of the caller is sent, and one that is taken is refused', async (t) => {
+  const { store, front, listed } = await setUp(t)
+  t.same(await store.add({ ...alder, id: 7 }), alder)
+  t.same(await store.add({ ...alder, id: 7 }), alder, 'a retry of the caller adds nothing')
+  front.faults.push('lost')
+  const error = await refusal(t, store.add({ name: 'Alder', tag: '', id: 7 }))
+  t.equal(error.kind, 'id-conflict')
+  t.equal(error.mayBeAdded, false, 'no attempt added it, whatever became of the first')
+  t.same(ids(front), [7, 7, 7, 7])
+  t.same(await listed(), [alder])
+})
+
+test('ids are random, and safe integers', (t) => {
+  const made = Array.from({ length: 1000 }, makeId)
+  t.equal(new Set(made).size, 1000)
+  t.ok(made.every((id) => Number.isSafeInteger(id) && id >= 0))
+  t.ok(
+    made.some((id) => id > 2 ** 52),
+    'all 53 bits are used',
+  )
+  t.end()
+})
+
+test('nobody there is an error with its cause', async (t) => {
+  const store = new PlantStore({ baseUrl: 'http://127.0.0.1:1', token, retry: { ...soon, attempts: 2 } })
+  const error = await rejection(t, store.list())
+  t.ok(error instanceof PlantStoreUnreachable)
+  t.match(error, { name: 'PlantStoreUnreachable', cause: { name: 'TypeError' } })
+})
+
+test('what is wrong with a request is said once, in types', async (t) => {
+  const { store, front } = await setUp(t)
+  const error = await refusal(t, store.add({ name: '', tag: 5 as never }))
+  t.equal(error.kind, 'invalid-request')
+  t.equal(error.problem.status, 400)
+  t.same(error.problem.errors?.map(({ pointer }) => pointer).sort(), ['/name', '/tag'])
+  t.match(error.message, /^400 Invalid request: The request has 2 faults\.\n\/name: .+\n\/tag: /)
+  t.equal(error.mayBeAdded, false)
+  const query = await refusal(t, store.list({ limit: -1 }))
+  t.match(query.message, /\nlimit: /)
+  t.equal(front.seen.length, 2, 'a refusal is no reason to ask again')
+})
+
+test('a fault of no place is a fault of the request', (t) => {
+  const problem = { type: '/problems/invalid-request', title: 'a', status: 400, detail: 'b' }
+  t.equal(
+    new PlantStoreError({ ...problem, errors: [{ detail: 'c' } as never] }).message,
+    '400 a: b\nrequest: c',
+  )
+  t.end()
+})
+
+test('a token is in no error', async (t) => {
+  const secret = 'plant_secret'
+  const { front } = await setUp(t, ['lost'])
+  const retry = { attempts: 1 }
+  const errors = [
+    await rejection(t, new PlantStore({ baseUrl: front.url, token: secret, retry }).list()),
+    await rejection(t, new PlantStore({ baseUrl: front.url, token: secret, retry }).list()),
+  ]
+  t.match(errors, [{ name: 'PlantStoreUnreachable' }, { problem: { status: 401 }, kind: 'about:blank' }])
+  t.ok(front.seen.every(({ headers }) => headers.authorization === `Bearer ${secret}`))
+  for (const bad of [`${secret}\n`, `${secret}🌿`, '', undefined as never])
+    t.throws(() => new PlantStore({ baseUrl: front.url, token: bad }), TypeError)
+  for (const bad of [`http://x:${secret}@`, 'nowhere'])
+    t.throws(() => new PlantStore({ baseUrl: bad, token: secret }), TypeError)
+  t.throws(() => new PlantStore({ baseUrl: front.url, token: `${secret}\n` }), { message: /^[^_]+$/ })
+  errors.push(new Error(inspect(new PlantStore({ baseUrl: front.url, token: secret }), { showHidden: true })))
+  for (const error of errors) t.notMatch(inspect(error, { depth: 9, showHidden: true }), /secret/)
+})
+
+test('a redirect is not followed: a POST would become a GET', async (t) => {
+  const { store, front, listed } = await setUp(t, [{ status: 301, headers: { location: '/plants' } }])
+  const error = await refusal(t, store.add(alder))
+  t.match(error.problem, { status: 301, type: 'about:blank', detail: /baseUrl/ })
+  t.equal(front.seen.length, 1)
+  t.same(await listed(), [])
+})
+
+test('a signal ends a call before it begins, and while it is under way', { timeout: 60_000 }, async (t) => {
+  const reason = new Error('enough')
+  const { store, front } = await setUp(t)
+  t.equal(await rejection(t, store.add(alder, { signal: AbortSignal.abort(reason) })), reason)
+  t.equal(front.seen.length, 0)
+  for (const call of [store.add.bind(store, alder), store.list.bind(store)]) {
+    front.faults.push('silent')
+    const controller = new AbortController()
+    const met = front.next()
+    const rejected = rejection(t, call({ signal: controller.signal }))
+    await met
+    controller.abort(reason)
+    t.equal(await rejected, reason)
+  }
+  t.equal(front.seen.length, 2)
+})
+
+test('a signal ends a call in a pause', { timeout: 60_000 }, async (t) => {
+  const reason = new Error('enough')
+  const { front } = await setUp(t, ['lost'])
+  const controller = new AbortController()
+  const failing = (url: string, init: RequestInit) =>
+    fetch(url, init).catch((error) => {
+      // The client is in its pause as soon as it has seen the error.
+      setImmediate(() => controller.abort(reason))
+      throw error
+    })
+  const retry = { baseMs: 1e9, maxMs: 1e9, totalMs: 2e9 }
+  const store = new PlantStore({ baseUrl: front.url, token, fetch: failing, retry })
+  t.equal(await rejection(t, store.list({ signal: controller.signal })), reason)
+  t.equal(front.seen.length, 1)
+})
+
+test('pages follow the Link header, and all plants come in order', async (t) => {
+  const { store, front } = await setUp(t)
+  const plants = Array.from({ length: 7 }, (_, index) => ({ name: `${index} 🌿`, tag: '' }))
+  for (const plant of plants) await store.add(plant)
+  const first = await store.list({ limit: 3 })
+  t.same(first.plants, plants.slice(0, 3))
+  t.match(first.etag, /^"/)
+  const second = await store.list({ limit: 4, after: first.next })
+  t.same(second.plants, plants.slice(3))
+  t.notOk('next' in second)
+  for (const pageSize of [1, 3, 7, undefined]) {
+    const from = front.seen.length
+    front.faults.push('half')
+    t.same(await collect(store.all({ pageSize })), plants)
+    t.equal(front.seen.length - from, Math.ceil(7 / (pageSize ?? 7)) + 1)
+  }
+  const signal = AbortSignal.abort(new Error('enough'))
+  await t.rejects(store.all({ signal }).next(), { message: 'enough' })
+  await t.rejects(store.all({ pageSize: 0 }).next(), RangeError)
+})
+
+test('a base path, and a fetch of the caller', async (t) => {
+  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
+  const urls: string[] = []
+  const fetched = (url: string, init: RequestInit) => {
+    urls.push(url)
+    return fetch(url, init)
+  }
+  const store = new PlantStore({ baseUrl: `${url}/store/v1/`, token, fetch: fetched })
+  await store.add(alder)
+  t.same((await store.list()).plants, [alder])
+  t.same(await collect(store.all({ pageSize: 1 })), [alder])
+  t.same(
+    urls,
+    ['plants', 'plants', 'plants?limit=1'].map((end) => `${url}/store/v1/${end}`),
+  )
+})

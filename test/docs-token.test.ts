@@ -1,0 +1,78 @@
+// The docs page in a real browser: how it takes a token, and what it says without one.
+import type { Browser } from 'playwright-core'
+import { test } from 'tap'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { launchBrowser } from './support/browser.ts'
+import { authorize, execute, openDocs, operation } from './support/docs-page.ts'
+import { sqlite } from './support/engines.ts'
+import { startApp, token } from './support/service.ts'
+
+let browser: Browser
+
+test('a browser', async (t) => {
+  browser = await launchBrowser()
+  t.ok(browser.isConnected())
+})
+
+const verdicts: [
+  title: string,
+  scopes: ('plants:read' | 'plants:write')[] | undefined,
+  said: RegExp,
+  kept: boolean,
+][] = [
+  ['a good one', ['plants:read'], /^The token is good\. The answer was 200 OK/, true],
+  ['one that may only add', ['plants:write'], /^The token is good for adding .*403 Forbidden/, true],
+  ['a wrong one', undefined, /does not accept.*401 Unauthorized.*plant-store token create/s, false],
+]
+
+for (const [title, scopes, said, kept] of verdicts)
+  test(`a token is checked, and kept for the tab alone: ${title}`, async (t) => {
+    const { port, store } = await startApp(t, await sqlite.createDatabase(t))
+    const entered = scopes ? await new Tokens(store.sql).create({ name: 'reader', scopes }) : 'wrong'
+    const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+    t.match(await authorize(page, ` ${entered} `), said)
+    t.equal(await page.locator('header [data-authorize]').textContent(), kept ? 'Authorized' : 'Authorize')
+    t.same(await page.evaluate('Object.values(sessionStorage)'), kept ? [entered] : [])
+    t.equal(await page.evaluate('localStorage.length + document.cookie.length'), 0)
+    await page.reload()
+    await page.waitForSelector('[id$=-createPlant]')
+    const [status] = await execute(page, 'listPlants')
+    t.equal(status, kept ? (scopes?.includes('plants:read') ? '200' : '403') : '401')
+  })
+
+test('a token that is forgotten is sent no more', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+  await authorize(page, token)
+  await page.click('header [data-authorize]')
+  await page.click('#forget')
+  t.match(await page.locator('#verdict').textContent(), 'forgotten')
+  await page.click('#close')
+  t.equal(await page.evaluate('sessionStorage.length'), 0)
+  t.equal((await execute(page, 'listPlants'))[0], '401')
+})
+
+test('a token that cannot be checked is not kept', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+  t.match(await authorize(page, ''), /Enter a token first/)
+  await page.context().setOffline(true)
+  t.match(await authorize(page, token), /could not be checked.*no answer/)
+  t.equal(await page.evaluate('sessionStorage.length'), 0)
+})
+
+test('a refused request says where tokens come from, and leads to the dialog', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
+  const [status] = await execute(page, 'listPlants')
+  t.equal(status, '401')
+  const refusal = operation(page, 'listPlants').locator('.refusal')
+  t.match(await refusal.textContent(), /plant-store token create.*Ask whoever runs the service/)
+  await refusal.locator('button').click()
+  t.ok(await page.locator('#authorize').isVisible())
+})
+
+test('the browser goes', async (t) => {
+  await browser.close()
+  t.notOk(browser.isConnected())
+})

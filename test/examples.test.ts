@@ -1,0 +1,68 @@
+// The programs in examples/ do what they show, also while the network and the service fail them.
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+import { PlantStore } from '../client/src/index.ts'
+import { sqlite } from './support/engines.ts'
+import { type Fault, type Front, startFront } from './support/front.ts'
+import { run } from './support/programs.ts'
+import { request, startApp, token } from './support/service.ts'
+
+const path = (name: string) => fileURLToPath(new URL(`../examples/${name}`, import.meta.url))
+
+const programs: [name: string, command: string][] = [
+  ['add-and-list.sh', 'sh'],
+  ['javascript.mjs', process.execPath],
+  ['python.py', 'python3'],
+]
+const added = ['Black alder', 'Grey alder']
+/** More than one page of the programs. */
+const earlier = Array.from({ length: 101 }, (_, index) => `Oak ${index}`)
+const basePath = '/store/v1'
+
+/** A service under a base path, with plants in it, behind a front. */
+async function start(t: Test, faults: Fault[]): Promise<{ front: Front; names: () => Promise<string[]> }> {
+  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: basePath } })
+  const store = new PlantStore({ baseUrl: url + basePath, token })
+  await Promise.all(earlier.map((name) => store.add({ name, tag: '' })))
+  const front = await startFront(t, url)
+  front.faults.push(...faults)
+  const names = async () =>
+    ((await request(`${url}${basePath}/plants`)).json() as { name: string }[]).map(({ name }) => name)
+  return { front, names }
+}
+
+for (const [name, command] of programs) {
+  const isThere = (await run(command, ['-c', ''])).code !== 127
+  const skip = isThere ? false : `there is no ${command}`
+
+  test(`${name} adds each plant once and reads all pages, whatever fails`, { skip }, async (t) => {
+    const busy = { status: 503, headers: { 'retry-after': '0' }, body: '{}' }
+    const { front, names } = await start(t, ['unanswered', busy, undefined, 'lost'])
+    const env = { BASE_URL: front.url + basePath, TOKEN: token }
+    const { code, stdout, stderr } = await run(command, [path(name)], { env })
+    t.equal(code, 0, stderr)
+    const all = await names()
+    t.same(all.slice(earlier.length), added)
+    t.same(front.faults, [])
+    t.same(
+      all.filter((plant) => !new RegExp(`${plant}\\b`).test(stdout)),
+      [],
+      'all are printed',
+    )
+    const urls = front.seen.map(({ method, url }) => `${method} ${url.replace(/after=[^&]+/, 'after=…')}`)
+    t.match(urls.at(-2), `GET ${basePath}/plants?limit=100`)
+    t.match(urls.at(-1), `GET ${basePath}/plants?after=…&limit=100`)
+    const ids = front.seen.flatMap(({ body }) => (body ? [JSON.parse(body).id] : []))
+    t.equal(ids.length, 5, 'three attempts for the first plant, two for the second')
+    t.equal(new Set(ids).size, 2)
+  })
+
+  test(`${name} says why it is refused, once`, { skip }, async (t) => {
+    const { front } = await start(t, [])
+    const env = { BASE_URL: front.url + basePath, TOKEN: 'wrong' }
+    const { code, stderr } = await run(command, [path(name)], { env })
+    t.not(code, 0)
+    t.match(stderr, /The token is not valid/)
+    t.equal(front.seen.length, 1)
+  })
+}

@@ -1,0 +1,174 @@
+// The guide says what is true: each of its examples is run against the service, and its answer is the one that is shown.
+// UPDATE_GUIDE=1 writes the answers into the guide.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+import { parse } from 'yaml'
+import { problemTypes } from '../schemas/problem-types.ts'
+import * as limits from '../src/limits.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { openFailing, type StoreFault } from './support/failing-store.ts'
+import { show } from './support/guide.ts'
+import { type CodeBlock, findCodeBlocks } from './support/markdown.ts'
+import { run } from './support/programs.ts'
+import { type Running, request, startApp, token } from './support/service.ts'
+import { compose } from './support/wire.ts'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const path = `${root}docs/guide.md`
+const guide = readFileSync(path, 'utf8')
+
+/** How a reader runs an example. */
+type Command = (text: string) => [command: string, args: string[]]
+const commands: Record<string, Command> = {
+  sh: (text) => ['sh', ['-euc', text]],
+  js: (text) => [process.execPath, ['--input-type=module', '--eval', text]],
+  python: (text) => ['python3', ['-c', text]],
+}
+
+/** The fault of the store behind an answer that no request can bring about. */
+const provoked: Record<string, StoreFault> = {
+  '500 Internal Server Error': 'broken',
+  '503 Nothing added': 'nothing-added',
+  '503 Outcome unknown': 'unknown',
+  '503 Store not readable': 'unread',
+  '503 Overloaded': 'overloaded',
+}
+
+type Setting = Running & { faults: StoreFault[]; env: NodeJS.ProcessEnv }
+
+async function start(t: Test): Promise<Setting> {
+  const { store, faults } = await openFailing(t)
+  const running = await startApp(t, '', { store })
+  const reader = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
+  return { ...running, faults, env: { BASE_URL: running.url, TOKEN: token, READ_TOKEN: reader } }
+}
+
+/** Sends a request over a connection of its own; all that comes back. It may be cut short. */
+async function converse(port: number, request: string | Buffer): Promise<string> {
+  const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+  socket.write(request)
+  return (await socket.toArray()).join('')
+}
+
+/** Brings about an answer that no request can, by a fault of the store. */
+async function provoke({ port, faults }: Setting, fault: StoreFault): Promise<string> {
+  faults.push(fault)
+  const body = JSON.stringify({ name: 'Alder', tag: 'Alnus' })
+  return converse(port, compose({ body, headers: { Connection: 'close' } }))
+}
+
+/** Runs an example; what it prints, as the guide shows it. */
+async function follow(t: Test, { language, text }: CodeBlock, env: NodeJS.ProcessEnv): Promise<string> {
+  const [command, args] = (commands[language] as Command)(text)
+  const { code, stdout, stderr } = await run(command, args, { env })
+  t.equal(code, 0, `${text}${stderr}`)
+  return stdout.startsWith('HTTP/') ? show(stdout) : stdout
+}
+
+const python = await run('python3', ['--version'])
+const hasPython = python.code === 0
+
+/** Whether a block is the answer to the one before it. */
+function isAnswer(block: CodeBlock | undefined, before: CodeBlock): block is CodeBlock {
+  const between = guide.slice(before.start + before.text.length, block?.start)
+  return block !== undefined && /^```\n```(http|text)\n$/.test(between)
+}
+
+test('each example of the guide has the answer that is shown', { timeout: 120_000 }, async (t) => {
+  const setting = await start(t)
+  // It takes ten seconds: it begins first.
+  const late = converse(setting.port, 'GET /plants HTTP/1.1\r\nHost: plants.test\r\n')
+  const answers: [block: CodeBlock, text: string][] = []
+  let before: CodeBlock | undefined
+  const blocks = findCodeBlocks(guide)
+  for (const [index, block] of blocks.entries()) {
+    const { language, heading } = block
+    const answer = blocks[index + 1]
+    if (before && isAnswer(block, before)) continue
+    before = block
+    if (language === 'python' && !hasPython) t.comment('there is no python3 to run', heading)
+    else if (language in commands) {
+      const text = await follow(t, block, setting.env)
+      if (t.ok(isAnswer(answer, block), `an answer to ${block.text}`))
+        answers.push([answer as CodeBlock, text])
+    } else if (language === 'http') {
+      const fault = provoked[heading]
+      answers.push([block, show(await (fault ? provoke(setting, fault) : late))])
+    } else t.equal(heading, 'Before you start', 'every other block is run')
+  }
+  t.same(setting.faults, [])
+  if (process.env.UPDATE_GUIDE === '1') update(answers)
+  else for (const [{ heading, text }, seen] of answers) t.equal(text, seen, heading)
+})
+
+function update(answers: [block: CodeBlock, text: string][]): void {
+  let updated = guide
+  for (const [{ start, text }, seen] of answers.reverse())
+    updated = updated.slice(0, start) + seen + updated.slice(start + text.length)
+  writeFileSync(path, updated)
+}
+
+test('the guide shows every status and names every type of problem', (t) => {
+  const { paths, components } = parse(readFileSync(`${root}openapi.yaml`, 'utf8'))
+  const statuses = Object.values<{ responses?: object }>(paths['/plants']).flatMap(({ responses = {} }) =>
+    Object.keys(responses),
+  )
+  const shown = [...guide.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => status)
+  t.ok(components && statuses.length > 10)
+  t.same(
+    [...new Set(statuses)].filter((status) => !shown.includes(status)),
+    [],
+  )
+  for (const name of Object.keys(problemTypes)) t.ok(guide.includes(name), name)
+  t.end()
+})
+
+test('the limits of the guide are those of the service', (t) => {
+  const rows: [row: string, ...values: string[]][] = [
+    ['body', `${limits.maxBodyBytes / 1024} KiB`],
+    ['URL', `${limits.maxUrlBytes / 1024} KiB`],
+    ['header section', `${limits.maxHeaderBytes / 1024} KiB`],
+    ['time for a request to arrive', `${limits.headersMs / 1000} s`, `${limits.receiveMs / 1000} s`],
+    ['time until it is answered, once it has arrived', `${limits.requestMs / 1000} s`],
+    ['a connection on which nothing moves while a request is at work', `${limits.stalledMs / 1000} s`],
+    ['an idle connection', `${limits.keepAliveMs / 1000} s`],
+    ['requests of one connection that are worked on at a time', `${limits.requestsPerConnection};`],
+  ]
+  for (const [row, ...values] of rows) {
+    const [, limit = ''] = guide.split(`| ${row} | `)
+    for (const value of values) t.ok(limit.split(' |')[0]?.includes(value), `${row}: ${value}`)
+  }
+  t.end()
+})
+
+test('what a generated client does not know is what the service does', async (t) => {
+  const { url } = await start(t)
+  const emoji = '🌿'.repeat(200)
+  t.ok(emoji.length > 255, 'as zod counts')
+  const cases: [status: number, body: string][] = [
+    [200, JSON.stringify({ name: emoji, tag: '' })],
+    [400, JSON.stringify({ name: 'Alder\n', tag: '' })],
+    [400, '{"name":"\\ud800","tag":""}'],
+    [200, `{"name":"a","tag":"","id":${2 ** 53 - 1}}`],
+    [400, `{"name":"a","tag":"","id":${2 ** 53}}`],
+    [400, '{"name":"a","name":"b","tag":""}'],
+    [400, '{"name":"a","tag":"","colour":"green"}'],
+  ]
+  for (const [status, body] of cases) t.equal((await request(`${url}/plants`, { body })).status, status, body)
+  t.equal((await request(`${url}/plants?limt=5`)).status, 400)
+  const matches = 'import re; print([bool(f("^[^\\\\n]*$", "Alder\\n")) for f in (re.match, re.fullmatch)])'
+  if (hasPython) t.equal((await run('python3', ['-c', matches])).stdout, '[True, False]\n')
+})
+
+test('links of the guide and of the client lead somewhere', (t) => {
+  for (const file of ['docs/guide.md', 'client/README.md']) {
+    const text = readFileSync(root + file, 'utf8')
+    const targets = [...text.matchAll(/\]\(([^)#:]+)(#[^)]*)?\)/g)].map(([, target]) => target as string)
+    t.ok(targets.length > 1)
+    for (const target of targets)
+      t.ok(existsSync(new URL(target, `file://${root}${file}`)), `${file}: ${target}`)
+  }
+  t.end()
+})

@@ -1,0 +1,25 @@
+// The deliberate defects of `npm run mutate` fit the source as it is: the run itself takes minutes, and is not here.
+import { existsSync, readFileSync } from 'node:fs'
+import { test } from 'tap'
+import { applyDefect } from '../mutants/defect.ts'
+import { defects } from '../mutants/defects.ts'
+
+const at = (file: string) => new URL(`../${file}`, import.meta.url)
+
+test('each defect has its one place in the source, and a test that is to see it', async (t) => {
+  t.equal(defects.length, 40)
+  t.equal(new Set(defects.map(({ breaks }) => breaks)).size, defects.length)
+  for (const defect of defects) {
+    const text = readFileSync(at(defect.file), 'utf8')
+    t.not(applyDefect(defect, text), text, defect.breaks)
+    t.not(defect.checks.length, 0)
+    for (const { file } of defect.checks) t.ok(existsSync(at(file)), file)
+  }
+})
+
+test('a defect whose place is not there, or there twice, is not put in', async (t) => {
+  const defect = { breaks: 'nothing', file: 'a.ts', search: 'a', replacement: 'b', checks: [] }
+  t.equal(applyDefect(defect, 'xay'), 'xby')
+  t.throws(() => applyDefect(defect, 'xy'), /a\.ts has 0 places/)
+  t.throws(() => applyDefect(defect, 'aa'), /a\.ts has 2 places/)
+})

@@ -1,0 +1,86 @@
+// The patterns of the contract mean the same to every engine that is likely to read them, and to the service.
+import { readFileSync } from 'node:fs'
+import { RE2JS } from 're2js'
+import { test } from 'tap'
+import { parse } from 'yaml'
+import { sqlite } from './support/engines.ts'
+import { findErrors } from './support/problem.ts'
+import { request, startApp } from './support/service.ts'
+import { acceptedNames, namesOfOtherLength, refusedNames } from './support/texts.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: the document is walked, not known.
+type Node = any
+const { components } = parse(readFileSync(new URL('../openapi.yaml', import.meta.url), 'utf8'))
+
+const engines: [name: string, compile: (pattern: string) => (text: string) => boolean][] = [
+  ['ECMAScript', (pattern) => (text) => new RegExp(pattern).test(text)],
+  ['ECMAScript with u', (pattern) => (text) => new RegExp(pattern, 'u').test(text)],
+  [
+    'RE2',
+    (pattern) =>
+      (
+        (compiled) => (text) =>
+          compiled.matcher(text).find()
+      )(RE2JS.compile(pattern)),
+  ],
+]
+
+function* findPatterns(node: Node): Generator<string> {
+  if (typeof node !== 'object' || node === null) return
+  if (typeof node.pattern === 'string') yield node.pattern
+  for (const child of Object.values(node)) yield* findPatterns(child)
+}
+
+const patterns = [...new Set(findPatterns(components))]
+const ofNames = [...findPatterns(components.schemas.NewPlant.properties.name)]
+
+test('the patterns use nothing that only some engines know', async (t) => {
+  t.equal(ofNames.length, 2)
+  for (const pattern of patterns) {
+    t.notMatch(pattern, /\(\?/, 'no look-around')
+    t.notMatch(pattern, /\\(?!x[0-9A-F]{2}|[\\^$.*+?()[\]{}|-])/, 'no escape but of a byte, or of a sign')
+  }
+})
+
+for (const [engine, compile] of engines) {
+  const isName = (text: string) => ofNames.every((pattern) => compile(pattern)(text))
+  test(`${engine} accepts the names that the service accepts, and refuses the others`, async (t) => {
+    for (const [what, text] of acceptedNames) t.equal(isName(text), true, what)
+    for (const [what, text] of refusedNames) t.equal(isName(text), false, what)
+  })
+}
+
+test('all engines agree on each character, alone and between two others', async (t) => {
+  const characters = [...Array(0x3100).keys(), 0xfeff, 0xffff, 0x1f33f, 0x10ffff].map((code) =>
+    String.fromCodePoint(code),
+  )
+  for (const [index, pattern] of patterns.entries()) {
+    const readers = engines.map(([, compile]) => compile(pattern))
+    const differ = characters
+      .flatMap((one) => [one, `a${one}b`])
+      .filter((text) => new Set(readers.map((matches) => matches(text))).size > 1)
+    t.same(differ, [], `pattern ${index}`)
+  }
+})
+
+test('the service accepts and refuses the same names, and returns them as they came', async (t) => {
+  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  for (const [what, name] of acceptedNames) {
+    const answer = await request(`${url}/plants`, { body: { name, tag: name } })
+    t.match(answer, { status: 200, text: JSON.stringify({ name, tag: name }) }, what)
+  }
+  for (const [what, name] of refusedNames) {
+    const answer = await request(`${url}/plants`, { body: { name, tag: '' } })
+    t.match(answer.json(), { status: 400, errors: [{ code: /text|length/, pointer: '/name' }] }, what)
+  }
+  for (const [what, name] of namesOfOtherLength) {
+    const answer = await request(`${url}/plants`, { body: { name, tag: '' } })
+    t.match(answer.json(), { status: 400, errors: [{ code: 'length', pointer: '/name' }] }, what)
+  }
+  const list = (await request(`${url}/plants`)).json()
+  t.same(
+    list,
+    acceptedNames.map(([, name]) => ({ name, tag: name })),
+  )
+  t.equal(findErrors('PlantList', list), null)
+})

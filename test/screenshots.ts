@@ -1,0 +1,59 @@
+// npm run screenshots: takes the pictures of the docs page in docs/images/ anew.
+import { mkdtemp, rm } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { buildApp } from '../src/app.ts'
+import { readConfig } from '../src/config.ts'
+import { openStore } from '../src/store/open.ts'
+import { launchBrowser } from './support/browser.ts'
+import { authorize, execute, operation, phone } from './support/docs-page.ts'
+import { token } from './support/service.ts'
+
+type Scrolling = { scrollIntoView: () => void }
+type Picture = { options: BrowserContextOptions; prepare?: (page: Page) => Promise<void> }
+
+const desk = { viewport: { width: 1280, height: 860 } }
+
+const pictures: Record<string, Picture> = {
+  docs: { options: desk },
+  'docs-phone': { options: { ...phone, deviceScaleFactor: 2 } },
+  'docs-dark': { options: { ...desk, colorScheme: 'dark' } },
+  'docs-error': { options: desk, prepare: showError },
+}
+
+/** A plant that is refused for three reasons at once. */
+async function showError(page: Page): Promise<void> {
+  await authorize(page, token)
+  await execute(page, 'createPlant', '{"colour": "green", "name": "", "tag": 5}')
+  await page.evaluate('document.activeElement.blur()')
+  const answer = operation(page, 'createPlant').locator('.explanation')
+  await answer.evaluate((element) => (element as unknown as Scrolling).scrollIntoView())
+}
+
+const home = await mkdtemp(join(tmpdir(), 'plant-store-'))
+const logger = pino({ level: 'silent' })
+const store = await openStore(`file:${home}/plants.db`, { logger })
+const app = await buildApp({ config: readConfig({ ACCESS_TOKENS: token }), logger, store })
+await app.listen({ host: '127.0.0.1', port: 0 })
+const { port } = app.server.address() as AddressInfo
+const browser = await launchBrowser()
+for (const [name, { options, prepare }] of Object.entries(pictures)) {
+  const page = await browser.newPage(options)
+  await page.goto(`http://127.0.0.1:${port}/docs`)
+  await page.waitForSelector('[id$=-createPlant]')
+  await prepare?.(page)
+  // The address that readers have, whatever port was free here.
+  await page.evaluate(
+    'for (const origin of document.querySelectorAll("[data-origin]")) origin.textContent = "http://127.0.0.1:3000"',
+  )
+  await page.screenshot({ path: fileURLToPath(new URL(`../docs/images/${name}.png`, import.meta.url)) })
+  await page.close()
+}
+await browser.close()
+await app.close()
+await store.close()
+await rm(home, { recursive: true })

@@ -1,0 +1,132 @@
+// Holds answers against openapi.yaml: what the document does not say of them, and what was seen of what it says.
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { parse } from 'yaml'
+
+/** An answer to a request. `path`: below the base path, without its query. `body`: undefined when it is not known. */
+export type Seen = {
+  method: string
+  path: string
+  status: number
+  headers: { get(name: string): string | null }
+  body?: string | undefined
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a document of any form.
+type Node = any
+
+const source = fileURLToPath(new URL('../../openapi.yaml', import.meta.url))
+/** What tests have seen: a file for each of their processes. */
+export const directory = fileURLToPath(new URL('../../.tap/contract', import.meta.url))
+const kept = `${directory}/document.json`
+
+let document: Node
+let ajv: Ajv2020 | undefined
+const seen = new Set<string>()
+
+/** The document, as it is on disk. To read it as YAML takes long: the first who does keeps it for the others. */
+export function readDocument(): Node {
+  document ??= isKept() ? JSON.parse(readFileSync(kept, 'utf8')) : keep(parse(readFileSync(source, 'utf8')))
+  return document
+}
+
+function isKept(): boolean {
+  const copy = statSync(kept, { throwIfNoEntry: false })
+  return copy !== undefined && copy.mtimeMs > statSync(source).mtimeMs
+}
+
+function keep(parsed: Node): Node {
+  mkdirSync(directory, { recursive: true })
+  const draft = `${kept}.${process.pid}`
+  writeFileSync(draft, JSON.stringify(parsed))
+  renameSync(draft, kept)
+  return parsed
+}
+
+/** What a place in the document is, wherever that is said; with the pointer to where that is. */
+export function resolve(pointer: string): { node: Node; pointer: string } {
+  let node = readDocument()
+  for (const step of pointer.split('/').slice(1))
+    node = node?.[step.replaceAll('~1', '/').replaceAll('~0', '~')]
+  return node?.$ref ? resolve(node.$ref.slice(1)) : { node, pointer }
+}
+
+const escapeStep = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
+/** How what was seen is named: by an operation, a status and a header, or none. */
+export function nameSeen(operation: string, status: string | number, header = ''): string {
+  return [operation, status, header.toLowerCase()].join(' ').trim()
+}
+
+/** Notes an answer. Returns what about it is not as the document says. */
+export function holdAgainstContract(answer: Seen): string[] {
+  const { method, path, status } = answer
+  const place = `/paths/${escapeStep(path)}/${method.toLowerCase()}`
+  const operation = resolve(place).node
+  if (!operation) return status < 400 ? [] : checkBody(answer, 'application/problem+json', problemPointer)
+  const { node: response, pointer } = resolve(`${place}/responses/${status}`)
+  if (!response) return [tell(answer, 'is not documented')]
+  return [...checkHeaders(answer, response), ...checkContent(answer, response, pointer)]
+}
+
+/** The headers whose descriptions say when they are there; every other one is always. */
+const sometimes = new Set(['Link'])
+
+function checkHeaders(answer: Seen, response: Node): string[] {
+  const { method, path, status, headers } = answer
+  const operation = `${method} ${path}`
+  note(nameSeen(operation, status))
+  return Object.keys(response.headers ?? {}).flatMap((name) => {
+    if (headers.get(name) === null)
+      return sometimes.has(name) ? [] : [tell(answer, `lacks the header ${name}`)]
+    note(nameSeen(operation, status, name))
+    return []
+  })
+}
+
+function checkContent(answer: Seen, response: Node, pointer: string): string[] {
+  // Nobody knows the method of a request whose head did not arrive.
+  if (answer.method === 'HEAD' && answer.status === 408) return []
+  const [type] = Object.keys(response.content ?? {})
+  if (type !== undefined) return checkBody(answer, type, `${pointer}/content/${escapeStep(type)}/schema`)
+  return answer.body ? [tell(answer, 'has a body, which is not documented')] : []
+}
+
+const problemPointer = '/components/schemas/Problem'
+
+function checkBody(answer: Seen, type: string, pointer: string): string[] {
+  const { method, headers, body } = answer
+  const found = headers.get('content-type')?.split(';')[0]
+  if (found !== type && !(method === 'HEAD' && found === undefined))
+    return [tell(answer, `has the media type ${found} instead of ${type}`)]
+  if (method === 'HEAD' || body === undefined || headers.get('content-encoding') !== null) return []
+  const validate = validator(pointer)
+  return validate(JSON.parse(body))
+    ? []
+    : [tell(answer, `has another body: ${JSON.stringify(validate.errors)}`)]
+}
+
+function validator(pointer: string) {
+  if (!ajv) {
+    ajv = new Ajv2020({ strict: false, validateFormats: false })
+    ajv.addSchema(readDocument(), 'contract', false, false)
+  }
+  const validate = ajv.getSchema(`contract#${pointer}`)
+  if (!validate) throw new Error(`the document has no schema at ${pointer}`)
+  return validate
+}
+
+function tell({ method, path, status }: Seen, fault: string): string {
+  return `the answer ${status} to ${method} ${path} ${fault}`
+}
+
+function note(name: string): void {
+  if (seen.size === 0) process.once('exit', save)
+  seen.add(name)
+}
+
+function save(): void {
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(`${directory}/seen-${process.pid}-${Date.now()}.json`, JSON.stringify([...seen]))
+}

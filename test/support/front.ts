@@ -1,0 +1,62 @@
+// Stands between a client and the service, as an unreliable network or a proxy does: each fault is met once, in order.
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import type { Test } from 'tap'
+
+/** An answer in the service's stead. */
+export type Canned = { status: number; headers?: Record<string, string>; body?: string }
+/**
+ * `lost`: the request does not reach the service; `unanswered`: the service answers, the client hears nothing;
+ * `half`: the client gets the beginning of the answer; `silent`: nothing comes, and nothing ends; undefined: no fault.
+ */
+export type Fault = 'lost' | 'unanswered' | 'half' | 'silent' | Canned | undefined
+export type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }
+export type Front = { url: string; faults: Fault[]; seen: Seen[]; next: () => Promise<void> }
+
+/** Starts a front for the service at a URL; it goes when the test ends. `next` resolves at the next request. */
+export async function startFront(t: Test, target: string): Promise<Front> {
+  const faults: Fault[] = []
+  const seen: Seen[] = []
+  const server = createServer(async (incoming, response) => {
+    const { method = '', url = '', headers } = incoming
+    const body = await buffer(incoming)
+    seen.push({ method, url, headers, body: body.toString() })
+    server.emit('seen')
+    const fault = faults.shift()
+    if (fault === 'lost') incoming.socket.destroy()
+    else if (typeof fault === 'object') answer(response, fault)
+    else if (fault !== 'silent') await forward(target, { incoming, body, response, fault })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const next = async () => void (await once(server, 'seen'))
+  return { url: `http://127.0.0.1:${port}`, faults, seen, next }
+}
+
+function answer(response: ServerResponse, { status, headers = {}, body = '' }: Canned): void {
+  response.writeHead(status, headers).end(body)
+}
+
+type Exchange = {
+  incoming: IncomingMessage
+  body: Buffer
+  response: ServerResponse
+  fault: 'unanswered' | 'half' | undefined
+}
+
+async function forward(target: string, { incoming, body, response, fault }: Exchange): Promise<void> {
+  const { method, headers } = incoming
+  const outgoing = request(`${target}${incoming.url}`, { method, headers, agent: false }).end(body)
+  const [answered] = (await once(outgoing, 'response')) as [IncomingMessage]
+  const content = await buffer(answered)
+  if (fault === 'unanswered') return void incoming.socket.destroy()
+  response.writeHead(answered.statusCode as number, answered.headers)
+  if (fault === undefined) return void response.end(content)
+  response.write(content.subarray(0, content.length / 2), () => incoming.socket.destroy())
+}

@@ -1,0 +1,27 @@
+// Runs a program to its end, as a reader of the documentation would.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { noteProcess } from './leftovers.ts'
+
+export type Ran = { code: number | null; stdout: string; stderr: string }
+
+/** Resolves when the program has ended and all it wrote was read. */
+export async function run(
+  command: string,
+  args: string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv; input?: string } = {},
+): Promise<Ran> {
+  const { input = '', cwd, env } = options
+  // Without the tests' instruments.
+  const { PATH, HOME } = process.env
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: { PATH, HOME, ...env } })
+  noteProcess(child)
+  child.stdin.on('error', () => {}).end(input)
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
+  return { code, stdout, stderr }
+}

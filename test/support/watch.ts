@@ -1,0 +1,68 @@
+// Sees every answer that a server in this process gives, whoever asked: what the document says of it must hold.
+import type { OutgoingHttpHeaders, Server, ServerResponse } from 'node:http'
+import { holdAgainstContract } from './contract.ts'
+
+/** What is not below the base path is no path of the contract. */
+const elsewhere = ''
+/** Larger bodies are not looked at. */
+const maxBytes = 16 * 1024
+
+/** `tell` is told of each answer that is not as the document says. `basePath` ends with a slash. */
+export function watchAnswers(server: Server, basePath: string, tell: (fault: string) => void): void {
+  server.prependListener('request', (request, response) => {
+    const answer = record(response)
+    const path = String(request.url).split('?', 1)[0] as string
+    response.once('close', () => {
+      // A part of an answer is none; the client is told so by a reset.
+      if (!response.writableFinished) return
+      const faults = holdAgainstContract({
+        method: request.method as string,
+        path: path.startsWith(basePath) ? path.slice(basePath.length - 1) : elsewhere,
+        status: response.statusCode,
+        headers: { get: (name) => answer.header(name) },
+        // Node drops it.
+        body: request.method === 'HEAD' ? '' : answer.body(),
+      })
+      for (const fault of faults) tell(fault)
+    })
+  })
+}
+
+/** Keeps the headers and the body of an answer while it is written. */
+function record(response: ServerResponse) {
+  const { writeHead, write, end } = response
+  let given: OutgoingHttpHeaders = {}
+  let bytes = 0
+  const chunks: Buffer[] = []
+
+  function keep(chunk: unknown): void {
+    if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return
+    bytes += chunk.length
+    if (bytes <= maxBytes) chunks.push(Buffer.from(chunk as string))
+  }
+  // Headers that are handed over with the status are not among those that can be asked for.
+  response.writeHead = (...all: unknown[]) => {
+    const headers = all.at(-1)
+    if (typeof headers === 'object') given = { ...given, ...headers }
+    return writeHead.apply(response, all as never)
+  }
+  response.write = (...all: unknown[]) => {
+    keep(all[0])
+    return write.apply(response, all as never)
+  }
+  response.end = (...all: unknown[]) => {
+    keep(all[0])
+    return end.apply(response, all as never)
+  }
+  return {
+    header(name: string): string | null {
+      const value = response.getHeader(name) ?? find(given, name)
+      return value === undefined ? null : String(value)
+    },
+    body: () => (bytes <= maxBytes ? Buffer.concat(chunks).toString() : undefined),
+  }
+}
+
+function find(headers: OutgoingHttpHeaders, name: string) {
+  return Object.entries(headers).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1]
+}
