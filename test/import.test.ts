@@ -323,7 +323,14 @@ test('a database that is locked is tried again for a while, and given up then', 
   const said: string[] = []
   const say = (line: string) => {
     said.push(line)
-    if (other.isTransaction) other.exec('ROLLBACK')
+    openStore.append = (...args) => {
+      // The attempt after the next one finds it open.
+      openStore.append = (...args) => {
+        other.exec('ROLLBACK')
+        return log.append(...args)
+      }
+      return soonGivenUp(...args)
+    }
   }
   const { result, error } = await next(path, { openStore, say, patienceMs: 60_000 })
   t.error(error)
