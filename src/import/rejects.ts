@@ -68,6 +68,7 @@ export class Rejects {
 
   /** Puts what was added into the file. */
   flush(): void {
+    if (this.#pending === '') return
     const pending = Buffer.from(this.#pending)
     this.#pending = ''
     this.#try(() => {
@@ -79,6 +80,7 @@ export class Rejects {
 
   /** Says how many were not shown. */
   close(): void {
+    this.flush()
     if (this.#file !== undefined) closeSync(this.#file)
     const { path, say } = this.#options
     const more = this.#count - shownRejects
