@@ -263,6 +263,12 @@ const rejected: Broken[] = [
     1,
   ],
   [
+    'a byte that is no UTF-8 beside characters of every length',
+    bytes('{"name":"aé山🌴', [0xff], '","tag":""}\n', good),
+    /line 1: is not UTF-8$/,
+    1,
+  ],
+  [
     'an overlong sequence',
     bytes('{"name":"', [0xc0, 0xaf], '","tag":""}\n', good),
     /line 1: is not UTF-8$/,

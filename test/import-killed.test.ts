@@ -1,9 +1,8 @@
 // import: killed or interrupted at any moment. With --resume it goes on, and in the end every plant is there once, in
 // the order of the input: also plants without an id.
-import { writeFileSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { type Engine, engines, sqlite } from './support/engines.ts'
+import { type Engine, engines } from './support/engines.ts'
 import { open, readPlants, runImport, writeInput } from './support/imports.ts'
 import { spawnCli } from './support/service.ts'
 
@@ -80,31 +79,4 @@ test('an import that is cut short ten times has added every plant once', async (
       }),
     )
   }
-})
-
-test('an import that was cut short is told of, and another input of its name is not resumed', async (t) => {
-  const url = await sqlite.createDatabase(t)
-  const path = writeInput(t, ndjson)
-  const controller = new AbortController()
-  const reason = new Error('stop')
-  const onProgress = (records: number) => records > 0 && controller.abort(reason)
-  const stopped = await runImport(url, path, { signal: controller.signal, batchPlants: 10, onProgress })
-  t.equal(stopped.error, reason)
-  const held = (await readPlants(url)).length
-  t.ok(held > 0 && held < names.length, `${held} plants`)
-
-  writeFileSync(path, `{"name":"other","tag":""}\n`)
-  const other = await runImport(url, path, { resume: true })
-  t.match(other.error?.message, /^input does not begin like the input whose import was cut short/)
-  writeFileSync(path, ndjson)
-  const trimmed = await runImport(url, path, { resume: true, trim: true })
-  t.match(trimmed.error?.message, /or the options differ: it cannot be resumed$/)
-  t.equal((await readPlants(url)).length, held)
-
-  const again = await runImport(url, path, { batchPlants: names.length })
-  t.equal(
-    again.said[0],
-    `input: an import was cut short after ${held} records; with --resume this one would go on there`,
-  )
-  t.match(again.result, { added: names.length, skipped: 0 })
 })

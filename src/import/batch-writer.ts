@@ -77,11 +77,15 @@ export class BatchWriter {
     const { store, places } = this.#options
     const untilMs = performance.now() + this.#options.patienceMs
     let mayBeThere = false
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    let outcomes: Outcome[] | undefined
+    for (let pauseMs = firstPauseMs; !outcomes; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       try {
-        if (mayBeThere && (await places.holds(end))) return await this.#repeat(entries)
-        return await store.log.append(entries, undefined, places.mark(end))
+        const isThere = mayBeThere && (await places.holds(end))
+        outcomes = await (isThere
+          ? this.#repeat(entries)
+          : store.log.append(entries, undefined, places.mark(end)))
       } catch (error) {
+        /* c8 ignore next: a fault of the program itself */
         if (!(error instanceof StoreUnavailable)) throw error
         mayBeThere ||= error.outcome === 'unknown'
         if (performance.now() + pauseMs > untilMs) throw error
@@ -89,6 +93,7 @@ export class BatchWriter {
         await sleep(pauseMs)
       }
     }
+    return outcomes
   }
 
   /** What became of plants that are in the log: with an id they can be asked for, without one they were added. */

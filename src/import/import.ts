@@ -19,31 +19,30 @@ const recordsPerPlant = 20
  * take it; what was committed before stays, and can be resumed.
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
-  const { path, format, trim = false, signal } = options
-  const fields = resolveFields(options)
+  const { path, signal, say } = options
   const input = await openInput(path, signal)
-  const rejects = new Rejects({ name: input.name, path: options.rejects, say: options.say })
-  try {
-    const records = await openRecords(input, { format, fields, trim })
-    const identity = { format: records.format, fields, trim }
-    const sink = await makeSink({ ...options, input, identity, rejects })
-    try {
-      const count = sink.start.done
-        ? sink.start.records
-        : await new Run(options, input, rejects).read(records, sink)
-      await sink.end()
-      const { added, replayed, conflict } = sink.tally
-      const rejected = rejects.count - conflict
-      return { added, replayed, conflict, rejected, records: count, skipped: sink.start.records }
-    } finally {
-      await sink.close()
-    }
-  } catch (error) {
+  const rejects = new Rejects({ name: input.name, path: options.rejects, say })
+  const imported = importInput(input, rejects, options).catch((error: unknown) => {
     throw error instanceof InputError ? error.in(input.name) : error
-  } finally {
-    rejects.close()
+  })
+  return imported.finally(() => {
     input.close()
-  }
+    rejects.close()
+  })
+}
+
+async function importInput(input: Input, rejects: Rejects, options: ImportOptions): Promise<ImportResult> {
+  const { format, trim = false } = options
+  const fields = resolveFields(options)
+  const records = await openRecords(input, { format, fields, trim })
+  const sink = await makeSink({
+    ...options,
+    input,
+    identity: { format: records.format, fields, trim },
+    rejects,
+  })
+  const run = new Run(options, input, rejects)
+  return run.readInto(sink, records).finally(() => sink.close())
 }
 
 class Run {
@@ -61,8 +60,16 @@ class Run {
     this.#rejects = rejects
   }
 
+  async readInto(sink: Sink, records: Records): Promise<ImportResult> {
+    const { records: skipped, done } = sink.start
+    const count = done ? skipped : await this.#read(records, sink)
+    await sink.end()
+    const rejected = this.#rejects.count - sink.tally.conflict
+    return { ...sink.tally, rejected, records: count, skipped }
+  }
+
   /** Resolves to the number of records. What comes before an unreadable one is added. */
-  async read({ groups, check }: Records, sink: Sink): Promise<number> {
+  async #read({ groups, check }: Records, sink: Sink): Promise<number> {
     const { signal, onProgress } = this.#options
     try {
       for await (const group of groups) {

@@ -30,6 +30,7 @@ export async function openInput(path: string, signal: AbortSignal): Promise<Inpu
   const { stream, size } = await openStream(path).catch((error) => {
     throw explain(name, error)
   })
+  if (signal.aborted) stream.destroy(signal.reason)
   signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
   let bytesRead = 0
   const count = async function* (): AsyncGenerator<Buffer> {

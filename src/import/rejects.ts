@@ -1,5 +1,5 @@
 // The records that were not imported: the first few for whoever watches, all of them in a file (NDJSON).
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import type { Fault } from '../../schemas/problem.ts'
 import { describeFaults } from './check.ts'
 import { FileError } from './input-error.ts'
@@ -42,11 +42,14 @@ export class Rejects {
     const { path } = this.#options
     if (path === undefined) return
     this.#try(() => {
-      this.#file = openSync(path, kept > 0 ? 'a+' : 'w')
-      const before = kept > 0 ? readFileSync(path) : Buffer.alloc(0)
-      const after = before.subarray(kept).toString().split('\n').slice(0, -1)
-      if (kept > 0) ftruncateSync(this.#file, kept)
-      this.#bytes = Math.min(kept, before.length)
+      const file = openSync(path, kept > 0 ? 'a+' : 'w')
+      this.#file = file
+      const { size } = fstatSync(file)
+      this.#bytes = Math.min(kept, size)
+      const tail = Buffer.alloc(size - this.#bytes)
+      readSync(file, tail, 0, tail.length, kept)
+      if (tail.length > 0) ftruncateSync(file, kept)
+      const after = tail.toString().split('\n').slice(0, -1)
       for (const text of after) if (JSON.parse(text).line <= line) this.#pending += `${text}\n`
     })
     this.flush()
@@ -65,6 +68,7 @@ export class Rejects {
 
   /** Puts what was added into the file. */
   flush(): void {
+    if (this.#pending === '') return
     const pending = Buffer.from(this.#pending)
     this.#pending = ''
     this.#try(() => {
@@ -76,6 +80,7 @@ export class Rejects {
 
   /** Says how many were not shown. */
   close(): void {
+    this.flush()
     if (this.#file !== undefined) closeSync(this.#file)
     const { path, say } = this.#options
     const more = this.#count - shownRejects

@@ -83,7 +83,7 @@ async function findStart(places: Places, { resume, say, input }: SinkOptions): P
     say(`${input.name}: ${records} records are imported already${done ? ', and there are no more' : ''}`)
     return place
   }
-  if (place && !place.done && place.records > 0)
+  if (place && !place.done)
     say(
       `${input.name}: an import was cut short after ${place.records} records; with --resume this one would go on there`,
     )

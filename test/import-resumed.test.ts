@@ -1,0 +1,144 @@
+// import: what is kept of an import that was cut short, and what it is resumed with.
+import { execFileSync } from 'node:child_process'
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { test } from 'tap'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { readPlants, runImport, shareStore, writeInput } from './support/imports.ts'
+
+const names = Array.from({ length: 5000 }, (_, n) => `plant ${n}`)
+const ndjson = names.map((name) => `{"name":"${name}","tag":""}\n`).join('')
+
+/** Stops an import when it has read something. */
+function stopper() {
+  const controller = new AbortController()
+  const reason = new Error('stop')
+  const onProgress = (records: number) => records > 0 && controller.abort(reason)
+  return { reason, options: { signal: controller.signal, onProgress }, controller }
+}
+
+test('an import that was cut short is told of, and another input of its name is not resumed', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, ndjson)
+  const { reason, options } = stopper()
+  const stopped = await runImport(url, path, { ...options, batchPlants: 10 })
+  t.equal(stopped.error, reason)
+  const held = (await readPlants(url)).length
+  t.ok(held > 0 && held < names.length, `${held} plants`)
+
+  writeFileSync(path, `{"name":"other","tag":""}\n`)
+  const other = await runImport(url, path, { resume: true })
+  t.match(other.error?.message, /^input does not begin like the input whose import was cut short/)
+  writeFileSync(path, ndjson)
+  const trimmed = await runImport(url, path, { resume: true, trim: true })
+  t.match(trimmed.error?.message, /or the options differ: it cannot be resumed$/)
+  t.equal((await readPlants(url)).length, held)
+
+  const again = await runImport(url, path, { batchPlants: names.length })
+  t.equal(
+    again.said[0],
+    `input: an import was cut short after ${held} records; with --resume this one would go on there`,
+  )
+  t.match(again.result, { added: names.length, skipped: 0 })
+})
+
+test('a compressed input is stopped and resumed like any other', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  // Larger than what is read ahead.
+  const path = writeInput(t, gzipSync(ndjson.replaceAll('""', `"${'x'.repeat(250)}"`), { level: 0 }))
+  const { reason, options } = stopper()
+  t.equal((await runImport(url, path, { ...options, batchPlants: 10 })).error, reason)
+  t.error((await runImport(url, path, { resume: true })).error)
+  t.strictSame(
+    (await readPlants(url)).map(({ name }) => name),
+    names,
+  )
+  t.match((await runImport(url, path, { resume: true })).result, { added: 0, skipped: names.length })
+})
+
+test('an import that is stopped before it has read anything says why', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const { controller, reason, options } = stopper()
+  const fifo = join(createDirectory(t), 'fifo')
+  execFileSync('mkfifo', [fifo])
+  const writer = openSync(fifo, 'r+')
+  t.teardown(() => closeSync(writer))
+  const stopped = runImport(url, fifo, options)
+  controller.abort(reason)
+  // A read that is under way ends with something to read.
+  writeSync(writer, '{}\n')
+  t.equal((await stopped).error, reason)
+})
+
+test('the file of rejected records holds each of them once, also after an import is resumed', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const rejects = join(createDirectory(t), 'rejects')
+  // Conflicts with the first line at the end of each batch; later on rejects alone, and the place is kept nevertheless.
+  const line = (n: number) =>
+    n % 2 === 1 && n < 3000 ? `{"name":"plant ${n}","tag":"","id":1}` : `{"name":"","tag":"${n}"}`
+  const lines = names.map((_, n) => line(n + 1))
+  const path = writeInput(t, `${lines.join('\n')}\n`)
+  const { reason, options } = stopper()
+  t.equal((await runImport(url, path, { ...options, rejects, batchPlants: 1 })).error, reason)
+  // As when it was killed before it could say more: what comes after the place is not of it.
+  writeFileSync(rejects, '{"line":4999,"reason":"","text":""}\n{"line":1', { flag: 'a' })
+  const { result, said } = await runImport(url, path, { rejects, resume: true })
+  t.equal(
+    said.at(-1),
+    `and ${(result?.rejected ?? 0) + (result?.conflict ?? 0) - 10} more; all are in ${rejects}`,
+  )
+  const kept = readFileSync(rejects, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((text) => JSON.parse(text).line)
+  const expected = names.map((_, n) => n + 1).slice(1)
+  t.strictSame(
+    kept.sort((a, b) => a - b),
+    expected,
+  )
+  t.match(await readPlants(url), [{ name: 'plant 1', id: 1 }])
+})
+
+test('an import whose place another one takes over ends with one line', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  const path = writeInput(t, ndjson)
+  const { log } = store
+  const append: typeof log.append = async (...args) => {
+    await store.sql.execute(
+      `UPDATE meta SET value = json_set(value, '$.run', 'another') WHERE key LIKE 'import:%'`,
+    )
+    return log.append(args[0])
+  }
+  const openStore = async () => ({ ...store, close: async () => {}, log: { ...log, append } })
+  const { error, plants } = await next(path, { openStore, batchPlants: 10 })
+  t.match(error?.message, /^another import of input has begun$/)
+  t.equal(plants.length, 10)
+})
+
+test('of a hundred imports that are over the place is kept, not of more', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  for (let n = 0; n < 102; n++) t.error((await next(writeInput(t, `{"name":"${n}","tag":""}`))).error)
+  const [row] = await store.sql.select("SELECT count(*) AS count FROM meta WHERE key LIKE 'import:%'")
+  t.equal(row?.count, 100)
+})
+
+test('without a file, the records that are not shown are counted', async (t) => {
+  const path = writeInput(t, '{}\n'.repeat(12))
+  const { said } = await runImport('file:never-opened.db', path, { dryRun: true })
+  t.equal(said.length, 11)
+  t.equal(said.at(-1), 'and 2 more; --rejects FILE keeps them all')
+})
+
+test('characters of several bytes are whole wherever the input is cut into pieces', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const tree = '山🌴'.repeat(40)
+  for (const spaces of ['', ' ', '  ', '   ', '    ', '     ', '      ']) {
+    const line = `${JSON.stringify({ name: tree, tag: 'é' })}\n`
+    const { error, said, plants } = await next(writeInput(t, spaces + line.repeat(1000)))
+    t.error(error)
+    t.strictSame(said, [])
+    t.strictSame(new Set(plants.map(({ name, tag }) => name + tag)), new Set([`${tree}é`]))
+    t.equal(plants.length, 1000)
+  }
+})
