@@ -10,8 +10,8 @@ trap 'rm -f "$headers" "$answer"' EXIT
 # Every request is repeated when there is no answer, or a passing one such as 503. That is safe for additions because each
 # has an id of its own.
 ask() {
-  status=$(curl --silent --show-error --retry 5 --retry-all-errors --retry-max-time 60 --write-out '%{http_code}' \
-    --output "$answer" --dump-header "$headers" -H "Authorization: Bearer $TOKEN" "$@")
+  status=$(curl --silent --show-error --max-time 10 --retry 5 --retry-all-errors --retry-max-time 60 \
+    --write-out '%{http_code}' --output "$answer" --dump-header "$headers" -H "Authorization: Bearer $TOKEN" "$@")
   case $status in
     2*) cat "$answer" && echo ;;
     *) cat "$answer" >&2 && exit 1 ;;

@@ -28,6 +28,16 @@ class Refused(Exception):
         self.problem = problem
 
 
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirected POST would become a GET, whose answer would pass for that of an addition."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirects)
+
+
 def ask(url, body=None):
     """Sends a request, again if need be: only for requests that are safe to repeat."""
     data = None if body is None else json.dumps(body).encode()
@@ -36,17 +46,32 @@ def ask(url, body=None):
         seconds = 0
         try:
             request = urllib.request.Request(url, data, headers)
-            with urllib.request.urlopen(request, timeout=10) as response:
+            with opener.open(request, timeout=10) as response:
                 return json.load(response), response.headers.get("Link", "")
         except urllib.error.HTTPError as error:
             if attempt == MAX_ATTEMPTS or error.code not in (429, 500, 502, 503, 504):
-                raise Refused(json.load(error)) from None
-            seconds = int(error.headers.get("Retry-After", 0))
+                raise Refused(read_problem(error)) from None
+            seconds = read_seconds(error)
         except (OSError, http.client.HTTPException):
             if attempt == MAX_ATTEMPTS:
                 raise
         # A random time that grows, so that clients do not all come back at once.
         time.sleep(seconds + random.random() * 0.1 * 2**attempt)
+
+
+def read_problem(error):
+    """The problem, or what is known of an answer that is not from the service."""
+    try:
+        return json.load(error)
+    except ValueError:
+        detail = error.headers.get("Location", "not from the Plant Store")
+        return {"status": error.code, "title": error.reason, "detail": detail}
+
+
+def read_seconds(error):
+    """How long to wait at least. A proxy may send a date, which is not worth the effort here."""
+    text = error.headers.get("Retry-After", "")
+    return int(text) if text.isdigit() else 0
 
 
 def add(plant):

@@ -17,12 +17,14 @@ const alder = { name: 'Alder', tag: 'Alnus' }
 export const examples = {
   PlantAdded: { plant: alder },
   PlantsListed: { plants: [alder, { name: 'Black alder', tag: 'Alnus glutinosa' }], empty: [] },
-  InvalidRequest: {
+  InvalidAddition: {
     body: typed('invalid-request', 'The request has 3 faults.', [
       { code: 'unknown', detail: 'is not an allowed member', pointer: '/colour' },
       { code: 'length', detail: 'must have at least 1 character', pointer: '/name' },
       { code: 'type', detail: 'must be a string', pointer: '/tag' },
     ]),
+  },
+  InvalidList: {
     query: typed('invalid-request', 'The request has 1 fault.', [
       { code: 'range', detail: 'must be at least 0', parameter: 'limit' },
     ]),
@@ -36,8 +38,10 @@ export const examples = {
   IdConflict: {
     conflict: typed('id-conflict', 'A plant with this id already exists with a different name or tag.'),
   },
-  PreconditionFailed: {
+  OtherList: {
     list: typed('precondition-failed', 'The list is not one that If-Match names.'),
+  },
+  ConditionalAddition: {
     addition: typed(
       'precondition-failed',
       'Additions are not conditional; nothing was added. An id makes a retry safe.',
@@ -76,9 +80,9 @@ export const examples = {
 
 /** For the page of each problem type. What nothing sends yet has an example made for it. */
 export const problemExamples: Record<ProblemTypeName, Problem[]> = {
-  'invalid-request': Object.values(examples.InvalidRequest),
+  'invalid-request': [examples.InvalidAddition.body, examples.InvalidList.query],
   'id-conflict': Object.values(examples.IdConflict),
-  'precondition-failed': Object.values(examples.PreconditionFailed),
+  'precondition-failed': [examples.OtherList.list, examples.ConditionalAddition.addition],
   'rate-limited': [typed('rate-limited', 'Too many requests came in a short time.')],
   'nothing-added': [examples.AdditionUnavailable.nothingAdded],
   'outcome-unknown': [examples.AdditionUnavailable.outcomeUnknown],

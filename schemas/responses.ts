@@ -62,7 +62,8 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
   NotModified: respond('The list is still the one that `If-None-Match` names.', ofList),
   ...answer('PlantAdded', 'The plant is in the store, on stable storage.', [], Plant as never),
   ...answer('PlantsListed', 'The plants.', ofList, PlantList as never),
-  ...answer('InvalidRequest', 'The request is not valid; `errors` names every fault and where it is.'),
+  ...answer('InvalidAddition', 'The request is not valid; `errors` names every fault and where it is.'),
+  ...answer('InvalidList', 'The request is not valid; `errors` names every fault and where it is.'),
   ...answer('Unauthorized', 'The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
   ...answer('Forbidden', 'The token lacks the scope of this operation.', ['WWW-Authenticate']),
   ...answer('RequestTimeout', 'The request did not arrive in time.'),
@@ -70,7 +71,8 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
     'IdConflict',
     'A plant with this id already exists with a different name or tag. Nothing was changed.',
   ),
-  ...answer('PreconditionFailed', 'A condition of the request is false. Nothing was changed.'),
+  ...answer('ConditionalAddition', 'The request carries `If-Match` or `If-None-Match`. Nothing was added.'),
+  ...answer('OtherList', 'The list is not one that `If-Match` names.'),
   ...answer('ContentTooLarge', 'The body is larger than 16 KiB.'),
   ...answer('UriTooLong', 'The URL is too long.'),
   ...answer('UnsupportedMediaType', 'The body is not JSON in UTF-8 without a content encoding.'),
@@ -86,11 +88,9 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
 } as never
 
 const always: Record<string, ResponseName> = {
-  400: 'InvalidRequest',
   401: 'Unauthorized',
   403: 'Forbidden',
   408: 'RequestTimeout',
-  412: 'PreconditionFailed',
   414: 'UriTooLong',
   417: 'ExpectationFailed',
   431: 'HeadersTooLarge',
@@ -102,10 +102,19 @@ export const operationResponses: Record<'createPlant' | 'listPlants', Record<str
   createPlant: {
     ...always,
     200: 'PlantAdded',
+    400: 'InvalidAddition',
     409: 'IdConflict',
+    412: 'ConditionalAddition',
     413: 'ContentTooLarge',
     415: 'UnsupportedMediaType',
     503: 'AdditionUnavailable',
   },
-  listPlants: { ...always, 200: 'PlantsListed', 304: 'NotModified', 503: 'ListUnavailable' },
+  listPlants: {
+    ...always,
+    200: 'PlantsListed',
+    304: 'NotModified',
+    400: 'InvalidList',
+    412: 'OtherList',
+    503: 'ListUnavailable',
+  },
 }

@@ -34,7 +34,7 @@ async function startSite(t: Test): Promise<string> {
 
 const inBrowser = `(async ({ baseUrl, token }) => {
   const { PlantStore } = globalThis.client
-  const store = new PlantStore({ baseUrl, token })
+  const store = new PlantStore({ baseUrl, token, fetch: globalThis.fetch })
   const added = await store.add({ name: 'Black alder', tag: 'Alnus glutinosa' })
   await store.add({ name: 'Alder 🌿', tag: '' })
   const page = await store.list({ limit: 1 })

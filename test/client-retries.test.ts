@@ -23,6 +23,12 @@ const passing: [title: string, fault: Fault][] = [
   ['a 504 of a proxy', { status: 504 }],
   ['a 503 with a date', { status: 503, headers: { 'retry-after': new Date(0).toUTCString() } }],
   ['a success that is no JSON', { status: 200, body: '<h1>Log in</h1>' }],
+  ['a success of something else', { status: 200, body: '{"status":"ok"}' }],
+  ['a success that says nothing', { status: 200, body: 'null' }],
+  ['a success without a body', { status: 204 }],
+  ['a problem of something else', { status: 503, body: '{"type":"about:blank","errors":{"name":["no"]}}' }],
+  ['a problem with unknown faults', { status: 503, body: '{"type":"about:blank","errors":[null]}' }],
+  ['a problem without faults', { status: 503, body: '{"type":"about:blank","errors":null}' }],
 ]
 
 for (const [title, fault] of passing)
@@ -95,6 +101,42 @@ test('attempts are limited, and the error says whether the plant may be there', 
     t.equal(error.mayBeAdded, mayBeAdded, `${kind} after ${faults} ${outcomes}`)
     t.equal(front.seen.length, 2)
   }
+})
+
+test('an attempt that is silent gives way to the next', { timeout: 60_000 }, async (t) => {
+  const { store, front, listed } = await setUp(t, ['silent'], { ...soon, silenceMs: 500 })
+  t.same(await store.add(alder), alder)
+  t.same(await listed(), [alder])
+  front.faults.push('silent', 'stalled')
+  t.same((await store.list()).plants, [alder])
+  t.equal(front.seen.length, 5)
+  front.faults.push('stalled', 'stalled')
+  const last = new PlantStore({
+    baseUrl: front.url,
+    token,
+    retry: { ...soon, attempts: 2, silenceMs: 500 },
+  }).list()
+  t.match(await rejection(t, last), { name: 'PlantStoreUnreachable', cause: { name: 'TimeoutError' } })
+})
+
+test('a list that keeps coming may take longer than anything else', { timeout: 60_000 }, async (t) => {
+  const parts = ['[', '', '', '', ']']
+  const body = () =>
+    new ReadableStream({
+      async pull(stream) {
+        const part = parts.shift()
+        await new Promise((resolve) => setTimeout(resolve, 400))
+        if (part === undefined) stream.close()
+        else stream.enqueue(Buffer.from(part || ' '))
+      },
+    })
+  const store = new PlantStore({
+    baseUrl: 'http://plants.test',
+    token,
+    fetch: async () => new Response(body()),
+    retry: { attempts: 1, totalMs: 1000, silenceMs: 1000 },
+  })
+  t.same((await store.list()).plants, [])
 })
 
 test('a service that is silent for too long is given up, by a list that was cut off before, too', {

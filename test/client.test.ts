@@ -79,11 +79,35 @@ test('a token is in no error', async (t) => {
   t.ok(front.seen.every(({ headers }) => headers.authorization === `Bearer ${secret}`))
   for (const bad of [`${secret}\n`, `${secret}🌿`, '', undefined as never])
     t.throws(() => new PlantStore({ baseUrl: front.url, token: bad }), TypeError)
-  for (const bad of [`http://x:${secret}@`, 'nowhere'])
+  for (const bad of [
+    `http://x:${secret}@`,
+    'nowhere',
+    'http://a.test/?b',
+    'http://a.test/#b',
+    undefined as never,
+  ])
     t.throws(() => new PlantStore({ baseUrl: bad, token: secret }), TypeError)
   t.throws(() => new PlantStore({ baseUrl: front.url, token: `${secret}\n` }), { message: /^[^_]+$/ })
   errors.push(new Error(inspect(new PlantStore({ baseUrl: front.url, token: secret }), { showHidden: true })))
   for (const error of errors) t.notMatch(inspect(error, { depth: 9, showHidden: true }), /secret/)
+})
+
+test('a page that links to itself, as from a cache that disregards the query, is the last', async (t) => {
+  const { front } = await setUp(t)
+  const link = '</plants?after=1-x&limit=1>; rel="next"'
+  const page = { status: 200, headers: { link }, body: JSON.stringify([alder]) }
+  front.faults.push(page, page, page)
+  const store = new PlantStore({ baseUrl: front.url, token, retry: { attempts: 1 } })
+  const read: unknown[] = []
+  const reading = (async () => {
+    for await (const plant of store.all({ pageSize: 1 })) read.push(plant)
+  })()
+  t.match(await rejection(t, reading), {
+    name: 'PlantStoreUnreachable',
+    cause: { message: /links to itself/ },
+  })
+  t.same(read, [alder])
+  t.equal(front.seen.length, 2)
 })
 
 test('a redirect is not followed: a POST would become a GET', async (t) => {

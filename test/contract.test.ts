@@ -64,9 +64,9 @@ test('the document says where the service is', async (t) => {
   const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
   const served = (await request(`${url}/store/v1/openapi.json`)).json() as Node
   t.same(served.servers, [{ url: '/store/v1' }])
-  const { InvalidRequest } = served.components.responses
+  const { InvalidList } = served.components.responses
   t.equal(
-    InvalidRequest.content['application/problem+json'].examples.query.value.type,
+    InvalidList.content['application/problem+json'].examples.query.value.type,
     '/store/v1/problems/invalid-request',
   )
   t.match(served.components.headers.Link.example, /^<\/store\/v1\/plants\?/)
@@ -228,8 +228,8 @@ const shown: [response: keyof typeof examples, example: string, parts: Parts, fa
   ['PlantAdded', 'plant', { body: '{"name":"Alder","tag":"Alnus"}' }],
   ['PlantAdded', '', { body: '{"name":"Black alder","tag":"Alnus glutinosa","id":7}' }],
   ['PlantsListed', 'plants', {}],
-  ['InvalidRequest', 'body', { body: '{"name":"","tag":5,"colour":"red"}' }],
-  ['InvalidRequest', 'query', { target: '/plants?limit=-1' }],
+  ['InvalidAddition', 'body', { body: '{"name":"","tag":5,"colour":"red"}' }],
+  ['InvalidList', 'query', { target: '/plants?limit=-1' }],
   ['Unauthorized', 'missing', { headers: { Authorization: undefined } }],
   ['Unauthorized', 'missing', { body: '{}', headers: { Authorization: undefined } }],
   ['Unauthorized', 'missing', { headers: { Authorization: 'Basic eDp5' } }],
@@ -237,8 +237,8 @@ const shown: [response: keyof typeof examples, example: string, parts: Parts, fa
   ['Forbidden', 'scope', { body: '{}', headers: { Authorization: 'reader' } }],
   ['Forbidden', '', { headers: { Authorization: 'writer' } }],
   ['IdConflict', 'conflict', { body: '{"name":"Alder","tag":"Alnus","id":7}' }],
-  ['PreconditionFailed', 'list', { headers: { 'If-Match': '"other"' } }],
-  ['PreconditionFailed', 'addition', { body: '{"name":"a","tag":"b"}', headers: { 'If-Match': '*' } }],
+  ['OtherList', 'list', { headers: { 'If-Match': '"other"' } }],
+  ['ConditionalAddition', 'addition', { body: '{"name":"a","tag":"b"}', headers: { 'If-Match': '*' } }],
   ['ContentTooLarge', 'large', { body: ' '.repeat(20_000) }],
   ['UriTooLong', 'long', { target: `/plants?limit=${'1'.repeat(9000)}` }],
   ['UriTooLong', 'long', { target: `/plants?limit=${'1'.repeat(9000)}`, body: '{}' }],

@@ -56,6 +56,7 @@ test('a token that cannot be checked is not kept', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
   t.match(await authorize(page, ''), /Enter a token first/)
+  t.match(await authorize(page, 'plant_…'), /Copy the whole token/)
   await page.context().setOffline(true)
   t.match(await authorize(page, token), /could not be checked.*no answer/)
   t.equal(await page.evaluate('sessionStorage.length'), 0)

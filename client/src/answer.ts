@@ -4,13 +4,37 @@ import type { Problem } from './errors.ts'
 /** An answer with its body read: `problem` when it is no success. */
 export type Answer<T> = { headers: Headers; data: T } | { headers: Headers; problem: Problem }
 
-/** Reads a body. Throws when the answer is a success, but broken off or no JSON. */
-export async function readAnswer<T>(response: Response): Promise<Answer<T>> {
+/** `isWanted` knows a success of the service; `hear` is called for each part of its body. */
+export type Reading<T> = { isWanted: (body: unknown) => body is T; hear: () => void }
+
+/** Reads a body. Throws when the answer is a success, but broken off or not from the service. */
+export async function readAnswer<T>(response: Response, { isWanted, hear }: Reading<T>): Promise<Answer<T>> {
   const { headers, ok, status } = response
-  if (ok) return { headers, data: (await response.json()) as T }
-  const body = (await response.json().catch(() => undefined)) as Problem | undefined
-  const said = typeof body?.type === 'string' ? body : {}
-  return { headers, problem: { ...describe(response), ...said, status } }
+  if (ok) {
+    const data: unknown = await listen(response, hear).json()
+    if (!isWanted(data)) throw new TypeError('This success is not from the Plant Store')
+    return { headers, data }
+  }
+  const body: unknown = await response.json().catch(() => undefined)
+  return { headers, problem: { ...describe(response), ...(isProblem(body) && body), status } }
+}
+
+/** Calls `hear` for the answer, and for each part of its body where parts can be seen. */
+function listen(response: Response, hear: () => void): Pick<Response, 'json'> {
+  hear()
+  const transform = (part: Uint8Array, passed: TransformStreamDefaultController<Uint8Array>) => {
+    hear()
+    passed.enqueue(part)
+  }
+  return response.body
+    ? new Response(response.body.pipeThrough(new TransformStream({ transform })))
+    : response
+}
+
+/** Others have problems too, with `errors` of other forms. */
+function isProblem(body: unknown): body is Problem {
+  const { type, errors = [] } = (body ?? {}) as Partial<Problem>
+  return typeof type === 'string' && Array.isArray(errors) && errors.every((fault) => fault?.detail)
 }
 
 /** For what is not from the service, as a proxy's error page or a redirect: its status has to do. */

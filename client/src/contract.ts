@@ -224,7 +224,16 @@ export interface components {
             };
         };
         /** @description The request is not valid; `errors` names every fault and where it is. */
-        InvalidRequest: {
+        InvalidAddition: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The request is not valid; `errors` names every fault and where it is. */
+        InvalidList: {
             headers: {
                 [name: string]: unknown;
             };
@@ -270,8 +279,17 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A condition of the request is false. Nothing was changed. */
-        PreconditionFailed: {
+        /** @description The request carries `If-Match` or `If-None-Match`. Nothing was added. */
+        ConditionalAddition: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The list is not one that `If-Match` names. */
+        OtherList: {
             headers: {
                 [name: string]: unknown;
             };
@@ -426,11 +444,11 @@ export interface operations {
         responses: {
             200: components["responses"]["PlantsListed"];
             304: components["responses"]["NotModified"];
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidList"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
-            412: components["responses"]["PreconditionFailed"];
+            412: components["responses"]["OtherList"];
             414: components["responses"]["UriTooLong"];
             417: components["responses"]["ExpectationFailed"];
             431: components["responses"]["HeadersTooLarge"];
@@ -452,12 +470,12 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["PlantAdded"];
-            400: components["responses"]["InvalidRequest"];
+            400: components["responses"]["InvalidAddition"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             408: components["responses"]["RequestTimeout"];
             409: components["responses"]["IdConflict"];
-            412: components["responses"]["PreconditionFailed"];
+            412: components["responses"]["ConditionalAddition"];
             413: components["responses"]["ContentTooLarge"];
             414: components["responses"]["UriTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -542,7 +560,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description A condition of the request is false. Nothing was changed. */
+            /** @description The list is not one that `If-Match` names. */
             412: {
                 headers: {
                     [name: string]: unknown;

@@ -1,7 +1,7 @@
 // The client: adds plants, each exactly once, and lists them.
-import { type Answer, readAnswer, readNext } from './answer.ts'
+import { type Answer, type Reading, readAnswer, readNext } from './answer.ts'
 import type { components, operations } from './contract.ts'
-import { PlantStoreError } from './errors.ts'
+import { PlantStoreError, PlantStoreUnreachable } from './errors.ts'
 import { type RetryOptions, retry, type Send } from './retry.ts'
 
 /** A plant to add: `name`, `tag` and, if you like, an `id` of your own. */
@@ -62,16 +62,19 @@ export class PlantStore {
   }: PlantStoreOptions) {
     // What a header cannot carry would be repeated in an error message of fetch.
     if (!/^[!-~]+$/.test(token ?? '')) throw new TypeError('token must be visible ASCII characters')
+    if (typeof baseUrl !== 'string' || /[?#]/.test(baseUrl))
+      throw new TypeError('baseUrl must be the URL of the API, without query and fragment')
     this.#url = new Request(`${baseUrl.replace(/\/+$/, '')}/plants`).url
     this.#token = token
-    this.#fetch = fetch
+    // Called as a function of its own: the fetch of browsers refuses to be a method of anything else.
+    this.#fetch = (url, init) => fetch(url, init)
     this.#retry = retry
   }
 
   /**
    * Adds a plant, exactly once, and resolves when it is on stable storage. A plant without an `id` gets a random one of
    * 53 bits, so that an attempt whose outcome is unknown can be repeated. Throws PlantStoreError or PlantStoreUnreachable;
-   * their `mayBeAdded` says whether the plant may be there all the same.
+   * their `mayBeAdded` says whether the plant may be there all the same. After an abort it may, too.
    */
   async add(plant: NewPlant, options: CallOptions = {}): Promise<Plant> {
     try {
@@ -88,7 +91,7 @@ export class PlantStore {
   async list({ limit, after, signal }: ListOptions = {}): Promise<PlantPage> {
     const url = this.#url + toQuery({ limit, after })
     const { data, headers } = await retry(
-      (until, answered) => this.#send<Plant[]>(url, { signal: until }, answered),
+      (until, hear) => this.#send<Plant[]>(url, { signal: until }, { isWanted: Array.isArray, hear }),
       this.#retry,
       signal,
     )
@@ -109,6 +112,8 @@ export class PlantStore {
     let after: string | undefined
     do {
       const page: PlantPage = await this.list({ limit: pageSize, after, signal })
+      // As from a cache that disregards the query: this would go on for ever.
+      if (after && page.next === after) throw new PlantStoreUnreachable(new Error('A page links to itself'))
       yield* page.plants
       after = page.next
     } while (after)
@@ -116,11 +121,13 @@ export class PlantStore {
 
   async #add(plant: NewPlant, { signal }: CallOptions): Promise<Plant> {
     const body = JSON.stringify(plant)
-    const send: Send<Plant> = (until) => this.#send(this.#url, { method: 'POST', body, signal: until })
+    const isWanted = (added: unknown): added is Plant => isSame(added as Plant | null, plant)
+    const send: Send<Plant> = (until) =>
+      this.#send(this.#url, { method: 'POST', body, signal: until }, { isWanted, hear() {} })
     return (await retry(send, this.#retry, signal)).data
   }
 
-  async #send<T>(url: string, init: RequestInit, answered = () => {}): Promise<Answer<T>> {
+  async #send<T>(url: string, init: RequestInit, reading: Reading<T>): Promise<Answer<T>> {
     const response = await this.#fetch(url, {
       ...init,
       headers: {
@@ -130,9 +137,12 @@ export class PlantStore {
       // A redirected POST becomes a GET, whose answer would pass for that of an addition.
       redirect: 'manual',
     })
-    if (response.ok) answered()
-    return readAnswer(response)
+    return readAnswer(response, reading)
   }
+}
+
+function isSame(added: Plant | null, { name, tag }: NewPlant): boolean {
+  return added?.name === name && added.tag === tag
 }
 
 function toQuery(query: { [Name in keyof ListQuery]: ListQuery[Name] | undefined }): string {

@@ -1,5 +1,6 @@
 // Repeats a request that is safe to repeat, until it is answered, refused, given up or aborted.
 import { type Answer, readRetryAfter } from './answer.ts'
+import { longestMs, makeClock } from './clock.ts'
 import { PlantStoreError, type PlantStoreFailure, PlantStoreUnreachable } from './errors.ts'
 
 /** How requests are repeated. Every setting is optional. */
@@ -8,14 +9,16 @@ export type RetryOptions = {
   attempts?: number | undefined
   /** How long a call may take until it is answered, with all attempts and pauses. 30,000 ms by default. */
   totalMs?: number | undefined
+  /** How long an attempt may be silent, before its answer or in the middle of a list. 10,000 ms by default. */
+  silenceMs?: number | undefined
   /** The longest pause before the second attempt; it doubles with each further attempt. 200 ms by default. */
   baseMs?: number | undefined
   /** The longest pause of all, unless `Retry-After` asks for more. 5,000 ms by default. */
   maxMs?: number | undefined
 }
 
-/** Sends a request once. `answered` stops the clock: what comes after it may take as long as it needs. */
-export type Send<T> = (signal: AbortSignal, answered: () => void) => Promise<Answer<T>>
+/** Sends a request once. `heard` is called for each part of a list: it takes as long as it needs, unless it is silent. */
+export type Send<T> = (signal: AbortSignal, heard: () => void) => Promise<Answer<T>>
 type Success<T> = { headers: Headers; data: T }
 
 /** Too many requests, and what a service, or a proxy in front of it, says while it is out of order. */
@@ -23,42 +26,35 @@ const passing = [429, 502, 503, 504]
 /** Problems of the server that leave no doubt: nothing was added. */
 const certain = ['nothing-added', 'unread', 'overloaded']
 
-/** What timers can count to: with more they end at once. */
-const longestMs = 2 ** 31 - 1
-
 /** Sends until there is an answer. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
 export async function retry<T>(
   send: Send<T>,
-  { totalMs = 30_000, ...options }: RetryOptions = {},
+  { totalMs = 30_000, silenceMs = 10_000, ...options }: RetryOptions = {},
   signal?: AbortSignal,
 ): Promise<Success<T>> {
   signal?.throwIfAborted()
   const endMs = performance.now() + Math.min(totalMs, longestMs)
-  const clock = new AbortController()
-  const abort = () => clock.abort(signal?.reason)
-  const expire = () => clock.abort(new DOMException('The time is up', 'TimeoutError'))
-  signal?.addEventListener('abort', abort)
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const stop = () => clearTimeout(timer)
+  const total = makeClock(signal)
   const attempt = () => {
-    stop()
-    timer = setTimeout(expire, endMs - performance.now())
-    return send(clock.signal, stop)
+    total.start(endMs - performance.now())
+    const own = makeClock(total.signal)
+    own.start(silenceMs)
+    const hear = () => {
+      total.stop()
+      own.start(silenceMs)
+    }
+    return send(own.signal, hear).finally(own.end)
   }
-  const end = () => {
-    stop()
-    signal?.removeEventListener('abort', abort)
-  }
-  return repeat(attempt, { ...options, endMs, limit: clock.signal })
+  return repeat(attempt, { ...options, endMs, limit: total.signal })
     .catch((error) => {
       // Whatever an abort by the caller leads to, the caller is told its own reason.
       signal?.throwIfAborted()
       throw error
     })
-    .finally(end)
+    .finally(total.end)
 }
 
-type Limits = Omit<RetryOptions, 'totalMs'> & { endMs: number; limit: AbortSignal }
+type Limits = Omit<RetryOptions, 'totalMs' | 'silenceMs'> & { endMs: number; limit: AbortSignal }
 
 async function repeat<T>(
   attempt: () => Promise<Answer<T>>,

@@ -9,9 +9,9 @@ import type { Test } from 'tap'
 export type Canned = { status: number; headers?: Record<string, string>; body?: string }
 /**
  * `lost`: the request does not reach the service; `unanswered`: the service answers, the client hears nothing;
- * `half`: the client gets the beginning of the answer; `silent`: nothing comes, and nothing ends; undefined: no fault.
+ * `half`: the client gets the beginning of the answer; `stalled`: and then nothing; `silent`: nothing comes, and nothing ends; undefined: no fault.
  */
-export type Fault = 'lost' | 'unanswered' | 'half' | 'silent' | Canned | undefined
+export type Fault = 'lost' | 'unanswered' | 'half' | 'stalled' | 'silent' | Canned | undefined
 export type Seen = { method: string; url: string; headers: IncomingMessage['headers']; body: string }
 export type Front = { url: string; faults: Fault[]; seen: Seen[]; next: () => Promise<void> }
 
@@ -47,7 +47,7 @@ type Exchange = {
   incoming: IncomingMessage
   body: Buffer
   response: ServerResponse
-  fault: 'unanswered' | 'half' | undefined
+  fault: 'unanswered' | 'half' | 'stalled' | undefined
 }
 
 async function forward(target: string, { incoming, body, response, fault }: Exchange): Promise<void> {
@@ -58,5 +58,7 @@ async function forward(target: string, { incoming, body, response, fault }: Exch
   if (fault === 'unanswered') return void incoming.socket.destroy()
   response.writeHead(answered.statusCode as number, answered.headers)
   if (fault === undefined) return void response.end(content)
-  response.write(content.subarray(0, content.length / 2), () => incoming.socket.destroy())
+  response.write(content.subarray(0, content.length / 2), () => {
+    if (fault === 'half') incoming.socket.destroy()
+  })
 }

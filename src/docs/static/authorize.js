@@ -46,6 +46,7 @@ export function open() {
 
 async function check(token, use) {
   if (token === '') return say('bad', 'Enter a token first.')
+  if (/[^ -~]/.test(token)) return say('bad', 'Tokens are ASCII text. Copy the whole token, without “…”.')
   say('', 'Checking…')
   const headers = { authorization: `Bearer ${token}` }
   const url = new URL('plants?limit=0', base)
