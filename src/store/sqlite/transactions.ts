@@ -10,7 +10,8 @@ import { type FileFault, OpenFiles } from './files.ts'
 import { type Done, type Failure, monotonicMs, type Request } from './messages.ts'
 import type { WalIndex } from './wal-index.ts'
 
-const lockStepMs = 100
+/** How often the lock is looked for while another process has it. */
+const lockPollMs = 1
 /** Files that held the batch before so short a time ago are looked at after the next one only. */
 const recentMs = 5
 
@@ -31,11 +32,12 @@ export class Transactions {
   readonly #batch: BatchInsert
   readonly #index: WalIndex
   readonly #files: OpenFiles
-  #lockMs = -1
+  readonly #sleeper = new Int32Array(new SharedArrayBuffer(4))
   #checkedMs = Number.NEGATIVE_INFINITY
 
   constructor(path: string, { db, ids }: OpenDatabase, index: WalIndex) {
     this.#db = db
+    db.exec('PRAGMA busy_timeout = 0')
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     this.#batch = new BatchInsert(db)
@@ -60,19 +62,27 @@ export class Transactions {
   #prepare(request: Request): Done {
     const leftMs = Math.floor(request.deadlineMs - monotonicMs()) - sqliteMarginMs
     if (leftMs < 0) throw new Error('the database was busy until it was too late for this batch')
-    this.#waitForLock(leftMs)
-    this.#begin.run()
+    this.#takeLock(leftMs)
     const done = this.#run(request)
     this.#checkIndex()
     return done
   }
 
-  /** In steps: as a rule the next batch has as long as the last. */
-  #waitForLock(leftMs: number): void {
-    const lockMs = leftMs < lockStepMs ? leftMs : leftMs - (leftMs % lockStepMs)
-    if (lockMs === this.#lockMs) return
-    this.#db.exec(`PRAGMA busy_timeout = ${lockMs}`)
-    this.#lockMs = lockMs
+  /**
+   * SQLite would look for the lock every 100 ms in the end: beside a process that adds batch after batch it would not
+   * find the moments in between.
+   */
+  #takeLock(leftMs: number): void {
+    const untilMs = monotonicMs() + leftMs
+    for (;;) {
+      try {
+        this.#begin.run()
+        return
+      } catch (error) {
+        if (!isBusy(error) || monotonicMs() >= untilMs) throw error
+        Atomics.wait(this.#sleeper, 0, 0, lockPollMs)
+      }
+    }
   }
 
   #run(request: Request): Done {
@@ -129,7 +139,6 @@ export class Transactions {
   #save({ salvage }: FileFault): void {
     try {
       if (!salvage) return
-      this.#waitForLock(0)
       this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
       /* c8 ignore next 3: the disk fails when there is nothing left to lose */
     } catch {
