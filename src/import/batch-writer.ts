@@ -21,6 +21,8 @@ export type WriterOptions = {
   onWait: (reason: string) => void
 }
 
+const roomEveryMs = 25
+const roomMs = 2
 const firstPauseMs = 100
 const longestPauseMs = 2000
 
@@ -35,6 +37,7 @@ export class BatchWriter {
   readonly #options: WriterOptions
   #underWay: Promise<void> = Promise.resolve()
   #committed: Progressed
+  #madeRoomAtMs = performance.now()
 
   constructor(start: Progressed, options: WriterOptions) {
     this.#committed = start
@@ -65,12 +68,20 @@ export class BatchWriter {
     const end = { ...batch.end, rejects: rejects.bytes }
     const outcomes = await this.#append(batch.entries, end)
     this.#committed = end
+    await this.#makeRoom()
     outcomes.forEach((outcome, index) => {
       this.tally[outcome]++
       if (outcome !== 'conflict') return
       const { item } = batch.entries[index] as Entry
       rejects.add({ line: batch.lines[index] as number, source: item }, [conflict])
     })
+  }
+
+  /** Others who write into the same SQLite file look for its lock again and again: now and then it is free for a while. */
+  async #makeRoom(): Promise<void> {
+    if (performance.now() - this.#madeRoomAtMs < roomEveryMs) return
+    await sleep(roomMs)
+    this.#madeRoomAtMs = performance.now()
   }
 
   async #append(entries: Entry[], end: Progressed): Promise<Outcome[]> {

@@ -108,24 +108,38 @@ export async function shareStore(t: Test, url: string) {
 
 export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
-/** Runs a program to its end, with nothing but this in its environment. It is killed when the test ends. */
-export async function runProgram(
+/** Starts a program with nothing but this in its environment. It is killed when the test ends. */
+function start(t: Test, program: string, args: string[], env: NodeJS.ProcessEnv) {
+  const { PATH, NODE_V8_COVERAGE } = process.env
+  const child = spawn(program, args, { env: { PATH, NODE_V8_COVERAGE, ...env } })
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  child.stdin.on('error', () => {})
+  const outputs = [text(child.stdout), text(child.stderr), once(child, 'close')] as const
+  const ended = Promise.all(outputs).then(([stdout, stderr, [code, signal]]) => ({
+    code,
+    signal,
+    stdout,
+    stderr,
+  }))
+  return { child, ended }
+}
+
+/** Starts `plant-store ARGUMENTS`. */
+export function startProgram(t: Test, args: string[], url: string) {
+  return start(t, process.execPath, [cli, ...args], { DATABASE_URL: url })
+}
+
+/** Runs a program to its end. */
+export function runProgram(
   t: Test,
   program: string,
   args: string[],
   { input = '', ...env }: NodeJS.ProcessEnv & { input?: string } = {},
 ) {
-  const { PATH, NODE_V8_COVERAGE } = process.env
-  const child = spawn(program, args, { env: { PATH, NODE_V8_COVERAGE, ...env } })
-  noteProcess(child)
-  t.teardown(() => child.kill('SIGKILL'))
+  const { child, ended } = start(t, program, args, env)
   child.stdin.end(input)
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ])
-  return { code, stdout, stderr }
+  return ended
 }
 
 /** Runs `plant-store import -` with this on its stdin. */

@@ -148,7 +148,7 @@ function commit(writer: string, batch: number): QueryConfig[] {
 async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
   if (ids.length === 0) return new Map()
   const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
-  const query = { name: 'known', text, values: [ids], rowMode: 'array' as const }
+  const query = { name: 'known', text, values: [toArray(ids)], rowMode: 'array' as const }
   return new Map((await session.queryArrays<[number, string]>(query)).rows)
 }
 
@@ -170,8 +170,16 @@ function insert(position: number, entries: Entry[]): QueryConfig {
   const text = `
     WITH moved AS (UPDATE head SET position = $4)
     INSERT INTO plants (position, id, item, checksum) SELECT $1::bigint + n, id, item, checksum
-    FROM unnest($2::bigint[], $3::text[], $5::bigint[]) WITH ORDINALITY AS added (id, item, checksum, n)`
-  const columns = [entries.map(({ id }) => id), entries.map(({ item }) => item)]
-  const checksums = entries.map(({ id, item }, n) => checksumOf(position + 1 + n, id, item))
-  return { name: 'insert', text, values: [position, ...columns, position + entries.length, checksums] }
+    FROM unnest($2::bigint[], string_to_array($3, chr(10)), $5::bigint[]) WITH ORDINALITY
+      AS added (id, item, checksum, n)`
+  const ids = toArray(entries.map(({ id }) => id ?? 'NULL'))
+  // JSON of the service holds no line feed. To quote each item for an array would take longer than all the rest.
+  const items = entries.map(({ item }) => item).join('\n')
+  const checksums = toArray(entries.map(({ id, item }, n) => checksumOf(position + 1 + n, id, item)))
+  return { name: 'insert', text, values: [position, ids, items, position + entries.length, checksums] }
+}
+
+/** An array as PostgreSQL writes it. */
+function toArray(values: (number | 'NULL')[]): string {
+  return `{${values.join()}}`
 }

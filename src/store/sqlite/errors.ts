@@ -7,7 +7,6 @@ export function codeOf(error: unknown): number {
   return (error as { errcode?: number }).errcode ?? 0
 }
 
-/* c8 ignore next 3: asked when COMMIT itself fails: test/faults */
 export function isBusy(error: unknown): boolean {
   return (codeOf(error) & 0xff) === busy
 }

@@ -10,9 +10,8 @@ import { type FileFault, OpenFiles } from './files.ts'
 import { type Done, type Failure, monotonicMs, type Request } from './messages.ts'
 import type { WalIndex } from './wal-index.ts'
 
-/** How soon a lock that another process holds is looked at again. */
-const lockPauseMs = 0.5
-const nobodyWakes = new Int32Array(new SharedArrayBuffer(4))
+/** How often the lock is looked for while another process has it. */
+const lockPollMs = 1
 /** Files that held the batch before so short a time ago are looked at after the next one only. */
 const recentMs = 5
 
@@ -33,6 +32,7 @@ export class Transactions {
   readonly #batch: BatchInsert
   readonly #index: WalIndex
   readonly #files: OpenFiles
+  readonly #sleeper = new Int32Array(new SharedArrayBuffer(4))
   #checkedMs = Number.NEGATIVE_INFINITY
 
   constructor(path: string, { db, ids }: OpenDatabase, index: WalIndex) {
@@ -62,24 +62,25 @@ export class Transactions {
   #prepare(request: Request): Done {
     const leftMs = Math.floor(request.deadlineMs - monotonicMs()) - sqliteMarginMs
     if (leftMs < 0) throw new Error('the database was busy until it was too late for this batch')
-    this.#takeLock(monotonicMs() + leftMs)
+    this.#takeLock(leftMs)
     const done = this.#run(request)
     this.#checkIndex()
     return done
   }
 
   /**
-   * SQLite itself would look again after up to 100 ms, and hardly ever meet the moment in which another process, which adds
-   * batch after batch, does not hold the lock.
+   * SQLite would look for the lock every 100 ms in the end: beside a process that adds batch after batch it would not
+   * find the moments in between.
    */
-  #takeLock(untilMs: number): void {
+  #takeLock(leftMs: number): void {
+    const untilMs = monotonicMs() + leftMs
     for (;;) {
       try {
         this.#begin.run()
         return
       } catch (error) {
         if (!isBusy(error) || monotonicMs() >= untilMs) throw error
-        Atomics.wait(nobodyWakes, 0, 0, lockPauseMs)
+        Atomics.wait(this.#sleeper, 0, 0, lockPollMs)
       }
     }
   }
