@@ -56,6 +56,7 @@ export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
     else done(request.is404 ? describeMiss(request) : undefined)
   }
 
+  /* c8 ignore next 3: the hook before has answered; the framework runs it only where there is a handler */
   function notFound(request: FastifyRequest): never {
     throw describeMiss(request)
   }

@@ -78,7 +78,9 @@ function joinFaults(ofBody: Fault[], found: Fault[]): Fault[] {
 
 function findPartFaults(request: FastifyRequest, part: string, value: unknown): Fault[] {
   const validate = request.getValidationFunction(part as 'body')
-  return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
+  return validate === undefined || validate(value)
+    ? []
+    : describeFaults(validate.errors as ErrorObject[], part)
 }
 
 /** Faults of one place that are one mistake: what an unknown member holds, which of two values counts, matters no more. */

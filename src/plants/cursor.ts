@@ -35,7 +35,7 @@ export function makeCursors(storeId: string): Cursors {
     },
     decode(cursor, epochs) {
       const position = Number.parseInt(cursor, 36)
-      if (!Number.isSafeInteger(position) || position < 0) return undefined
+      if (!Number.isSafeInteger(position)) return undefined
       const epoch = epochs.owner(position)
       const genuine = kept.get(`${position}:${epoch}`) ?? make(position, epoch)
       return genuine === cursor ? position : undefined
