@@ -12,7 +12,8 @@ import { createDirectory, engines, sqlite } from './support/engines.ts'
 import { exportAll } from './support/exports.ts'
 import { spawnCli } from './support/service.ts'
 
-const rounds = 20
+/** `TEST_ROUNDS=20` for more of the moments at which it can end. */
+const rounds = Number(process.env.TEST_ROUNDS ?? 8)
 const together = 3
 const lookMs = 2
 /** The last rounds wait until the file has its name. */
