@@ -122,6 +122,7 @@ const queries: [query: string, ...faults: string[]][] = [
   ['after=', 'format after'],
   ['after=5', 'format after'],
   ['after=1-AAAAAAAAAAA', 'format after'],
+  ['after=zzzzzzzzzzz-AAAAAAAAAAA', 'format after'],
   ['after=1-AAAAAAAAAAA&after=1-AAAAAAAAAAA', 'duplicate after'],
   [`after=${text(65)}`, 'length after'],
   ['limit=x&after=made_up', 'type limit', 'format after'],
