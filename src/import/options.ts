@@ -6,7 +6,7 @@ import type { Format } from './format.ts'
 import type { Input } from './input.ts'
 
 /** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
-export const defaultBatchPlants = 3000
+export const defaultBatchPlants = 2500
 /** As long as a cluster takes to find a new primary, and some more. */
 export const defaultPatienceMs = 20_000
 
