@@ -1,7 +1,7 @@
 // import: inputs that are broken. Each is one clear line with the place; what is sound before it is added, and nothing
 // else.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, closeSync, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { constants, createGzip, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
@@ -377,6 +377,23 @@ test('a file of rejected records that cannot be written is one line, and nothing
     const { error, plants } = await next(writeInput(t, `{}\n${good}`), { rejects })
     t.match(error?.message, reason)
     t.strictSame(plants, [])
+  }
+})
+
+test('a file of rejected records takes the place of no other file', async (t) => {
+  const directory = createDirectory(t)
+  const database = join(directory, 'plants.db')
+  const path = writeInput(t, `{}\n${good}`)
+  const rejects = join(directory, 'rejects')
+  for (const file of [path, database]) {
+    const { error } = await runImport(`file:${database}`, path, { rejects: file })
+    t.match(error?.message, /^cannot write \S+: it holds something else; name another file$/)
+  }
+  t.equal(readFileSync(path, 'utf8'), `{}\n${good}`)
+  t.strictSame(await readPlants(`file:${database}`), [])
+  for (const text of ['{}', '{"name":"b"}']) {
+    t.error((await runImport(`file:${database}`, writeInput(t, `${text}\n${good}`), { rejects })).error)
+    t.match(JSON.parse(readFileSync(rejects, 'utf8')), { line: 1, text })
   }
 })
 

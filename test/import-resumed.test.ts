@@ -100,6 +100,24 @@ test('the file of rejected records holds each of them once, also after an import
   t.match(await readPlants(url), [{ name: 'plant 1', id: 1 }])
 })
 
+test('conflicts stay in the file of rejected records when the import is killed before anything else is rejected', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  const rejects = join(createDirectory(t), 'rejects')
+  const path = writeInput(t, ['a', 'b', 'c'].map((name) => `{"name":"${name}","tag":"","id":1}\n`).join(''))
+  const reason = new Error('killed')
+  let batches = 0
+  const append: typeof store.log.append = (...args) =>
+    ++batches > 2 ? Promise.reject(reason) : store.log.append(...args)
+  const openStore = async () => ({ ...store, close: async () => {}, log: { ...store.log, append } })
+  t.equal((await next(path, { openStore, rejects, batchPlants: 1 })).error, reason)
+  await next(path, { rejects, resume: true })
+  const lines = readFileSync(rejects, 'utf8').trimEnd().split('\n')
+  t.strictSame(
+    lines.map((text) => JSON.parse(text).line),
+    [2, 3],
+  )
+})
+
 test('an import whose place another one takes over ends with one line', async (t) => {
   const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
   const path = writeInput(t, ndjson)
