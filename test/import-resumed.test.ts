@@ -57,6 +57,20 @@ test('a compressed input is stopped and resumed like any other', async (t) => {
   t.match((await runImport(url, path, { resume: true })).result, { added: 0, skipped: names.length })
 })
 
+test('an input that has grown since its import is imported from there on', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  // What the two have in common is more than what an input is known by.
+  const begun = ndjson.repeat(3)
+  const path = writeInput(t, begun)
+  t.error((await next(path)).error)
+  for (const added of [1, 0]) {
+    writeFileSync(path, `${begun}{"name":"new","tag":""}\n`)
+    const { result, plants } = await next(path, { resume: true })
+    t.match(result, { added, skipped: 15_001 - added })
+    t.equal(plants.length, added)
+  }
+})
+
 test('an import that is stopped before it has read anything says why', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { controller, reason, options } = stopper()
