@@ -46,6 +46,14 @@ test('a reader that goes away ends a command quietly with 0', async (t) => {
   }
 })
 
+test('an import goes on when nobody reads what it reports', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const lines = Array.from({ length: 12 }, () => '{}\\n{"name":"a","tag":""}\\n').join('')
+  const line = `{ sleep 1; printf '${lines}'; } | { plant-store import - --json 2>&1 >result; echo $? >code; } | head -0`
+  const { stdout } = await shell(t, `${line}; cat result code`, { DATABASE_URL })
+  t.match(stdout, /"added": 12,[\s\S]*"rejected": 12,[\s\S]*\n1\n/)
+})
+
 test('a disk that is full under stdout is one line, and 1', { skip: !existsSync('/dev/full') }, async (t) => {
   const DATABASE_URL = await fullStore(t)
   for (const command of ['token list', 'export --quiet']) {

@@ -1,7 +1,7 @@
 // import: inputs that are broken. Each is one clear line with the place; what is sound before it is added, and nothing
 // else.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, closeSync, existsSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { constants, createGzip, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
@@ -208,14 +208,14 @@ const rejected: Broken[] = [
   ['NUL in JSON', `{"name":"\0","tag":""}\n${good}`, /^input, line 1: is not JSON$/, 1],
   [
     'NUL in CSV',
-    'name,tag\n\0,\na,\n',
+    'name,tag\nb\0,\na,\n',
     /^input, line 2: name must have no control characters/,
     1,
     { format: 'csv' },
   ],
   [
     'an escaped NUL',
-    `{"name":"\\u0000","tag":""}\n${good}`,
+    `{"name":"b\\u0000","tag":""}\n${good}`,
     /line 1: name must have no control characters/,
     1,
   ],
@@ -232,8 +232,8 @@ const rejected: Broken[] = [
     /line 1: id must be at most 9007199254740991$/,
     1,
   ],
-  ['an id that is text', `{"name":"a","tag":"","id":"7"}\n${good}`, /line 1: id must be integer$/, 1],
-  ['an id with a zero before it', 'name,tag,id\nb,,007\na,,\n', /line 2: id must be integer$/, 1],
+  ['an id that is text', `{"name":"a","tag":"","id":"7"}\n${good}`, /line 1: id must be an integer$/, 1],
+  ['an id with a zero before it', 'name,tag,id\nb,,007\na,,\n', /line 2: id must be an integer$/, 1],
   ['an id that is too large', 'name,tag,id\nb,,99999999999999999999\na,,\n', /line 2: id must be at most/, 1],
   [
     'a member that is not known',
@@ -247,9 +247,9 @@ const rejected: Broken[] = [
     /line 1: name must have at most 255 char/,
     1,
   ],
-  ['a value that is no object', `{}\n7\n${good}`, /line 2: must be object$/, 1],
-  ['an array in NDJSON', `{}\n[]\n${good}`, /line 2: must be object$/, 1],
-  ['null', `[null,{"name":"a","tag":""}]`, /line 1: must be object$/, 1],
+  ['a value that is no object', `{}\n7\n${good}`, /line 2: must be an object$/, 1],
+  ['an array in NDJSON', `{}\n[]\n${good}`, /line 2: must be an object$/, 1],
+  ['null', `[null,{"name":"a","tag":""}]`, /line 1: must be an object$/, 1],
   ['brackets that do not match', '[{"name":[}],\n{"name":"a","tag":""}]', /line 1: is not JSON$/, 1],
   ['two elements without a comma', '[{} {},\n{"name":"a","tag":""}]', /line 1: is not JSON$/, 1],
   ['a row with too few cells', 'name,tag\nb\na,\n', /line 2: has 1 cell, the header row has 2$/, 1],
@@ -377,6 +377,23 @@ test('a file of rejected records that cannot be written is one line, and nothing
     const { error, plants } = await next(writeInput(t, `{}\n${good}`), { rejects })
     t.match(error?.message, reason)
     t.strictSame(plants, [])
+  }
+})
+
+test('a file of rejected records takes the place of no other file', async (t) => {
+  const directory = createDirectory(t)
+  const database = join(directory, 'plants.db')
+  const path = writeInput(t, `{}\n${good}`)
+  const rejects = join(directory, 'rejects')
+  for (const file of [path, database]) {
+    const { error } = await runImport(`file:${database}`, path, { rejects: file })
+    t.match(error?.message, /^cannot write \S+: it holds something else; name another file$/)
+  }
+  t.equal(readFileSync(path, 'utf8'), `{}\n${good}`)
+  t.strictSame(await readPlants(`file:${database}`), [])
+  for (const text of ['{}', '{"name":"b"}']) {
+    t.error((await runImport(`file:${database}`, writeInput(t, `${text}\n${good}`), { rejects })).error)
+    t.match(JSON.parse(readFileSync(rejects, 'utf8')), { line: 1, text })
   }
 })
 

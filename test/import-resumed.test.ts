@@ -57,6 +57,20 @@ test('a compressed input is stopped and resumed like any other', async (t) => {
   t.match((await runImport(url, path, { resume: true })).result, { added: 0, skipped: names.length })
 })
 
+test('an input that has grown since its import is imported from there on', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  // What the two have in common is more than what an input is known by.
+  const begun = ndjson.repeat(3)
+  const path = writeInput(t, begun)
+  t.error((await next(path)).error)
+  for (const added of [1, 0]) {
+    writeFileSync(path, `${begun}{"name":"new","tag":""}\n`)
+    const { result, plants } = await next(path, { resume: true })
+    t.match(result, { added, skipped: 15_001 - added })
+    t.equal(plants.length, added)
+  }
+})
+
 test('an import that is stopped before it has read anything says why', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { controller, reason, options } = stopper()
@@ -98,6 +112,24 @@ test('the file of rejected records holds each of them once, also after an import
     expected,
   )
   t.match(await readPlants(url), [{ name: 'plant 1', id: 1 }])
+})
+
+test('conflicts stay in the file of rejected records when the import is killed before anything else is rejected', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  const rejects = join(createDirectory(t), 'rejects')
+  const path = writeInput(t, ['a', 'b', 'c'].map((name) => `{"name":"${name}","tag":"","id":1}\n`).join(''))
+  const reason = new Error('killed')
+  let batches = 0
+  const append: typeof store.log.append = (...args) =>
+    ++batches > 2 ? Promise.reject(reason) : store.log.append(...args)
+  const openStore = async () => ({ ...store, close: async () => {}, log: { ...store.log, append } })
+  t.equal((await next(path, { openStore, rejects, batchPlants: 1 })).error, reason)
+  await next(path, { rejects, resume: true })
+  const lines = readFileSync(rejects, 'utf8').trimEnd().split('\n')
+  t.strictSame(
+    lines.map((text) => JSON.parse(text).line),
+    [2, 3],
+  )
 })
 
 test('an import whose place another one takes over ends with one line', async (t) => {

@@ -39,11 +39,13 @@ zstd are decompressed. Objects and rows have a name, a tag and perhaps an id, as
 none. With --map or --ignore-unknown, other members and columns are left out; without, they are faults.
 
 Records with a fault are not added; the rest is. They are reported with line and reason: the first ten here, all of them
-in the file of --rejects, as JSON lines with line, reason, errors and text. A plant whose id exists with another name or
-tag is reported in the same way.
+in the file of --rejects, as JSON lines with line, reason, errors and text; it takes the place of no other kind of file.
+A plant whose id exists with another name or tag is reported in the same way.
 
 Plants are added in batches, and each batch notes how far the import is. After an interruption, the same command with
---resume goes on after the last batch: nothing is missing, nothing is there twice. A service may run on the database.
+--resume goes on after the last batch: nothing is missing, nothing is there twice. It needs the same input and options,
+and an input is known by its first 64 KiB: do not resume with one that differs before the place. An input that was
+imported to its end, and has grown since, is imported from there on. A service may run on the database.
 
 Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 not understood, 130 or 143 interrupted.`
 

@@ -15,10 +15,12 @@ export type Output = { explain(error: unknown): number | undefined }
 
 /**
  * Lets a command that prints go on to its end when nobody reads what it prints; a pipeline into stdout fails, and
- * `explain` knows that failure by its code. Other faults are told at once.
+ * `explain` knows that failure by its code. Other faults are told at once. Without a stderr a command goes on, too: its exit
+ * code says how it went.
  */
 export function watchOutput(): Output {
   let fault: NodeJS.ErrnoException | undefined
+  process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     /* c8 ignore next: it says so for each write that is still to come */
     if (fault) return

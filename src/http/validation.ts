@@ -102,7 +102,9 @@ function describeFaults(errors: ErrorObject[], part: string): Fault[] {
     // A text of white space that holds a line feed matches neither pattern, for one and the same reason.
     // A parameter is one value, and one fault is enough to say of it.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer}`
-    if (!faults.has(key) && !isOfEmptyText(error, part)) faults.set(key, fault)
+    // What is in `allOf` comes first, and a control character, which neither allows, is what the other speaks of.
+    const isBetter = part === 'body' && error.keyword === 'pattern'
+    if ((isBetter || !faults.has(key)) && !isOfEmptyText(error, part)) faults.set(key, fault)
   }
   return [...faults.values()]
 }

@@ -68,13 +68,15 @@ export class BatchWriter {
     const end = { ...batch.end, rejects: rejects.bytes }
     const outcomes = await this.#append(batch.entries, end)
     this.#committed = end
-    await this.#makeRoom()
     outcomes.forEach((outcome, index) => {
       this.tally[outcome]++
       if (outcome !== 'conflict') return
       const { item } = batch.entries[index] as Entry
       rejects.add({ line: batch.lines[index] as number, source: item }, [conflict])
     })
+    // What they were is known to this process alone.
+    rejects.flush()
+    await this.#makeRoom()
   }
 
   /** Others who write into the same SQLite file look for its lock again and again: now and then it is free for a while. */

@@ -61,11 +61,10 @@ class Run {
   }
 
   async readInto(sink: Sink, records: Records): Promise<ImportResult> {
-    const { records: skipped, done } = sink.start
-    const count = done ? skipped : await this.#read(records, sink)
+    const count = await this.#read(records, sink)
     await sink.end()
     const rejected = this.#rejects.count - sink.tally.conflict
-    return { ...sink.tally, rejected, records: count, skipped }
+    return { ...sink.tally, rejected, records: count, skipped: sink.start.records }
   }
 
   /** Resolves to the number of records. What comes before an unreadable one is added. */

@@ -8,6 +8,8 @@ import type { InputRecord } from './record.ts'
 import { invalidMark } from './utf8.ts'
 
 const shownRejects = 10
+/** Every line of the file begins like this. */
+const firstBytes = Buffer.from('{"line":')
 
 export type RejectsOptions = {
   /** The name of the input, for messages. */
@@ -37,18 +39,22 @@ export class Rejects {
     return this.#bytes
   }
 
-  /** Opens the file, or throws FileError; of an import that is resumed, what belongs to records before its place stays. */
-  open({ rejects: kept, line }: Progressed): void {
+  /**
+   * Opens the file, or throws FileError, also when it holds anything else. Of an import that is resumed, what belongs to
+   * records before its place stays.
+   */
+  open({ records, rejects: kept, line }: Progressed): void {
     const { path } = this.#options
     if (path === undefined) return
     this.#try(() => {
-      const file = openSync(path, kept > 0 ? 'a+' : 'w')
+      const file = openSync(path, 'a+')
       this.#file = file
       const { size } = fstatSync(file)
+      if (size > 0) checkContent(file)
       this.#bytes = Math.min(kept, size)
-      const tail = Buffer.alloc(size - this.#bytes)
+      const tail = Buffer.alloc(records > 0 ? size - this.#bytes : 0)
       readSync(file, tail, 0, tail.length, kept)
-      if (tail.length > 0) ftruncateSync(file, kept)
+      if (size > kept) ftruncateSync(file, kept)
       const after = tail.toString().split('\n').slice(0, -1)
       for (const text of after) if (JSON.parse(text).line <= line) this.#pending += `${text}\n`
     })
@@ -95,6 +101,13 @@ export class Rejects {
       throw new FileError('write', String(this.#options.path), error as Error)
     }
   }
+}
+
+/** Throws when the file does not begin like one of rejected records: it may be the input, or the database. */
+function checkContent(file: number): void {
+  const head = Buffer.alloc(firstBytes.length)
+  readSync(file, head, 0, head.length, 0)
+  if (!head.equals(firstBytes)) throw new Error('it holds something else; name another file')
 }
 
 /** A cell as it may have been written. */

@@ -6,9 +6,9 @@ import { defaultPatienceMs, type ImportOptions } from './options.ts'
 import { Places, type Progressed } from './place.ts'
 import type { Rejects } from './rejects.ts'
 
-/** `start`: what an earlier run has imported; `done`: that was all. */
+/** `start`: what an earlier run has imported. */
 export type Sink = {
-  readonly start: Progressed & { done: boolean }
+  readonly start: Progressed
   readonly tally: Tally
   /** Resolves when the batch is under way. Rejects when the one before it failed. */
   write(batch: Batch): Promise<void>
@@ -25,7 +25,7 @@ export type SinkOptions = Omit<ImportOptions, 'rejects'> & {
   rejects: Rejects
 }
 
-const beginning = { records: 0, line: 0, rejects: 0, done: false }
+const beginning = { records: 0, line: 0, rejects: 0 }
 
 export async function makeSink(options: SinkOptions): Promise<Sink> {
   if (!options.dryRun) return openSink(options)
@@ -55,7 +55,7 @@ async function openSink(options: SinkOptions): Promise<Sink> {
     const places = new Places(store, { name, head, options: identity })
     const start = await findStart(places, options)
     rejects.open(start)
-    if (!start.done) await places.set(start)
+    await places.set(start)
     const onWait = (reason: string) => say(`the store takes nothing now, trying again: ${reason}`)
     const writer = new BatchWriter(start, { store, places, rejects, patienceMs, onWait })
     return {
@@ -65,7 +65,7 @@ async function openSink(options: SinkOptions): Promise<Sink> {
       settle: () => writer.settle(),
       async end() {
         rejects.flush()
-        if (!start.done) await places.finish(writer.committed)
+        await places.finish(writer.committed)
       },
       close: () => store.close(),
     }
@@ -79,9 +79,9 @@ async function findStart(places: Places, { resume, say, input }: SinkOptions): P
   const place = await places.find()
   if (resume && !place) await places.checkName()
   if (resume && place) {
-    const { records, done } = place
-    say(`${input.name}: ${records} records are imported already${done ? ', and there are no more' : ''}`)
-    return place
+    const { records, line, rejects } = place
+    say(`${input.name}: ${records} records are imported already`)
+    return { records, line, rejects }
   }
   if (place && !place.done)
     say(
