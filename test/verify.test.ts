@@ -230,7 +230,7 @@ test('a page of the plants that was overwritten in the file', async (t) => {
 })
 
 test('a first page of the plants that no longer is one: a fault is a line', async (t) => {
-  const url = await make(t, sqlite)
+  const url = await make(t, sqlite, 3000)
   const path = fileURLToPath(url)
   const file = new DatabaseSync(path, { readOnly: true })
   const root = Number(
