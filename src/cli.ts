@@ -5,7 +5,7 @@ import { Interrupted } from './console/interrupt.ts'
 import { watchOutput } from './console/output.ts'
 import { FileRefused } from './files/new-file.ts'
 import { buildProgram } from './program.ts'
-import { StoreRefused } from './store/store.ts'
+import { StoreRefused, StoreUnavailable } from './store/store.ts'
 
 const output = watchOutput()
 try {
@@ -19,6 +19,10 @@ function explain(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   const code = output.explain(error)
   if (code !== undefined) return code
+  if (error instanceof StoreUnavailable) {
+    console.error(`plant-store: the database cannot be used now: ${error.message}`)
+    return 1
+  }
   const operational =
     error instanceof ConfigError ||
     error instanceof StoreRefused ||

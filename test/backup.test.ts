@@ -1,5 +1,14 @@
 // backup and restore: what is put back is what was there at one moment, and everything in it is good.
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -128,6 +137,28 @@ test('a backup takes no place that is taken, and leaves nothing behind when it f
   notes.close()
   await t.rejects(copyDatabase(other, join(directory, 'c.db')), { message: `${other} is not a plant store` })
   t.strictSame(readdirSync(directory), ['b.db'])
+})
+
+test('--force never replaces the database that is read, nor one that has a log beside it', async (t) => {
+  const { store, url, path } = await make(t, 10)
+  const link = join(createDirectory(t), 'link.db')
+  symlinkSync(path, link)
+  for (const file of [path, link])
+    for (const command of ['backup', 'export'])
+      t.match(await run(t, [command, file, '--force'], url), {
+        code: 1,
+        stderr: `plant-store: ${path} is the database itself\n`,
+      })
+  const backup = join(createDirectory(t), 'b.db')
+  for (const ending of ['-wal', '-journal']) {
+    writeFileSync(backup + ending, 'of another database')
+    await t.rejects(copyVerified(path, backup, { replace: true }), {
+      message: `${backup}${ending} exists: ${backup} is a database in use`,
+    })
+    rmSync(backup + ending)
+  }
+  t.strictSame(readdirSync(dirname(backup)), [])
+  t.equal((await store.log.head()).position, 10)
 })
 
 test('a backup that is stopped, while it copies or verifies, leaves nothing behind', async (t) => {

@@ -1,5 +1,6 @@
 // verify: it finds whatever is not as the service has written it, and changes nothing.
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import pino from 'pino'
@@ -121,7 +122,7 @@ for (const engine of engines) {
         WHERE position BETWEEN 3 AND 10`,
       [
         'plant 3 is not JSON',
-        'plant 4 is not valid: must be object',
+        'plant 4 is not valid: must be an object',
         'plant 5 is not valid: name must have at least one character that is not white space',
         'plant 6 is not valid: tag is required',
         'plant 7 is not in the stored format',
@@ -148,6 +149,7 @@ for (const engine of engines) {
         'an epoch begins after plant 0, before the one that it follows',
       ],
     ],
+    ['no epochs', 'DELETE FROM epochs', ['the first plants belong to no epoch']],
     [
       'an id that is there twice, because its index is gone',
       'DROP INDEX plants_id; UPDATE plants SET id = 77, checksum = NULL WHERE position = 3',
@@ -225,6 +227,31 @@ test('a page of the plants that was overwritten in the file', async (t) => {
     'the whole file cannot be read: database disk image is malformed',
   ])
   t.equal(checksum, null)
+})
+
+test('a first page of the plants that no longer is one: a fault is a line', async (t) => {
+  const url = await make(t, sqlite, 3000)
+  const path = fileURLToPath(url)
+  const file = new DatabaseSync(path, { readOnly: true })
+  const root = Number(
+    file.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'plants'").get()?.rootpage,
+  )
+  file.close()
+  const bytes = readFileSync(path)
+  bytes.writeInt32BE(-1, (root - 1) * 4096)
+  writeFileSync(path, bytes)
+  const faults = await findFaults(url)
+  t.match(faults, [
+    'the database cannot be read: database disk image is malformed',
+    /^integrity check: Tree /,
+  ])
+  t.notMatch(faults.join(), /[\n*]/)
+  const { ended, output } = spawnCli(t, ['export'], { DATABASE_URL: url })
+  t.match(await ended, { code: 1 })
+  t.strictSame(output(), {
+    stdout: '',
+    stderr: 'plant-store: the database cannot be used now: database disk image is malformed\n',
+  })
 })
 
 test('an index that does not agree with its table', async (t) => {

@@ -23,7 +23,7 @@ export type BackupReport = Pick<VerifyReport, 'plants' | 'unchecked' | 'checksum
  * found to be without fault. Rejects with StoreRefused, FileRefused, or what the file system says.
  */
 export async function copyVerified(from: string, to: string, options: BackupOptions): Promise<BackupReport> {
-  const file = new NewFile(to, options)
+  const file = new NewFile(to, { ...options, source: from })
   const { signal, onProgress } = options
   try {
     const startedAt = performance.now()

@@ -12,6 +12,7 @@ import {
   formatNames,
   readName,
 } from '../export/formats.ts'
+import { sqlitePath } from '../store/sqlite/path.ts'
 import { StoreRefused } from '../store/store.ts'
 import { findHead, openView, type StoreView } from '../store/view.ts'
 
@@ -53,19 +54,25 @@ export function exportCommand(): Command {
 }
 
 async function runExport(file: string, options: Options): Promise<void> {
-  const view = await openView(readConfig(process.env).databaseUrl)
+  const { databaseUrl } = readConfig(process.env)
+  const view = await openView(databaseUrl)
   try {
     const head = await findHead(view)
     if (options.after > head)
       throw new StoreRefused(`the log ends at plant ${head}: there is no plant ${options.after}`)
-    await exportFrom(view, file, { head, ...options })
+    const source = databaseUrl.startsWith('file:') ? sqlitePath(databaseUrl) : undefined
+    await exportFrom(view, file, { head, source, ...options })
   } finally {
     await view.close()
   }
 }
 
-async function exportFrom(view: StoreView, file: string, options: Options & { head: number }): Promise<void> {
-  const { head, after, quiet, json } = options
+async function exportFrom(
+  view: StoreView,
+  file: string,
+  options: Options & { head: number; source: string | undefined },
+): Promise<void> {
+  const { head, source, after, quiet, json } = options
   const progress = new Progress({ quiet: quiet ?? false })
   const { signal, release } = onInterrupt()
   const form = chooseForm(file, options)
@@ -79,7 +86,7 @@ async function exportFrom(view: StoreView, file: string, options: Options & { he
   }
   try {
     if (file === '-') await exportTo(process.stdout, view, work)
-    else await exportToFile(file, view, { ...work, replace: options.force })
+    else await exportToFile(file, view, { ...work, replace: options.force, source })
   } catch (error) {
     if (!signal.aborted) throw error
     throw (signal.reason as Interrupted).saying('interrupted: the export is incomplete. Run it again')

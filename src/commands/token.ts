@@ -5,7 +5,7 @@ import { readConfig } from '../config.ts'
 import { printResult } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
 import { openStore } from '../store/open.ts'
-import { StoreRefused, StoreUnavailable } from '../store/store.ts'
+import { StoreRefused } from '../store/store.ts'
 import { readTokenId } from '../tokens/format.ts'
 import { type Scope, scopes, type Token, Tokens } from '../tokens/tokens.ts'
 
@@ -66,15 +66,10 @@ async function withTokens(work: (tokens: Tokens) => Promise<void>): Promise<void
     mustExist: true,
   })
   try {
-    await work(new Tokens(store.sql)).catch(explain)
+    await work(new Tokens(store.sql))
   } finally {
     await store.close()
   }
-}
-
-function explain(error: unknown): never {
-  if (!(error instanceof StoreUnavailable)) throw error
-  throw new StoreRefused(`the database cannot be used now: ${error.message}`, { cause: error })
 }
 
 function parseName(text: string): string {

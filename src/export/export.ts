@@ -37,9 +37,9 @@ export async function exportTo(
 export async function exportToFile(
   path: string,
   view: StoreView,
-  { replace, ...options }: ExportOptions & NewFileOptions,
+  { replace, source, ...options }: ExportOptions & NewFileOptions,
 ): Promise<void> {
-  const file = new NewFile(path, { replace })
+  const file = new NewFile(path, { replace, source })
   try {
     await write(view, options, createWriteStream(file.temporaryPath, { flags: 'wx' }), { end: true })
     file.publish()

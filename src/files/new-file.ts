@@ -3,13 +3,14 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { resolveLinks } from '../store/sqlite/files.ts'
+import { identify, isSameFile, resolveLinks } from '../store/sqlite/files.ts'
 import { syncDirectoryOf, syncFile } from './sync.ts'
 
 /** The file cannot be written there; the message is one line for the operator. */
 export class FileRefused extends Error {}
 
-export type NewFileOptions = { replace?: boolean | undefined }
+/** `source`: the database that is read, which is never replaced. */
+export type NewFileOptions = { replace?: boolean | undefined; source?: string | undefined }
 
 export class NewFile {
   readonly path: string
@@ -18,20 +19,25 @@ export class NewFile {
   readonly #replace: boolean
 
   /** Throws FileRefused when there is something at the path already, unless it is a file that may be replaced. */
-  constructor(path: string, { replace = false }: NewFileOptions = {}) {
+  constructor(path: string, { replace = false, source }: NewFileOptions = {}) {
     this.path = resolveLinks(path)
     this.#replace = replace
-    this.#check()
+    this.#check(source)
     this.temporaryPath = join(
       dirname(this.path),
       `.${basename(this.path)}.${randomBytes(4).toString('hex')}.partial`,
     )
   }
 
-  #check(): void {
+  #check(source: string | undefined): void {
     const found = lstatSync(this.path, { throwIfNoEntry: false })
     if (found && !found.isFile()) throw new FileRefused(`${this.path} is not a regular file`)
     if (found && !this.#replace) throw alreadyThere(this.path)
+    if (source !== undefined && isSameFile(identify(source), identify(this.path)))
+      throw new FileRefused(`${this.path} is the database itself`)
+    // SQLite would play them into whatever gets the name.
+    const log = ['-wal', '-journal'].map((ending) => this.path + ending).find(existsSync)
+    if (log !== undefined) throw new FileRefused(`${log} exists: ${this.path} is a database in use`)
   }
 
   /** Gives the temporary file, written and closed, its name. Throws FileRefused, or what the file system says. */

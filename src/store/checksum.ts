@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib'
 
 /** CRC-32 over the line of a plant, in UTF-8. */
 export function checksumOf(position: number, id: number | null | undefined, item: string): number {
-  return crc32(`${position}\t${id ?? ''}\t${item}`)
+  return crc32(lineOf(position, id, item))
 }
 
 /** Position, id (or nothing) and item, with tabs between them, which no item holds. */

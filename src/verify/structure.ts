@@ -17,13 +17,14 @@ export type Structure = {
 /** Rejects with StoreUnavailable. */
 export async function checkStructure(view: StoreView): Promise<Structure> {
   // Before the head: a service may add plants, and begin an epoch, meanwhile.
-  const starts = view.version < epochsVersion ? [] : await readStarts(view)
+  const starts = view.version < epochsVersion ? undefined : await readStarts(view)
   const { count, first, head, kept } = await readHeads(view)
   const faults: Fault[] = await findSchemaFaults(view)
   if (kept !== undefined && kept !== head)
     faults.push({ detail: `the head says ${kept}, but the log ends at plant ${head}` })
   if (first < 1) faults.push({ position: first, detail: 'is before the first position' })
-  faults.push(...findEpochFaults(starts, head), ...(await findDoubles(view)))
+  if (starts) faults.push(...findEpochFaults(starts, head))
+  faults.push(...(await findDoubles(view)))
   const isGapless = count === head && (head === 0 || first === 1)
   const parts = isGapless ? [{ after: 0, last: head }] : await findParts(view, head)
   if (!isGapless) faults.push(...findGaps(parts))
@@ -67,13 +68,16 @@ async function findSchemaFaults(view: StoreView): Promise<Fault[]> {
 }
 
 function findEpochFaults(starts: number[], head: number): Fault[] {
-  return starts.flatMap((start, index): Fault[] => {
+  const isOwned = head === 0 || starts.some((start) => start < 1)
+  const orphans = isOwned ? [] : [{ detail: 'the first plants belong to no epoch' }]
+  const misplaced = starts.flatMap((start, index): Fault[] => {
     if (start > head)
       return [{ detail: `an epoch begins after plant ${start}, but the log ends at plant ${head}` }]
     if (start < Math.max(0, ...starts.slice(0, index).slice(-1)))
       return [{ detail: `an epoch begins after plant ${start}, before the one that it follows` }]
     return []
   })
+  return [...orphans, ...misplaced]
 }
 
 async function findDoubles(view: StoreView): Promise<Fault[]> {
