@@ -21,7 +21,7 @@ URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER:PASSWO
 
 --to must be empty, or a copy of --from that was begun before: then the copy goes on from where it was, however it was
 cut short. Every plant is read back and compared. The last line gives the SHA-256 over the whole log, which is the same
-in both: a line a plant, of position, id (or nothing) and item with tabs in between.
+in both: one line per plant, of position, id (or nothing) and item with tabs in between.
 
 A service may run on --from meanwhile; what it adds is copied, too, until there is nothing new. To move for good, copy,
 stop the service, copy again, and start it on --to. No service may run on --to before.`

@@ -22,9 +22,7 @@ const maxLogBytes = 8 * 2 ** 20
 
 export function serveCommand(): Command {
   return new Command('serve')
-    .description(
-      'Run the service. Words for you go to standard output, the log (JSON lines) to standard error.',
-    )
+    .description('Run the service. Operator messages go to stdout, the log (JSON lines) to stderr.')
     .action(() => serve(readConfig(process.env)))
 }
 
