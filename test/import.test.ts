@@ -15,6 +15,7 @@ import {
   readPlants,
   runImport,
   shareStore,
+  startProgram,
   writeInput,
   written,
 } from './support/imports.ts'
@@ -120,14 +121,14 @@ const readings: [title: string, input: string, options: object, plants: Plant[],
     '{"name":" a ","tag":" "}\n{"name":7,"tag":null}\n',
     { trim: true },
     [{ name: 'a', tag: '' }],
-    [/line 2: name must be string; tag must be string/],
+    [/line 2: name must be a string; tag must be a string/],
   ],
   [
     'members under other names',
     '{"common":"a","tag":"t","other":[1],"no":27}\n{"common":"","common":"b","name":"c","tag":"t"}\n{"tag":""}\n{"common":"d","tag":"","no":1e-400,"x":1,"x":2}\n',
     { map: { name: 'common', id: 'no' } },
     [{ name: 'a', tag: 't', id: 27 }],
-    [/line 2: common must be given once$/, /line 3: common is required$/, /line 4: no must be integer$/],
+    [/line 2: common must be given once$/, /line 3: common is required$/, /line 4: no must be an integer$/],
   ],
   [
     'columns that are to be ignored',
@@ -337,4 +338,28 @@ test('a database that is locked is tried again for a while, and given up then', 
   t.error(error)
   t.match(said, [/an import was cut short after 0 records/, /^the store takes nothing now, .*(locked|busy)/])
   t.match(result, { ...none, added: 625 })
+})
+
+test('a database that takes nothing any more ends the command, which says how to go on', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(url)
+  t.teardown(() => store.close())
+  const line = '{"name":"a","tag":"b"}\n'
+  const { child, ended } = startProgram(
+    t,
+    ['import', '-', '--quiet', '--batch', '50', '--patience', '0'],
+    url,
+  )
+  child.stdin.write(line.repeat(4000))
+  while ((await store.log.head()).position === 0) await new Promise(setImmediate)
+  const other = new DatabaseSync(fileURLToPath(url), { timeout: 5000 })
+  t.teardown(() => other.close())
+  other.exec('BEGIN IMMEDIATE')
+  child.stdin.end(line.repeat(4000))
+  const end = await ended
+  t.match(end, { code: 1, stdout: '' })
+  t.match(
+    end.stderr,
+    /^plant-store: the import was cut short: [^\n]+; run the same command with --resume to go on\n$/m,
+  )
 })

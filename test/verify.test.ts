@@ -278,6 +278,9 @@ test('a file whose table of plants cannot be read at all', async (t) => {
   const url = await make(t, sqlite)
   await tamper(url, 'DROP TABLE epochs')
   t.match(await findFaults(url), ['the database cannot be read: no such table: epochs'])
+  const { ended, output } = spawnCli(t, ['verify', url])
+  t.match(await ended, { code: 1 })
+  t.match(output().stdout, /plants, SHA-256 unknown\n/)
 })
 
 test('plants that are gone by the time their page is read', async (t) => {
@@ -310,6 +313,9 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
   )
   const json = await run([url, '--json'])
   t.equal(json.code, 1)
+  const one = await make(t, sqlite)
+  await tamper(one, 'UPDATE plants SET checksum = 1 WHERE position = 30')
+  t.match((await run([one])).stdout, /^SQLite[^\n]+\nplant 30 does not match its checksum\n1 fault\n$/)
   t.match(JSON.parse(json.stdout), { faultCount: 31, unchecked: 1, repaired: 0, faults: [{ position: 31 }] })
   t.match(await run(['ftp://x']), { code: 2, stderr: /^error: URL must start with/ })
   t.match(await run(['file:no/such.db']), {

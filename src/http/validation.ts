@@ -51,7 +51,7 @@ function makeAjv(): Ajv2020 {
 export function makeBodyCheck(component: string): (value: unknown, found: Fault[]) => Fault[] {
   const validate = makeAjv().getSchema(component) as ValidateFunction
   return (value, found) =>
-    joinFaults(validate(value) ? [] : describeFaults(validate.errors ?? [], 'body'), found)
+    joinFaults(validate(value) ? [] : describeFaults(validate.errors as ErrorObject[], 'body'), found)
 }
 
 /** An integer is decimal digits on the wire: `0x10`, `1e3`, ` 5`, `-0` and two values stay what they are, and are refused. */
