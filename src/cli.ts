@@ -1,6 +1,6 @@
 // argv -> one command -> exit code: 0 done, 1 failed, 2 not understood, 130 or 143 interrupted.
 import { CommanderError } from 'commander'
-import { ConfigError } from './config.ts'
+import { ConfigError } from './config/values.ts'
 import { Interrupted } from './console/interrupt.ts'
 import { watchOutput } from './console/output.ts'
 import { FileRefused } from './files/new-file.ts'

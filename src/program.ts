@@ -7,12 +7,13 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 }
 
 const help = `
-Settings come from the environment: DATABASE_URL, HOST, PORT and others; the README lists them.
+Settings come from flags, the environment or .env; plant-store serve --help lists them, plant-store config shows them.
 
 Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood, 130 or 143 interrupted (SIGINT, SIGTERM).`
 
 const commands: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./commands/serve.ts')).serveCommand(),
+  config: async () => (await import('./commands/config.ts')).configCommand(),
   token: async () => (await import('./commands/token.ts')).tokenCommand(),
   import: async () => (await import('./commands/import.ts')).importCommand(),
   export: async () => (await import('./commands/export.ts')).exportCommand(),

@@ -1,6 +1,7 @@
 // The environment: what it sets, and what it may not say.
 import { test } from 'tap'
-import { ConfigError, readConfig } from '../src/config.ts'
+import { readConfig } from '../src/config/config.ts'
+import { ConfigError } from '../src/config/values.ts'
 import { createDirectory } from './support/engines.ts'
 import { request, spawnCli, startService } from './support/service.ts'
 
@@ -15,6 +16,14 @@ const defaults = {
   logLevel: 'info',
   trustProxy: false,
   corsOrigin: false,
+  firstTokenFile: undefined,
+  logFormat: 'auto',
+  logTime: 'epoch',
+  rateLimit: undefined,
+  authFailureLimit: { count: 100, perMs: 1000 },
+  maxConnections: undefined,
+  keepAliveMs: 72_000,
+  drainDelayMs: 0,
 }
 
 test('nothing has to be set, and an empty value counts as none', async (t) => {

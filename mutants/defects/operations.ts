@@ -4,7 +4,7 @@ import { type Defect, inTest } from '../defect.ts'
 export const operationDefects: Defect[] = [
   {
     breaks: 'a port of 65536 is taken',
-    file: 'src/config.ts',
+    file: 'src/config/values.ts',
     search: 'port > 65_535',
     replacement: 'port > 65_536',
     checks: [inTest('config', 'a bad value is one clear line')],

@@ -1,13 +1,14 @@
 // backup: copies a SQLite database while the service runs on it.
 import { Command } from 'commander'
 import { type BackupReport, copyVerified } from '../backup/backup.ts'
-import { readConfig } from '../config.ts'
+import { loadDatabaseUrl } from '../config/config.ts'
+import { databaseOption } from '../config/options.ts'
 import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
 import { sqlitePath } from '../store/sqlite/path.ts'
 
-type Options = { force?: true; json?: true; quiet?: true }
+type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
 
 const help = `
 The service may run meanwhile. FILE gets its name when the copy is complete, on stable storage and verified; what a backup
@@ -21,11 +22,12 @@ export function backupCommand(): Command {
     .description('Copy a SQLite database into a file, while the service runs.')
     .argument('<file>', 'the file to make')
     .option('--force', 'replace FILE if it exists')
+    .addOption(databaseOption())
     .option('--json', 'print the summary as JSON')
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
-      const { databaseUrl } = readConfig(process.env)
+      const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/operating.md says how')
       const report = await runCopy(sqlitePath(databaseUrl), file, options)
       printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)

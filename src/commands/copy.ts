@@ -1,7 +1,7 @@
 // copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
-import { type ConfigError, readDatabaseUrl } from '../config.ts'
+import { type ConfigError, readDatabaseUrl } from '../config/values.ts'
 import { Interrupted, onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
@@ -47,8 +47,8 @@ export function copyCommand(): Command {
 
 function checkUrls({ from, to }: CopyOptions, command: Command): void {
   try {
-    readDatabaseUrl('--from', from)
-    readDatabaseUrl('--to', to)
+    readDatabaseUrl(from, '--from')
+    readDatabaseUrl(to, '--to')
   } catch (error) {
     // The URL itself is not repeated: it may hold a password.
     command.error(`error: ${(error as ConfigError).message}`, { exitCode: 2 })

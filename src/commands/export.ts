@@ -1,6 +1,7 @@
 // export: writes the plants of the log into a file, or to stdout.
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { readConfig } from '../config.ts'
+import { loadDatabaseUrl } from '../config/config.ts'
+import { databaseOption } from '../config/options.ts'
 import { type Interrupted, onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
@@ -17,6 +18,7 @@ import { StoreRefused } from '../store/store.ts'
 import { findHead, openView, type StoreView } from '../store/view.ts'
 
 type Options = {
+  databaseUrl?: string
   format?: FormatName
   compress?: CompressionName | 'none'
   after: number
@@ -47,6 +49,7 @@ export function exportCommand(): Command {
     )
     .option('--no-id', 'without the ids')
     .option('--force', 'replace FILE if it exists')
+    .addOption(databaseOption())
     .option('--json', 'print the summary as JSON')
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
@@ -54,7 +57,7 @@ export function exportCommand(): Command {
 }
 
 async function runExport(file: string, options: Options): Promise<void> {
-  const { databaseUrl } = readConfig(process.env)
+  const databaseUrl = loadDatabaseUrl(options.databaseUrl)
   const view = await openView(databaseUrl)
   try {
     const head = await findHead(view)

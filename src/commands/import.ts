@@ -2,7 +2,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
-import { readConfig } from '../config.ts'
+import { loadDatabaseUrl } from '../config/config.ts'
+import { databaseOption } from '../config/options.ts'
 import { Interrupted, onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
@@ -16,6 +17,7 @@ import { StoreRefused, StoreUnavailable } from '../store/store.ts'
 
 type Map = Partial<Record<FieldName, string>>
 type Flags = {
+  databaseUrl?: string
   format?: Format
   map?: Map
   ignoreUnknown?: true
@@ -71,6 +73,7 @@ export function importCommand(): Command {
         .argParser(parseNumber(0, maxPatienceSeconds))
         .default(defaultPatienceMs / 1000),
     )
+    .addOption(databaseOption())
     .option('--json', 'print the result as JSON')
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
@@ -80,7 +83,7 @@ export function importCommand(): Command {
 async function run(path: string, flags: Flags): Promise<void> {
   // Hardly anything lives longer than a batch: a larger space for new objects would be memory without a use.
   setFlagsFromString('--semi-space-growth-factor=1')
-  const { databaseUrl } = readConfig(process.env)
+  const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const progress = new Progress({ quiet: flags.quiet ?? false })
   const interrupt = onInterrupt()
   const startMs = performance.now()

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { Command } from 'commander'
 import pino from 'pino'
 import { buildApp } from '../app.ts'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../config/config.ts'
 import { toYaml } from '../http/document.ts'
 import { openStore } from '../store/open.ts'
 

@@ -2,13 +2,14 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Command } from 'commander'
-import { readConfig } from '../config.ts'
+import { loadDatabaseUrl } from '../config/config.ts'
+import { databaseOption } from '../config/options.ts'
 import { makeDirectory } from '../store/sqlite/engine.ts'
 import { sqlitePath } from '../store/sqlite/path.ts'
 import { StoreRefused } from '../store/store.ts'
 import { printSummary, requireSqlite, runCopy } from './backup.ts'
 
-type Options = { json?: true; quiet?: true }
+type Options = { databaseUrl?: string; json?: true; quiet?: true }
 
 const help = `
 DATABASE_URL says where it goes: to a path where there is no database, nor a -wal or -shm file of one. It appears there when
@@ -21,11 +22,12 @@ export function restoreCommand(): Command {
   return new Command('restore')
     .description('Put a backup of a SQLite database where there is none.')
     .argument('<file>', 'what backup has made')
+    .addOption(databaseOption())
     .option('--json', 'print the summary as JSON')
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
-      const { databaseUrl } = readConfig(process.env)
+      const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_restore or psql; docs/operating.md says how')
       const path = sqlitePath(databaseUrl)
       requireNothing(path)

@@ -7,7 +7,9 @@ import pino from 'pino'
 import { Metrics } from '../admin/metrics.ts'
 import { makeAdminServer } from '../admin/server.ts'
 import { buildApp } from '../app.ts'
-import { type Config, readConfig } from '../config.ts'
+import { type Config, type Loaded, loadConfig } from '../config/config.ts'
+import { addSettingOptions, readFlags } from '../config/options.ts'
+import { refuseAddress } from '../config/refuse-address.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
 import { logEndMs, stopMs } from '../limits.ts'
@@ -20,15 +22,21 @@ const logFlushMs = 250
 /** What the log may hold in memory while its reader does not read; beyond it lines are dropped. */
 const maxLogBytes = 8 * 2 ** 20
 
+const help = `
+A flag beats the environment, and the environment beats .env in the working directory; plant-store config shows what is
+in force. SIGTERM and SIGINT let what is in flight finish; the exit code is 0 then.`
+
 export function serveCommand(): Command {
-  return new Command('serve')
-    .description('Run the service. Operator messages go to stdout, the log (JSON lines) to stderr.')
-    .action(() => serve(readConfig(process.env)))
+  const command = new Command('serve')
+    .description('Run the service. Operator messages go to stdout, the log to stderr.')
+    .addHelpText('after', help)
+  return addSettingOptions(command).action(() => serve(loadConfig(readFlags(command))))
 }
 
-async function serve(config: Config): Promise<void> {
+async function serve({ config, warnings }: Loaded): Promise<void> {
   const sink = openLog()
   const logger = pino({ level: config.logLevel, base: { pid: process.pid } }, sink)
+  for (const warning of warnings) logger.warn(warning)
   const store = await openStore(config.databaseUrl, { logger, name: serviceName })
   const metrics = config.adminPort === undefined ? undefined : new Metrics(store.log)
   const accessLog = makeAccessLog(sink)
@@ -50,11 +58,13 @@ async function serve(config: Config): Promise<void> {
   })
 
   try {
-    await app.listen({ host: config.host, port: config.port })
-    if (admin)
-      await new Promise<void>((resolve, reject) => {
-        admin.once('error', reject).listen(config.adminPort, config.adminHost, resolve)
-      })
+    const { host, port, adminHost, adminPort } = config
+    await app.listen({ host, port }).catch(refuseAddress('', { host, port }))
+    if (admin) {
+      const listening = once(admin, 'listening')
+      admin.listen(adminPort, adminHost)
+      await listening.catch(refuseAddress('ADMIN_', { host: adminHost, port: adminPort }))
+    }
     await announce(app.server.address() as AddressInfo, store, config)
   } catch (error) {
     grace.uninstall()

@@ -1,6 +1,7 @@
 // status: what is in a store, and who works on it.
 import { Command } from 'commander'
-import { readConfig } from '../config.ts'
+import { loadDatabaseUrl } from '../config/config.ts'
+import { databaseOption } from '../config/options.ts'
 import { printResult } from '../console/output.ts'
 import { readStatus } from '../status/status.ts'
 import { formatStatus } from '../status/text.ts'
@@ -12,10 +13,11 @@ across containers), by its sessions on PostgreSQL. The lag of standbys is seen b
 export function statusCommand(): Command {
   return new Command('status')
     .description('Show what is in the store, its size, and whether a service runs on it.')
+    .addOption(databaseOption())
     .option('--json', 'as JSON')
     .addHelpText('after', help)
-    .action(async ({ json }: { json?: true }) => {
-      const status = await readStatus(readConfig(process.env).databaseUrl)
+    .action(async ({ databaseUrl, json }: { databaseUrl?: string; json?: true }) => {
+      const status = await readStatus(loadDatabaseUrl(databaseUrl))
       printResult(status, formatStatus(status), json)
     })
 }

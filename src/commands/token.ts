@@ -1,7 +1,8 @@
 // token: issues, lists and revokes access tokens.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
-import { readConfig } from '../config.ts'
+import { loadDatabaseUrl } from '../config/config.ts'
+import { databaseOption } from '../config/options.ts'
 import { printResult } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
 import { openStore } from '../store/open.ts'
@@ -17,6 +18,9 @@ const unitMs: Record<string, number> = {
   w: 604_800_000,
   y: 31_536_000_000,
 }
+type Options = { databaseUrl?: string; json?: true }
+type CreateOptions = Options & { name: string; scope?: Scope[]; expires?: number }
+
 const maxNameLength = 100
 
 export function tokenCommand(): Command {
@@ -27,9 +31,10 @@ export function tokenCommand(): Command {
     .requiredOption('--name <name>', 'what or whom it is for', parseName)
     .addOption(new Option('--scope <scope...>', 'what it allows (default: all)').choices(scopes))
     .option('--expires <time>', 'a span like 12h, 90d, 1y, or a time like 2030-01-31', parseExpiry)
+    .addOption(databaseOption())
     .option('--json', 'as JSON')
-    .action((options: { name: string; scope?: Scope[]; expires?: number; json?: true }) =>
-      withTokens(async (tokens) => {
+    .action((options: CreateOptions) =>
+      withTokens(options, async (tokens) => {
         const { name, scope = scopes, expires = null, json } = options
         const token = await tokens.create({ name, scopes: [...new Set(scope)], expiresAt: expires })
         printResult({ id: readTokenId(token), token }, token, json)
@@ -38,30 +43,32 @@ export function tokenCommand(): Command {
   command
     .command('list')
     .description('List all tokens, without their secrets.')
+    .addOption(databaseOption())
     .option('--json', 'as JSON')
-    .action(({ json }: { json?: true }) =>
-      withTokens(async (tokens) => {
+    .action((options: Options) =>
+      withTokens(options, async (tokens) => {
         const rows = (await tokens.list()).map(show)
-        printResult(rows, formatTokens(rows), json)
+        printResult(rows, formatTokens(rows), options.json)
       }),
     )
   command
     .command('revoke')
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<id>', 'the 8 characters after plant_')
+    .addOption(databaseOption())
     .option('--json', 'as JSON')
-    .action((id: string, { json }: { json?: true }) =>
-      withTokens(async (tokens) => {
+    .action((id: string, options: Options) =>
+      withTokens(options, async (tokens) => {
         if (!(await tokens.revoke(id)))
           throw new StoreRefused(`there is no token ${id} that could be revoked`)
-        printResult({ revoked: id }, `revoked ${id}`, json)
+        printResult({ revoked: id }, `revoked ${id}`, options.json)
       }),
     )
   return command
 }
 
-async function withTokens(work: (tokens: Tokens) => Promise<void>): Promise<void> {
-  const store = await openStore(readConfig(process.env).databaseUrl, {
+async function withTokens({ databaseUrl }: Options, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+  const store = await openStore(loadDatabaseUrl(databaseUrl), {
     logger: pino({ level: 'error' }, pino.destination(2)),
     mustExist: true,
   })

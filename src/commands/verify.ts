@@ -1,7 +1,8 @@
 // verify: holds a whole store against what the service promises, and changes nothing.
 import { Command } from 'commander'
 import pino from 'pino'
-import { type ConfigError, readConfig, readDatabaseUrl } from '../config.ts'
+import { loadDatabaseUrl } from '../config/config.ts'
+import { type ConfigError, readDatabaseUrl } from '../config/values.ts'
 import { type Interrupted, onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
@@ -30,16 +31,13 @@ export function verifyCommand(): Command {
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
     .action(async (url: string | undefined, options: Options, command: Command) => {
-      await runVerify(
-        url === undefined ? readConfig(process.env).databaseUrl : readUrl(url, command),
-        options,
-      )
+      await runVerify(url === undefined ? loadDatabaseUrl(undefined) : readUrl(url, command), options)
     })
 }
 
 function readUrl(url: string, command: Command): string {
   try {
-    return readDatabaseUrl('URL', url)
+    return readDatabaseUrl(url, 'URL')
   } catch (error) {
     return command.error(`error: ${(error as ConfigError).message}`, { exitCode: 2 })
   }

@@ -5,6 +5,7 @@ import { requestMs } from '../limits.ts'
 import type { Lost } from '../store/store.ts'
 import type { Account } from './bytes-in-flight.ts'
 import type { Connection } from './connections.ts'
+import type { ProblemCode } from './problem-error.ts'
 
 /** One answered (or abandoned) request. */
 export type Access = {
@@ -15,6 +16,8 @@ export type Access = {
   /** The status, or 499 when the client went away before it had the whole answer. */
   readonly status: number
   readonly durationMs: number
+  /** Why it was refused, if it was. */
+  readonly problem: ProblemCode | undefined
   readonly remoteAddress: string
 }
 
@@ -38,6 +41,7 @@ export class Exchange implements Access {
   /** Where it is among all that are open; -1 when it is not any more. */
   place = -1
   status = 0
+  problem: ProblemCode | undefined
   durationMs = 0
 
   constructor(reply: FastifyReply, via: Connection) {

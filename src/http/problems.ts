@@ -97,6 +97,7 @@ export function makeErrorHandler(logger: Logger, describeProblem: DescribeProble
   const logOutage = makeOutageLog(logger)
   return function handleError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
     const known = toProblem(error, request)
+    exchangeOf(request).problem = known.code
     if (known.code === 'internal') logger.error({ err: error }, 'a request failed')
     if (error instanceof StoreUnavailable) logOutage(error)
     const { status, problem, headers } = describeProblem(known)

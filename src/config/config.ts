@@ -1,0 +1,91 @@
+// What is in force, and where it comes from: a flag beats the environment, the environment beats `.env`.
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { findMisspelt, findShortTokens } from './mistakes.ts'
+import { flagOf, type Setting, type SettingName, settingEntries, settings } from './settings.ts'
+import { ConfigError } from './values.ts'
+
+export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
+
+/** The texts of flags, by the names of their settings. */
+export type Flags = Partial<Record<SettingName, string>>
+
+export type Origin = 'flag' | 'environment' | '.env' | 'default'
+
+/** `text`: as it was set. */
+export type Found = { readonly text: string; readonly origin: Origin }
+
+/** `warnings`: what may be a mistake, a line each. */
+export type Loaded = {
+  config: Config
+  found: Record<SettingName, Found>
+  warnings: string[]
+}
+
+const names = settingEntries.map(([, { name }]) => name)
+
+type Sources = { flags?: Flags; env: NodeJS.ProcessEnv; file?: NodeJS.ProcessEnv }
+
+/** Reads the environment alone. An empty value counts as absent. Throws ConfigError. */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  return resolve({ env }).config
+}
+
+/** Reads flags, the environment and `.env` in the working directory. Throws ConfigError. */
+export function loadConfig(flags: Flags = {}): Loaded {
+  const [env, file] = [process.env, readEnvFile()]
+  const { config, found } = resolve({ flags, env, file })
+  const warnings = [...findMisspelt({ ...file, ...env }, names), ...findShortTokens(config.accessTokens)]
+  return { config, found, warnings }
+}
+
+/**
+ * The database of a command that needs no other setting; `flag`: what --database-url said. A misspelt DATABASE_URL is
+ * warned about on stderr. Throws ConfigError.
+ */
+export function loadDatabaseUrl(flag: string | undefined): string {
+  const [env, file] = [process.env, readEnvFile()]
+  const { name } = settings.databaseUrl
+  for (const warning of findMisspelt({ ...file, ...env }, [name]))
+    console.error(`plant-store: warning: ${warning}`)
+  const flags = flag === undefined ? {} : { databaseUrl: flag }
+  return resolveOne('databaseUrl', settings.databaseUrl, { flags, env, file }).value
+}
+
+function readEnvFile(): NodeJS.ProcessEnv {
+  try {
+    return parseEnv(readFileSync('.env', 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new ConfigError(`.env cannot be read: ${(error as Error).message}`)
+  }
+}
+
+function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
+  const entries = settingEntries.map(([key, setting]) => ({ key, ...resolveOne(key, setting, sources) }))
+  return {
+    config: Object.fromEntries(entries.map(({ key, value }) => [key, value])) as Config,
+    found: Object.fromEntries(entries.map(({ key, found }) => [key, found])) as Loaded['found'],
+  }
+}
+
+function resolveOne<T>(key: SettingName, setting: Setting<T>, sources: Sources): { found: Found; value: T } {
+  const found = find(key, setting, sources)
+  return { found, value: setting.read(found.text, nameOf(setting, found)) }
+}
+
+function find(
+  key: SettingName,
+  { name, initial }: Setting<unknown>,
+  { flags = {}, env, file = {} }: Sources,
+): Found {
+  if (flags[key]) return { text: flags[key], origin: 'flag' }
+  if (env[name]) return { text: env[name], origin: 'environment' }
+  if (file[name]) return { text: file[name], origin: '.env' }
+  return { text: initial, origin: 'default' }
+}
+
+function nameOf(setting: Setting<unknown>, { origin }: Found): string {
+  if (origin === 'flag') return flagOf(setting)
+  return origin === '.env' ? `${setting.name} in .env` : setting.name
+}

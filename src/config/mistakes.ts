@@ -1,0 +1,29 @@
+// What is no fault, and hardly meant: a misspelt setting, a token that can be guessed. A line for each; values are not
+// repeated, since they may be secrets.
+import { closest, distance } from 'fastest-levenshtein'
+import { settingEntries } from './settings.ts'
+
+const minTokenLength = 16
+const known = new Set(settingEntries.map(([, { name }]) => name))
+
+/** The variables that look like one of `names` and are none. */
+export function findMisspelt(env: NodeJS.ProcessEnv, names: string[]): string[] {
+  return Object.keys(env).flatMap((variable) => {
+    const nearest = closest(variable.toUpperCase(), names)
+    const isNear = distance(variable.toUpperCase(), nearest) <= tolerance(nearest)
+    return isNear && !known.has(variable) ? [`${variable} is not a setting; did you mean ${nearest}?`] : []
+  })
+}
+
+/** The environment has many names that are none of ours: HOME is not far from HOST. */
+function tolerance(name: string): number {
+  return name.length < 6 ? 1 : 2
+}
+
+export function findShortTokens(tokens: string[]): string[] {
+  return tokens.flatMap((token, index) =>
+    token.length < minTokenLength
+      ? [`ACCESS_TOKENS: token ${index + 1} has fewer than ${minTokenLength} characters and may be guessed`]
+      : [],
+  )
+}

@@ -1,0 +1,31 @@
+// Settings as options of commands.
+import { type Command, Option } from 'commander'
+import type { Flags } from './config.ts'
+import { flagOf, type Setting, type SettingName, settingEntries, settings } from './settings.ts'
+
+/** Gives a command a flag for every setting. */
+export function addSettingOptions(command: Command): Command {
+  for (const [, setting] of settingEntries) command.addOption(toOption(setting))
+  return command
+}
+
+/** The option --database-url, for commands that need no other setting. */
+export function databaseOption(): Option {
+  return toOption(settings.databaseUrl)
+}
+
+/** What the flags of a command say. */
+export function readFlags(command: Command): Flags {
+  const values = command.opts<Record<string, string | undefined>>()
+  const given = settingEntries.flatMap(([key, setting]): [SettingName, string][] => {
+    const text = values[toOption(setting).attributeName()]
+    return text === undefined ? [] : [[key, text]]
+  })
+  return Object.fromEntries(given)
+}
+
+function toOption(setting: Setting<unknown>): Option {
+  const { name, value, about, initial, otherwise = initial } = setting
+  // The default is shown and not set: what is not given must not beat the environment.
+  return new Option(`${flagOf(setting)} <${value}>`, `${about} (${name}; default: ${otherwise})`)
+}

@@ -1,0 +1,125 @@
+// How the text of a setting is read. `name` is the setting as whoever set it called it: PORT, or --port.
+import { isIP, isIPv4 } from 'node:net'
+
+/** A setting that cannot be used; the message is one line that names it. */
+export class ConfigError extends Error {}
+
+/** So many requests in so much time. */
+export type Rate = { readonly count: number; readonly perMs: number }
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+export function readPort(text: string, name: string): number {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port > 65_535)
+    throw new ConfigError(`${name} must be a port from 0 to 65535, not "${text}"`)
+  return port
+}
+
+/** The URL of a database, as the setting, option or argument called `name` gives it. Throws ConfigError. */
+export function readDatabaseUrl(text: string, name: string): string {
+  if (/^file:./.test(text) && isDecodable(text)) return text
+  if (/^postgres(ql)?:\/\/./.test(text)) return text
+  // A database URL can hold a password: the message does not repeat it.
+  throw new ConfigError(`${name} must start with file: (SQLite) or postgres:// (PostgreSQL)`)
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== ''
+  } catch {
+    return false
+  }
+}
+
+/** Tokens, separated by commas. None has to be there, but a text that holds none is a mistake. */
+export function readTokens(text: string, name: string): string[] {
+  const tokens = splitList(text)
+  if (text !== '' && tokens.length === 0)
+    throw new ConfigError(`${name} must hold a token, or several with commas between them`)
+  return tokens
+}
+
+export function readBasePath(text: string, name: string): string {
+  if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(text) || /\/\.{1,2}(\/|$)/.test(text))
+    throw new ConfigError(`${name} must be a path like /store/v1, not "${text}"`)
+  return text.endsWith('/') ? text : `${text}/`
+}
+
+export function readLogLevel(text: string, name: string): string {
+  return readChoice(text, name, logLevels)
+}
+
+export function readChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
+  const choice = choices.find((one) => one === text)
+  if (choice === undefined)
+    throw new ConfigError(`${name} must be one of ${choices.join(', ')}, not "${text}"`)
+  return choice
+}
+
+/** As Fastify takes it: yes or no, or the proxies' addresses. A mere number of proxies makes it trust nobody. */
+export function readTrustProxy(text: string, name: string): boolean | string {
+  const flag = readFlag(text)
+  if (flag === undefined && !splitList(text).every(isNetwork))
+    throw new ConfigError(`${name} must be true, false or addresses like 10.0.0.0/8, not "${text}"`)
+  return flag ?? text
+}
+
+/** An address, a subnet, or a name that stands for some of them. */
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', mask = '32', ...rest] = text.split('/')
+  const bits = isIPv4(mask) ? 32 : Number(mask)
+  return isIP(address) > 0 && rest.length === 0 && bits > 0 && bits <= (isIPv4(address) ? 32 : 128)
+}
+
+/** As @fastify/cors takes it: yes or no, or the origins. */
+export function readCorsOrigin(text: string, name: string): false | true | string | string[] {
+  const flag = readFlag(text)
+  if (flag !== undefined) return flag
+  const origins = splitList(text)
+  if (!origins.every((origin) => /^(\*|null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(origin)))
+    throw new ConfigError(`${name} must be true, false, * or origins like https://example.org, not "${text}"`)
+  return origins.length === 1 ? (origins[0] as string) : origins
+}
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 }
+
+/** A rate like 100/s, 600/m or 5000/h; undefined: off. */
+export function readRate(text: string, name: string): Rate | undefined {
+  if (readFlag(text) === false) return undefined
+  const [, count, unit] = /^([1-9]\d{0,6})\/([smh])$/.exec(text) ?? []
+  if (unit === undefined)
+    throw new ConfigError(`${name} must be a rate like 100/s, 600/m or 5000/h, or off, not "${text}"`)
+  return { count: Number(count), perMs: unitMs[unit] as number }
+}
+
+/** A count from 1; undefined: none was set. */
+export function readCount(text: string, name: string): number | undefined {
+  if (text === '') return undefined
+  if (!/^[1-9]\d{0,6}$/.test(text))
+    throw new ConfigError(`${name} must be a whole number from 1 to 9999999, not "${text}"`)
+  return Number(text)
+}
+
+const maxSeconds = 3600
+
+/** Seconds, with fractions, as milliseconds. */
+export function readSeconds(text: string, name: string): number {
+  const seconds = Number(text)
+  if (!/^\d+(\.\d+)?$/.test(text) || seconds > maxSeconds)
+    throw new ConfigError(`${name} must be seconds from 0 to ${maxSeconds}, not "${text}"`)
+  return Math.round(seconds * 1000)
+}
+
+function readFlag(text: string): boolean | undefined {
+  if (text === '' || text === 'false' || text === 'off') return false
+  return text === 'true' || text === 'on' ? true : undefined
+}
+
+function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+}
