@@ -8,7 +8,8 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 }
 
 const help = `
-Settings come from flags, the environment or .env; plant-store serve --help lists them, plant-store config shows them.
+DATABASE_URL says which database it is, from the environment or .env; --database-url beats it. plant-store serve --help has the
+other settings, and plant-store config shows what is in force.
 
 Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood, 130 or 143 interrupted (SIGINT, SIGTERM).`
 

@@ -2,7 +2,6 @@
 
 import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -10,7 +9,7 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
 import { createDirectory } from './support/engines.ts'
-import { request, spawnCli, startService, token } from './support/service.ts'
+import { request, spawnCli, startService } from './support/service.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -26,6 +25,7 @@ test('--help says what there is, for every command', async (t) => {
   const commands = [
     [],
     ['serve'],
+    ['config'],
     ['token'],
     ['token', 'create'],
     ['token', 'list'],
@@ -73,7 +73,7 @@ test('what is not understood is refused with a hint, and exit code 2', async (t)
     [['srve'], /unknown command 'srve'[\s\S]*Did you mean serve/],
     [['help', 'nothing'], /Usage/],
     [['--nothing'], /unknown option '--nothing'[\s\S]*--help/],
-    [['serve', '--port', '1'], /unknown option '--port'[\s\S]*--help/],
+    [['serve', '--prot', '1'], /unknown option '--prot'[\s\S]*--help/],
     [['serve', 'now'], /too many arguments[\s\S]*--help/],
     [['token'], /Usage: plant-store token/],
     [['token', 'craete'], /unknown command 'craete'[\s\S]*Did you mean create/],
@@ -197,18 +197,6 @@ test('with tokens of its own a deployment gets none', async (t) => {
   const service = await startService(t, {}, directory)
   t.match(service.output().stdout, /^store: [^\n]+ \(created\)\nlistening on \S+\n$/)
   t.equal((await run(t, ['token', 'list', '--json'], {}, directory)).stdout, '[]\n')
-})
-
-test('a port in use is one line, and exit code 1', async (t) => {
-  const server = createServer().listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  for (const env of [{ PORT: String(port) }, { PORT: '0', ADMIN_PORT: String(port) }]) {
-    const { code, stderr } = await run(t, ['serve'], { ACCESS_TOKENS: token, ...env })
-    t.equal(code, 1)
-    t.match(stderr, new RegExp(`^plant-store: [^\\n]*EADDRINUSE[^\\n]*:${port}\\n$`))
-  }
 })
 
 /** The Node of the system, when there is one beside that of the project. */
