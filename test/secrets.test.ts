@@ -5,6 +5,7 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
 import { findPlainHosts } from '../src/store/postgres/tls.ts'
+import { openView } from '../src/store/view.ts'
 import { fill, open } from './support/copies.ts'
 import { createDirectory, type Engine, engines, sharedServer, sqlite } from './support/engines.ts'
 import { passwordRole } from './support/postgres.ts'
@@ -36,17 +37,13 @@ test('copy and verify take a password from the environment or a file, where ps s
   const from = await sqlite.createDatabase(t)
   await fill(await open(t, from), 10)
   const to = await createGuarded(t)
-  const { host, port, pathname } = new URL(to)
-  const pgpass = join(createDirectory(t), 'pgpass')
-  const line = `${host.replace(`:${port}`, '')}:${port}:${pathname.slice(1)}:${passwordRole}:${password}\n`
-  writeFileSync(pgpass, line, { mode: 0o600 })
   const TARGET = to.replace('@', `:${password}@`)
+  const file = join(createDirectory(t), 'url')
+  writeFileSync(file, `${TARGET}\n`, { mode: 0o600 })
+  await t.rejects(openView(to), { message: /password/ }, 'without a password nothing is opened')
   const ways: [args: string[], env: NodeJS.ProcessEnv][] = [
     [['copy', '--from', from, '--to', 'env:TARGET', '--quiet'], { TARGET }],
-    [['copy', '--from', from, '--to', to, '--quiet'], { PGPASSFILE: pgpass }],
-    [['verify', 'env:TARGET', '--quiet'], { TARGET }],
-    [['verify', to, '--quiet'], { PGPASSFILE: pgpass }],
-    [['status'], { DATABASE_URL: TARGET }],
+    [['verify', `@${file}`, '--quiet'], {}],
   ]
   for (const [args, env] of ways) {
     const { code, shown, stdout, stderr } = await watch(t, args, env)
@@ -59,17 +56,24 @@ test('copy and verify take a password from the environment or a file, where ps s
   t.equal(bare.code, 0)
   t.equal(
     bare.stderr,
-    'plant-store: warning: every user of this machine can see the password in URL; use env:NAME or ~/.pgpass\n',
+    'plant-store: warning: every user of this machine can see the password in URL; use env:NAME or @FILE\n',
   )
-  t.match(await watch(t, ['verify', to], {}), { code: 1 }, 'without a password nothing is opened')
 })
 
-test('a variable that is not set, or holds no URL, is one line with its name', async (t) => {
-  for (const [TARGET, reason] of [
-    [undefined, /^error: --to names the environment variable TARGET, which is not set\n/],
-    [`mysql://a:${password}@h/plants`, /^error: TARGET, which --to names, must start with file:[^\n]+\n/],
+test('a variable or a file that holds no URL is one line with its name', async (t) => {
+  const file = join(createDirectory(t), 'url')
+  writeFileSync(file, `mysql://a:${password}@h/plants`)
+  for (const [to, TARGET, reason] of [
+    [`@${file}`, '', /^error: The URL in [^\n]+url, which --to names, must start with file:[^\n]+\n/],
+    ['@no/url', '', /^error: --to names a file that cannot be read: ENOENT[^\n]+\n/],
+    ['env:TARGET', undefined, /^error: --to names the environment variable TARGET, which is not set\n/],
+    [
+      'env:TARGET',
+      `mysql://a:${password}@h/plants`,
+      /^error: TARGET, which --to names, must start with file:[^\n]+\n/,
+    ],
   ] as const) {
-    const { ended, output } = spawnCli(t, ['copy', '--from', 'file:a.db', '--to', 'env:TARGET'], { TARGET })
+    const { ended, output } = spawnCli(t, ['copy', '--from', 'file:a.db', '--to', to], { TARGET })
     t.match(await ended, { code: 2 })
     t.match(output().stderr, reason)
     t.notMatch(output().stderr, password)

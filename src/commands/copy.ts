@@ -18,8 +18,8 @@ const maxBatchPlants = 20_000
 
 const help = `
 URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can
-see the arguments of a command: put a URL with a password into an environment variable, and name it as env:NAME; or leave
-the password out of the URL, and put it into ~/.pgpass (or the file that PGPASSFILE names), which only you can read.
+see the arguments of a command: put a URL with a password into an environment variable and name it as env:NAME, or into a
+file that only you can read and name it as @FILE.
 
 --to must be empty, or a copy of --from that was begun before: then the copy goes on from where it was, however it was
 cut short. Every plant is read back and compared. The last line gives the SHA-256 over the whole log, which is the same
@@ -31,7 +31,7 @@ stop the service, copy again, and start it on --to. No service may run on --to b
 export function copyCommand(): Command {
   return new Command('copy')
     .description('Copy all plants and tokens into another database, and check the copy.')
-    .requiredOption('--from <url>', 'the database to copy; env:NAME takes the URL from a variable')
+    .requiredOption('--from <url>', 'the database to copy; env:NAME and @FILE say where its URL is')
     .requiredOption('--to <url>', 'the database to copy into, likewise')
     .addOption(
       new Option('--batch <plants>', 'plants in one transaction; fewer suit a slow network')

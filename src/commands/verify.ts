@@ -15,8 +15,8 @@ import { type VerifyReport, verifyStore } from '../verify/verify.ts'
 type Options = { repair?: true; json?: true; quiet?: true }
 
 const help = `
-URL is like DATABASE_URL, which is taken when there is none; env:NAME takes it from the environment variable NAME, where ps
-shows no password. A service may run on the database meanwhile. These are checked: the schema, SQLite's own integrity check,
+URL is like DATABASE_URL, which is taken when there is none. env:NAME takes it from the environment variable NAME, and @FILE
+from a file, where ps shows no password. A service may run on the database meanwhile. These are checked: the schema, SQLite's own integrity check,
 that the log has no gaps, the checksum of every row, that every item is a valid plant in the format in which it is stored,
 that ids are unique, and that heads and epochs agree with the log. The SHA-256 is that of plant-store copy.
 
