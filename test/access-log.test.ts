@@ -147,7 +147,7 @@ test('a client that went away before its answer is reported as such', async (t) 
   socket.resetAndDestroy()
   await closed
   await app.close()
-  t.match(reported, [{ method: 'POST', url: '/plants', status: 499, sentBytes: 0 }])
+  t.match(reported, [{ method: 'POST', url: '/plants', status: 499 }])
   t.equal(reported.length, 1)
 })
 

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { test } from 'tap'
 import { Outage } from '../src/log/outage.ts'
+import { StoreUnavailable } from '../src/store/store.ts'
 import { sqlite } from './support/engines.ts'
 import { openFailing } from './support/failing-store.ts'
 import { collectLines } from './support/log-lines.ts'
@@ -39,6 +40,28 @@ test('a store that fails is told of once, with a request and the cause, and when
   t.equal((await list('seven')).status, 503)
   t.equal((await list('eight')).status, 200)
   t.equal(lines.length, 2, 'one that comes and goes does not fill the log')
+})
+
+test('a request that waited through an outage, and fails after it, does not begin another', async (t) => {
+  const { store, faults } = await openFailing(t)
+  const { logger, lines } = collectLines()
+  const late = Promise.withResolvers<never>()
+  const came = Promise.withResolvers<void>()
+  const append = () => {
+    came.resolve()
+    return late.promise
+  }
+  const { url } = await startApp(t, '', { store: { ...store, log: { ...store.log, append } }, logger })
+  const waiting = request(`${url}/plants`, { body: { name: 'a', tag: '' } })
+  await came.promise
+  faults.push('unread')
+  for (const status of [503, 200]) t.equal((await request(`${url}/plants`)).status, status)
+  late.reject(new StoreUnavailable('nothing-added', 'too late'))
+  t.equal((await waiting).status, 503)
+  t.same(
+    lines.map(({ msg }) => msg),
+    ['the store could not be used', 'the store can be used again'],
+  )
 })
 
 test('too much at once is told of once, beside a store that works', async (t) => {

@@ -125,6 +125,8 @@ test('a log that nobody reads holds 8 MiB at most, and whole lines', async (t) =
   const { lines = 0 } = await lineOf(service, ({ msg }) => /lines of the log were dropped/.test(msg))
   t.ok(lines >= count - kept.length, `${lines} lines are said to be missing`)
   t.ok(bytes > 6 * mebibyte && bytes < 10 * mebibyte, `${bytes} bytes, with those in the pipe`)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
 })
 
 test('a log that nobody reads does not keep a service from ending', async (t) => {

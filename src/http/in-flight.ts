@@ -132,10 +132,11 @@ export class InFlight {
 
   #cutStalled(): void {
     const now = performance.now()
-    /* c8 ignore next 2: seen from outside, in a process of its own, by test/fairness.test.ts */
-    for (const via of new Set(this.#open.map((exchange) => exchange.via)))
-      if (via.cutStalled(now))
-        this.#log.add(via.socket, { reason: 'stalled', requestId: via.open[0]?.requestId })
+    for (const via of new Set(this.#open.map((exchange) => exchange.via))) {
+      const [first] = via.open
+      /* c8 ignore next 2: seen from outside, in a process of its own, by test/fairness.test.ts */
+      if (via.cutStalled(now)) this.#log.add(via.socket, { reason: 'stalled', requestId: first?.requestId })
+    }
   }
 
   /** From now on each connection ends with its last answer; after `graceMs` those that are still open are cut. */

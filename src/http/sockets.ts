@@ -27,7 +27,7 @@ export function makeClientErrorHandler({ inFlight, log, describeProblem }: Below
     if (latest && !latest.raw.complete) return void endBody(latest, problem)
     const requestId = inFlight.requestId()
     const described = describeProblem(problem)
-    log.add(socket, { reason: error.code ?? error.message, status: described.status, requestId })
+    log.add(socket, { reason: String(error.code), status: described.status, requestId })
     const end = () => endWithProblem(socket, described, { requestId, isHead: isHead(error) })
     // What cannot be read came after proper requests: they have their answers first.
     if (connection) connection.end(end)

@@ -4,8 +4,8 @@ import { styleText } from 'node:util'
 type Line = {
   level: number
   time: number | string
-  msg?: string
-  err?: { message: string; stack?: string }
+  msg: string
+  err?: { stack: string }
   [name: string]: unknown
 }
 
@@ -47,7 +47,7 @@ function formatRequest(line: Line): string {
   ].join(' ')
 }
 
-function formatMessage({ level, time, msg = '', err, pid: _, ...rest }: Line): string {
+function formatMessage({ level, time, msg, err, pid: _, ...rest }: Line): string {
   const paint = level >= 50 ? 'red' : level >= 40 ? 'yellow' : 'cyan'
   const details = Object.entries(rest).map(
     ([name, value]) => `${color('dim', `${name}=`)}${printable(toText(value))}`,
@@ -55,7 +55,7 @@ function formatMessage({ level, time, msg = '', err, pid: _, ...rest }: Line): s
   const head = [formatTime({ time }), color(paint, String(levels[level])), printable(msg), ...details].join(
     ' ',
   )
-  return err ? `${head}\n${indent(err.stack ?? err.message)}` : head
+  return err ? `${head}\n${indent(err.stack)}` : head
 }
 
 function toText(value: unknown): string {
