@@ -9,6 +9,7 @@ import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
 import { describeRoutes } from './http/document.ts'
 import type { Access } from './http/exchange.ts'
+import { FailureLog } from './http/failure-log.ts'
 import { guardRequests } from './http/guard.ts'
 import { collectWhenIdle } from './http/idle-collection.ts'
 import { InFlight } from './http/in-flight.ts'
@@ -16,6 +17,7 @@ import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
 import { drainMs, headersMs, keepAliveMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { ConnectionLog } from './log/connection-log.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
@@ -49,9 +51,15 @@ export async function buildApp({
   logger,
   report = () => {},
 }: AppOptions): Promise<FastifyInstance> {
-  const inFlight = new InFlight(report)
+  const failures = new FailureLog(logger)
+  const connectionLog = new ConnectionLog(logger)
+  const inFlight = new InFlight(connectionLog, (exchange) => {
+    failures.ended(exchange)
+    report(exchange)
+  })
   const describeProblem = makeDescribeProblem(config.basePath)
-  const handleError = makeErrorHandler(logger, describeProblem)
+  const below = { inFlight, log: connectionLog, describeProblem }
+  const handleError = makeErrorHandler(failures, describeProblem)
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
   const app: FastifyInstance = fastify({
     logger: false,
@@ -66,7 +74,7 @@ export async function buildApp({
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
-    clientErrorHandler: makeClientErrorHandler(inFlight, describeProblem),
+    clientErrorHandler: makeClientErrorHandler(below),
     frameworkErrors(error, request, reply) {
       const flaw = guard.refuse(error, request, reply)
       if (flaw) handleError(flaw, request, reply)
@@ -78,20 +86,21 @@ export async function buildApp({
   app.setValidatorCompiler(makeValidatorCompiler())
   for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
-  answerOddRequests(app.server, inFlight, describeProblem)
+  answerOddRequests(app.server, below)
   app.addHook('onRequest', guard.onRequest)
   app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
   const collection = collectWhenIdle(() => inFlight.isIdle)
   app.addHook('onClose', async () => {
     collection.close()
     inFlight.close()
+    connectionLog.close()
   })
 
   if (config.corsOrigin !== false) {
     app.addHook('onRequest', guard.beforeCors)
     await app.register(cors, {
       origin: config.corsOrigin,
-      exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
+      exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'],
       strictPreflight: false,
     })
   }
@@ -113,7 +122,7 @@ export async function buildApp({
     path: config.basePath,
     turns,
     inFlight,
-    logger,
+    failures,
   })
   return app
 }

@@ -198,6 +198,7 @@ export interface components {
                 ETag: components["headers"]["ETag"];
                 Link: components["headers"]["Link"];
                 "Cache-Control": components["headers"]["Cache-Control"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content?: never;
@@ -205,6 +206,7 @@ export interface components {
         /** @description The plant is in the store, on stable storage. */
         PlantAdded: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -217,6 +219,7 @@ export interface components {
                 ETag: components["headers"]["ETag"];
                 Link: components["headers"]["Link"];
                 "Cache-Control": components["headers"]["Cache-Control"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -226,6 +229,7 @@ export interface components {
         /** @description The request is not valid; `errors` names every fault and where it is. */
         InvalidAddition: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -235,6 +239,7 @@ export interface components {
         /** @description The request is not valid; `errors` names every fault and where it is. */
         InvalidList: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -245,6 +250,7 @@ export interface components {
         Unauthorized: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -255,6 +261,7 @@ export interface components {
         Forbidden: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -264,6 +271,7 @@ export interface components {
         /** @description The request did not arrive in time. */
         RequestTimeout: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -273,6 +281,7 @@ export interface components {
         /** @description A plant with this id already exists with a different name or tag. Nothing was changed. */
         IdConflict: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -282,6 +291,7 @@ export interface components {
         /** @description The request carries `If-Match` or `If-None-Match`. Nothing was added. */
         ConditionalAddition: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -291,6 +301,7 @@ export interface components {
         /** @description The list is not one that `If-Match` names. */
         OtherList: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -300,6 +311,7 @@ export interface components {
         /** @description The body is larger than 16 KiB. */
         ContentTooLarge: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -309,6 +321,7 @@ export interface components {
         /** @description The URL is too long. */
         UriTooLong: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -318,6 +331,7 @@ export interface components {
         /** @description The body is not JSON in UTF-8 without a content encoding. */
         UnsupportedMediaType: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -327,6 +341,7 @@ export interface components {
         /** @description The expectation cannot be met: only `100-continue` is understood. */
         ExpectationFailed: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -336,6 +351,7 @@ export interface components {
         /** @description The header section is too large. */
         HeadersTooLarge: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -345,6 +361,7 @@ export interface components {
         /** @description The fault is ours. */
         InternalError: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -355,6 +372,7 @@ export interface components {
         AdditionUnavailable: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -365,6 +383,7 @@ export interface components {
         ListUnavailable: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -412,6 +431,11 @@ export interface components {
         "Retry-After": number;
         /** @description What the request lacks (RFC 6750, section 3). */
         "WWW-Authenticate": string;
+        /**
+         * @description Names the request in the log of the service: the id that it brought in `X-Request-Id`, when that is 1 to 128 characters of `A-Z a-z 0-9 . _ ~ : / + = @ -`, otherwise one that was made for it.
+         * @example 9f2c41d07b-1x
+         */
+        "X-Request-Id": string;
     };
     pathItems: never;
 }
@@ -516,6 +540,7 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     Link: components["headers"]["Link"];
                     "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -526,6 +551,7 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     Link: components["headers"]["Link"];
                     "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -533,6 +559,7 @@ export interface operations {
             /** @description The request is not valid; `errors` names every fault and where it is. */
             400: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -541,6 +568,7 @@ export interface operations {
             401: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -549,6 +577,7 @@ export interface operations {
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -556,6 +585,7 @@ export interface operations {
             /** @description The request did not arrive in time. */
             408: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -563,6 +593,7 @@ export interface operations {
             /** @description The list is not one that `If-Match` names. */
             412: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -570,6 +601,7 @@ export interface operations {
             /** @description The URL is too long. */
             414: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -577,6 +609,7 @@ export interface operations {
             /** @description The expectation cannot be met: only `100-continue` is understood. */
             417: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -584,6 +617,7 @@ export interface operations {
             /** @description The header section is too large. */
             431: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -591,6 +625,7 @@ export interface operations {
             /** @description The fault is ours. */
             500: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -599,6 +634,7 @@ export interface operations {
             503: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
