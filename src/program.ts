@@ -1,6 +1,7 @@
 // The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { hideSecrets } from './config/mask.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
@@ -35,6 +36,7 @@ export async function buildProgram(asked?: string): Promise<Command> {
     .helpCommand(true)
     .showHelpAfterError('(--help says what there is)')
     .addHelpText('after', help)
+    .configureOutput({ outputError: (text, write) => write(hideSecrets(text)) })
     .exitOverride()
   const load = Object.hasOwn(commands, asked ?? '') ? commands[asked as string] : undefined
   for (const one of load ? [load] : Object.values(commands)) program.addCommand(await one())

@@ -14,8 +14,10 @@ import type { Access } from '../http/exchange.ts'
 import { stopMs } from '../limits.ts'
 import { openLog } from '../log/open-log.ts'
 import { serviceName } from '../status/postgres.ts'
+import { describeDatabase } from '../store/describe.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
+import { introduceTokens } from '../tokens/first-token.ts'
 import { Tokens } from '../tokens/tokens.ts'
 
 const logFlushMs = 250
@@ -35,6 +37,7 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
   const log = await openLog(config)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
+  const database = describeDatabase(config.databaseUrl)
   const store = await openStore(config.databaseUrl, { logger, name: serviceName })
   const metrics = config.adminPort === undefined ? undefined : new Metrics(store.log)
   const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso' })
@@ -63,6 +66,7 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
       admin.listen(adminPort, adminHost)
       await listening.catch(refuseAddress('ADMIN_', { host: adminHost, port: adminPort }))
     }
+    console.log(`store: ${database}`)
     await announce(app.server.address() as AddressInfo, store, config)
   } catch (error) {
     grace.uninstall()
@@ -91,14 +95,9 @@ function both(first: (access: Access) => void, second: (access: Access) => void)
 }
 
 async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {
-  const token = config.accessTokens.length === 0 ? await new Tokens(store.sql).createFirst() : undefined
-  if (token) {
-    console.log(
-      `This store had no token yet. Here is its first; it is shown only now:\n\n  ${token}\n\nTry it:\n`,
-    )
-    console.log(
-      `  curl -H 'Authorization: Bearer ${token}' ${origin(loopback(address))}${config.basePath}plants\n`,
-    )
+  if (config.accessTokens.length === 0) {
+    const plantsUrl = `${origin(loopback(address))}${config.basePath}plants`
+    console.log(await introduceTokens(new Tokens(store.sql), { file: config.firstTokenFile, plantsUrl }))
   }
   console.log(`listening on ${origin({ ...address, address: config.host })}`)
 }
