@@ -13,6 +13,7 @@ import { guardRequests } from './http/guard.ts'
 import { collectWhenIdle } from './http/idle-collection.ts'
 import { InFlight } from './http/in-flight.ts'
 import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
+import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
 import { drainMs, headersMs, keepAliveMs, maxHeaderBytes, receiveMs } from './limits.ts'
@@ -25,7 +26,15 @@ import { makeVerifier } from './tokens/verifier.ts'
 
 export type AppOptions = {
   store: Store
-  config: Pick<Config, 'accessTokens' | 'basePath' | 'trustProxy' | 'corsOrigin'>
+  config: Pick<
+    Config,
+    | 'accessTokens'
+    | 'basePath'
+    | 'trustProxy'
+    | 'corsOrigin'
+    | 'rateLimit'
+    | 'authFailureLimit'
+  >
   logger: Logger
   /** Is told of every answered request. */
   report?: (access: Access) => void
@@ -36,7 +45,7 @@ export type AppOptions = {
  *   sockets     what is no HTTP at all is answered below the router
  *   in-flight   the request is observed until its answer is out, and answered when its time is up
  *   guard       it waits for its turn on its connection, and is refused when it is no proper request
- *   authentication   its token is checked, before anything of a body is read
+ *   authentication   its token is checked, and its requests are counted, before anything of a body is read
  *   bodies      its body is read: JSON in UTF-8
  *   validation  body and query are held against the schemas
  *   plants      add: group commit; list: shared head, pages
@@ -91,7 +100,7 @@ export async function buildApp({
     app.addHook('onRequest', guard.beforeCors)
     await app.register(cors, {
       origin: config.corsOrigin,
-      exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
+      exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate'],
       strictPreflight: false,
     })
   }
@@ -99,7 +108,7 @@ export async function buildApp({
   await describeRoutes(app, config.basePath)
   serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
-  const bearer = await requireBearer(app, verify)
+  const bearer = await requireBearer(app, verify, config)
   const prefix = config.basePath.slice(0, -1)
   const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
   const { log, id: storeId } = store

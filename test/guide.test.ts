@@ -59,6 +59,17 @@ async function provoke({ port, faults }: Setting, fault: StoreFault): Promise<st
   return converse(port, compose({ body, headers: { Connection: 'close' } }))
 }
 
+/** Sends requests until one is too many. */
+async function overrun(t: Test): Promise<string> {
+  const { store } = await openFailing(t)
+  const { port } = await startApp(t, '', { store, env: { RATE_LIMIT: '1/s' } })
+  for (let n = 0; n < 100; n++) {
+    const answer = await converse(port, compose({ headers: { Connection: 'close' } }))
+    if (answer.startsWith('HTTP/1.1 429')) return answer
+  }
+  throw new Error('no request was too many')
+}
+
 /** Runs an example; what it prints, as the guide shows it. */
 async function follow(t: Test, { language, text }: CodeBlock, env: NodeJS.ProcessEnv): Promise<string> {
   const [command, args] = (commands[language] as Command)(text)
@@ -95,7 +106,8 @@ test('each example of the guide has the answer that is shown', { timeout: 120_00
         answers.push([answer as CodeBlock, text])
     } else if (language === 'http') {
       const fault = provoked[heading]
-      answers.push([block, show(await (fault ? provoke(setting, fault) : late))])
+      const message = heading.startsWith('429') ? overrun(t) : fault ? provoke(setting, fault) : late
+      answers.push([block, show(await message)])
     } else t.equal(heading, 'Before you start', 'every other block is run')
   }
   t.same(setting.faults, [])
