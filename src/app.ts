@@ -12,11 +12,12 @@ import type { Access } from './http/exchange.ts'
 import { guardRequests } from './http/guard.ts'
 import { collectWhenIdle } from './http/idle-collection.ts'
 import { InFlight } from './http/in-flight.ts'
+import { ConnectionLimit } from './http/max-connections.ts'
 import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
 import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
-import { drainMs, headersMs, keepAliveMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { drainMs, headersMs, maxHeaderBytes, receiveMs } from './limits.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
@@ -34,14 +35,19 @@ export type AppOptions = {
     | 'corsOrigin'
     | 'rateLimit'
     | 'authFailureLimit'
+    | 'maxConnections'
+    | 'keepAliveMs'
   >
   logger: Logger
   /** Is told of every answered request. */
   report?: (access: Access) => void
+  /** Counts connections, for whoever wants to know how many there are. */
+  connections?: ConnectionLimit
 }
 
 /*
  * The stages of a request:
+ *   connections one too many is refused
  *   sockets     what is no HTTP at all is answered below the router
  *   in-flight   the request is observed until its answer is out, and answered when its time is up
  *   guard       it waits for its turn on its connection, and is refused when it is no proper request
@@ -57,6 +63,7 @@ export async function buildApp({
   config,
   logger,
   report = () => {},
+  connections = new ConnectionLimit({ max: config.maxConnections, logger }),
 }: AppOptions): Promise<FastifyInstance> {
   const inFlight = new InFlight(report)
   const describeProblem = makeDescribeProblem(config.basePath)
@@ -71,7 +78,8 @@ export async function buildApp({
       connectionsCheckingInterval: 500,
     },
     requestTimeout: receiveMs,
-    keepAliveTimeout: keepAliveMs,
+    // Node takes 0 for no limit.
+    keepAliveTimeout: Math.max(1, config.keepAliveMs),
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
@@ -87,9 +95,13 @@ export async function buildApp({
   app.setValidatorCompiler(makeValidatorCompiler())
   for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
+  connections.guard(app.server, describeProblem)
   answerOddRequests(app.server, inFlight, describeProblem)
   app.addHook('onRequest', guard.onRequest)
-  app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
+  app.addHook('preClose', async () => {
+    inFlight.drain(app.server, drainMs)
+    connections.close()
+  })
   const collection = collectWhenIdle(() => inFlight.isIdle)
   app.addHook('onClose', async () => {
     collection.close()

@@ -12,6 +12,7 @@ import { addSettingOptions, readFlags } from '../config/options.ts'
 import { refuseAddress } from '../config/refuse-address.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
+import { ConnectionLimit } from '../http/max-connections.ts'
 import { logEndMs, stopMs } from '../limits.ts'
 import { serviceName } from '../status/postgres.ts'
 import { openStore } from '../store/open.ts'
@@ -42,7 +43,9 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
   const accessLog = makeAccessLog(sink)
   setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
-  const app = await buildApp({ store, config, logger, report: metrics ? both(add, metrics.count) : add })
+  const connections = new ConnectionLimit({ max: config.maxConnections, logger })
+  const report = metrics ? both(add, metrics.count) : add
+  const app = await buildApp({ store, config, logger, report, connections })
   const admin = metrics && makeAdminServer(store, metrics)
   const grace = closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
     ignoreSignals()
