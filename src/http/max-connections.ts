@@ -15,22 +15,23 @@ const logEveryMs = 10_000
 
 type Handled = Socket & { _handle: { fd?: number } | null }
 
-/** How many descriptors this process may have open, by Linux's list of limits; undefined: any number, or nobody says it. */
-export function readDescriptorLimit(file = '/proc/self/limits'): number | undefined {
-  if (!existsSync(file)) return undefined
+/** How many descriptors this process may have open, by Linux's list of limits; infinite where nobody says it. */
+export function readDescriptorLimit(file = '/proc/self/limits'): number {
+  if (!existsSync(file)) return Number.POSITIVE_INFINITY
   const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync(file, 'utf8')) ?? []
-  return soft === undefined ? undefined : Number(soft)
+  return Number(soft ?? Number.POSITIVE_INFINITY)
 }
 
 /** How many connections are served when nobody says it: less than half of the descriptors. */
-export function deriveMax(descriptors: number | undefined): number {
-  return descriptors === undefined ? usualConnections : Math.max(1, Math.floor(descriptors * connectionShare))
+export function deriveMax(descriptors: number): number {
+  if (!Number.isFinite(descriptors)) return usualConnections
+  return Math.max(1, Math.floor(descriptors * connectionShare))
 }
 
 export type ConnectionLimitOptions = {
   max: number | undefined
   logger: Logger
-  descriptors?: number | undefined
+  descriptors?: number
 }
 
 export class ConnectionLimit {
@@ -47,7 +48,7 @@ export class ConnectionLimit {
   /** `max`: as it was set; undefined: it follows from the descriptors. */
   constructor({ max, logger, descriptors = readDescriptorLimit() }: ConnectionLimitOptions) {
     this.max = max ?? deriveMax(descriptors)
-    this.#descriptors = descriptors ?? Number.POSITIVE_INFINITY
+    this.#descriptors = descriptors
     this.#maxEnding = Math.min(maxRefused, Math.ceil(this.#descriptors * refusedShare))
     this.#logger = logger
   }
