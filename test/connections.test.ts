@@ -128,7 +128,7 @@ test('the limit follows from the file descriptors', async (t) => {
     `Max processes 7 9 processes\nMax open files            ${soft}  4096  files\n`
   t.same(
     [read(list('1024')), read(list('unlimited')), readDescriptorLimit(join(directory, 'none'))],
-    [1024, undefined, undefined],
+    [1024, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
   )
   t.same([1, 64, 1024, 20_000, Number.POSITIVE_INFINITY].map(deriveMax), [1, 28, 460, 9000, 1000])
   const logger = pino({ level: 'silent' })

@@ -50,7 +50,7 @@ export async function requireBearer(
 }
 
 /** Whether nobody is known to have asked. A token without the scope is somebody's, and a store that failed nobody's fault. */
-export function isFailure(error: (Error & { code?: string }) | undefined): boolean {
+function isFailure(error: (Error & { code?: string }) | undefined): boolean {
   return error?.code?.startsWith('FST_BEARER_AUTH_') === true
 }
 
