@@ -11,6 +11,7 @@ import { addSettingOptions, readFlags } from '../config/options.ts'
 import { refuseAddress } from '../config/refuse-address.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
+import { ConnectionLimit } from '../http/max-connections.ts'
 import { stopMs } from '../limits.ts'
 import { openLog } from '../log/open-log.ts'
 import { serviceName } from '../status/postgres.ts'
@@ -43,7 +44,9 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
   const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso' })
   setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
-  const app = await buildApp({ store, config, logger, report: metrics ? both(add, metrics.count) : add })
+  const connections = new ConnectionLimit({ max: config.maxConnections, logger })
+  const report = metrics ? both(add, metrics.count) : add
+  const app = await buildApp({ store, config, logger, report, connections })
   const admin = metrics && makeAdminServer(store, metrics)
   const grace = closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
     ignoreSignals()

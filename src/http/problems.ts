@@ -22,6 +22,8 @@ const kinds: Record<ProblemCode, ProblemTypeName | number> = {
   conflict: 'id-conflict',
   'precondition-failed': 'precondition-failed',
   'too-large': 413,
+  'rate-limited': 'rate-limited',
+  'auth-limited': 'rate-limited',
   'uri-too-long': 414,
   'unsupported-media-type': 415,
   'expectation-failed': 417,

@@ -67,7 +67,8 @@ function endsInTarget(packet: string): boolean {
   return target === undefined ? !/\s/.test(packet) : target.length > maxUrlBytes
 }
 
-function endWithProblem(
+/** Answers below HTTP, and ends the connection. `isHead`: the answer to a HEAD has no body. */
+export function endWithProblem(
   socket: Socket,
   { status, problem, headers }: ReturnType<DescribeProblem>,
   { requestId, isHead = false }: { requestId: string; isHead?: boolean },
