@@ -9,13 +9,17 @@ import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
 import { describeRoutes } from './http/document.ts'
 import type { Access } from './http/exchange.ts'
+import { FailureLog } from './http/failure-log.ts'
 import { guardRequests } from './http/guard.ts'
 import { collectWhenIdle } from './http/idle-collection.ts'
 import { InFlight } from './http/in-flight.ts'
+import { ConnectionLimit } from './http/max-connections.ts'
 import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
+import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
-import { drainMs, headersMs, keepAliveMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { drainMs, headersMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { ConnectionLog } from './log/connection-log.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
@@ -25,18 +29,31 @@ import { makeVerifier } from './tokens/verifier.ts'
 
 export type AppOptions = {
   store: Store
-  config: Pick<Config, 'accessTokens' | 'basePath' | 'trustProxy' | 'corsOrigin'>
+  config: Pick<
+    Config,
+    | 'accessTokens'
+    | 'basePath'
+    | 'trustProxy'
+    | 'corsOrigin'
+    | 'rateLimit'
+    | 'authFailureLimit'
+    | 'maxConnections'
+    | 'keepAliveMs'
+  >
   logger: Logger
   /** Is told of every answered request. */
   report?: (access: Access) => void
+  /** Counts connections, for whoever wants to know how many there are. */
+  connections?: ConnectionLimit
 }
 
 /*
  * The stages of a request:
+ *   connections one too many is refused
  *   sockets     what is no HTTP at all is answered below the router
  *   in-flight   the request is observed until its answer is out, and answered when its time is up
  *   guard       it waits for its turn on its connection, and is refused when it is no proper request
- *   authentication   its token is checked, before anything of a body is read
+ *   authentication   its token is checked, and its requests are counted, before anything of a body is read
  *   bodies      its body is read: JSON in UTF-8
  *   validation  body and query are held against the schemas
  *   plants      add: group commit; list: shared head, pages
@@ -48,10 +65,17 @@ export async function buildApp({
   config,
   logger,
   report = () => {},
+  connections = new ConnectionLimit({ max: config.maxConnections, logger }),
 }: AppOptions): Promise<FastifyInstance> {
-  const inFlight = new InFlight(report)
+  const failures = new FailureLog(logger)
+  const connectionLog = new ConnectionLog(logger)
+  const inFlight = new InFlight(connectionLog, (exchange) => {
+    failures.ended(exchange)
+    report(exchange)
+  })
   const describeProblem = makeDescribeProblem(config.basePath)
-  const handleError = makeErrorHandler(logger, describeProblem)
+  const below = { inFlight, log: connectionLog, describeProblem }
+  const handleError = makeErrorHandler(failures, describeProblem)
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
   const app: FastifyInstance = fastify({
     logger: false,
@@ -62,11 +86,12 @@ export async function buildApp({
       connectionsCheckingInterval: 500,
     },
     requestTimeout: receiveMs,
-    keepAliveTimeout: keepAliveMs,
+    // Node takes 0 for no limit.
+    keepAliveTimeout: Math.max(1, config.keepAliveMs),
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
-    clientErrorHandler: makeClientErrorHandler(inFlight, describeProblem),
+    clientErrorHandler: makeClientErrorHandler(below),
     frameworkErrors(error, request, reply) {
       const flaw = guard.refuse(error, request, reply)
       if (flaw) handleError(flaw, request, reply)
@@ -78,20 +103,25 @@ export async function buildApp({
   app.setValidatorCompiler(makeValidatorCompiler())
   for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
-  answerOddRequests(app.server, inFlight, describeProblem)
+  connections.guard(app.server, below)
+  answerOddRequests(app.server, below)
   app.addHook('onRequest', guard.onRequest)
-  app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
+  app.addHook('preClose', async () => {
+    inFlight.drain(app.server, drainMs)
+    connections.close()
+  })
   const collection = collectWhenIdle(() => inFlight.isIdle)
   app.addHook('onClose', async () => {
     collection.close()
     inFlight.close()
+    connectionLog.close()
   })
 
   if (config.corsOrigin !== false) {
     app.addHook('onRequest', guard.beforeCors)
     await app.register(cors, {
       origin: config.corsOrigin,
-      exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
+      exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'],
       strictPreflight: false,
     })
   }
@@ -99,7 +129,7 @@ export async function buildApp({
   await describeRoutes(app, config.basePath)
   serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
-  const bearer = await requireBearer(app, verify)
+  const bearer = await requireBearer(app, verify, config)
   const prefix = config.basePath.slice(0, -1)
   const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
   const { log, id: storeId } = store
@@ -113,7 +143,7 @@ export async function buildApp({
     path: config.basePath,
     turns,
     inFlight,
-    logger,
+    failures,
   })
   return app
 }
