@@ -100,7 +100,7 @@ test('refused connections are one line in the log, not one each', async (t) => {
   t.equal(lines.length, 1)
 })
 
-test('refused connections that do not go do not pile up', async (t) => {
+test('refused connections that do not go do not pile up', { timeout: 60_000 }, async (t) => {
   // A tenth of these descriptors: one connection.
   const { port, connections } = await startLimited(t, 1, 10)
   await occupy(t, port, 1)
