@@ -50,14 +50,22 @@ export const headers = {
     schema: { type: 'string' },
     examples: challenges,
   },
+  'X-Request-Id': {
+    description:
+      'Names the request in the log of the service: the id that it brought in `X-Request-Id`, when that is 1 to 128 ' +
+      'characters of `A-Z a-z 0-9 . _ ~ : / + = @ -`, otherwise one that was made for it.',
+    schema: { type: 'string' },
+    example: '9f2c41d07b-1x',
+  },
 }
 
 type HeaderName = keyof typeof headers
 type ResponseName = keyof typeof examples | 'NotModified'
 
 function respond(description: string, names: HeaderName[] = []) {
-  const refs = names.map((name) => [name, { $ref: `#/components/headers/${name}` }])
-  return { description, ...(names.length > 0 && { headers: Object.fromEntries(refs) }) }
+  const all: HeaderName[] = [...names, 'X-Request-Id']
+  const refs = all.map((name) => [name, { $ref: `#/components/headers/${name}` }])
+  return { description, headers: Object.fromEntries(refs) }
 }
 
 /** A response with a body, and all of its examples. */

@@ -9,6 +9,7 @@ import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
 import { describeRoutes } from './http/document.ts'
 import type { Access } from './http/exchange.ts'
+import { FailureLog } from './http/failure-log.ts'
 import { guardRequests } from './http/guard.ts'
 import { collectWhenIdle } from './http/idle-collection.ts'
 import { InFlight } from './http/in-flight.ts'
@@ -18,6 +19,7 @@ import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
 import { drainMs, headersMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { ConnectionLog } from './log/connection-log.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
@@ -65,9 +67,15 @@ export async function buildApp({
   report = () => {},
   connections = new ConnectionLimit({ max: config.maxConnections, logger }),
 }: AppOptions): Promise<FastifyInstance> {
-  const inFlight = new InFlight(report)
+  const failures = new FailureLog(logger)
+  const connectionLog = new ConnectionLog(logger)
+  const inFlight = new InFlight(connectionLog, (exchange) => {
+    failures.ended(exchange)
+    report(exchange)
+  })
   const describeProblem = makeDescribeProblem(config.basePath)
-  const handleError = makeErrorHandler(logger, describeProblem)
+  const below = { inFlight, log: connectionLog, describeProblem }
+  const handleError = makeErrorHandler(failures, describeProblem)
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
   const app: FastifyInstance = fastify({
     logger: false,
@@ -83,7 +91,7 @@ export async function buildApp({
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
-    clientErrorHandler: makeClientErrorHandler(inFlight, describeProblem),
+    clientErrorHandler: makeClientErrorHandler(below),
     frameworkErrors(error, request, reply) {
       const flaw = guard.refuse(error, request, reply)
       if (flaw) handleError(flaw, request, reply)
@@ -95,8 +103,8 @@ export async function buildApp({
   app.setValidatorCompiler(makeValidatorCompiler())
   for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
-  connections.guard(app.server, describeProblem)
-  answerOddRequests(app.server, inFlight, describeProblem)
+  connections.guard(app.server, below)
+  answerOddRequests(app.server, below)
   app.addHook('onRequest', guard.onRequest)
   app.addHook('preClose', async () => {
     inFlight.drain(app.server, drainMs)
@@ -106,13 +114,14 @@ export async function buildApp({
   app.addHook('onClose', async () => {
     collection.close()
     inFlight.close()
+    connectionLog.close()
   })
 
   if (config.corsOrigin !== false) {
     app.addHook('onRequest', guard.beforeCors)
     await app.register(cors, {
       origin: config.corsOrigin,
-      exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate'],
+      exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'],
       strictPreflight: false,
     })
   }
@@ -134,7 +143,7 @@ export async function buildApp({
     path: config.basePath,
     turns,
     inFlight,
-    logger,
+    failures,
   })
   return app
 }

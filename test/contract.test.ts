@@ -192,6 +192,8 @@ test('example bodies can be sent twice', async (t) => {
     t.match(await request(`${url}/plants`, { body: value }), { status: 200 })
 })
 
+const everywhere = 'X-Request-Id'
+
 /** Headers that come with a status, whatever the operation. */
 const headersOf: Record<number, string[]> = {
   304: ['ETag', 'Cache-Control', 'Link'],
@@ -212,7 +214,7 @@ test('every status is documented with its headers and its body', async (t) => {
       const headers = Object.keys(response.headers ?? {})
       const ofRate = uncounted.includes(Number(status)) ? [] : rateHeaders
       const others = headersOf[status === '200' && method !== 'POST' ? 304 : Number(status)] ?? []
-      t.same(headers.sort(), [...others, ...ofRate].sort(), `${method} ${status}`)
+      t.same(headers.sort(), [...others, ...ofRate, everywhere].sort(), `${method} ${status}`)
       const media = Object.entries<Node>(response.content ?? {})
       if (status === '304' || method === 'HEAD') t.same(media, [])
       else if (status === '200')

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
-import pino from 'pino'
 import { Metrics } from '../admin/metrics.ts'
 import { makeAdminServer } from '../admin/server.ts'
 import { buildApp } from '../app.ts'
@@ -13,15 +12,16 @@ import { refuseAddress } from '../config/refuse-address.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
 import { ConnectionLimit } from '../http/max-connections.ts'
-import { logEndMs, stopMs } from '../limits.ts'
+import { stopMs } from '../limits.ts'
+import { openLog } from '../log/open-log.ts'
 import { serviceName } from '../status/postgres.ts'
+import { describeDatabase } from '../store/describe.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
+import { introduceTokens } from '../tokens/first-token.ts'
 import { Tokens } from '../tokens/tokens.ts'
 
 const logFlushMs = 250
-/** What the log may hold in memory while its reader does not read; beyond it lines are dropped. */
-const maxLogBytes = 8 * 2 ** 20
 
 const help = `
 A flag beats the environment, and the environment beats .env in the working directory; plant-store config shows what is
@@ -35,12 +35,13 @@ export function serveCommand(): Command {
 }
 
 async function serve({ config, warnings }: Loaded): Promise<void> {
-  const sink = openLog()
-  const logger = pino({ level: config.logLevel, base: { pid: process.pid } }, sink)
+  const log = await openLog(config)
+  const { logger } = log
   for (const warning of warnings) logger.warn(warning)
+  const database = describeDatabase(config.databaseUrl)
   const store = await openStore(config.databaseUrl, { logger, name: serviceName })
   const metrics = config.adminPort === undefined ? undefined : new Metrics(store.log)
-  const accessLog = makeAccessLog(sink)
+  const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso' })
   setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const connections = new ConnectionLimit({ max: config.maxConnections, logger })
@@ -57,7 +58,7 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
     admin?.close()
     await store.close()
     accessLog.flush()
-    await endLog(sink, signal)
+    await log.end(signal)
   })
 
   try {
@@ -68,6 +69,7 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
       admin.listen(adminPort, adminHost)
       await listening.catch(refuseAddress('ADMIN_', { host: adminHost, port: adminPort }))
     }
+    console.log(`store: ${database}`)
     await announce(app.server.address() as AddressInfo, store, config)
   } catch (error) {
     grace.uninstall()
@@ -88,26 +90,6 @@ function ignoreSignals(): void {
     process.removeAllListeners(signal).on(signal, () => {})
 }
 
-function openLog() {
-  const sink = pino.destination({ dest: 2, sync: false, maxLength: maxLogBytes })
-  // A log that nobody reads any more is no reason to stop serving.
-  sink.on('error', () => {})
-  return sink
-}
-
-/** Waits until the log is written. An exit would wait for its reader for ever: the process ends by the signal then. */
-async function endLog(sink: ReturnType<typeof openLog>, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-  const timer = setTimeout(() => {
-    /* c8 ignore next 2: what a process that ends by a signal has covered is not known */
-    process.removeAllListeners(signal)
-    process.kill(process.pid, signal)
-  }, logEndMs)
-  const written = once(sink, 'close')
-  sink.end()
-  await written
-  clearTimeout(timer)
-}
-
 function both(first: (access: Access) => void, second: (access: Access) => void) {
   return (access: Access) => {
     first(access)
@@ -116,14 +98,9 @@ function both(first: (access: Access) => void, second: (access: Access) => void)
 }
 
 async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {
-  const token = config.accessTokens.length === 0 ? await new Tokens(store.sql).createFirst() : undefined
-  if (token) {
-    console.log(
-      `This store had no token yet. Here is its first; it is shown only now:\n\n  ${token}\n\nTry it:\n`,
-    )
-    console.log(
-      `  curl -H 'Authorization: Bearer ${token}' ${origin(loopback(address))}${config.basePath}plants\n`,
-    )
+  if (config.accessTokens.length === 0) {
+    const plantsUrl = `${origin(loopback(address))}${config.basePath}plants`
+    console.log(await introduceTokens(new Tokens(store.sql), { file: config.firstTokenFile, plantsUrl }))
   }
   console.log(`listening on ${origin({ ...address, address: config.host })}`)
 }

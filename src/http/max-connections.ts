@@ -6,8 +6,7 @@ import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { connectionShare, fewestDescriptors, maxRefused, refusalMs, refusedShare } from '../limits.ts'
 import { ProblemError } from './problem-error.ts'
-import type { DescribeProblem } from './problems.ts'
-import { endWithProblem } from './sockets.ts'
+import { type Below, endWithProblem } from './sockets.ts'
 
 /** Where nobody says how many descriptors there are. */
 const usualConnections = 1000
@@ -56,8 +55,8 @@ export class ConnectionLimit {
   }
 
   /** Has a server serve no more connections than these. It would reset those past its own `maxConnections`. */
-  guard(server: Server, describeProblem: DescribeProblem): void {
-    const { status, problem, headers } = describeProblem(
+  guard(server: Server, { inFlight, describeProblem }: Pick<Below, 'inFlight' | 'describeProblem'>): void {
+    const described = describeProblem(
       new ProblemError('overloaded', 'Too many connections are open already; nothing was changed.'),
     )
     const [serve] = server.listeners('connection') as [(socket: Socket) => void]
@@ -68,7 +67,10 @@ export class ConnectionLimit {
         this.open++
         socket.once('close', () => this.open--)
         serve.call(server, socket)
-      } else this.#refuse(socket, (isHead) => endWithProblem(socket, { status, problem, headers }, isHead))
+      } else
+        this.#refuse(socket, (isHead) =>
+          endWithProblem(socket, described, { requestId: inFlight.requestId(), isHead }),
+        )
     })
   }
 
