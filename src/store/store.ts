@@ -70,5 +70,8 @@ export class StoreUnavailable extends Error {
 /** The database cannot be used as it is; the message is one line for the operator. */
 export class StoreRefused extends Error {}
 
-/** `mustExist`: a database that is not there is refused, not made. `name`: how its sessions are called in PostgreSQL. */
-export type StoreOptions = { logger: Logger; mustExist?: boolean; name?: string }
+/**
+ * `mustExist`: a database that is not there is refused, not made. `name`: how its sessions are called in PostgreSQL.
+ * `reconnected`: is told of each connection that was made anew.
+ */
+export type StoreOptions = { logger: Logger; mustExist?: boolean; name?: string; reconnected?: () => void }

@@ -13,10 +13,10 @@ import { PostgresWriter } from './writer.ts'
 /** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(
   url: string,
-  { logger, name = 'plant-store' }: StoreOptions,
+  { logger, name = 'plant-store', reconnected = () => {} }: StoreOptions,
 ): Promise<Store> {
   const processId = randomBytes(16).toString('base64url')
-  const servers = new Servers({ urls: splitHosts(url), processId, name, logger })
+  const servers = new Servers({ urls: splitHosts(url), processId, name, logger, reconnected })
   // Connections of their own, so that a look at the head or at a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')
@@ -46,7 +46,7 @@ export async function openPostgres(
       execute: (text, values = []) => writer.execute(text, values),
     },
     async ready() {
-      await Promise.all([head(), writes.connect().catch(refuse('nothing-added'))])
+      await Promise.all([head(), writer.probe()])
     },
     async close() {
       await writer.idle()

@@ -22,10 +22,13 @@ export type ServersOptions = {
   /** What this process is. */
   name: string
   logger: Logger
+  reconnected: () => void
 }
 
 export class Servers {
   readonly logger: Logger
+  /** Is told of each connection that was made anew. */
+  readonly reconnected: () => void
   readonly #urls: string[]
   readonly #processId: string
   readonly #name: string
@@ -37,11 +40,12 @@ export class Servers {
   readonly #latest = new Map<string, number>()
   #storeId: string | undefined
 
-  constructor({ urls, processId, name, logger }: ServersOptions) {
+  constructor({ urls, processId, name, logger, reconnected }: ServersOptions) {
     this.#urls = urls
     this.#processId = processId
     this.#name = `${name} ${processId}`
     this.logger = logger
+    this.reconnected = reconnected
   }
 
   /** The store's name; known when a first connection has been made. */
