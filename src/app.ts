@@ -3,6 +3,7 @@ import cors from '@fastify/cors'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { components } from '../schemas/index.ts'
+import { type Meter, noMeter } from './admin/meter.ts'
 import type { Config } from './config/config.ts'
 import { serveDocs } from './docs/serve-docs.ts'
 import { requireBearer } from './http/authentication.ts'
@@ -29,6 +30,10 @@ export type AppOptions = {
   logger: Logger
   /** Is told of every answered request. */
   report?: (access: Access) => void
+  /** Takes what the parts have to show. */
+  meter?: Meter
+  /** Whether it is to end soon: then each answer ends its connection. */
+  isDraining?: () => boolean
 }
 
 /*
@@ -48,8 +53,20 @@ export async function buildApp({
   config,
   logger,
   report = () => {},
+  meter = noMeter,
+  isDraining = () => false,
 }: AppOptions): Promise<FastifyInstance> {
-  const inFlight = new InFlight(report)
+  const inFlight = new InFlight(report, isDraining)
+  meter.gauge(
+    'plant_store_requests_in_flight',
+    'Requests that are not answered yet.',
+    () => inFlight.load.requests,
+  )
+  meter.gauge(
+    'plant_store_answer_bytes_in_flight',
+    'Bytes of answers on their way.',
+    () => inFlight.load.bytes,
+  )
   const describeProblem = makeDescribeProblem(config.basePath)
   const handleError = makeErrorHandler(logger, describeProblem)
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
@@ -103,7 +120,7 @@ export async function buildApp({
   const prefix = config.basePath.slice(0, -1)
   const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
   const { log, id: storeId } = store
-  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns })
+  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns, meter })
   const access = bearer('plants:read')
   await app.register(listRoutes, {
     prefix,
@@ -114,6 +131,7 @@ export async function buildApp({
     turns,
     inFlight,
     logger,
+    meter,
   })
   return app
 }

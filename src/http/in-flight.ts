@@ -28,9 +28,13 @@ export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
-/** Observes requests until their answers are out, and tells `report` of each. */
+/**
+ * Observes requests until their answers are out, and tells `report` of each. While `isDraining` each answer ends its
+ * connection: whoever has one goes elsewhere with the next request.
+ */
 export class InFlight {
   readonly #report: (exchange: Exchange) => void
+  readonly #isDraining: () => boolean
   readonly #connections = new WeakMap<Socket, Connection>()
   /** An array and not a Set: the tables that a busy Set leaves behind keep what was in them through many collections. */
   readonly #open: Exchange[] = []
@@ -38,8 +42,9 @@ export class InFlight {
   readonly #sweepers: NodeJS.Timeout[]
   readonly #bytes = new BytesInFlight(inFlightBytes)
 
-  constructor(report: (exchange: Exchange) => void) {
+  constructor(report: (exchange: Exchange) => void, isDraining: () => boolean) {
     this.#report = report
+    this.#isDraining = isDraining
     const inFlight = this
     this.#closed = function closed() {
       inFlight.#ended((this.req as Carrier).exchange)
@@ -71,6 +76,7 @@ export class InFlight {
     exchange.place = this.#open.push(exchange) - 1
     via.add(exchange)
     reply.raw.on('close', this.#closed)
+    if (this.#isDraining()) via.endAfter(exchange)
     return exchange
   }
 
@@ -141,6 +147,11 @@ export class InFlight {
   /** Whether there is little to do. */
   get isIdle(): boolean {
     return this.#open.length <= idleRequests && this.#bytes.total <= idleBytes
+  }
+
+  /** How many requests are not answered yet, and how many bytes of answers are on their way. */
+  get load(): { requests: number; bytes: number } {
+    return { requests: this.#open.length, bytes: this.#bytes.total }
   }
 
   close(): void {
