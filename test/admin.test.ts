@@ -8,12 +8,13 @@ import { startAdminServer } from '../src/admin/server.ts'
 import { openStore } from '../src/store/open.ts'
 import type { Store } from '../src/store/store.ts'
 import { ask, findAdmin } from './support/admin.ts'
-import { createDirectory, engines, sqlite } from './support/engines.ts'
+import { createDirectory, engines, sharedServer, sqlite } from './support/engines.ts'
 import { findPorts } from './support/postgres.ts'
 import { assertProblem } from './support/problem.ts'
 import { request, spawnCli, startService } from './support/service.ts'
 import { compose } from './support/wire.ts'
 
+const logger = pino({ level: 'silent' })
 const ready = { status: 200, text: '{"status":"ready"}\n' }
 const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}\n` })
 
@@ -61,7 +62,7 @@ test('what the admin server does not have is refused as anywhere else', async (t
 })
 
 test('a store that cannot be written, or does not answer, is the reason for not being ready', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
   let state: 'works' | 'fails' | 'hangs' = 'works'
   let asked = 0
@@ -88,6 +89,28 @@ test('a store that cannot be written, or does not answer, is the reason for not 
   state = 'works'
   hanging.resolve()
   t.match(await ask(`${url}/readyz`), ready)
+})
+
+test('a database whose commits wait for a standby that is not there is no ready one', async (t) => {
+  const server = await sharedServer()
+  const [, postgres] = engines
+  const store = await openStore(String(await postgres?.createDatabase(t)), { logger })
+  t.teardown(() => store.close())
+  const { url } = await startAdmin(t, store.ready)
+  t.match(await ask(`${url}/readyz`), ready)
+  const reset = async () => {
+    await server.query('ALTER SYSTEM RESET synchronous_standby_names')
+    await server.query('SELECT pg_reload_conf()')
+  }
+  t.teardown(reset)
+  await server.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+  await server.query('SELECT pg_reload_conf()')
+  // The server's processes read their settings in their own time.
+  while ((await ask(`${url}/readyz`)).status === 200);
+  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
+  t.equal((await store.log.head()).position, 0, 'it can be read')
+  await reset()
+  while ((await ask(`${url}/readyz`)).status === 503);
 })
 
 test('a service that is to end is not ready, however its store is', async (t) => {

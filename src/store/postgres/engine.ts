@@ -21,6 +21,7 @@ export async function openPostgres(
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')
   const writes = new Link(servers, 'writer')
+  const probes = new Link(servers, 'probe')
   const reads = new Reads(servers)
   const writer = new PostgresWriter(writes, processId)
   const reader = new HeadReader()
@@ -46,11 +47,17 @@ export async function openPostgres(
       execute: (text, values = []) => writer.execute(text, values),
     },
     async ready() {
-      await Promise.all([head(), writer.probe()])
+      // A server can take connections and be without the standbys that a commit waits for.
+      const probe = probes.run((session) => session.passBarrier(`${processId}/probe`))
+      await Promise.all([
+        head(),
+        writes.connect().catch(refuse('nothing-added')),
+        probe.catch(refuse('nothing-added')),
+      ])
     },
     async close() {
       await writer.idle()
-      for (const part of [heads, lookUps, writes, reads]) part.close()
+      for (const part of [heads, lookUps, writes, probes, reads]) part.close()
     },
   }
 }

@@ -12,7 +12,7 @@ import { type Origin, Session } from './session.ts'
 export type Connection = { readonly session: Promise<Session>; readonly servers: string; destroy(): void }
 
 /** What a session is for. No two that are open at once share a role. */
-export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
+export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
 
 export type ServersOptions = {
   /** One for each server of the cluster. */

@@ -18,9 +18,6 @@ type Planned<T> = { result: T; changes: QueryConfig[]; committed?: () => void }
 /** Its first queries go out together with the one that takes the lock and reads the head. */
 type Plan<T> = (session: Session, head: Promise<LockedHead>) => Promise<Planned<T>>
 
-/** For so long a commit shows that the next one is possible. */
-const recentMs = 1000
-
 export class PostgresWriter {
   readonly #link: Link
   /** Names this writer; with the number of its last batch it tells, in the database, what was committed. */
@@ -29,8 +26,6 @@ export class PostgresWriter {
   #turn: Promise<unknown> = Promise.resolve()
   /** The origin of the latest epoch where it is known to be the session's own. */
   readonly #origins = new WeakMap<Session, string>()
-  /** When it last committed anything. */
-  #committedMs = Number.NEGATIVE_INFINITY
 
   constructor(link: Link, id: string) {
     this.#link = link
@@ -68,16 +63,6 @@ export class PostgresWriter {
       const { rowCount } = await session.query({ text, values })
       return { result: Number(rowCount), changes: [] }
     })
-  }
-
-  /**
-   * Resolves when a batch could be committed now. That is tried, unless one was a moment ago: a server can take
-   * connections and be without the standbys that a commit waits for.
-   */
-  async probe(): Promise<void> {
-    const isRecent = performance.now() - this.#committedMs < recentMs
-    if (isRecent) await this.#link.connect().catch(refuse('nothing-added'))
-    else await this.#inTurn(async () => ({ result: undefined, changes: [] }))
   }
 
   /** Resolves when nothing is under way any more. */
@@ -121,7 +106,6 @@ export class PostgresWriter {
           if (isFinal(error)) sent = undefined
           throw error
         })
-        this.#committedMs = performance.now()
         committed?.()
         return result
       }, deadlineMs)
