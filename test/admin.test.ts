@@ -131,10 +131,11 @@ test('a service that is to end is not ready, however its store is', async (t) =>
 })
 
 test('a service whose database does not answer yet lives, and says that it is starting', async (t) => {
-  const [port] = await findPorts(1)
+  const [port, ADMIN_PORT] = await findPorts(2)
   const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
-  const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: '0', DATABASE_URL })
-  const admin = await findAdmin(service)
+  const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
+  const admin = `http://127.0.0.1:${ADMIN_PORT}`
+  while ((await ask(`${admin}/livez`).catch(() => undefined)) === undefined);
   t.match(await ask(`${admin}/readyz`), unready('starting'))
   t.equal((await ask(`${admin}/livez`)).status, 200)
   t.equal((await ask(`${admin}/metrics`)).status, 200)

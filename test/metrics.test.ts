@@ -21,13 +21,16 @@ import { request, startService } from './support/service.ts'
 
 const deploy = fileURLToPath(new URL('../deploy/', import.meta.url))
 
-async function startMetrics(t: Test): Promise<{ url: string; metrics: Metrics }> {
+async function startMetrics(t: Test) {
   const health = new Health()
   health.serve({ ready: async () => {} })
   const metrics = new Metrics({ health, version: '1.2.3', engine: 'none' })
   const server = await startAdminServer(health, metrics, { host: '127.0.0.1', port: 0 })
   t.teardown(() => server.close())
-  return { url: `http://127.0.0.1:${(server.address() as { port: number }).port}/metrics`, metrics }
+  const url = `http://127.0.0.1:${(server.address() as { port: number }).port}/metrics`
+  const countReconnects = async () =>
+    Number(/^plant_store_database_reconnects_total (\d+)$/m.exec((await ask(url)).text)?.[1])
+  return { url, metrics, countReconnects }
 }
 
 /** Runs Prometheus's own tool, where it is there. */
@@ -213,34 +216,34 @@ test('a connection to PostgreSQL that was made anew is counted', async (t) => {
   const server = await sharedServer()
   const [, postgres] = engines
   const url = String(await postgres?.createDatabase(t))
-  let reconnects = 0
-  const options = { logger: pino({ level: 'silent' }), name: 'counted', reconnected: () => reconnects++ }
+  const { metrics, countReconnects } = await startMetrics(t)
+  const options = { logger: pino({ level: 'silent' }), name: 'counted', reconnected: metrics.countReconnect }
   const store = await openStore(url, options)
   t.teardown(() => store.close())
   await store.log.head()
-  t.equal(reconnects, 0)
+  t.equal(await countReconnects(), 0)
   await server.query(
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'counted%'",
   )
   await store.log.head()
-  t.equal(reconnects, 1)
+  t.equal(await countReconnects(), 1)
   await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
-  t.equal(reconnects, 2)
+  t.equal(await countReconnects(), 2)
 })
 
 test('a SQLite file that was opened anew is counted', async (t) => {
   const url = await sqlite.createDatabase(t)
   const path = fileURLToPath(url)
-  let reconnects = 0
-  const options = { logger: pino({ level: 'silent' }), reconnected: () => reconnects++ }
+  const { metrics, countReconnects } = await startMetrics(t)
+  const options = { logger: pino({ level: 'silent' }), reconnected: metrics.countReconnect }
   const store = await openStore(url, options)
   t.teardown(() => store.close())
   renameSync(path, `${path}.away`)
   await t.rejects(store.ready())
-  t.equal(reconnects, 0)
+  t.equal(await countReconnects(), 0)
   renameSync(`${path}.away`, path)
   await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
-  t.equal(reconnects, 1)
+  t.equal(await countReconnects(), 1)
 })
 
 test('lines of the log that are dropped are counted', async (t) => {

@@ -9,34 +9,33 @@ const readyMs = 800
 export type Unready = 'starting' | 'draining' | 'store-not-writable'
 
 export class Health {
-  #state: 'starting' | 'serving' | 'draining' = 'starting'
-  #isWritable: () => Promise<true | undefined> = async () => undefined
+  #isWritable: (() => Promise<boolean | undefined>) | undefined
+  #isDraining = false
 
   /** From now on it is ready whenever the store can be written. */
   serve(store: Pick<Store, 'ready'>): void {
     this.#isWritable = makeInTime(async () => {
       await store.ready()
-      return true as const
+      return true
     }, readyMs)
-    // It may have been told to end while it started.
-    if (!this.isDraining) this.#state = 'serving'
   }
 
   /** From now on it is not ready any more. */
   drain(): void {
-    this.#state = 'draining'
+    this.#isDraining = true
   }
 
   get isDraining(): boolean {
-    return this.#state === 'draining'
+    return this.#isDraining
   }
 
   /** Why no requests should be sent here; undefined when they should. Resolves within a second. */
   async findFault(): Promise<Unready | undefined> {
-    if (this.#state === 'starting') return 'starting'
-    const isWritable = this.isDraining || (await this.#isWritable())
+    if (this.#isDraining) return 'draining'
+    if (!this.#isWritable) return 'starting'
+    const isWritable = await this.#isWritable()
     // It may have been told to end meanwhile.
-    if (this.isDraining) return 'draining'
+    if (this.#isDraining) return 'draining'
     return isWritable ? undefined : 'store-not-writable'
   }
 }

@@ -5,16 +5,14 @@
 export function makeInTime<T>(read: () => T | Promise<T>, timeoutMs: number): () => Promise<T | undefined> {
   let pending: Promise<T | undefined> | undefined
 
-  async function begin(): Promise<T | undefined> {
-    try {
-      return await read()
-    } catch {
-      // The store's own log says why.
-      return undefined
-    } finally {
-      pending = undefined
-    }
-  }
+  // Why it failed is in the store's own log.
+  const begin = () =>
+    Promise.resolve()
+      .then(read)
+      .catch(() => undefined)
+      .finally(() => {
+        pending = undefined
+      })
 
   return async () => {
     pending ??= begin()

@@ -83,6 +83,7 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
     await app.listen({ host, port }).catch(refuseAddress('', { host, port }))
     health.serve(store)
     await announce(app.server.address() as AddressInfo, store, config)
+    if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
   } catch (error) {
     grace.uninstall()
     await app.close()
@@ -94,11 +95,9 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
 
 /** Before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
 async function startAdmin({ adminHost: host, adminPort: port }: Config, health: Health, metrics: Metrics) {
-  const admin = await startAdminServer(health, metrics, { host, port }).catch(
+  return await startAdminServer(health, metrics, { host, port }).catch(
     refuseAddress('ADMIN_', { host, port }),
   )
-  console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
-  return admin
 }
 
 function stopAdmin(admin: Server | undefined): void {
