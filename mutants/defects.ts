@@ -2,6 +2,7 @@
 import type { Defect } from './defect.ts'
 import { accessDefects } from './defects/access.ts'
 import { httpDefects } from './defects/http.ts'
+import { limitDefects } from './defects/limits.ts'
 import { operationDefects } from './defects/operations.ts'
 import { plantDefects } from './defects/plants.ts'
 import { postgresDefects } from './defects/postgres.ts'
@@ -14,4 +15,5 @@ export const defects: readonly Defect[] = [
   ...sqliteDefects,
   ...postgresDefects,
   ...operationDefects,
+  ...limitDefects,
 ]

@@ -57,6 +57,10 @@ export const examples = {
   ExpectationFailed: {
     expectation: plain(417, 'Expectation Failed', 'The only expectation that is understood is 100-continue.'),
   },
+  TooManyRequests: {
+    rate: typed('rate-limited', 'This token sent too many requests in a short time.'),
+    failures: typed('rate-limited', 'Too many requests without a valid token came from this address.'),
+  },
   HeadersTooLarge: {
     large: plain(431, 'Request Header Fields Too Large', 'The header section is too large.'),
   },
@@ -78,12 +82,12 @@ export const examples = {
   },
 } as const satisfies Record<string, Record<string, unknown>>
 
-/** For the page of each problem type. What nothing sends yet has an example made for it. */
+/** For the page of each problem type. */
 export const problemExamples: Record<ProblemTypeName, Problem[]> = {
   'invalid-request': [examples.InvalidAddition.body, examples.InvalidList.query],
   'id-conflict': Object.values(examples.IdConflict),
   'precondition-failed': [examples.OtherList.list, examples.ConditionalAddition.addition],
-  'rate-limited': [typed('rate-limited', 'Too many requests came in a short time.')],
+  'rate-limited': Object.values(examples.TooManyRequests),
   'nothing-added': [examples.AdditionUnavailable.nothingAdded],
   'outcome-unknown': [examples.AdditionUnavailable.outcomeUnknown],
   unread: [examples.ListUnavailable.unread],

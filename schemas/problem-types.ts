@@ -37,8 +37,13 @@ export const problemTypes = {
   'rate-limited': {
     status: 429,
     title: 'Too many requests',
-    meaning: 'Too many requests came in a short time. This one was not looked at, and nothing was changed.',
-    advice: 'Wait as many seconds as `Retry-After` says, then send it again. It is safe to repeat.',
+    meaning:
+      'Too many requests came in a short time: with this token, where the service limits the rate of each, or without ' +
+      'a valid one from this address. Nothing was changed.',
+    advice:
+      'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. Where rates are ' +
+      'limited, `RateLimit` says on every answer how many requests are left, and `RateLimit-Policy` how many there ' +
+      'are in all. A client without a valid token should ask for one, not try again.',
   },
   'nothing-added': {
     status: 503,

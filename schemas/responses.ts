@@ -31,10 +31,31 @@ export const headers = {
     schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
     example: 1,
   },
+  'RateLimit-Policy': {
+    description:
+      'How many requests a token has (`q`) in so many seconds (`w`). Only where the service limits rates, and there on ' +
+      'every answer to a request with a valid token (draft-ietf-httpapi-ratelimit-headers-10).',
+    schema: { type: 'string' },
+    example: '"default";q=100;w=1',
+  },
+  RateLimit: {
+    description:
+      'How many requests the token has left now (`r`), and after how many seconds it has another (`t`). It comes with ' +
+      '`RateLimit-Policy`.',
+    schema: { type: 'string' },
+    example: '"default";r=50;t=1',
+  },
   'WWW-Authenticate': {
     description: 'What the request lacks (RFC 6750, section 3).',
     schema: { type: 'string' },
     examples: challenges,
+  },
+  'X-Request-Id': {
+    description:
+      'Names the request in the log of the service: the id that it brought in `X-Request-Id`, when that is 1 to 128 ' +
+      'characters of `A-Z a-z 0-9 . _ ~ : / + = @ -`, otherwise one that was made for it.',
+    schema: { type: 'string' },
+    example: '9f2c41d07b-1x',
   },
 }
 
@@ -42,8 +63,9 @@ type HeaderName = keyof typeof headers
 type ResponseName = keyof typeof examples | 'NotModified'
 
 function respond(description: string, names: HeaderName[] = []) {
-  const refs = names.map((name) => [name, { $ref: `#/components/headers/${name}` }])
-  return { description, ...(names.length > 0 && { headers: Object.fromEntries(refs) }) }
+  const all: HeaderName[] = [...names, 'X-Request-Id']
+  const refs = all.map((name) => [name, { $ref: `#/components/headers/${name}` }])
+  return { description, headers: Object.fromEntries(refs) }
 }
 
 /** A response with a body, and all of its examples. */
@@ -55,36 +77,53 @@ function answer(name: keyof typeof examples, description: string, names?: Header
   return { [name]: { ...respond(description, names), content } }
 }
 
-const ofList: HeaderName[] = ['ETag', 'Link', 'Cache-Control']
+/** What an answer to a request with a valid token may say beside the rest. */
+const ofRate: HeaderName[] = ['RateLimit-Policy', 'RateLimit']
+const ofList: HeaderName[] = ['ETag', 'Link', 'Cache-Control', ...ofRate]
 
 /** `components.responses`. */
 export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
   NotModified: respond('The list is still the one that `If-None-Match` names.', ofList),
-  ...answer('PlantAdded', 'The plant is in the store, on stable storage.', [], Plant as never),
+  ...answer('PlantAdded', 'The plant is in the store, on stable storage.', ofRate, Plant as never),
   ...answer('PlantsListed', 'The plants.', ofList, PlantList as never),
-  ...answer('InvalidAddition', 'The request is not valid; `errors` names every fault and where it is.'),
-  ...answer('InvalidList', 'The request is not valid; `errors` names every fault and where it is.'),
+  ...answer(
+    'InvalidAddition',
+    'The request is not valid; `errors` names every fault and where it is.',
+    ofRate,
+  ),
+  ...answer('InvalidList', 'The request is not valid; `errors` names every fault and where it is.', ofRate),
   ...answer('Unauthorized', 'The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
-  ...answer('Forbidden', 'The token lacks the scope of this operation.', ['WWW-Authenticate']),
+  ...answer('Forbidden', 'The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
   ...answer('RequestTimeout', 'The request did not arrive in time.'),
   ...answer(
     'IdConflict',
     'A plant with this id already exists with a different name or tag. Nothing was changed.',
+    ofRate,
   ),
-  ...answer('ConditionalAddition', 'The request carries `If-Match` or `If-None-Match`. Nothing was added.'),
-  ...answer('OtherList', 'The list is not one that `If-Match` names.'),
-  ...answer('ContentTooLarge', 'The body is larger than 16 KiB.'),
+  ...answer(
+    'ConditionalAddition',
+    'The request carries `If-Match` or `If-None-Match`. Nothing was added.',
+    ofRate,
+  ),
+  ...answer('OtherList', 'The list is not one that `If-Match` names.', ofRate),
+  ...answer('ContentTooLarge', 'The body is larger than 16 KiB.', ofRate),
   ...answer('UriTooLong', 'The URL is too long.'),
-  ...answer('UnsupportedMediaType', 'The body is not JSON in UTF-8 without a content encoding.'),
+  ...answer('UnsupportedMediaType', 'The body is not JSON in UTF-8 without a content encoding.', ofRate),
   ...answer('ExpectationFailed', 'The expectation cannot be met: only `100-continue` is understood.'),
+  ...answer(
+    'TooManyRequests',
+    'The token sent too many requests in a short time, or too many without a valid one came from this address. Nothing ' +
+      'was changed.',
+    ['Retry-After', ...ofRate],
+  ),
   ...answer('HeadersTooLarge', 'The header section is too large.'),
-  ...answer('InternalError', 'The fault is ours.'),
+  ...answer('InternalError', 'The fault is ours.', ofRate),
   ...answer(
     'AdditionUnavailable',
     'The store cannot take the request now. `type` says whether nothing was added, or that this is unknown.',
-    ['Retry-After'],
+    ['Retry-After', ...ofRate],
   ),
-  ...answer('ListUnavailable', 'The list cannot be read now.', ['Retry-After']),
+  ...answer('ListUnavailable', 'The list cannot be read now.', ['Retry-After', ...ofRate]),
 } as never
 
 const always: Record<string, ResponseName> = {
@@ -93,6 +132,7 @@ const always: Record<string, ResponseName> = {
   408: 'RequestTimeout',
   414: 'UriTooLong',
   417: 'ExpectationFailed',
+  429: 'TooManyRequests',
   431: 'HeadersTooLarge',
   500: 'InternalError',
 }

@@ -10,13 +10,17 @@ import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
 import { describeRoutes } from './http/document.ts'
 import type { Access } from './http/exchange.ts'
+import { FailureLog } from './http/failure-log.ts'
 import { guardRequests } from './http/guard.ts'
 import { collectWhenIdle } from './http/idle-collection.ts'
 import { InFlight } from './http/in-flight.ts'
+import { ConnectionLimit } from './http/max-connections.ts'
 import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
+import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
-import { drainMs, headersMs, keepAliveMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { drainMs, headersMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { ConnectionLog } from './log/connection-log.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
@@ -26,10 +30,22 @@ import { makeVerifier } from './tokens/verifier.ts'
 
 export type AppOptions = {
   store: Store
-  config: Pick<Config, 'accessTokens' | 'basePath' | 'trustProxy' | 'corsOrigin'>
+  config: Pick<
+    Config,
+    | 'accessTokens'
+    | 'basePath'
+    | 'trustProxy'
+    | 'corsOrigin'
+    | 'rateLimit'
+    | 'authFailureLimit'
+    | 'maxConnections'
+    | 'keepAliveMs'
+  >
   logger: Logger
   /** Is told of every answered request. */
   report?: (access: Access) => void
+  /** Counts connections, for whoever wants to know how many there are. */
+  connections?: ConnectionLimit
   /** Takes what the parts have to show. */
   meter?: Meter
   /** Whether it is to end soon: then each answer ends its connection. */
@@ -38,10 +54,11 @@ export type AppOptions = {
 
 /*
  * The stages of a request:
+ *   connections one too many is refused
  *   sockets     what is no HTTP at all is answered below the router
  *   in-flight   the request is observed until its answer is out, and answered when its time is up
  *   guard       it waits for its turn on its connection, and is refused when it is no proper request
- *   authentication   its token is checked, before anything of a body is read
+ *   authentication   its token is checked, and its requests are counted, before anything of a body is read
  *   bodies      its body is read: JSON in UTF-8
  *   validation  body and query are held against the schemas
  *   plants      add: group commit; list: shared head, pages
@@ -53,22 +70,21 @@ export async function buildApp({
   config,
   logger,
   report = () => {},
+  connections = new ConnectionLimit({ max: config.maxConnections, logger }),
   meter = noMeter,
   isDraining = () => false,
 }: AppOptions): Promise<FastifyInstance> {
-  const inFlight = new InFlight(report, isDraining)
-  meter.gauge(
-    'plant_store_requests_in_flight',
-    'Requests that are not answered yet.',
-    () => inFlight.load.requests,
-  )
-  meter.gauge(
-    'plant_store_answer_bytes_in_flight',
-    'Bytes of answers on their way.',
-    () => inFlight.load.bytes,
-  )
+  const failures = new FailureLog(logger)
+  const connectionLog = new ConnectionLog(logger)
+  const inFlight = new InFlight({ log: connectionLog, isDraining }, (exchange) => {
+    failures.ended(exchange)
+    report(exchange)
+  })
+  inFlight.show(meter)
+  connections.show(meter)
   const describeProblem = makeDescribeProblem(config.basePath)
-  const handleError = makeErrorHandler(logger, describeProblem)
+  const below = { inFlight, log: connectionLog, describeProblem }
+  const handleError = makeErrorHandler(failures, describeProblem)
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
   const app: FastifyInstance = fastify({
     logger: false,
@@ -79,11 +95,12 @@ export async function buildApp({
       connectionsCheckingInterval: 500,
     },
     requestTimeout: receiveMs,
-    keepAliveTimeout: keepAliveMs,
+    // Node takes 0 for no limit.
+    keepAliveTimeout: Math.max(1, config.keepAliveMs),
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
-    clientErrorHandler: makeClientErrorHandler(inFlight, describeProblem),
+    clientErrorHandler: makeClientErrorHandler(below),
     frameworkErrors(error, request, reply) {
       const flaw = guard.refuse(error, request, reply)
       if (flaw) handleError(flaw, request, reply)
@@ -95,20 +112,25 @@ export async function buildApp({
   app.setValidatorCompiler(makeValidatorCompiler())
   for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
-  answerOddRequests(app.server, inFlight, describeProblem)
+  connections.guard(app.server, below)
+  answerOddRequests(app.server, below)
   app.addHook('onRequest', guard.onRequest)
-  app.addHook('preClose', async () => inFlight.drain(app.server, drainMs))
+  app.addHook('preClose', async () => {
+    inFlight.drain(app.server, drainMs)
+    connections.close()
+  })
   const collection = collectWhenIdle(() => inFlight.isIdle)
   app.addHook('onClose', async () => {
     collection.close()
     inFlight.close()
+    connectionLog.close()
   })
 
   if (config.corsOrigin !== false) {
     app.addHook('onRequest', guard.beforeCors)
     await app.register(cors, {
       origin: config.corsOrigin,
-      exposedHeaders: ['ETag', 'Link', 'Retry-After', 'WWW-Authenticate'],
+      exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'],
       strictPreflight: false,
     })
   }
@@ -116,7 +138,7 @@ export async function buildApp({
   await describeRoutes(app, config.basePath)
   serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
-  const bearer = await requireBearer(app, verify)
+  const bearer = await requireBearer(app, verify, config)
   const prefix = config.basePath.slice(0, -1)
   const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
   const { log, id: storeId } = store
@@ -130,7 +152,7 @@ export async function buildApp({
     path: config.basePath,
     turns,
     inFlight,
-    logger,
+    failures,
     meter,
   })
   return app

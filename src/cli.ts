@@ -5,7 +5,10 @@ import { Interrupted } from './console/interrupt.ts'
 import { watchOutput } from './console/output.ts'
 import { FileRefused } from './files/new-file.ts'
 import { buildProgram } from './program.ts'
-import { StoreRefused, StoreUnavailable } from './store/store.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from './store/store.ts'
+
+const whereDatabasesAre =
+  'DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory'
 
 const output = watchOutput()
 try {
@@ -21,6 +24,10 @@ function explain(error: unknown): number {
   if (code !== undefined) return code
   if (error instanceof StoreUnavailable) {
     console.error(`plant-store: the database cannot be used now: ${error.message}`)
+    return 1
+  }
+  if (error instanceof StoreMissing) {
+    console.error(`plant-store: ${error.message}: ${whereDatabasesAre}`)
     return 1
   }
   const operational =

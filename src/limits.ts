@@ -35,8 +35,8 @@ export const headersMs = 10_000
 export const receiveMs = 20_000
 /** A connection that moves no byte for this long while a request is at work is cut. */
 export const stalledMs = 30_000
-/** Longer than the idle time-out of common load balancers (60 s), so that they close first. */
-export const keepAliveMs = 72_000
+/** How long a connection that is refused is waited for with its request; then it is told so without one. */
+export const refusalMs = 200
 /** How long what is still being sent is read and dropped after the last answer of a connection. */
 export const lingerMs = 2000
 /** How long a shutdown waits for requests in flight before it cuts them, and how long it takes at most. */
@@ -46,6 +46,13 @@ export const stopMs = 10_000
 export const storeCloseMs = 1500
 /** How long the end waits for whoever reads the log. */
 export const logEndMs = 400
+
+/** What part of the file descriptors the connections may have, and those that are being refused. */
+export const connectionShare = 0.45
+export const refusedShare = 0.1
+export const maxRefused = 1000
+/** With fewer left than this, it is time to say so. */
+export const fewestDescriptors = 4
 
 /** The largest body, and the largest request target. */
 export const maxBodyBytes = 16 * 1024
@@ -87,6 +94,9 @@ const relations: [boolean, string][] = [
   [requestMs < drainMs, 'a shutdown waits for every answer'],
   [streamReads < readConnections, 'long lists leave a connection for pages'],
   [listShare < pageShare, 'long lists are refused before pages are'],
+  [connectionShare < 0.5, 'clients have less than half of the descriptors'],
+  [connectionShare + refusedShare < 0.6, 'the store, the log and the admin server have descriptors left'],
+  [refusalMs < lingerMs, 'a client that is refused hears of it before it is cut'],
   [drainMs < stopMs, 'a shutdown has time to close the store'],
   [
     drainMs + storeCloseMs + logEndMs < stopMs,

@@ -1,13 +1,15 @@
 // The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
+import { hideSecrets } from './config/mask.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
   version: string
 }
 
 const help = `
-Settings come from flags, the environment or .env; plant-store serve --help lists them, plant-store config shows them.
+DATABASE_URL says which database it is, from the environment or .env; --database-url beats it. plant-store serve --help has the
+other settings, and plant-store config shows what is in force.
 
 Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood, 130 or 143 interrupted (SIGINT, SIGTERM).`
 
@@ -34,6 +36,7 @@ export async function buildProgram(asked?: string): Promise<Command> {
     .helpCommand(true)
     .showHelpAfterError('(--help says what there is)')
     .addHelpText('after', help)
+    .configureOutput({ outputError: (text, write) => write(hideSecrets(text)) })
     .exitOverride()
   const load = Object.hasOwn(commands, asked ?? '') ? commands[asked as string] : undefined
   for (const one of load ? [load] : Object.values(commands)) program.addCommand(await one())

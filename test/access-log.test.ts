@@ -1,4 +1,4 @@
-// The access log: one line a request, true to what happened, whatever clients send.
+// The access log: one line per request, true to what happened, whatever clients send.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { type Test, test } from 'tap'
@@ -47,6 +47,44 @@ test('there is one line for every request, with its outcome', async (t) => {
     t.ok(line.time >= beforeMs && line.time <= Date.now())
     t.ok(Number(line.durationMs) >= 0)
   }
+})
+
+test('a line says which route was taken, by whom, how much was sent, and why it was refused', async (t) => {
+  const service = await startService(t, { LOG_TIME: 'iso', BASE_PATH: '/store' }, createDirectory(t))
+  const url = `${service.url}/store/plants`
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  const added = await request(url, { body: { name: 'ä', tag: '' }, headers: { traceparent } })
+  const listed = await request(`${url}?limit=5`, { headers: { 'x-request-id': 'mine' } })
+  await request(url, { method: 'HEAD' })
+  const refused = await request(url, { headers: { authorization: '' } })
+  const lost = await request(`${service.url}/nothing`)
+  const lines = accessLines(await readLog(t, service))
+  const own = 'ACCESS_TOKENS 1'
+  const route = '/store/plants'
+  const size = ({ text }: { text: string }) => Buffer.byteLength(text)
+  t.match(lines, [
+    { route, status: 200, bytes: size(added), token: own, traceId: /^0af7/, spanId: 'b7ad6b7169203331' },
+    { route, status: 200, bytes: size(listed), token: own, requestId: 'mine' },
+    { route, status: 200, bytes: 0, token: own },
+    { route, status: 401, bytes: size(refused), problem: 'unauthorized' },
+    { status: 404, bytes: size(lost), problem: 'not-found' },
+  ])
+  t.equal(lines[0]?.requestId, added.headers.get('x-request-id'))
+  t.notOk('traceId' in (lines[1] as Line) || 'problem' in (lines[1] as Line))
+  t.notOk('token' in (lines[3] as Line) || 'route' in (lines[4] as Line))
+  for (const { time } of lines) t.equal(new Date(time).toISOString(), time)
+})
+
+test('of a list that is streamed the line has the bytes', async (t) => {
+  const reported: Access[] = []
+  const report = (access: Access) => void reported.push(access)
+  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { report })
+  const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
+  for (let n = 0; n < 2; n++)
+    await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))
+  const { text, headers } = await request(`${url}/plants`)
+  t.equal(headers.get('content-length'), null, 'it is streamed')
+  t.equal(reported[0]?.sentBytes, text.length)
 })
 
 test('a quotation mark or a backslash in a URL stays what it is', async (t) => {

@@ -1,13 +1,9 @@
 // The operator's server: liveness and readiness, on a port of its own.
 import { connect } from 'node:net'
 import pino from 'pino'
-import { type Test, test } from 'tap'
-import { Health } from '../src/admin/health.ts'
-import { Metrics } from '../src/admin/metrics.ts'
-import { startAdminServer } from '../src/admin/server.ts'
+import { test } from 'tap'
 import { openStore } from '../src/store/open.ts'
-import type { Store } from '../src/store/store.ts'
-import { ask, findAdmin } from './support/admin.ts'
+import { ask, findAdmin, startAdmin } from './support/admin.ts'
 import { createDirectory, engines, sharedServer, sqlite } from './support/engines.ts'
 import { findPorts } from './support/postgres.ts'
 import { assertProblem } from './support/problem.ts'
@@ -17,18 +13,6 @@ import { compose } from './support/wire.ts'
 const logger = pino({ level: 'silent' })
 const ready = { status: 200, text: '{"status":"ready"}\n' }
 const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}\n` })
-
-async function startAdmin(t: Test, ready?: Store['ready']): Promise<{ url: string; health: Health }> {
-  const health = new Health()
-  if (ready) health.serve({ ready })
-  const metrics = new Metrics({ health, version: '1', engine: 'none' })
-  const server = await startAdminServer(health, metrics, { host: '127.0.0.1', port: 0 })
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as { port: number }).port}`, health }
-}
 
 for (const engine of engines)
   test(`${engine.name}: a service says that it lives, and that it is ready`, async (t) => {

@@ -2,7 +2,6 @@
 
 import { execFile } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -10,7 +9,7 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
 import { createDirectory } from './support/engines.ts'
-import { request, spawnCli, startService, token } from './support/service.ts'
+import { request, spawnCli, startService } from './support/service.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -26,9 +25,11 @@ test('--help says what there is, for every command', async (t) => {
   const commands = [
     [],
     ['serve'],
+    ['config'],
     ['token'],
     ['token', 'create'],
     ['token', 'list'],
+    ['token', 'rotate'],
     ['token', 'revoke'],
     ['import'],
     ['export'],
@@ -72,7 +73,7 @@ test('what is not understood is refused with a hint, and exit code 2', async (t)
     [['srve'], /unknown command 'srve'[\s\S]*Did you mean serve/],
     [['help', 'nothing'], /Usage/],
     [['--nothing'], /unknown option '--nothing'[\s\S]*--help/],
-    [['serve', '--port', '1'], /unknown option '--port'[\s\S]*--help/],
+    [['serve', '--prot', '1'], /unknown option '--prot'[\s\S]*--help/],
     [['serve', 'now'], /too many arguments[\s\S]*--help/],
     [['token'], /Usage: plant-store token/],
     [['token', 'craete'], /unknown command 'craete'[\s\S]*Did you mean create/],
@@ -80,9 +81,9 @@ test('what is not understood is refused with a hint, and exit code 2', async (t)
     [['token', 'create', '--name', ' '], /1 to 100 characters/],
     [['token', 'create', '--name', 'a\nb'], /no control characters/],
     [['token', 'create', '--name', 'a', '--scope', 'plants'], /plants:read, plants:write/],
-    [['token', 'create', '--name', 'a', '--expires', 'soon'], /like 90d/],
-    [['token', 'create', '--name', 'a', '--expires', '2001-01-01'], /time to come/],
-    [['token', 'revoke'], /missing required argument 'id'/],
+    [['token', 'create', '--name', 'a', '--expires', 'soon'], /such as 90d/],
+    [['token', 'create', '--name', 'a', '--expires', '2001-01-01'], /future date/],
+    [['token', 'revoke'], /missing required argument 'token'/],
   ]
   const check = async ([args, hint]: (typeof lines)[number]) => {
     const directory = createDirectory(t)
@@ -122,14 +123,8 @@ test('tokens are created, listed and revoked', async (t) => {
   const ids = created.map(({ stdout }) => stdout.slice(6, 14))
   const revoked = await token('revoke', ids[0] as string)
   t.match(revoked, { code: 0, stdout: `revoked ${ids[0]}\n` })
-  for (const id of [ids[0] as string, 'nobody00', '']) {
-    const again = await token('revoke', id)
-    t.match(again, {
-      code: 1,
-      stdout: '',
-      stderr: `plant-store: there is no token ${id} that could be revoked\n`,
-    })
-  }
+  const again = await token('revoke', ids[0] as string)
+  t.match(again, { code: 1, stdout: '', stderr: `plant-store: token ${ids[0]} was revoked before\n` })
 
   const list = JSON.parse((await token('list', '--json')).stdout)
   t.equal(list.length, 4)
@@ -187,7 +182,10 @@ test('the first start prints one token and a curl line that works as printed; th
   t.match(await first.ended, { code: 0 })
 
   const second = await startService(t, env, directory)
-  t.match(second.output().stdout, /^listening on http:\/\/127\.0\.0\.1:\d+\n$/)
+  t.match(
+    second.output().stdout,
+    /^store: [^\n]+ \(opened\)\ntokens: 1 valid; [^\n]+\nlistening on http:\/\/127\.0\.0\.1:\d+\n$/,
+  )
   t.equal((await request(`${second.url}/v1/plants`, { headers })).text, '[{"name":"a","tag":""}]')
   const list = JSON.parse((await run(t, ['token', 'list', '--json'], {}, directory)).stdout)
   t.match(list, [{ name: 'first', scopes: 'plants:read plants:write', expires: null }])
@@ -197,20 +195,8 @@ test('the first start prints one token and a curl line that works as printed; th
 test('with tokens of its own a deployment gets none', async (t) => {
   const directory = createDirectory(t)
   const service = await startService(t, {}, directory)
-  t.match(service.output().stdout, /^listening on \S+\n$/)
+  t.match(service.output().stdout, /^store: [^\n]+ \(created\)\nlistening on \S+\n$/)
   t.equal((await run(t, ['token', 'list', '--json'], {}, directory)).stdout, '[]\n')
-})
-
-test('a port in use is one line, and exit code 1', async (t) => {
-  const server = createServer().listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  for (const env of [{ PORT: String(port) }, { PORT: '0', ADMIN_PORT: String(port) }]) {
-    const { code, stderr } = await run(t, ['serve'], { ACCESS_TOKENS: token, ...env })
-    t.equal(code, 1)
-    t.match(stderr, new RegExp(`^plant-store: [^\\n]*EADDRINUSE[^\\n]*:${port}\\n$`))
-  }
 })
 
 /** The Node of the system, when there is one beside that of the project. */

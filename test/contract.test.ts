@@ -192,13 +192,19 @@ test('example bodies can be sent twice', async (t) => {
     t.match(await request(`${url}/plants`, { body: value }), { status: 200 })
 })
 
+const everywhere = 'X-Request-Id'
+
 /** Headers that come with a status, whatever the operation. */
 const headersOf: Record<number, string[]> = {
   304: ['ETag', 'Cache-Control', 'Link'],
   401: ['WWW-Authenticate'],
   403: ['WWW-Authenticate'],
+  429: ['Retry-After'],
   503: ['Retry-After'],
 }
+/** Those of answers to requests whose token is valid, and of no other status. */
+const rateHeaders = ['RateLimit-Policy', 'RateLimit']
+const uncounted = [401, 408, 414, 417, 431]
 
 test('every status is documented with its headers and its body', async (t) => {
   for (const [method, operation] of Object.entries(operations))
@@ -206,8 +212,9 @@ test('every status is documented with its headers and its body', async (t) => {
       const response = follow(reference)
       t.ok(response.description, `${method} ${status}`)
       const headers = Object.keys(response.headers ?? {})
-      if (status === '200') t.same(headers, method === 'POST' ? [] : ['ETag', 'Link', 'Cache-Control'])
-      else t.same(headers.sort(), (headersOf[Number(status)] ?? []).sort(), `${method} ${status}`)
+      const ofRate = uncounted.includes(Number(status)) ? [] : rateHeaders
+      const others = headersOf[status === '200' && method !== 'POST' ? 304 : Number(status)] ?? []
+      t.same(headers.sort(), [...others, ...ofRate, everywhere].sort(), `${method} ${status}`)
       const media = Object.entries<Node>(response.content ?? {})
       if (status === '304' || method === 'HEAD') t.same(media, [])
       else if (status === '200')
@@ -272,8 +279,11 @@ function unavailable(example: 'nothingAdded' | 'outcomeUnknown' | 'unread' | 'ov
   return new StoreUnavailable(outcomes[example as 'nothingAdded'] ?? example, 'for the operator')
 }
 
-/** A request that takes too long needs a client of its own: test/bad-requests.test.ts has it. */
-const elsewhere = { response: 'RequestTimeout', example: 'late', status: '408' }
+/** What needs a client or a service of its own: test/bad-requests.test.ts and test/rate-limits.test.ts have it. */
+const elsewhere = {
+  examples: ['RequestTimeout late', 'TooManyRequests rate', 'TooManyRequests failures'],
+  statuses: ['408', '429'],
+}
 
 test('what the service answers is what the document shows', async (t) => {
   const database = await sqlite.createDatabase(t)
@@ -284,7 +294,10 @@ test('what the service answers is what the document shows', async (t) => {
     append: (entries) => (failure ? Promise.reject(failure) : store.log.append(entries)),
     head: () => (failure ? Promise.reject(failure) : store.log.head()),
   }
-  const { port } = await startApp(t, database, { store: { ...store, log } })
+  const { port } = await startApp(t, database, {
+    store: { ...store, log },
+    env: { RATE_LIMIT: '5000/s' },
+  })
   const tokens = new Tokens(store.sql)
   const known: Record<string, string> = {
     reader: `Bearer ${await tokens.create({ name: 'reader', scopes: ['plants:read'] })}`,
@@ -296,10 +309,10 @@ test('what the service answers is what the document shows', async (t) => {
     ),
   )
   const seen: Record<string, Set<string>> = {
-    GET: new Set([elsewhere.status]),
-    POST: new Set([elsewhere.status]),
+    GET: new Set(elsewhere.statuses),
+    POST: new Set(elsewhere.statuses),
   }
-  unseen.delete(`${elsewhere.response} ${elsewhere.example}`)
+  for (const example of elsewhere.examples) unseen.delete(example)
   for (const [name, example, { headers = {}, ...parts }, error] of shown) {
     const method = parts.body === undefined ? 'GET' : 'POST'
     const { Authorization: owner = '' } = headers

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { problemTypes } from '../schemas/problem-types.ts'
+import { readConfig } from '../src/config/config.ts'
 import * as limits from '../src/limits.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
 import { openFailing, type StoreFault } from './support/failing-store.ts'
@@ -59,6 +60,17 @@ async function provoke({ port, faults }: Setting, fault: StoreFault): Promise<st
   return converse(port, compose({ body, headers: { Connection: 'close' } }))
 }
 
+/** Sends requests until one is too many. */
+async function overrun(t: Test): Promise<string> {
+  const { store } = await openFailing(t)
+  const { port } = await startApp(t, '', { store, env: { RATE_LIMIT: '1/s' } })
+  for (let n = 0; n < 100; n++) {
+    const answer = await converse(port, compose({ headers: { Connection: 'close' } }))
+    if (answer.startsWith('HTTP/1.1 429')) return answer
+  }
+  throw new Error('no request was too many')
+}
+
 /** Runs an example; what it prints, as the guide shows it. */
 async function follow(t: Test, { language, text }: CodeBlock, env: NodeJS.ProcessEnv): Promise<string> {
   const [command, args] = (commands[language] as Command)(text)
@@ -95,7 +107,8 @@ test('each example of the guide has the answer that is shown', { timeout: 120_00
         answers.push([answer as CodeBlock, text])
     } else if (language === 'http') {
       const fault = provoked[heading]
-      answers.push([block, show(await (fault ? provoke(setting, fault) : late))])
+      const message = heading.startsWith('429') ? overrun(t) : fault ? provoke(setting, fault) : late
+      answers.push([block, show(await message)])
     } else t.equal(heading, 'Before you start', 'every other block is run')
   }
   t.same(setting.faults, [])
@@ -133,13 +146,44 @@ test('the limits of the guide are those of the service', (t) => {
     ['time for a request to arrive', `${limits.headersMs / 1000} s`, `${limits.receiveMs / 1000} s`],
     ['time until it is answered, once it has arrived', `${limits.requestMs / 1000} s`],
     ['a connection on which nothing moves while a request is at work', `${limits.stalledMs / 1000} s`],
-    ['an idle connection', `${limits.keepAliveMs / 1000} s`],
+    ['an idle connection', `${readConfig({}).keepAliveMs / 1000} s`],
     ['requests of one connection that are worked on at a time', `${limits.requestsPerConnection};`],
   ]
   for (const [row, ...values] of rows) {
     const [, limit = ''] = guide.split(`| ${row} | `)
     for (const value of values) t.ok(limit.split(' |')[0]?.includes(value), `${row}: ${value}`)
   }
+  t.end()
+})
+
+test('the limits in docs/operating.md are those of the service', (t) => {
+  const { authFailureLimit, keepAliveMs } = readConfig({})
+  const kib = [limits.maxBodyBytes, limits.maxUrlBytes, limits.maxHeaderBytes].map(
+    (bytes) => `${bytes / 1024} KiB`,
+  )
+  const rows: [row: string, value: string][] = [
+    [
+      '`AUTH_FAILURE_LIMIT`: requests without a valid token from one address',
+      `\`${authFailureLimit?.count}/s\``,
+    ],
+    ['`MAX_CONNECTIONS`: open connections', `${limits.connectionShare * 100} %`],
+    ['`KEEP_ALIVE`: seconds that an idle connection stays open', `\`${keepAliveMs / 1000}\``],
+    ['body, URL, header section', kib.join(', ')],
+    [
+      'time for a request to arrive: its head, all of it',
+      `${limits.headersMs / 1000} s, ${limits.receiveMs / 1000} s`,
+    ],
+    ['time until it is answered (a list: its first byte)', `${limits.requestMs / 1000} s`],
+    ['a connection that moves no byte while a request is at work', `${limits.stalledMs / 1000} s`],
+    ['requests of one connection that are worked on at a time', `${limits.requestsPerConnection}`],
+    ['requests at hand', limits.maxOpenRequests.toLocaleString('en')],
+    ['answers on their way to clients', `${limits.inFlightBytes / 2 ** 20} MiB`],
+    ['plants that wait for the next batch', `${limits.maxWaitingPlants}`],
+    ['reads that wait for a connection to the database', `${limits.maxWaitingReads}`],
+    ['a shutdown', `${limits.stopMs / 1000} s`],
+  ]
+  const operating = readFileSync(`${root}docs/operating.md`, 'utf8')
+  for (const [row, value] of rows) t.ok(operating.includes(`| ${row} | ${value}`), `${row}: ${value}`)
   t.end()
 })
 

@@ -8,11 +8,10 @@ import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { Health } from '../src/admin/health.ts'
 import { Metrics } from '../src/admin/metrics.ts'
-import { startAdminServer } from '../src/admin/server.ts'
 import { watchLog } from '../src/admin/watched-log.ts'
 import { openStore } from '../src/store/open.ts'
 import type { PlantLog } from '../src/store/store.ts'
-import { ask, findAdmin } from './support/admin.ts'
+import { ask, findAdmin, startAdmin } from './support/admin.ts'
 import { createDirectory, engines, sharedServer, sqlite } from './support/engines.ts'
 import { openFailing } from './support/failing-store.ts'
 import { assertProblem } from './support/problem.ts'
@@ -22,12 +21,8 @@ import { request, startService } from './support/service.ts'
 const deploy = fileURLToPath(new URL('../deploy/', import.meta.url))
 
 async function startMetrics(t: Test) {
-  const health = new Health()
-  health.serve({ ready: async () => {} })
-  const metrics = new Metrics({ health, version: '1.2.3', engine: 'none' })
-  const server = await startAdminServer(health, metrics, { host: '127.0.0.1', port: 0 })
-  t.teardown(() => server.close())
-  const url = `http://127.0.0.1:${(server.address() as { port: number }).port}/metrics`
+  const { url: admin, metrics } = await startAdmin(t, async () => {})
+  const url = `${admin}/metrics`
   const countReconnects = async () =>
     Number(/^plant_store_database_reconnects_total (\d+)$/m.exec((await ask(url)).text)?.[1])
   return { url, metrics, countReconnects }
@@ -75,6 +70,7 @@ for (const engine of engines)
       'plant_store_refused_total{reason="rate"} 0',
       'plant_store_database_reconnects_total 0',
       'plant_store_log_lines_dropped_total 0',
+      'plant_store_connections_refused_total 0',
     ]
     const lines = metrics.text.split('\n')
     for (const line of expected) t.ok(lines.includes(line), line)
@@ -85,6 +81,8 @@ for (const engine of engines)
       `plant_store_build_info{version="${version}",node="${process.version}",engine="${kind}"} 1`,
     )
     t.match(metrics.text, /^plant_store_epoch_info\{epoch="[\w-]{11}"\} 1$/m)
+    t.match(metrics.text, /^plant_store_connections_open [1-9]/m)
+    t.match(metrics.text, /^plant_store_connections_max [1-9]/m)
     t.match(metrics.text, /^plant_store_page_cache_bytes [1-9]/m)
     t.match(
       metrics.text,

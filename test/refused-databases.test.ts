@@ -1,6 +1,6 @@
 // A database that is not ours, or newer than we are, is refused in one line and left as it was.
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pino from 'pino'
@@ -89,7 +89,11 @@ test('token makes no database: one that is not there is refused', async (t) => {
       directory,
     )
     t.match(await ended, { code: 1 }, args.join(' '))
-    t.strictSame(output(), { stdout: '', stderr: 'plant-store: there is no file no/plants.db\n' })
+    t.equal(output().stdout, '')
+    t.equal(
+      output().stderr,
+      `plant-store: there is no file ${join(realpathSync(directory), 'no/plants.db')}: DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory\n`,
+    )
   }
   t.strictSame(readdirSync(directory), [])
 })

@@ -11,7 +11,14 @@ import { assertProblem } from './support/problem.ts'
 import { request, type Service, startApp, startService } from './support/service.ts'
 import { compose } from './support/wire.ts'
 
-type Line = { level: number; msg: string; url?: string; outcome?: string; err?: { message: string } }
+type Line = {
+  level: number
+  msg: string
+  url?: string
+  outcome?: string
+  lines?: number
+  err?: { message: string }
+}
 
 /** The longest that a line is waited for: far more than it takes, and less than a minute. */
 const patienceMs = 15_000
@@ -115,7 +122,11 @@ test('a log that nobody reads holds 8 MiB at most, and whole lines', async (t) =
   const kept = readLines(service).filter(({ url }) => /^\/\d+-x+$/.test(String(url)))
   const bytes = service.output().stderr.length
   t.ok(kept.length < count, `${kept.length} lines`)
+  const { lines = 0 } = await lineOf(service, ({ msg }) => /lines of the log were dropped/.test(msg))
+  t.ok(lines >= count - kept.length, `${lines} lines are said to be missing`)
   t.ok(bytes > 6 * mebibyte && bytes < 10 * mebibyte, `${bytes} bytes, with those in the pipe`)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
 })
 
 test('a log that nobody reads does not keep a service from ending', async (t) => {

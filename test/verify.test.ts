@@ -1,5 +1,6 @@
 // verify: it finds whatever is not as the service has written it, and changes nothing.
 import { readFileSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
@@ -321,7 +322,7 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
   t.match(await run(['file:no/such.db']), {
     code: 1,
     stdout: '',
-    stderr: 'plant-store: there is no file no/such.db\n',
+    stderr: `plant-store: there is no file ${resolve('no/such.db')}\n`,
   })
 })
 

@@ -16,6 +16,7 @@ const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_acti
 /** Why requests are refused, by the code of the problem that they are answered with. */
 const reasons: Record<string, string> = {
   'rate-limited': 'rate',
+  'auth-limited': 'auth',
   overloaded: 'overload',
   unauthorized: 'auth',
   forbidden: 'auth',

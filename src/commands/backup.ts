@@ -6,7 +6,7 @@ import { databaseOption } from '../config/options.ts'
 import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
-import { sqlitePath } from '../store/sqlite/path.ts'
+import { existingPath } from '../store/sqlite/path.ts'
 
 type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
 
@@ -29,7 +29,7 @@ export function backupCommand(): Command {
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/operating.md says how')
-      const report = await runCopy(sqlitePath(databaseUrl), file, options)
+      const report = await runCopy(existingPath(databaseUrl), file, options)
       printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)
     })
 }

@@ -1,6 +1,6 @@
 // config: shows what is in force and where it comes from, secrets masked.
 import { Command } from 'commander'
-import { type Found, type Loaded, loadConfig } from '../config/config.ts'
+import { type Found, loadConfig, type Origin } from '../config/config.ts'
 import { addSettingOptions, readFlags } from '../config/options.ts'
 import { type Setting, settingEntries } from '../config/settings.ts'
 import { printResult } from '../console/output.ts'
@@ -17,32 +17,24 @@ export function configCommand(): Command {
     .addHelpText('after', help)
   return addSettingOptions(command).action(({ json }: { json?: true }) => {
     const { found, warnings } = loadConfig(readFlags(command))
-    const rows = show(found)
     for (const warning of warnings) console.error(`plant-store: warning: ${warning}`)
-    printResult(rows, formatTable(['SETTING', 'VALUE', 'FROM'], rows.map(toCells)), json)
+    const rows = settingEntries.map(([key, setting]) => show(setting, found[key]))
+    printResult(rows.map(toJson), formatTable(['SETTING', 'VALUE', 'FROM'], rows.map(toCells)), json)
   })
 }
 
-type Shown = { name: string; value: string | null; from: string }
+type Row = { name: string; value: string; from: Origin; otherwise: string }
 
-/** `value` is null for what nobody set and has no default. */
-function show(found: Loaded['found']): Shown[] {
-  return settingEntries.map(([key, setting]) => {
-    const { text, origin } = found[key]
-    return {
-      name: setting.name,
-      value: showText(setting, found[key]) || null,
-      from: text ? origin : 'default',
-    }
-  })
+/** `value` is empty for what nobody set and has no default; `otherwise` says what happens then. */
+function show(setting: Setting<unknown>, { text, origin }: Found): Row {
+  const { name, otherwise = '', mask = String } = setting
+  return { name, value: mask(text), from: origin, otherwise }
 }
 
-function showText({ mask = (text) => text }: Setting<unknown>, { text }: Found): string {
-  return mask(text)
+function toJson({ name, value, from }: Row) {
+  return { name, value: value || null, from }
 }
 
-function toCells({ name, value, from }: Shown): string[] {
-  const { otherwise = '' } =
-    settingEntries.map(([, setting]) => setting).find((one) => one.name === name) ?? {}
-  return [name, value ?? `(${otherwise})`, from]
+function toCells({ name, value, from, otherwise }: Row): string[] {
+  return [name, value || `(${otherwise})`, from]
 }

@@ -1,7 +1,7 @@
 // copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
-import { type ConfigError, readDatabaseUrl } from '../config/values.ts'
+import { readUrlArgument } from '../config/url-argument.ts'
 import { Interrupted, onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
@@ -10,14 +10,16 @@ import { copyPlants } from '../copy/plants.ts'
 import { claimTarget, renameTarget } from '../copy/target.ts'
 import { checkTokens, copyTokens } from '../copy/tokens.ts'
 import { openStore } from '../store/open.ts'
-import { type Store, StoreRefused, StoreUnavailable } from '../store/store.ts'
+import { type Store, StoreMissing, StoreRefused, StoreUnavailable } from '../store/store.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
 const maxBatchPlants = 20_000
 
 const help = `
-URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER:PASSWORD@HOST:5432/DATABASE.
+URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can
+see the arguments of a command: put a URL with a password into an environment variable and name it as env:NAME, or into a
+file that only you can read and name it as @FILE.
 
 --to must be empty, or a copy of --from that was begun before: then the copy goes on from where it was, however it was
 cut short. Every plant is read back and compared. The last line gives the SHA-256 over the whole log, which is the same
@@ -29,8 +31,8 @@ stop the service, copy again, and start it on --to. No service may run on --to b
 export function copyCommand(): Command {
   return new Command('copy')
     .description('Copy all plants and tokens into another database, and check the copy.')
-    .requiredOption('--from <url>', 'the database to copy')
-    .requiredOption('--to <url>', 'the database to copy into')
+    .requiredOption('--from <url>', 'the database to copy; env:NAME and @FILE say where its URL is')
+    .requiredOption('--to <url>', 'the database to copy into, likewise')
     .addOption(
       new Option('--batch <plants>', 'plants in one transaction; fewer suit a slow network')
         .argParser(parseBatch)
@@ -40,19 +42,12 @@ export function copyCommand(): Command {
     .option('--json', 'say at the end what was copied as JSON')
     .addHelpText('after', help)
     .action(async (options: CopyOptions, command: Command) => {
-      checkUrls(options, command)
-      await withStores(options, (source, target) => copyStore(source, target, options))
+      const urls = {
+        from: readUrlArgument(options.from, '--from', command),
+        to: readUrlArgument(options.to, '--to', command),
+      }
+      await withStores(urls, (source, target) => copyStore(source, target, options))
     })
-}
-
-function checkUrls({ from, to }: CopyOptions, command: Command): void {
-  try {
-    readDatabaseUrl(from, '--from')
-    readDatabaseUrl(to, '--to')
-  } catch (error) {
-    // The URL itself is not repeated: it may hold a password.
-    command.error(`error: ${(error as ConfigError).message}`, { exitCode: 2 })
-  }
 }
 
 async function copyStore(source: Store, target: Store, options: CopyOptions): Promise<void> {
@@ -72,7 +67,7 @@ async function copyStore(source: Store, target: Store, options: CopyOptions): Pr
 }
 
 async function withStores(
-  { from, to }: CopyOptions,
+  { from, to }: Pick<CopyOptions, 'from' | 'to'>,
   work: (source: Store, target: Store) => Promise<void>,
 ): Promise<void> {
   const source = await open('--from', from)
@@ -99,6 +94,8 @@ async function open(option: '--from' | '--to', url: string): Promise<Store> {
     const logger = pino({ level: 'error' }, pino.destination(2))
     return await openStore(url, { logger, mustExist: option === '--from' })
   } catch (error) {
+    // Neither the setting nor the working directory has a say in it.
+    if (error instanceof StoreMissing) throw new StoreRefused(error.message)
     // An engine knows its URL by the name of the service's setting.
     const refusal = error as Error
     refusal.message = refusal.message.replaceAll('DATABASE_URL', option)

@@ -1,10 +1,9 @@
 // serve: runs the service until it is told to stop.
-import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
-import pino, { type Logger } from 'pino'
+import type { Logger } from 'pino'
 import { waitForDrain } from '../admin/drain.ts'
 import { Health } from '../admin/health.ts'
 import { Metrics } from '../admin/metrics.ts'
@@ -16,15 +15,16 @@ import { addSettingOptions, readFlags } from '../config/options.ts'
 import { refuseAddress } from '../config/refuse-address.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
-import { logEndMs, stopMs } from '../limits.ts'
+import { stopMs } from '../limits.ts'
+import { openLog } from '../log/open-log.ts'
 import { serviceName } from '../status/postgres.ts'
+import { describeDatabase } from '../store/describe.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
+import { introduceTokens } from '../tokens/first-token.ts'
 import { Tokens } from '../tokens/tokens.ts'
 
 const logFlushMs = 250
-/** What the log may hold in memory while its reader does not read; beyond it lines are dropped. */
-const maxLogBytes = 8 * 2 ** 20
 
 const help = `
 A flag beats the environment, and the environment beats .env in the working directory; plant-store config shows what is
@@ -40,19 +40,24 @@ export function serveCommand(): Command {
 }
 
 async function serve({ config, warnings }: Loaded, version: string): Promise<void> {
-  const { sink, countDropped } = openLog()
-  const logger = pino({ level: config.logLevel, base: { pid: process.pid } }, sink)
+  const log = await openLog(config)
+  const { logger } = log
   for (const warning of warnings) logger.warn(warning)
+  const database = describeDatabase(config.databaseUrl)
   const health = new Health()
   const engine = config.databaseUrl.startsWith('file:') ? 'sqlite' : 'postgresql'
   const metrics = config.adminPort === undefined ? undefined : new Metrics({ health, version, engine })
-  metrics?.counter('plant_store_log_lines_dropped_total', 'Log lines that nobody read in time.', countDropped)
+  metrics?.counter(
+    'plant_store_log_lines_dropped_total',
+    'Log lines that nobody read in time.',
+    log.droppedLines,
+  )
   const admin = metrics && (await startAdmin(config, health, metrics))
   const store = await open(config.databaseUrl, logger, metrics).catch((error) => {
     stopAdmin(admin)
     throw error
   })
-  const accessLog = makeAccessLog(sink)
+  const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso' })
   setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const app = await buildApp({
@@ -75,13 +80,14 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
     stopAdmin(admin)
     await store.close()
     accessLog.flush()
-    await endLog(sink, signal)
+    await log.end(signal)
   })
 
   try {
     const { host, port } = config
     await app.listen({ host, port }).catch(refuseAddress('', { host, port }))
     health.serve(store)
+    console.log(`store: ${database}`)
     await announce(app.server.address() as AddressInfo, store, config)
     if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
   } catch (error) {
@@ -111,33 +117,6 @@ async function open(url: string, logger: Logger, metrics: Metrics | undefined): 
   return { ...store, log: watchLog(store.log, metrics.registry) }
 }
 
-function openLog() {
-  const sink = pino.destination({ dest: 2, sync: false, maxLength: maxLogBytes })
-  // A log that nobody reads any more is no reason to stop serving.
-  sink.on('error', () => {})
-  let dropped = 0
-  sink.on('drop', (lines: string) => {
-    dropped += lines.split('\n').length - 1
-  })
-  return { sink, countDropped: () => dropped }
-}
-
-/** Waits until the log is written. An exit would wait for its reader for ever: the process ends by the signal then. */
-async function endLog(
-  sink: ReturnType<typeof openLog>['sink'],
-  signal: NodeJS.Signals = 'SIGKILL',
-): Promise<void> {
-  const timer = setTimeout(() => {
-    /* c8 ignore next 2: what a process that ends by a signal has covered is not known */
-    process.removeAllListeners(signal)
-    process.kill(process.pid, signal)
-  }, logEndMs)
-  const written = once(sink, 'close')
-  sink.end()
-  await written
-  clearTimeout(timer)
-}
-
 function both(first: (access: Access) => void, second: (access: Access) => void) {
   return (access: Access) => {
     first(access)
@@ -146,14 +125,9 @@ function both(first: (access: Access) => void, second: (access: Access) => void)
 }
 
 async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {
-  const token = config.accessTokens.length === 0 ? await new Tokens(store.sql).createFirst() : undefined
-  if (token) {
-    console.log(
-      `This store had no token yet. Here is its first; it is shown only now:\n\n  ${token}\n\nTry it:\n`,
-    )
-    console.log(
-      `  curl -H 'Authorization: Bearer ${token}' ${origin(loopback(address))}${config.basePath}plants\n`,
-    )
+  if (config.accessTokens.length === 0) {
+    const plantsUrl = `${origin(loopback(address))}${config.basePath}plants`
+    console.log(await introduceTokens(new Tokens(store.sql), { file: config.firstTokenFile, plantsUrl }))
   }
   console.log(`listening on ${origin({ ...address, address: config.host })}`)
 }

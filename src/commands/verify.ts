@@ -2,11 +2,12 @@
 import { Command } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../config/config.ts'
-import { type ConfigError, readDatabaseUrl } from '../config/values.ts'
+import { readUrlArgument } from '../config/url-argument.ts'
 import { type Interrupted, onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
 import { openStore } from '../store/open.ts'
+import { StoreMissing, StoreRefused } from '../store/store.ts'
 import { describeFault } from '../verify/faults.ts'
 import { repairChecksums } from '../verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../verify/verify.ts'
@@ -14,10 +15,10 @@ import { type VerifyReport, verifyStore } from '../verify/verify.ts'
 type Options = { repair?: true; json?: true; quiet?: true }
 
 const help = `
-URL is like DATABASE_URL, which is taken when there is none. A service may run on the database meanwhile. These are checked:
-the schema, SQLite's own integrity check, that the log has no gaps, the checksum of every row, that every item is a valid
-plant in the format in which it is stored, that ids are unique, and that heads and epochs agree with the log. The SHA-256 is
-that of plant-store copy.
+URL is like DATABASE_URL, which is taken when there is none. env:NAME takes it from the environment variable NAME, and @FILE
+from a file, where ps shows no password. A service may run on the database meanwhile. These are checked: the schema, SQLite's own integrity check,
+that the log has no gaps, the checksum of every row, that every item is a valid plant in the format in which it is stored,
+that ids are unique, and that heads and epochs agree with the log. The SHA-256 is that of plant-store copy.
 
 Rows that version 1.0.0 wrote have no checksum; they are counted as unchecked, and --repair gives them theirs when nothing
 is wrong with the rest. The first ten faults are named, and the exit code is 1.`
@@ -31,16 +32,14 @@ export function verifyCommand(): Command {
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
     .action(async (url: string | undefined, options: Options, command: Command) => {
-      await runVerify(url === undefined ? loadDatabaseUrl(undefined) : readUrl(url, command), options)
+      if (url === undefined) await runVerify(loadDatabaseUrl(undefined), options)
+      else await runVerify(readUrlArgument(url, 'URL', command), options).catch(refuseMissing)
     })
 }
 
-function readUrl(url: string, command: Command): string {
-  try {
-    return readDatabaseUrl(url, 'URL')
-  } catch (error) {
-    return command.error(`error: ${(error as ConfigError).message}`, { exitCode: 2 })
-  }
+/** Neither the setting nor the working directory has a say in it. */
+function refuseMissing(error: Error): never {
+  throw error instanceof StoreMissing ? new StoreRefused(error.message) : error
 }
 
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {

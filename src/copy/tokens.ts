@@ -15,9 +15,12 @@ export async function copyTokens(source: Sql, target: Sql): Promise<number> {
   for (const token of tokens) {
     const columns = Object.keys(token)
     const places = columns.map((_, index) => `$${index + 1}`)
-    // Nothing else of a token changes in its life; one that was revoked in either store stays so.
+    // Nothing else of a token changes in its life; one that was revoked in either store stays so, and one that was
+    // rotated in either ends as it says.
     const text = `INSERT INTO tokens (${columns}) VALUES (${places}) ON CONFLICT (id) DO UPDATE SET
-      last_used_at = excluded.last_used_at, revoked_at = coalesce(tokens.revoked_at, excluded.revoked_at)`
+      last_used_at = excluded.last_used_at, revoked_at = coalesce(tokens.revoked_at, excluded.revoked_at),
+      expires_at = CASE WHEN tokens.expires_at IS NULL OR excluded.expires_at < tokens.expires_at
+        THEN excluded.expires_at ELSE tokens.expires_at END`
     await target.execute(text, Object.values(token))
   }
   return tokens.length

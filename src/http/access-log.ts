@@ -1,4 +1,4 @@
-// One line a request, written by hand: through a logger's machinery it would be the dearest piece of a request.
+// One line per request, written by hand: through a logger's machinery it would be the most expensive part of a request.
 import type { Access } from './exchange.ts'
 
 /** Where lines go: written out in time, and never waited for. */
@@ -15,8 +15,14 @@ const chunkBytes = 64 * 1024
 /** The longest line, with a URL as long as Node takes it and every character of it escaped. */
 const maxLineBytes = 100 * 1024
 
+/** `isIso`: whether times are RFC 3339 in UTC, and not milliseconds since 1970. */
+export type AccessLogOptions = { isIso?: boolean; now?: () => number }
+
 /** Makes a log of access lines in pino's form. The `Authorization` header is no part of them. */
-export function makeAccessLog(sink: LineSink, now: () => number = Date.now): AccessLog {
+export function makeAccessLog(
+  sink: LineSink,
+  { isIso = false, now = Date.now }: AccessLogOptions = {},
+): AccessLog {
   const constant = `"pid":${process.pid},"msg":"request"}\n`
   const chunk = Buffer.allocUnsafe(chunkBytes + maxLineBytes)
   let length = 0
@@ -28,16 +34,24 @@ export function makeAccessLog(sink: LineSink, now: () => number = Date.now): Acc
   }
 
   return {
-    add({ method, url, status, durationMs, remoteAddress }) {
-      length += chunk.write(
-        `{"level":30,"time":${now()},"method":"${method}","url":${quote(url)},"status":${status},` +
-          `"durationMs":${durationMs.toFixed(3)},"remoteAddress":${quote(String(remoteAddress))},${constant}`,
-        length,
-      )
+    add(access) {
+      const time = isIso ? `"${new Date(now()).toISOString()}"` : now()
+      length += chunk.write(`{"level":30,"time":${time},${describe(access)},${constant}`, length)
       if (length >= chunkBytes) flush()
     },
     flush,
   }
+}
+
+function describe(access: Access): string {
+  const { requestId, trace, method, url, route, status, durationMs, remoteAddress, token, problem } = access
+  return (
+    `"requestId":"${requestId}"${trace ? `,"traceId":"${trace.traceId}","spanId":"${trace.spanId}"` : ''}` +
+    `,"method":"${method}","url":${quote(url)}${route ? `,"route":"${route}"` : ''},"status":${status}` +
+    `,"bytes":${access.sentBytes},"durationMs":${durationMs.toFixed(3)}` +
+    `,"remoteAddress":${quote(String(remoteAddress))}` +
+    `${token ? `,"token":"${token}"` : ''}${problem ? `,"problem":"${problem}"` : ''}`
+  )
 }
 
 // A remote address is a client's text too, when it comes from a proxy's header.

@@ -32,6 +32,10 @@ export class Connection {
     this.#socket = socket
   }
 
+  get socket(): Socket {
+    return this.#socket
+  }
+
   /** Whether further requests of this connection are served: none are after one that ends it (RFC 9112, 9.6). */
   get ending(): boolean {
     return this.#last
@@ -86,10 +90,10 @@ export class Connection {
   }
 
   /**
-   * Resets a connection whose client takes no byte of what is there for it. With less than a reset, it could take the
-   * part of an answer that it has for the whole.
+   * Resets a connection whose client takes no byte of what is there for it, and says whether it did. With less than a
+   * reset, it could take the part of an answer that it has for the whole.
    */
-  cutStalled(nowMs: number): void {
+  cutStalled(nowMs: number): boolean {
     const { bytesWritten, writableLength, _handle } = this.#socket
     /* c8 ignore next: what is written to a socket that has just been closed */
     const untaken = writableLength + (_handle?.writeQueueSize ?? 0)
@@ -97,8 +101,11 @@ export class Connection {
     if (untaken === 0 || taken !== this.#taken) {
       this.#taken = taken
       this.#takenMs = nowMs
-      /* c8 ignore next: seen from outside, in a process of its own, by test/fairness.test.ts */
-    } else if (nowMs - this.#takenMs > stalledMs) this.#socket.resetAndDestroy()
+    }
+    if (nowMs - this.#takenMs <= stalledMs) return false
+    /* c8 ignore next 2: seen from outside, in a process of its own, by test/fairness.test.ts */
+    this.#socket.resetAndDestroy()
+    return true
   }
 
   #hold(): void {

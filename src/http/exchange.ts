@@ -6,9 +6,13 @@ import type { Lost } from '../store/store.ts'
 import type { Account } from './bytes-in-flight.ts'
 import type { Connection } from './connections.ts'
 import type { ProblemCode } from './problem-error.ts'
+import { readTrace, type Trace } from './request-ids.ts'
 
 /** One answered (or abandoned) request. */
 export type Access = {
+  readonly requestId: string
+  /** The trace that the client says it is part of. */
+  readonly trace: Trace | undefined
   readonly method: string
   readonly url: string
   /** The path of the route that was matched. */
@@ -19,12 +23,17 @@ export type Access = {
   /** Why it was refused, if it was. */
   readonly problem: ProblemCode | undefined
   readonly remoteAddress: string
+  /** The id of the token that let it pass, or that lacked a scope; never the token. */
+  readonly token: string | undefined
+  /** How much of the answer's body was handed to the connection. */
+  readonly sentBytes: number
 }
 
 export class Exchange implements Access {
   readonly reply: FastifyReply
   readonly raw: IncomingMessage
   readonly via: Connection
+  readonly requestId: string
   readonly startMs = performance.now()
   readonly remoteAddress: string
   /** When it has to be answered. */
@@ -36,6 +45,8 @@ export class Exchange implements Access {
   /** How many bytes of its answer are in flight, and on whose account. */
   bytes = 0
   account: Account | undefined
+  /** The body of its answer, when that is a stream. */
+  stream: { readonly sentBytes: number } | undefined
   /** Whether its connection has given it its turn. */
   working = false
   /** Where it is among all that are open; -1 when it is not any more. */
@@ -44,8 +55,9 @@ export class Exchange implements Access {
   problem: ProblemCode | undefined
   durationMs = 0
 
-  constructor(reply: FastifyReply, via: Connection) {
+  constructor(reply: FastifyReply, via: Connection, requestId: string) {
     const { request } = reply
+    this.requestId = requestId
     this.reply = reply
     this.raw = request.raw
     this.via = via
@@ -78,5 +90,19 @@ export class Exchange implements Access {
   /** Fastify makes it anew each time, with much else. */
   get route(): string | undefined {
     return this.reply.request.routeOptions.url
+  }
+
+  get trace(): Trace | undefined {
+    return readTrace(this.raw.headers.traceparent)
+  }
+
+  get token(): string | undefined {
+    return this.owner || undefined
+  }
+
+  get sentBytes(): number {
+    const { raw } = this.reply
+    if (!raw.headersSent || this.raw.method === 'HEAD') return 0
+    return this.stream?.sentBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
   }
 }

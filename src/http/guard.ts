@@ -14,7 +14,9 @@ const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
     reply.header('x-content-type-options', 'nosniff')
-    return inFlight.observe(request, reply)
+    const exchange = inFlight.observe(request, reply)
+    if (exchange) reply.header('x-request-id', exchange.requestId)
+    return exchange
   }
 
   /** What is wrong with a request that the framework refuses before any hook; undefined when it is not answered. */

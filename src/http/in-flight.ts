@@ -2,12 +2,15 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Meter } from '../admin/meter.ts'
 import { inFlightBytes, maxOpenRequests, requestsPerConnection } from '../limits.ts'
+import type { ConnectionLog } from '../log/connection-log.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import { BytesInFlight } from './bytes-in-flight.ts'
 import { Connection } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { ProblemError } from './problem-error.ts'
+import { makeRequestIds } from './request-ids.ts'
 
 const lateSweepMs = 100
 const stalledSweepMs = 1000
@@ -28,6 +31,11 @@ export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
+export type InFlightOptions = {
+  log: ConnectionLog
+  isDraining: () => boolean
+}
+
 /**
  * Observes requests until their answers are out, and tells `report` of each. While `isDraining` each answer ends its
  * connection: whoever has one goes elsewhere with the next request.
@@ -41,8 +49,12 @@ export class InFlight {
   readonly #closed: (this: ServerResponse) => void
   readonly #sweepers: NodeJS.Timeout[]
   readonly #bytes = new BytesInFlight(inFlightBytes)
+  readonly #log: ConnectionLog
+  /** The id of a request that came with this `X-Request-Id`, or none. */
+  readonly requestId = makeRequestIds()
 
-  constructor(report: (exchange: Exchange) => void, isDraining: () => boolean) {
+  constructor({ log, isDraining }: InFlightOptions, report: (exchange: Exchange) => void) {
+    this.#log = log
     this.#report = report
     this.#isDraining = isDraining
     const inFlight = this
@@ -66,12 +78,13 @@ export class InFlight {
     const via = this.#connections.get(socket) ?? this.#connect(socket)
     /* c8 ignore next: what is parsed behind the end of a connection depends on how packets fall */
     if (via.ending) return undefined
-    /* c8 ignore next 4: it takes twenty thousand requests at once */
+    /* c8 ignore next 5: it takes twenty thousand requests at once */
     if (this.#open.length >= maxOpenRequests && via.open.length >= requestsPerConnection) {
+      this.#log.add(socket, { reason: 'overloaded' })
       socket.resetAndDestroy()
       return undefined
     }
-    const exchange = new Exchange(reply, via)
+    const exchange = new Exchange(reply, via, this.requestId(request.raw.headers['x-request-id']))
     ;(request.raw as Carrier).exchange = exchange
     exchange.place = this.#open.push(exchange) - 1
     via.add(exchange)
@@ -131,13 +144,19 @@ export class InFlight {
 
   #cutStalled(): void {
     const now = performance.now()
-    for (const via of new Set(this.#open.map((exchange) => exchange.via))) via.cutStalled(now)
+    for (const via of new Set(this.#open.map((exchange) => exchange.via))) {
+      const [first] = via.open
+      /* c8 ignore next 2: seen from outside, in a process of its own, by test/fairness.test.ts */
+      if (via.cutStalled(now)) this.#log.add(via.socket, { reason: 'stalled', requestId: first?.requestId })
+    }
   }
 
   /** From now on each connection ends with its last answer; after `graceMs` those that are still open are cut. */
   drain(server: Server, graceMs: number): void {
     for (const { via } of this.#open) if (via.latest) via.endAfter(via.latest)
     setTimeout(() => {
+      for (const { via, requestId } of this.#open)
+        this.#log.add(via.socket, { reason: 'stopping', requestId })
       // With less than a reset, a client could take the part of an answer that it has for the whole.
       for (const { raw } of [...this.#open]) raw.socket.resetAndDestroy()
       server.closeAllConnections()
@@ -149,9 +168,11 @@ export class InFlight {
     return this.#open.length <= idleRequests && this.#bytes.total <= idleBytes
   }
 
-  /** How many requests are not answered yet, and how many bytes of answers are on their way. */
-  get load(): { requests: number; bytes: number } {
-    return { requests: this.#open.length, bytes: this.#bytes.total }
+  /** How many there are, and how many bytes of answers are on their way. */
+  show(meter: Meter): void {
+    const name = 'plant_store'
+    meter.gauge(`${name}_requests_in_flight`, 'Requests without an answer.', () => this.#open.length)
+    meter.gauge(`${name}_answer_bytes_in_flight`, 'Bytes of answers on their way.', () => this.#bytes.total)
   }
 
   close(): void {

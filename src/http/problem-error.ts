@@ -11,6 +11,8 @@ export type ProblemCode =
   | 'conflict'
   | 'precondition-failed'
   | 'too-large'
+  | 'rate-limited'
+  | 'auth-limited'
   | 'uri-too-long'
   | 'unsupported-media-type'
   | 'expectation-failed'

@@ -1,13 +1,12 @@
 // Every error answer: from a thrown error, a bad URL or a broken socket to problem details (RFC 9457).
 import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { LRUCache } from 'lru-cache'
-import type { Logger } from 'pino'
 import type { Problem } from '../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type Lost, StoreUnavailable } from '../store/store.ts'
 import type { Exchange } from './exchange.ts'
+import type { FailureLog } from './failure-log.ts'
 import { exchangeOf } from './in-flight.ts'
 import { invalid, type ProblemCode, ProblemError } from './problem-error.ts'
 import { findFaults } from './validation.ts'
@@ -23,6 +22,8 @@ const kinds: Record<ProblemCode, ProblemTypeName | number> = {
   conflict: 'id-conflict',
   'precondition-failed': 'precondition-failed',
   'too-large': 413,
+  'rate-limited': 'rate-limited',
+  'auth-limited': 'rate-limited',
   'uri-too-long': 414,
   'unsupported-media-type': 415,
   'expectation-failed': 417,
@@ -92,19 +93,18 @@ function titled(name: ProblemTypeName): Pick<Problem, 'title' | 'status'> {
   return { title, status }
 }
 
-/** Makes the one error handler. What is not a client's fault is logged whole and answered with a fixed sentence. */
-export function makeErrorHandler(logger: Logger, describeProblem: DescribeProblem) {
-  const logOutage = makeOutageLog(logger)
+/** Makes the one error handler. What is not a client's fault is logged, and answered with a fixed sentence. */
+export function makeErrorHandler(failures: FailureLog, describeProblem: DescribeProblem) {
   return function handleError(error: Error, request: FastifyRequest, reply: FastifyReply): void {
     const known = toProblem(error, request)
-    exchangeOf(request).problem = known.code
-    if (known.code === 'internal') logger.error({ err: error }, 'a request failed')
-    if (error instanceof StoreUnavailable) logOutage(error)
+    const exchange = exchangeOf(request)
+    exchange.problem = known.code
     const { status, problem, headers } = describeProblem(known)
+    if (status >= 500) failures.failed(error, exchange)
     if (status === 413) reply.raw.statusMessage = problem.title
     reply
       .code(status)
-      .headers({ ...headers, connection: keepConnection(exchangeOf(reply.request)) })
+      .headers({ ...headers, connection: keepConnection(exchange) })
       .send(Buffer.from(JSON.stringify(problem)))
   }
 }
@@ -121,19 +121,6 @@ function keepConnection(exchange: Exchange): 'keep-alive' | 'close' {
     headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > maxBodyBytes
   if (!complete && (isHeldBack || isLarge)) via.endAfter(exchange)
   return reply.raw.shouldKeepAlive ? 'keep-alive' : 'close'
-}
-
-const outageLogMs = 10_000
-
-/** Logs why the store could not be used: each reason at once, and then again when it still is the reason later. */
-function makeOutageLog(logger: Logger) {
-  const reasons = new LRUCache<string, true>({ max: 100, ttl: outageLogMs })
-  return function logOutage(error: StoreUnavailable): void {
-    const reason = `${error.outcome}: ${error.message}`
-    if (reasons.has(reason)) return
-    reasons.set(reason, true)
-    logger.warn({ err: error, outcome: error.outcome }, 'the store could not be used')
-  }
 }
 
 function toProblem(error: Error, request: FastifyRequest): ProblemError {

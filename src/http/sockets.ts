@@ -2,6 +2,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { maxUrlBytes } from '../limits.ts'
+import type { ConnectionLog } from '../log/connection-log.ts'
 import { endGently } from './connections.ts'
 import type { Exchange } from './exchange.ts'
 import type { InFlight } from './in-flight.ts'
@@ -10,8 +11,11 @@ import type { DescribeProblem } from './problems.ts'
 
 type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
 
+/** What happens below the router needs these. */
+export type Below = { inFlight: InFlight; log: ConnectionLog; describeProblem: DescribeProblem }
+
 /** Makes the answer to what the HTTP parser could not read, or did not get in time. */
-export function makeClientErrorHandler(inFlight: InFlight, describeProblem: DescribeProblem) {
+export function makeClientErrorHandler({ inFlight, log, describeProblem }: Below) {
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
     if (error.code === 'ECONNRESET') return void socket.destroy()
@@ -19,8 +23,12 @@ export function makeClientErrorHandler(inFlight: InFlight, describeProblem: Desc
     broken.add(socket)
     const connection = inFlight.connection(socket)
     const latest = connection?.latest
-    if (latest && !latest.raw.complete) return void endBody(latest, toProblem(error))
-    const end = () => endWithProblem(socket, describeProblem(toProblem(error)), isHead(error))
+    const problem = toProblem(error)
+    if (latest && !latest.raw.complete) return void endBody(latest, problem)
+    const requestId = inFlight.requestId()
+    const described = describeProblem(problem)
+    log.add(socket, { reason: String(error.code), status: described.status, requestId })
+    const end = () => endWithProblem(socket, described, { requestId, isHead: isHead(error) })
     // What cannot be read came after proper requests: they have their answers first.
     if (connection) connection.end(end)
     else end()
@@ -59,16 +67,18 @@ function endsInTarget(packet: string): boolean {
   return target === undefined ? !/\s/.test(packet) : target.length > maxUrlBytes
 }
 
-function endWithProblem(
+/** Answers below HTTP, and ends the connection. `isHead`: the answer to a HEAD has no body. */
+export function endWithProblem(
   socket: Socket,
   { status, problem, headers }: ReturnType<DescribeProblem>,
-  isHead = false,
+  { requestId, isHead = false }: { requestId: string; isHead?: boolean },
 ): void {
   if (!socket.writable) return void socket.destroy()
   const body = JSON.stringify(problem)
   const all = {
     ...headers,
     'x-content-type-options': 'nosniff',
+    'x-request-id': requestId,
     date: new Date().toUTCString(),
     'content-length': Buffer.byteLength(body),
     connection: 'close',
@@ -78,21 +88,31 @@ function endWithProblem(
   endGently(socket)
 }
 
-/** Takes over the requests that Node would answer by itself, or not at all. */
-export function answerOddRequests(
-  server: Server,
-  inFlight: InFlight,
-  describeProblem: DescribeProblem,
-): void {
+/** Takes over the requests that Node would answer by itself, or not at all, and sees connections that bring none. */
+export function answerOddRequests(server: Server, { inFlight, log, describeProblem }: Below): void {
   // A client that has said all it has to say still has its answers coming, and all of a list.
   Object.assign(server, { httpAllowHalfOpen: true })
   // The body's reader says 100 Continue once the request is welcome.
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   const notProxy = describeProblem(new ProblemError('not-found', 'This is not a proxy.'))
-  server.on('connect', (_request: IncomingMessage, socket: Socket) =>
-    refuseTunnel(socket, inFlight, () => endWithProblem(socket, notProxy)),
-  )
+  server.on('connect', ({ url, headers }: IncomingMessage, socket: Socket) => {
+    const requestId = inFlight.requestId(headers['x-request-id'])
+    log.add(socket, { reason: 'tunnel', status: notProxy.status, requestId, url })
+    refuseTunnel(socket, inFlight, () => endWithProblem(socket, notProxy, { requestId }))
+  })
+  server.on('connection', (socket: Socket) => noteSilence(socket, inFlight, log))
+}
+
+/** A connection that ends before it brought a request, or anything that was answered, has a line when it ends. */
+function noteSilence(socket: Socket, inFlight: InFlight, log: ConnectionLog): void {
+  // Later on a socket knows whom it was connected with only if it was asked before.
+  void socket.remotePort
+  socket.once('close', (failed) => {
+    if (inFlight.connection(socket) !== undefined || socket.bytesWritten > 0) return
+    if (socket.bytesRead === 0) log.addUnused(socket)
+    else log.add(socket, { reason: failed ? 'reset' : 'no request' })
+  })
 }
 
 /** Node has let go of the socket: from here on its faults, and the flow of answers that are under way, are ours. */

@@ -15,6 +15,7 @@ export class ListStream extends Readable {
   readonly #range: Range
   #before: Part
   #ahead: Promise<Chunk>
+  #sentBytes = 0
 
   /** `first`: the beginning of the list, which has been read. */
   constructor(parts: PartReader, range: Range, first: Part) {
@@ -26,6 +27,11 @@ export class ListStream extends Readable {
     this.#ahead = Promise.resolve(this.#toChunk('[', first))
   }
 
+  /** How much of the list its reader has taken. */
+  get sentBytes(): number {
+    return this.#sentBytes
+  }
+
   override _read(): void {
     const chunk = this.#ahead
     this.#ahead = chunk.then(({ ends }) => (ends ? chunk : this.#readAhead()))
@@ -33,6 +39,7 @@ export class ListStream extends Readable {
     this.#ahead.catch(() => {})
     chunk.then(
       ({ bytes, ends }) => {
+        this.#sentBytes += bytes.length
         this.push(bytes)
         if (ends) this.push(null)
       },

@@ -1,17 +1,17 @@
 // The list operation: a page of the log, or all of it, as it was when the request came or later.
-import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
-import type { Logger } from 'pino'
 import { ref } from '../../schemas/component.ts'
 import { ListHeaders, ListQuery, PlantList } from '../../schemas/plant.ts'
 import type { Meter } from '../admin/meter.ts'
+import type { FailureLog } from '../http/failure-log.ts'
 import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
 import { invalid, ProblemError } from '../http/problem-error.ts'
 import { listShare, pageBytes, pageShare } from '../limits.ts'
 import type { Head, PlantLog } from '../store/store.ts'
 import { makeCursors } from './cursor.ts'
 import { makeEtags, matchesStrongly, matchesWeakly } from './etag.ts'
+import { ListStream } from './list-stream.ts'
 import { type Page, type PageReader, Pages, pageOf } from './pages.ts'
 import { SharedHead } from './shared-head.ts'
 import type { Turns } from './turns.ts'
@@ -30,7 +30,7 @@ export type ListOptions = {
   path: string
   turns: Turns
   inFlight: InFlight
-  logger: Logger
+  failures: FailureLog
   meter: Meter
 }
 
@@ -47,7 +47,7 @@ const schema = {
 }
 
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
-  const { access, log, storeId, path, turns, inFlight, logger, meter } = options
+  const { access, log, storeId, path, turns, inFlight, failures, meter } = options
   const pages = new Pages(log)
   showCache(pages, meter)
   const cursors = makeCursors(storeId)
@@ -109,7 +109,7 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   }
 
   /** The headers belong to the list: an error in its place has none of them. */
-  function send(reply: FastifyReply, headers: Headers, list: Buffer | Promise<Buffer | Readable>): void {
+  function send(reply: FastifyReply, headers: Headers, list: Buffer | Promise<Buffer | ListStream>): void {
     if (!(list instanceof Promise)) {
       sendPage(reply, headers, list)
       return
@@ -122,10 +122,10 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     )
   }
 
-  function sendRead(reply: FastifyReply, headers: Headers, list: Buffer | Readable): void {
+  function sendRead(reply: FastifyReply, headers: Headers, list: Buffer | ListStream): void {
     if (!waits(reply)) return
     try {
-      if (list instanceof Readable) sendStream(reply, headers, list)
+      if (list instanceof ListStream) sendStream(reply, headers, list)
       else sendPage(reply, headers, list)
     } catch (error) {
       reply.send(error)
@@ -138,11 +138,13 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   }
 
   /** A list that breaks off resets the connection: no client takes a part for the whole, not in HTTP/1.0 either. */
-  function sendStream(reply: FastifyReply, headers: Headers, list: Readable): void {
+  function sendStream(reply: FastifyReply, headers: Headers, list: ListStream): void {
+    const exchange = exchangeOf(reply.request)
     // One part on its way, and one ahead.
-    inFlight.hold(exchangeOf(reply.request), 2 * pageBytes, listShare)
+    inFlight.hold(exchange, 2 * pageBytes, listShare)
+    exchange.stream = list
     list.on('error', (error) => {
-      logger.error({ err: error }, 'a list was broken off')
+      failures.failed(error, exchange, 'a list was broken off')
       reply.request.raw.socket.resetAndDestroy()
     })
     reply.headers(headers).send(list)

@@ -1,6 +1,5 @@
 // The bytes of lists. Plants at given positions in a given epoch never change, so neither does their JSON: a page is
 // cached under its name, and can never be stale.
-import type { Readable } from 'node:stream'
 import { LRUCache } from 'lru-cache'
 import { pageBytes, pagePlants } from '../limits.ts'
 import type { Epochs } from '../store/epochs.ts'
@@ -50,7 +49,7 @@ export class Pages {
   }
 
   /** The JSON array of a page: at once when it is cached, and as a stream when it is large. */
-  read(page: Page, reader: PageReader): Buffer | Promise<Buffer | Readable> {
+  read(page: Page, reader: PageReader): Buffer | Promise<Buffer | ListStream> {
     if (page.after === page.last) return emptyList
     const cached = this.#cache.get(page.name)
     if (cached) {
@@ -62,7 +61,7 @@ export class Pages {
     return this.#open(page, reader.owner)
   }
 
-  async #open(page: Page, owner: string): Promise<Buffer | Readable> {
+  async #open(page: Page, owner: string): Promise<Buffer | ListStream> {
     const begun = await (this.#reading.get(page.name) ?? this.#begin(page, owner))
     return 'items' in begun ? new ListStream(this.#parts, page, begun) : begun
   }

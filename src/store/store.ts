@@ -70,6 +70,13 @@ export class StoreUnavailable extends Error {
 /** The database cannot be used as it is; the message is one line for the operator. */
 export class StoreRefused extends Error {}
 
+/** There is no database at the absolute path in the message. */
+export class StoreMissing extends StoreRefused {
+  constructor(path: string) {
+    super(`there is no file ${path}`)
+  }
+}
+
 /**
  * `mustExist`: a database that is not there is refused, not made. `name`: how its sessions are called in PostgreSQL.
  * `reconnected`: is told of each connection that was made anew.

@@ -1,6 +1,6 @@
 // The tokens in the database: issued, listed, revoked, looked up. What is kept of a token is its SHA-256.
 import { hash } from 'node:crypto'
-import type { Row, Sql } from '../store/store.ts'
+import { type Row, type Sql, StoreRefused } from '../store/store.ts'
 import { makeToken } from './format.ts'
 
 export const scopes = ['plants:read', 'plants:write'] as const
@@ -33,6 +33,9 @@ const firstTokenId = '00000000'
 
 const columns = 'id, name, hash, scopes, created_at, expires_at, last_used_at, revoked_at'
 
+/** The condition for a row to be valid at a time. */
+const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
+
 export class Tokens {
   readonly #sql: Sql
   readonly #now: () => number
@@ -42,31 +45,38 @@ export class Tokens {
     this.#now = now
   }
 
-  /** Makes a token and returns its text, which is known to nobody afterwards. */
+  /**
+   * Makes a token and returns its text, which is known to nobody afterwards. Rejects with StoreRefused when another valid
+   * token has the name.
+   */
   async create(options: NewToken): Promise<string> {
     const { id, token } = makeToken()
-    await this.#insert(id, token, options)
-    return token
+    if ((await this.#insert(id, token, options)) === 1) return token
+    throw new StoreRefused(
+      `a valid token is named "${options.name}" already: choose another name, or rotate or revoke that one (plant-store token list)`,
+    )
   }
 
-  /** Makes the token `first` in a store that never had one; undefined when it has. */
-  async createFirst(): Promise<string | undefined> {
+  /**
+   * Makes the token `first` in a store that never had one; undefined when it has. `keep` is given the token before it
+   * counts.
+   */
+  async createFirst(keep: (token: string) => void = () => {}): Promise<string | undefined> {
     if ((await this.#sql.select('SELECT id FROM tokens LIMIT 1')).length > 0) return undefined
     const { id, token } = makeToken(firstTokenId)
+    keep(token)
     return (await this.#insert(id, token, { name: 'first' })) === 1 ? token : undefined
   }
 
-  #insert(id: string, token: string, options: NewToken): Promise<number> {
+  /** In one statement, which waits for its turn to write in every engine: of two for one name one comes too late. */
+  #insert(id: string, token: string, { name, expiresAt = null, ...options }: NewToken): Promise<number> {
     return this.#sql.execute(
-      `INSERT INTO tokens (${columns}) VALUES ($1, $2, $3, $4, $5, $6, NULL, NULL) ON CONFLICT (id) DO NOTHING`,
-      [
-        id,
-        options.name,
-        hashToken(token),
-        (options.scopes ?? scopes).join(' '),
-        this.#now(),
-        options.expiresAt ?? null,
-      ],
+      `INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
+        SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS BIGINT),
+          CAST($6 AS BIGINT)
+        WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE name = $2 AND ${isValid('$5')})
+        ON CONFLICT (id) DO NOTHING`,
+      [id, name, hashToken(token), (options.scopes ?? scopes).join(' '), this.#now(), expiresAt],
     )
   }
 
@@ -79,6 +89,13 @@ export class Tokens {
 
   async list(): Promise<Token[]> {
     return (await this.#sql.select(`SELECT ${columns} FROM tokens ORDER BY created_at, id`)).map(toToken)
+  }
+
+  /** How many tokens are neither revoked nor expired. */
+  async countValid(): Promise<number> {
+    const text = `SELECT count(*) AS valid FROM tokens WHERE ${isValid('$1')}`
+    const [row] = await this.#sql.select(text, [this.#now()])
+    return Number(row?.valid)
   }
 
   /** False when there is no such token, or when it was revoked before. */

@@ -3,6 +3,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { Outage } from '../log/outage.ts'
 import { readTokenId } from './format.ts'
 import { LookUps } from './look-ups.ts'
 import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
@@ -11,6 +12,12 @@ import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from 
 export type Grant = { readonly id: string; readonly scopes: ReadonlySet<Scope> } | undefined
 /** `untilMs`: of the monotonic clock, so that no step of the wall clock makes a verdict last. */
 type Verdict = { grant: Grant; untilMs: number }
+
+const touchWords = {
+  gone: 'the use of a token could not be noted',
+  still: 'the uses of tokens still cannot be noted',
+  back: 'the uses of tokens are noted again',
+}
 
 const verdictMs = 2000
 const maxVerdicts = 10_000
@@ -36,6 +43,7 @@ export function makeVerifier(
   const good = new LRUCache<string, Verdict>({ max: maxVerdicts })
   const bad = new LRUCache<string, Verdict>({ max: maxVerdicts })
   const lookUps = new LookUps(tokens)
+  const touches = new Outage(logger, touchWords)
 
   async function lookUp(token: string, digest: string): Promise<Grant> {
     const id = readTokenId(token)
@@ -60,7 +68,10 @@ export function makeVerifier(
 
   function touch({ id, lastUsedAt }: Token): void {
     if ((lastUsedAt ?? 0) + touchMs > now()) return
-    tokens.touch(id).catch((error) => logger.warn({ err: error }, 'the use of a token could not be noted'))
+    tokens.touch(id).then(
+      () => touches.holds(),
+      (error) => touches.fails(error, { token: id }),
+    )
   }
 
   return function verify(token: string): Grant | Promise<Grant> {

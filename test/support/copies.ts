@@ -25,7 +25,7 @@ export async function fill({ log, sql }: Store, count: number): Promise<string> 
       id: n % 2 ? undefined : Number.MAX_SAFE_INTEGER - from - n,
     })),
   )
-  return new Tokens(sql).create({ name: 'gardener' })
+  return new Tokens(sql).create({ name: `gardener ${from}` })
 }
 
 /** SHA-256 over the whole log as the command is to form it: a line a plant, its fields between tabs. */

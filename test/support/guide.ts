@@ -2,7 +2,7 @@
 // is written the same way each time.
 
 const shownHeaders =
-  /^(allow|cache-control|content-encoding|content-type|etag|link|retry-after|vary|www-authenticate)$/
+  /^(allow|cache-control|content-encoding|content-type|etag|link|ratelimit|ratelimit-policy|retry-after|vary|www-authenticate)$/
 const maxLine = 80
 
 /** An HTTP message as the guide shows it. */

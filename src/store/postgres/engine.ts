@@ -8,6 +8,7 @@ import { Link } from './links.ts'
 import { Reads } from './reads.ts'
 import { deleteOldNotes } from './schema.ts'
 import { Servers } from './servers.ts'
+import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
 
 /** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
@@ -16,7 +17,13 @@ export async function openPostgres(
   { logger, name = 'plant-store', reconnected = () => {} }: StoreOptions,
 ): Promise<Store> {
   const processId = randomBytes(16).toString('base64url')
-  const servers = new Servers({ urls: splitHosts(url), processId, name, logger, reconnected })
+  const urls = splitHosts(url)
+  const servers = new Servers({ urls, processId, name, logger, reconnected })
+  const plain = findPlainHosts(urls)
+  if (plain.length > 0)
+    logger.warn(
+      `passwords and plants go to ${plain.join(', ')} without encryption: add sslmode=verify-full to DATABASE_URL`,
+    )
   // Connections of their own, so that a look at the head or at a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')

@@ -100,6 +100,7 @@ export class Link {
         connection.made = session
         if (this.#wasMade) this.#servers.reconnected()
         this.#wasMade = true
+        this.#servers.outage.holds()
         this.#leave()
       },
       (error) => {
@@ -110,19 +111,18 @@ export class Link {
     return connection
   }
 
-  #giveUp(connection: Made, error: unknown): void {
+  #giveUp(connection: Made, error?: Error): void {
     connection.destroy()
     if (connection !== this.#connection) return
     this.#connection = undefined
-    if (!this.#closed)
-      this.#servers.logger.warn({ err: error, role: this.#role }, 'a connection to the database was given up')
+    if (error && !this.#closed) this.#servers.outage.fails(error, { role: this.#role })
   }
 
   #leave(): void {
     const made = this.#connection?.made
-    if (this.#connection && made && !this.#servers.follows(made.origin))
-      /* c8 ignore next: which connection learns of it last is a matter of moments */
-      this.#giveUp(this.#connection, new Error(`${made.server} is not followed any more`))
+    // That another server is followed now is in the log already.
+    /* c8 ignore next 2: which connection learns of it last is a matter of moments */
+    if (this.#connection && made && !this.#servers.follows(made.origin)) this.#giveUp(this.#connection)
   }
 
   /** Resolves when the connection is made. */

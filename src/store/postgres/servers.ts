@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { handicapMs } from '../../limits.ts'
+import { Outage } from '../../log/outage.ts'
 import { StoreRefused } from '../store.ts'
 import { mostTelling, ServerFailure } from './failures.ts'
 import { prepareSchema } from './schema.ts'
@@ -25,10 +26,15 @@ export type ServersOptions = {
   reconnected: () => void
 }
 
+/** What requests meet meanwhile is told where they are answered. */
+const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
+
 export class Servers {
-  readonly logger: Logger
+  /** Its connections, all together. */
+  readonly outage: Outage
   /** Is told of each connection that was made anew. */
   readonly reconnected: () => void
+  readonly #logger: Logger
   readonly #urls: string[]
   readonly #processId: string
   readonly #name: string
@@ -44,7 +50,8 @@ export class Servers {
     this.#urls = urls
     this.#processId = processId
     this.#name = `${name} ${processId}`
-    this.logger = logger
+    this.#logger = logger
+    this.outage = new Outage(logger, words)
     this.reconnected = reconnected
   }
 
@@ -121,7 +128,7 @@ export class Servers {
     /* c8 ignore next: two connections that find two primaries in the same moment */
     if (began !== this.#changes) throw new Error(`${server} was left for another server meanwhile`)
     if (this.#followed)
-      this.logger.warn({ server, origin: origin.name }, 'another database server is followed now')
+      this.#logger.warn({ server, origin: origin.name }, 'another database server is followed now')
     this.#followed = origin
     this.#changes++
     this.#latest.set(origin.system, origin.timeline)

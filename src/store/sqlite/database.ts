@@ -2,13 +2,15 @@
 // up to date. Runs in the writer thread.
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { syncDirectoryOf } from '../../files/sync.ts'
 import { sqliteLockMs } from '../../limits.ts'
 import { checkVersion, migrations } from '../migrations.ts'
-import { StoreRefused } from '../store.ts'
+import { StoreMissing, StoreRefused } from '../store.ts'
 import { type FileId, type FileIds, identify, isSameFile, resolveLinks } from './files.ts'
 import type { ThreadOptions } from './messages.ts'
+import { makeOwnFile, makePrivate } from './modes.ts'
 
 /** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
 const applicationId = 0x706c6e74
@@ -22,13 +24,16 @@ export type OpenDatabase = { db: DatabaseSync; ids: FileIds }
 export function openDatabase(options: ThreadOptions): OpenDatabase {
   const { path } = options
   const before = identify(path)
-  if (!before && options.mustExist) throw new StoreRefused(`there is no file ${path}`)
+  /* c8 ignore next: it goes in the same moment */
+  if (!before && options.mustExist) throw new StoreMissing(resolve(path))
   if (before) inspect(options)
+  else makeOwnFile(path)
   const db = new DatabaseSync(path, { timeout: sqliteLockMs })
   try {
     configure(db)
     migrate(db)
     if (options.repair) rewriteLog(db)
+    makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
     return { db, ids: identifyOpen(path, before) }
     /* c8 ignore next 4: a file that fails while it is opened: test/faults */

@@ -19,13 +19,13 @@ import {
 import { Condition } from './condition.ts'
 import { Connections } from './connections.ts'
 import type { Done, FlatEntries, Work } from './messages.ts'
-import { sqlitePath } from './path.ts'
+import { existingPath, sqlitePath } from './path.ts'
 import type { Reader } from './reader.ts'
 
 /** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
   const { logger, mustExist = false } = options
-  const path = sqlitePath(url)
+  const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist) makeDirectory(dirname(path))
   const connections = new Connections(path, options)
   const id = await connections.open({ mustExist })

@@ -5,11 +5,11 @@ import { sqliteLockMs } from '../../limits.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
 import type { Joined, Range, StoreView } from '../view.ts'
 import { headerBytes, isStore, readVersion } from './database.ts'
-import { sqlitePath } from './path.ts'
+import { existingPath } from './path.ts'
 
 /** Throws StoreRefused. */
 export function openSqliteView(url: string): StoreView {
-  const path = sqlitePath(url)
+  const path = existingPath(url)
   const db = openReadOnly(path)
   try {
     if (!isStore(db)) throw new StoreRefused(`${path} is not a plant store`)

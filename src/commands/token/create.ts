@@ -1,0 +1,38 @@
+// token create: issues a token and prints it.
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { hideTokens } from '../../config/mask.ts'
+import { databaseOption } from '../../config/options.ts'
+import { printResult } from '../../console/output.ts'
+import { readTokenId } from '../../tokens/format.ts'
+import { type Scope, scopes } from '../../tokens/tokens.ts'
+import { parseExpiry } from './duration.ts'
+import { type TokenOptions, withTokens } from './with-tokens.ts'
+
+type Options = TokenOptions & { name: string; scope?: Scope[]; expires?: number }
+
+const maxNameLength = 100
+
+export function createCommand(): Command {
+  return new Command('create')
+    .description('Issue a token and print it. It cannot be shown again.')
+    .requiredOption('--name <name>', 'what or whom it is for; no other valid token has it', parseName)
+    .addOption(new Option('--scope <scope...>', 'what it allows (default: all)').choices(scopes))
+    .option('--expires <time>', 'a duration like 12h, 90d, 1y, or a date like 2030-01-31', parseExpiry)
+    .addOption(databaseOption())
+    .option('--json', 'as JSON')
+    .action((options: Options) =>
+      withTokens(options, async (tokens) => {
+        const { name, scope = scopes, expires = null, json } = options
+        const token = await tokens.create({ name, scopes: [...new Set(scope)], expiresAt: expires })
+        printResult({ id: readTokenId(token), token }, token, json)
+      }),
+    )
+}
+
+function parseName(text: string): string {
+  if (text.trim() === '' || text.length > maxNameLength || /[\u0000-\u001f\u007f]/.test(text))
+    throw new InvalidArgumentError(`Expected 1 to ${maxNameLength} characters, and no control characters.`)
+  if (hideTokens(text) !== text)
+    throw new InvalidArgumentError('A name is shown in lists: it holds no token.')
+  return text
+}

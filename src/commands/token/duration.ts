@@ -1,0 +1,33 @@
+// Times on the command line: durations like 90d, and dates.
+import { InvalidArgumentError } from 'commander'
+
+const unitMs: Record<string, number> = {
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+  y: 31_536_000_000,
+}
+/** The last time that a date can name (ECMA-262, 21.4.1.1). */
+const lastMs = 8.64e15
+
+/** The time at which a token expires, in milliseconds since 1970. */
+export function parseExpiry(text: string): number {
+  const duration = readDuration(text)
+  const time = duration === undefined ? Date.parse(text) : Date.now() + duration
+  if (time > Date.now() && time <= lastMs) return time
+  throw new InvalidArgumentError('Expected a duration such as 90d, or a future date such as 2030-01-31.')
+}
+
+/** A duration in milliseconds. */
+export function parseDuration(text: string): number {
+  const duration = readDuration(text)
+  if (duration !== undefined && Date.now() + duration <= lastMs) return duration
+  throw new InvalidArgumentError('Expected a duration such as 24h, or 0s.')
+}
+
+function readDuration(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,6})([smhdwy])$/.exec(text) ?? []
+  return unit === undefined ? undefined : Number(count) * (unitMs[unit] as number)
+}

@@ -1,0 +1,40 @@
+// token rotate: exchanges a token for a new one, with time to change its clients.
+import { Command, Option } from 'commander'
+import { databaseOption } from '../../config/options.ts'
+import { printResult } from '../../console/output.ts'
+import { rotateToken } from '../../tokens/rotate.ts'
+import { parseDuration } from './duration.ts'
+import { findToken, type TokenOptions, withTokens } from './with-tokens.ts'
+
+type Options = TokenOptions & { overlap: number }
+
+const help = `
+The new token has the name, the scopes and the lifetime of the old one: a token that was issued for 90 days is followed by one
+for 90 days from now, one that never expires by one that never does. The old one is valid until the overlap is over, or until
+it expires by itself. --overlap 0s ends it at once. A token that ends and has a newer namesake is not rotated again.`
+
+export function rotateCommand(): Command {
+  return new Command('rotate')
+    .description('Issue a new token in the place of another, which ends after a while.')
+    .argument('<token>', 'its id, the 8 characters after plant_; or the whole token')
+    .addOption(
+      new Option('--overlap <duration>', 'how long the old one stays valid, like 24h, 30m, 0s')
+        .argParser(parseDuration)
+        .default(86_400_000, '24h'),
+    )
+    .addOption(databaseOption())
+    .option('--json', 'as JSON')
+    .addHelpText('after', help)
+    .action((text: string, options: Options) =>
+      withTokens(options, async (tokens, { sql }) => {
+        const former = await findToken(tokens, text)
+        const { overlap: overlapMs, json } = options
+        const rotated = await rotateToken(sql, former, { overlapMs, now: Date.now() })
+        const { id, token, expiresAt, formerExpiresAt } = rotated
+        const expires = expiresAt === null ? null : new Date(expiresAt).toISOString()
+        const formerExpires = new Date(formerExpiresAt).toISOString()
+        printResult({ id, token, expires, replaces: former.id, replacedExpires: formerExpires }, token, json)
+        if (!json) console.error(`${id} takes the place of ${former.id}, which ends at ${formerExpires}`)
+      }),
+    )
+}

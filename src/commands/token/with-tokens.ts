@@ -1,0 +1,43 @@
+// What the token commands share: the store that they work on, and how a token is named.
+import pino from 'pino'
+import { loadDatabaseUrl } from '../../config/config.ts'
+import { openStore } from '../../store/open.ts'
+import { type Store, StoreRefused } from '../../store/store.ts'
+import { readTokenId } from '../../tokens/format.ts'
+import { hashToken, type Token, Tokens } from '../../tokens/tokens.ts'
+
+export type TokenOptions = { databaseUrl?: string; json?: true }
+
+/** Opens the database, which must exist, for as long as the work takes. */
+export async function withTokens(
+  { databaseUrl }: TokenOptions,
+  work: (tokens: Tokens, store: Store) => Promise<void>,
+): Promise<void> {
+  const store = await openStore(loadDatabaseUrl(databaseUrl), {
+    logger: pino({ level: 'error' }, pino.destination(2)),
+    mustExist: true,
+  })
+  try {
+    await work(new Tokens(store.sql), store)
+  } finally {
+    await store.close()
+  }
+}
+
+/**
+ * The token that an id or a whole token names. Throws StoreRefused, with a message that repeats no secret. The secret
+ * must be right, too: the first tokens of all stores share one id.
+ */
+export async function findToken(tokens: Tokens, text: string): Promise<Token> {
+  const wholeId = readTokenId(text)
+  const id = wholeId ?? text
+  if (!/^[0-9A-Za-z]{8}$/.test(id))
+    throw new StoreRefused(
+      'that is neither the id of a token, the 8 characters after plant_, nor a whole token',
+    )
+  const token = (await tokens.find([id])).get(id)
+  if (token === undefined) throw new StoreRefused(`there is no token ${id}`)
+  if (wholeId !== undefined && token.hash !== hashToken(text))
+    throw new StoreRefused(`the token ${id} of this store is another one: nothing was changed`)
+  return token
+}

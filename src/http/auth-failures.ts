@@ -1,0 +1,43 @@
+// AUTH_FAILURE_LIMIT: how often each client address may fail to say who it is. Only further failures are refused: whose
+// token is good is served whatever others do from the same address.
+import { isIPv4, isIPv6 } from 'node:net'
+import type { Rate } from '../config/values.ts'
+import { Gcra } from './gcra.ts'
+import type { ProblemError } from './problem-error.ts'
+import { tooMany, toSeconds } from './rate-limit.ts'
+
+const maxAddresses = 10_000
+/** What is no address at all comes from a proxy that hides its clients: they are counted together. */
+const nowhere = 'nowhere'
+
+/** Makes a function that counts a failure of an address. It returns what is answered in its place when it is one too many. */
+export function makeFailureLimit(rate: Rate | undefined): (address: string) => ProblemError | undefined {
+  if (rate === undefined) return () => undefined
+  const gcra = new Gcra(rate, { maxKeys: maxAddresses })
+  return function countFailure(address) {
+    const { allowed, nextMs } = gcra.take(networkOf(address))
+    return allowed
+      ? undefined
+      : tooMany(
+          'auth-limited',
+          'Too many requests without a valid token came from this address.',
+          toSeconds(nextMs),
+        )
+  }
+}
+
+/** What counts as one client: an IPv4 address, or the /64 that a host with IPv6 has for itself. */
+export function networkOf(address: string): string {
+  if (isIPv4(address)) return address
+  if (!isIPv6(address)) return nowhere
+  const mapped = address.slice(address.lastIndexOf(':') + 1)
+  if (isIPv4(mapped)) return mapped
+  const [before = '', after = ''] = address.split('::')
+  const [head, tail] = [before, after].map((part) => (part === '' ? [] : part.split(':'))) as [
+    string[],
+    string[],
+  ]
+  const zeros = Array.from({ length: Math.max(0, 8 - head.length - tail.length) }, () => '0')
+  const groups = [...head, ...zeros, ...tail].slice(0, 4)
+  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')
+}

@@ -1,0 +1,125 @@
+// MAX_CONNECTIONS: how many connections are served. One too many is told so and closed before any of it is parsed. The
+// other descriptors are for the store, the admin server and the log.
+import { existsSync, readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Logger } from 'pino'
+import type { Meter } from '../admin/meter.ts'
+import { connectionShare, fewestDescriptors, maxRefused, refusalMs, refusedShare } from '../limits.ts'
+import { ProblemError } from './problem-error.ts'
+import { type Below, endWithProblem } from './sockets.ts'
+
+/** Where nobody says how many descriptors there are. */
+const usualConnections = 1000
+const logEveryMs = 10_000
+
+type Handled = Socket & { _handle: { fd?: number } | null }
+
+/** How many descriptors this process may have open, by Linux's list of limits; infinite where nobody says it. */
+export function readDescriptorLimit(file = '/proc/self/limits'): number {
+  if (!existsSync(file)) return Number.POSITIVE_INFINITY
+  const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync(file, 'utf8')) ?? []
+  return Number(soft ?? Number.POSITIVE_INFINITY)
+}
+
+/** How many connections are served when nobody says it: less than half of the descriptors. */
+export function deriveMax(descriptors: number): number {
+  if (!Number.isFinite(descriptors)) return usualConnections
+  return Math.max(1, Math.floor(descriptors * connectionShare))
+}
+
+export type ConnectionLimitOptions = {
+  max: number | undefined
+  logger: Logger
+  descriptors?: number
+}
+
+export class ConnectionLimit {
+  readonly max: number
+  /** How many are served now, and how many were refused since the start. */
+  open = 0
+  refused = 0
+  readonly #descriptors: number
+  readonly #maxEnding: number
+  readonly #logger: Logger
+  readonly #ending = new Set<Socket>()
+  readonly #nextLogMs = new Map<string, number>()
+
+  /** `max`: as it was set; undefined: it follows from the descriptors. */
+  constructor({ max, logger, descriptors = readDescriptorLimit() }: ConnectionLimitOptions) {
+    this.max = max ?? deriveMax(descriptors)
+    this.#descriptors = descriptors
+    this.#maxEnding = Math.min(maxRefused, Math.ceil(this.#descriptors * refusedShare))
+    this.#logger = logger
+  }
+
+  /** Has a server serve no more connections than these. It would reset those past its own `maxConnections`. */
+  guard(server: Server, { inFlight, describeProblem }: Pick<Below, 'inFlight' | 'describeProblem'>): void {
+    const described = describeProblem(
+      new ProblemError('overloaded', 'Too many connections are open already; nothing was changed.'),
+    )
+    const [serve] = server.listeners('connection') as [(socket: Socket) => void]
+    server.removeListener('connection', serve)
+    server.on('connection', (socket: Handled) => {
+      this.#watchDescriptors(socket)
+      if (this.open < this.max) {
+        this.open++
+        socket.once('close', () => this.open--)
+        serve.call(server, socket)
+      } else
+        this.#refuse(socket, (isHead) =>
+          endWithProblem(socket, described, { requestId: inFlight.requestId(), isHead }),
+        )
+    })
+  }
+
+  show(meter: Meter): void {
+    const name = 'plant_store_connections'
+    meter.gauge(`${name}_open`, 'Connections that are served.', () => this.open)
+    meter.gauge(`${name}_max`, 'How many may be.', () => this.max)
+    meter.counter(`${name}_refused_total`, 'Connections past that.', () => this.refused)
+  }
+
+  /** Those that were refused and are still there are cut. */
+  close(): void {
+    for (const socket of this.#ending) socket.destroy()
+  }
+
+  #refuse(socket: Socket, end: (isHead: boolean) => void): void {
+    this.refused++
+    this.#log('MAX_CONNECTIONS is reached: further connections are answered 503 and closed')
+    socket.on('error', () => socket.destroy())
+    if (this.#ending.size >= this.#maxEnding) return void socket.resetAndDestroy()
+    this.#ending.add(socket)
+    const timer = setTimeout(answer, refusalMs)
+    socket.once('data', answer).once('end', answer)
+    socket.once('close', () => {
+      clearTimeout(timer)
+      this.#ending.delete(socket)
+    })
+
+    /** A client has its request out before it looks for an answer; one that sends none is told all the same. */
+    function answer(first?: Buffer): void {
+      clearTimeout(timer)
+      socket.off('data', answer).off('end', answer)
+      end(first?.toString('latin1', 0, 5) === 'HEAD ')
+    }
+  }
+
+  /**
+   * With no descriptor left the system takes connections and closes them, and tells nobody (EMFILE). New descriptors get
+   * the lowest free number, so a high one means that hardly any is free.
+   */
+  #watchDescriptors(socket: Handled): void {
+    if (Number(socket._handle?.fd) >= this.#descriptors - fewestDescriptors)
+      this.#log('hardly any file descriptor is left: connections may be closed unanswered')
+  }
+
+  #log(message: string): void {
+    const now = performance.now()
+    if (now < (this.#nextLogMs.get(message) ?? 0)) return
+    this.#nextLogMs.set(message, now + logEveryMs)
+    const { open, max, refused } = this
+    this.#logger.warn({ open, max, refused }, message)
+  }
+}

@@ -1,0 +1,31 @@
+// RATE_LIMIT: how many requests each token has, and what answers say of it (draft-ietf-httpapi-ratelimit-headers-10).
+import type { Rate } from '../config/values.ts'
+import type { Exchange } from './exchange.ts'
+import { Gcra } from './gcra.ts'
+import { ProblemError } from './problem-error.ts'
+
+/** The fields of answers to requests that are counted, as `Access-Control-Expose-Headers` names them too. */
+export const rateLimitFields = ['RateLimit', 'RateLimit-Policy'] as const
+
+/** Makes a function that counts a request of a known token. It throws `rate-limited`. */
+export function makeRateLimit(rate: Rate | undefined): (exchange: Exchange) => void {
+  if (rate === undefined) return () => {}
+  const gcra = new Gcra(rate)
+  const policy = `"default";q=${rate.count};w=${rate.perMs / 1000}`
+  return function countRequest({ owner, reply }) {
+    const { allowed, remaining, nextMs } = gcra.take(owner)
+    const waitS = toSeconds(nextMs)
+    reply.header('ratelimit-policy', policy).header('ratelimit', `"default";r=${remaining};t=${waitS}`)
+    if (!allowed) throw tooMany('rate-limited', 'This token sent too many requests in a short time.', waitS)
+  }
+}
+
+/** A 429. `waitS`: whole seconds. */
+export function tooMany(code: 'rate-limited' | 'auth-limited', detail: string, waitS: number): ProblemError {
+  return new ProblemError(code, detail, { headers: { 'retry-after': String(waitS) } })
+}
+
+/** Whole seconds that are not too few. */
+export function toSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000))
+}

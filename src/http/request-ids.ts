@@ -1,0 +1,33 @@
+// What ties a line of the log to a request: the id that a client or proxy gave it, or one that is made here, and the
+// trace that it is part of.
+import { randomBytes } from 'node:crypto'
+
+/** The ids of RFC 9562, ULIDs, base64 and what proxies make; nothing that would have to be escaped anywhere. */
+const wellFormed = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
+
+/** Makes a function that takes the id of a request from `X-Request-Id`, or makes one where that is not well-formed. */
+export function makeRequestIds(): (given?: string | string[]) => string {
+  // Random bytes for each request would cost more than its line.
+  const prefix = randomBytes(5).toString('hex')
+  let made = 0
+  return (given) => {
+    if (typeof given === 'string' && wellFormed.test(given)) return given
+    made++
+    return `${prefix}-${made.toString(36)}`
+  }
+}
+
+/** `traceId`: of the whole trace; `spanId`: of the caller's part of it. */
+export type Trace = { readonly traceId: string; readonly spanId: string }
+
+/** W3C Trace Context, section 3.2. Later versions may say more behind the flags; version ff is none. */
+const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:$|-)/
+
+/** The ids in a `traceparent`; undefined when it is not valid. */
+export function readTrace(header: string | string[] | undefined): Trace | undefined {
+  if (typeof header !== 'string') return undefined
+  const [, traceId, spanId] = traceparent.exec(header) ?? []
+  // Version 00 ends with the flags.
+  if (traceId === undefined || spanId === undefined) return undefined
+  return header.startsWith('00-') && header.length > 55 ? undefined : { traceId, spanId }
+}

@@ -1,0 +1,81 @@
+// What a start says about tokens: the first one of a new store, or how to get one when all are lost.
+import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { FileRefused } from '../files/new-file.ts'
+import { syncDirectoryOf } from '../files/sync.ts'
+import { StoreUnavailable } from '../store/store.ts'
+import type { Tokens } from './tokens.ts'
+
+/** `file`: where the first token goes instead of standard output. `plantsUrl`: where it can be tried. */
+export type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
+
+/**
+ * Makes the first token of a store that never had one. Resolves to what is to be printed. Rejects with FileRefused when
+ * the file exists or cannot be written; then no token was made.
+ */
+export async function introduceTokens(tokens: Tokens, options: FirstTokenOptions): Promise<string> {
+  const { plantsUrl } = options
+  const file = options.file === undefined ? undefined : resolve(options.file)
+  const token = file === undefined ? await tokens.createFirst() : await writeFirst(tokens, file)
+  if (token === undefined) return explainTokens(await tokens.countValid())
+  if (file === undefined)
+    return `This store had no token yet. Here is its first; it is shown only now:
+
+  ${token}
+
+Try it:
+
+  curl -H 'Authorization: Bearer ${token}' ${plantsUrl}
+`
+  return `This store had no token yet. Its first is in ${file}, which only you can read.
+
+Try it:
+
+  curl -H "Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')" ${plantsUrl}
+`
+}
+
+function explainTokens(valid: number): string {
+  const hint = 'plant-store token create --name NAME makes'
+  return valid === 0 ? `tokens: none is valid; ${hint} one` : `tokens: ${valid} valid; ${hint} another`
+}
+
+/** The token is on stable storage before it counts. */
+async function writeFirst(tokens: Tokens, file: string): Promise<string | undefined> {
+  let isWritten = false
+  let isKept = false
+  try {
+    const token = await tokens.createFirst((text) => {
+      writeOnce(file, `${text}\n`)
+      isWritten = true
+    })
+    isKept = token !== undefined
+    return token
+  } catch (error) {
+    /* c8 ignore next: a COMMIT that failed; the token may count */
+    isKept = error instanceof StoreUnavailable && error.outcome === 'unknown'
+    throw error
+  } finally {
+    if (isWritten && !isKept) rmSync(file, { force: true })
+  }
+}
+
+function writeOnce(file: string, text: string): void {
+  try {
+    const descriptor = openSync(file, 'wx', 0o600)
+    try {
+      writeSync(descriptor, text)
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+    syncDirectoryOf(file)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST')
+      throw new FileRefused(
+        `FIRST_TOKEN_FILE ${file} already exists, so no token was made: move it away, and start again`,
+      )
+    throw new FileRefused(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)
+  }
+}

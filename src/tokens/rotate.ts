@@ -1,0 +1,45 @@
+// The exchange of a token for a new one: both are valid for a while, so that its clients can be changed one by one.
+import { type Sql, StoreRefused } from '../store/store.ts'
+import { makeToken } from './format.ts'
+import { hashToken, type Token } from './tokens.ts'
+
+/** `formerExpiresAt`: when the former token ends. */
+export type Rotated = { id: string; token: string; expiresAt: number | null; formerExpiresAt: number }
+
+/** One that ends and has a newer namesake was rotated before: a second successor would share the name for good. */
+const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
+  SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
+    AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
+
+/** Both changes in one statement: there is never a successor without an end of the former, nor the reverse. */
+const exchange = `
+  INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
+  SELECT id, name, hash, scopes, created_at, expires_at FROM (
+    SELECT CAST($1 AS TEXT) AS id, name, CAST($2 AS TEXT) AS hash, scopes,
+      CAST($7 AS BIGINT) AS created_at, CAST($3 AS BIGINT) AS expires_at FROM tokens WHERE ${isCurrent}
+    UNION ALL
+    SELECT id, name, hash, scopes, created_at, CAST($6 AS BIGINT) FROM tokens WHERE ${isCurrent}
+  ) AS pair WHERE true
+  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`
+
+/**
+ * Issues a token with the name, the scopes and the lifetime of another, which ends after `overlapMs` unless it would
+ * have ended before. Rejects with StoreRefused when that one is not valid any more, or was rotated already.
+ */
+export async function rotateToken(
+  sql: Sql,
+  former: Token,
+  { overlapMs, now }: { overlapMs: number; now: number },
+): Promise<Rotated> {
+  const { id, token } = makeToken()
+  const { createdAt, expiresAt: formerEnd } = former
+  const expiresAt = formerEnd === null ? null : now + formerEnd - createdAt
+  const formerExpiresAt = Math.min(now + overlapMs, formerEnd ?? Number.POSITIVE_INFINITY)
+  // However the clock was set, the successor is the newer one.
+  const newerAt = Math.max(now, createdAt + 1)
+  const values = [id, hashToken(token), expiresAt, former.id, now, formerExpiresAt, newerAt]
+  if ((await sql.execute(exchange, values)) === 2) return { id, token, expiresAt, formerExpiresAt }
+  throw new StoreRefused(
+    `token ${former.id} cannot be rotated: it is not valid any more, or it ends already and a newer token named "${former.name}" is valid (plant-store token list)`,
+  )
+}

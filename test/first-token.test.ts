@@ -1,0 +1,110 @@
+// What a start says: which database it is on, the first token of a new one, and how to get a token when all are lost.
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import pino from 'pino'
+import { test } from 'tap'
+import { FileRefused } from '../src/files/new-file.ts'
+import { describeDatabase } from '../src/store/describe.ts'
+import { openStore } from '../src/store/open.ts'
+import { introduceTokens } from '../src/tokens/first-token.ts'
+import { readTokenId } from '../src/tokens/format.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { createDirectory, engines, sqlite } from './support/engines.ts'
+import { spawnCli, startService } from './support/service.ts'
+
+const logger = pino({ level: 'silent' })
+const plantsUrl = 'http://127.0.0.1:3000/plants'
+
+test('FIRST_TOKEN_FILE: the first token is in the file alone, and the printed line uses it from there', async (t) => {
+  const directory = createDirectory(t)
+  const name = "first 'token'"
+  const path = join(realpathSync(directory), name)
+  const service = await startService(t, { ACCESS_TOKENS: '', FIRST_TOKEN_FILE: name }, directory)
+  const { stdout, stderr } = service.output()
+  const token = readFileSync(path, 'utf8')
+  t.match(token, /^plant_00000000_\w{39}\n$/)
+  t.ok(readTokenId(token.trim()))
+  t.notMatch(stdout + stderr, /plant_0/, 'it is printed nowhere')
+  if (process.platform !== 'win32') t.equal(statSync(path).mode & 0o777, 0o600)
+  t.ok(stdout.startsWith(`store: ${join(realpathSync(directory), 'data', 'plants.db')} (created)\n`), stdout)
+  t.ok(stdout.includes(`Its first is in ${path}, which only you can read.`))
+  const [, line] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
+  t.equal((await promisify(execFile)('sh', ['-c', line as string])).stdout, '[]')
+})
+
+for (const engine of engines)
+  test(`${engine.name}: a later start says how to get a token, and whether any is valid`, async (t) => {
+    const store = await openStore(await engine.createDatabase(t), { logger })
+    t.teardown(() => store.close())
+    const tokens = new Tokens(store.sql)
+    const introduce = (file?: string) => introduceTokens(tokens, { file, plantsUrl })
+    t.match(
+      await introduce(),
+      /^This store had no token yet[\s\S]+\n {2}plant_00000000_\w{39}\n[\s\S]+\/plants\n$/,
+    )
+    t.equal(await introduce(), 'tokens: 1 valid; plant-store token create --name NAME makes another')
+    const file = join(createDirectory(t), 'token')
+    await tokens.revoke('00000000')
+    t.equal(await introduce(file), 'tokens: none is valid; plant-store token create --name NAME makes one')
+    t.notOk(existsSync(file), 'a store that had tokens gets no first one')
+  })
+
+test('a file that is there, or cannot be written, is one line, and no token is made', async (t) => {
+  const directory = createDirectory(t)
+  const FIRST_TOKEN_FILE = join(directory, 'token')
+  writeFileSync(FIRST_TOKEN_FILE, 'precious')
+  const { ended, output } = spawnCli(t, ['serve'], { FIRST_TOKEN_FILE, PORT: '0' }, directory)
+  t.match(await ended, { code: 1 })
+  t.equal(
+    output()
+      .stderr.split('\n')
+      .filter((line) => !line.startsWith('{'))
+      .join('\n'),
+    `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists, so no token was made: move it away, and start again\n`,
+  )
+  t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
+  const store = await openStore(`file:${join(directory, 'data', 'plants.db')}`, { logger })
+  t.teardown(() => store.close())
+  const tokens = new Tokens(store.sql)
+  await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
+    constructor: FileRefused,
+    message: /^FIRST_TOKEN_FILE cannot be written, so no token was made: ENOENT[^\n]+$/,
+  })
+  t.same(await tokens.list(), [])
+})
+
+test('of two starts at once one makes the token, and the other leaves no file', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  t.teardown(() => store.close())
+  const directory = createDirectory(t)
+  const start = (name: string) =>
+    introduceTokens(new Tokens(store.sql), { file: join(directory, name), plantsUrl })
+  const said = await Promise.all(['one', 'two'].map(start))
+  t.match(said.toSorted(), [/^This store had no token yet/, /^tokens: 1 valid/])
+  t.equal(readdirSync(directory).length, 1)
+})
+
+test('a token that could not be stored leaves no file', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  t.teardown(() => store.close())
+  await store.sql.execute(
+    "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END",
+  )
+  const directory = createDirectory(t)
+  const introduced = introduceTokens(new Tokens(store.sql), { file: join(directory, 'token'), plantsUrl })
+  await t.rejects(introduced, { name: 'StoreUnavailable' })
+  t.same(readdirSync(directory), [])
+})
+
+test('a database is named by its whole path, or its URL without the password', (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  t.equal(describeDatabase(`file:${path}`), `${path} (created)`)
+  writeFileSync(path, '')
+  t.equal(describeDatabase(`file:${path}`), `${path} (created)`, 'an empty file becomes a database')
+  writeFileSync(path, 'a')
+  t.equal(describeDatabase(`file:${path}`), `${path} (opened)`)
+  t.equal(describeDatabase('postgres://a:s3cret@h1,h2:5433/plants'), 'postgres://a:***@h1,h2:5433/plants')
+  t.end()
+})

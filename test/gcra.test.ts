@@ -1,0 +1,131 @@
+// The algorithm behind rates: what it allows in any window, what it never refuses, and what it remembers.
+import fc from 'fast-check'
+import { test } from 'tap'
+import { networkOf } from '../src/http/auth-failures.ts'
+import { Gcra } from '../src/http/gcra.ts'
+
+const rates = fc.record({
+  count: fc.integer({ min: 1, max: 500 }),
+  perMs: fc.constantFrom(1000, 60_000, 3_600_000),
+})
+
+test('in any window no more is allowed than the burst and what the rate makes of the window', (t) => {
+  const property = fc.property(
+    rates,
+    fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 400 }),
+    ({ count, perMs }, pauses) => {
+      let nowMs = 0
+      const gcra = new Gcra({ count, perMs }, { now: () => nowMs })
+      const allowedMs: number[] = []
+      for (const pause of pauses) {
+        nowMs += pause * (perMs / count / 200)
+        if (gcra.take('a').allowed) allowedMs.push(nowMs)
+      }
+      return allowedMs.every((endMs, last) =>
+        allowedMs.slice(0, last + 1).every((startMs, first) => {
+          const most = count + ((endMs - startMs) * count) / perMs
+          return last - first + 1 <= most + 0.01
+        }),
+      )
+    },
+  )
+  fc.assert(property, { numRuns: 300 })
+  t.end()
+})
+
+test('who keeps to the rate is never refused, not even with the burst used up', (t) => {
+  const property = fc.property(
+    rates,
+    fc.double({ min: 0, max: 1e9, noNaN: true }),
+    ({ count, perMs }, startMs) => {
+      let nowMs = startMs
+      const gcra = new Gcra({ count, perMs }, { now: () => nowMs })
+      for (let n = 0; n < count; n++) if (!gcra.take('a').allowed) return false
+      for (let n = 1; n <= 1000; n++) {
+        nowMs = startMs + (n * perMs) / count
+        if (!gcra.take('a').allowed) return false
+        if (gcra.take('a').allowed) return false
+      }
+      return true
+    },
+  )
+  fc.assert(property, { numRuns: 100 })
+  t.end()
+})
+
+test('what is left is what is allowed, and the wait is exactly long enough', (t) => {
+  const property = fc.property(
+    rates,
+    fc.array(fc.integer({ min: 0, max: 20 })),
+    ({ count, perMs }, pauses) => {
+      let nowMs = 0
+      const gcra = new Gcra({ count, perMs }, { now: () => nowMs })
+      for (const pause of pauses) {
+        nowMs += pause * (perMs / count / 10)
+        gcra.take('a')
+      }
+      let verdict = gcra.take('a')
+      for (let left = verdict.remaining; left > 0; left--) {
+        verdict = gcra.take('a')
+        if (!verdict.allowed || verdict.remaining !== left - 1) return false
+      }
+      const { nextMs } = verdict
+      nowMs += nextMs * 0.9
+      const early = gcra.take('a').allowed
+      nowMs += nextMs * 0.1
+      return !early && gcra.take('a').allowed
+    },
+  )
+  fc.assert(property, { numRuns: 300 })
+  t.end()
+})
+
+test('each key has its own count', (t) => {
+  const gcra = new Gcra({ count: 1, perMs: 1000 }, { now: () => 0 })
+  t.same(
+    ['a', 'b', 'a', 'b', 'c'].map((key) => gcra.take(key).allowed),
+    [true, true, false, false, true],
+  )
+  t.end()
+})
+
+test('a key is forgotten when it makes no difference any more', (t) => {
+  let nowMs = 0
+  const gcra = new Gcra({ count: 10, perMs: 1000 }, { now: () => nowMs })
+  for (let n = 0; n < 1000; n++) gcra.take(`${n}`)
+  t.equal(gcra.size, 1000)
+  nowMs = 50
+  gcra.take('a')
+  t.equal(gcra.size, 1001, 'the others are still needed')
+  nowMs = 1000
+  for (let n = 0; n < 1000; n++) gcra.take(`b${n}`)
+  t.equal(gcra.size, 1000)
+  t.end()
+})
+
+test('of more keys than are remembered the one that came first starts anew', (t) => {
+  const gcra = new Gcra({ count: 1, perMs: 1000 }, { maxKeys: 2, now: () => 0 })
+  const take = (...keys: string[]) => keys.map((key) => gcra.take(key).allowed)
+  t.same(take('a', 'b', 'a', 'b'), [true, true, false, false])
+  t.same(take('c', 'b', 'c', 'a'), [true, false, false, true])
+  t.equal(gcra.size, 2)
+  t.end()
+})
+
+test('one client is an IPv4 address, or an IPv6 network of 64 bits', (t) => {
+  const cases: [address: string, network: string][] = [
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1'],
+    ['2001:0DB8:0000:0001::', '2001:db8:0:1'],
+    ['2001:db8::1:0:0:0:5', '2001:db8:0:1'],
+    ['2001:db8::5', '2001:db8:0:0'],
+    ['fe80::1%eth0', 'fe80:0:0:0'],
+    ['::', '0:0:0:0'],
+    ['::1', '0:0:0:0'],
+    ['unknown', 'nowhere'],
+    ['', 'nowhere'],
+  ]
+  for (const [address, network] of cases) t.equal(networkOf(address), network, address)
+  t.end()
+})

@@ -1,0 +1,46 @@
+// No token gets into the log, in no form of it: not from where it belongs, and not from where a client puts it by mistake.
+import { connect } from 'node:net'
+import { type Test, test } from 'tap'
+import { makeToken } from '../src/tokens/format.ts'
+import { createDirectory } from './support/engines.ts'
+import { request, startService } from './support/service.ts'
+import { compose, send } from './support/wire.ts'
+
+/** Characters that JSON and URLs write otherwise. */
+const own = 'open-sesame "quoted" \\ a+b/c='
+
+async function logOf(t: Test, LOG_FORMAT: string): Promise<string> {
+  const env = { LOG_FORMAT, LOG_LEVEL: 'trace', ACCESS_TOKENS: `${own},short`, TRUST_PROXY: 'true' }
+  const service = await startService(t, env, createDirectory(t))
+  const { url } = service
+  const port = Number(new URL(url).port)
+  for (const secret of [makeToken().token, own]) {
+    const authorization = `Bearer ${secret}`
+    for (const headers of [
+      { authorization },
+      { authorization, 'x-request-id': secret },
+      { authorization, traceparent: `00-${secret}-01` },
+      { authorization, 'x-forwarded-for': secret },
+    ])
+      await request(`${url}/plants`, { headers })
+    await request(`${url}/plants?access_token=${encodeURIComponent(secret)}`)
+    await request(`${url}/${encodeURIComponent(secret)}`)
+    await send(port, compose({ target: `/${secret.split(' ')[0]}` }))
+    await send(port, `CONNECT ${encodeURIComponent(secret)}:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+    const broken = connect(port, '127.0.0.1').resume().end(`GET / HTTP/1.1\r\n${authorization}\r\n\r\n`)
+    await new Promise((resolve) => broken.on('close', resolve))
+  }
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  return service.output().stderr
+}
+
+for (const format of ['json', 'text'])
+  test(`${format}: no token is in the log, wherever it was sent`, async (t) => {
+    const log = await logOf(t, format)
+    const isAccess = format === 'json' ? /"msg":"request"/g : /(GET|POST) \//g
+    t.equal(log.match(isAccess)?.length, 14, 'the requests are')
+    t.ok(log.includes('***'))
+    for (const part of ['plant_', 'Bearer', '"quoted', 'quoted%22', 'a+b/c', 'a%2Bb'])
+      t.notOk(log.includes(part), part)
+  })

@@ -1,0 +1,123 @@
+// Who may read what the service and its commands leave on the disk.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { type Test, test } from 'tap'
+import { createDirectory } from './support/engines.ts'
+import { spawnCli } from './support/service.ts'
+import { add, openFile } from './support/stores.ts'
+
+const isWindows = process.platform === 'win32'
+const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const kept = fileURLToPath(new URL('./fixtures/plants-1.0.0.db', import.meta.url))
+
+/** The modes of all that is in a directory, in octal. */
+function listModes(directory: string): Record<string, string> {
+  const names = readdirSync(directory).toSorted()
+  return Object.fromEntries(names.map((name) => [name, modeOf(join(directory, name))]))
+}
+
+function modeOf(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8)
+}
+
+/** Runs a command under a umask that takes nothing from anybody. */
+async function runOpenly(t: Test, args: string[], cwd: string): Promise<void> {
+  const { PATH, NODE_V8_COVERAGE } = process.env
+  const script = `umask 0; exec '${process.execPath}' '${cli}' "$@"`
+  const child = spawn('sh', ['-c', script, 'sh', ...args], {
+    cwd,
+    env: { PATH, NODE_V8_COVERAGE },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  t.same(await once(child, 'exit'), [0, null], args.join(' '))
+}
+
+test('a new database is for its user alone, under any umask and in any directory', {
+  skip: isWindows,
+}, async (t) => {
+  const before = process.umask(0)
+  t.teardown(() => process.umask(before))
+  const directory = createDirectory(t)
+  chmodSync(directory, 0o777)
+  const { store } = await openFile(t, join(directory, 'made', 'plants.db'))
+  await add(store, 'a')
+  t.same(listModes(directory), { made: '700' })
+  t.same(listModes(join(directory, 'made')), {
+    'plants.db': '600',
+    'plants.db-shm': '600',
+    'plants.db-wal': '600',
+  })
+
+  await openFile(t, join(directory, 'plants.db'))
+  const files = { 'plants.db': '600', 'plants.db-shm': '600', 'plants.db-wal': '600' }
+  t.same(listModes(directory), { made: '700', ...files })
+  t.equal(modeOf(directory), '777', 'a directory that was there stays as it was')
+})
+
+test('a database that others could read is closed to them when it is opened', {
+  skip: isWindows,
+}, async (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'plants.db')
+  copyFileSync(kept, path)
+  chmodSync(path, 0o664)
+  // As after a service that was killed.
+  const killed = new DatabaseSync(path)
+  t.teardown(() => killed.close())
+  killed.exec("PRAGMA journal_mode = WAL; INSERT INTO meta VALUES ('left', 'here')")
+  t.same(listModes(directory), { 'plants.db': '664', 'plants.db-shm': '664', 'plants.db-wal': '664' })
+  symlinkSync(path, join(directory, 'link.db'))
+  await openFile(t, join(directory, 'link.db'))
+  const files = { 'plants.db': '600', 'plants.db-shm': '600', 'plants.db-wal': '600' }
+  t.same(listModes(directory), { 'link.db': '600', ...files })
+})
+
+test('a link to where no file is yet leads to one that is private as well', {
+  skip: isWindows,
+}, async (t) => {
+  const before = process.umask(0)
+  t.teardown(() => process.umask(before))
+  const directory = createDirectory(t)
+  symlinkSync(join(directory, 'plants.db'), join(directory, 'link.db'))
+  await openFile(t, join(directory, 'link.db'))
+  t.equal(modeOf(join(directory, 'plants.db')), '600')
+})
+
+test('commands that only read change no modes', { skip: isWindows }, async (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'plants.db')
+  copyFileSync(kept, path)
+  chmodSync(path, 0o640)
+  const { ended } = spawnCli(t, ['status'], { DATABASE_URL: `file:${path}` })
+  t.match(await ended, { code: 0 })
+  t.equal(modeOf(path), '640')
+})
+
+test('backups and restored databases are for their user alone; an export is as the umask says', {
+  skip: isWindows,
+}, async (t) => {
+  const directory = createDirectory(t)
+  mkdirSync(join(directory, 'data'))
+  copyFileSync(kept, join(directory, 'data', 'plants.db'))
+  await runOpenly(t, ['backup', 'plants.backup', '--quiet'], directory)
+  await runOpenly(
+    t,
+    ['restore', 'plants.backup', '--database-url', 'file:new/plants.db', '--quiet'],
+    directory,
+  )
+  await runOpenly(t, ['export', 'plants.json', '--quiet'], directory)
+  const { 'plants.backup': backup, new: made, 'plants.json': exported } = listModes(directory)
+  t.same({ backup, made, exported }, { backup: '600', made: '700', exported: '666' })
+  t.same(listModes(join(directory, 'new')), { 'plants.db': '600' })
+})
+
+test('a place where no file can be made is one line', { skip: process.platform !== 'linux' }, async (t) => {
+  await t.rejects(openFile(t, '/proc/plants.db'), {
+    message: /^cannot open \/proc\/plants\.db: ENOENT[^\n]+$/,
+  })
+})

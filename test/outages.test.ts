@@ -1,0 +1,164 @@
+// While the database is away the log says so when it goes, every ten seconds, and when it is back: not for each request.
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import { test } from 'tap'
+import { Outage } from '../src/log/outage.ts'
+import { StoreUnavailable } from '../src/store/store.ts'
+import { sqlite } from './support/engines.ts'
+import { openFailing } from './support/failing-store.ts'
+import { collectLines } from './support/log-lines.ts'
+import { findPorts, PostgresServer } from './support/postgres.ts'
+import { request, startApp } from './support/service.ts'
+
+test('a store that fails is told of once, with a request and the cause, and when it is back', async (t) => {
+  const { store, faults } = await openFailing(t)
+  const { logger, lines } = collectLines()
+  const { url } = await startApp(t, '', { store, logger })
+  const list = (id: string) => request(`${url}/plants`, { headers: { 'x-request-id': id } })
+  const add = (id: string) =>
+    request(`${url}/plants`, { body: { name: 'a', tag: '' }, headers: { 'x-request-id': id } })
+  faults.push('unread', 'unread', 'nothing-added', 'unknown', 'overloaded')
+  for (const id of ['one', 'two']) t.equal((await list(id)).status, 503)
+  for (const id of ['three', 'four', 'five']) t.equal((await add(id)).status, 503)
+  t.match(lines, [
+    {
+      level: 40,
+      msg: 'the store could not be used',
+      requestId: 'one',
+      outcome: 'unread',
+      failures: 1,
+      err: { message: /as the test wants it/, stack: /\n/ },
+    },
+  ])
+  t.equal((await request(`${url}/plants`, { headers: { authorization: '' } })).status, 401)
+  t.equal((await request(`${url}/plants?limit=x`)).status, 400)
+  t.equal((await request(`${url}/plants`)).status, 200)
+  t.equal(lines.length, 1, 'that it can be read does not mean that it can be written')
+  t.equal((await add('six')).status, 200)
+  t.match(lines[1], { level: 30, msg: 'the store can be used again', failures: 4 })
+  faults.push('unread')
+  t.equal((await list('seven')).status, 503)
+  t.equal((await list('eight')).status, 200)
+  t.equal(lines.length, 2, 'one that comes and goes does not fill the log')
+})
+
+test('a request that waited through an outage, and fails after it, does not begin another', async (t) => {
+  const { store, faults } = await openFailing(t)
+  const { logger, lines } = collectLines()
+  const late = Promise.withResolvers<never>()
+  const came = Promise.withResolvers<void>()
+  const append = () => {
+    came.resolve()
+    return late.promise
+  }
+  const { url } = await startApp(t, '', { store: { ...store, log: { ...store.log, append } }, logger })
+  const waiting = request(`${url}/plants`, { body: { name: 'a', tag: '' } })
+  await came.promise
+  faults.push('unread')
+  for (const status of [503, 200]) t.equal((await request(`${url}/plants`)).status, status)
+  late.reject(new StoreUnavailable('nothing-added', 'too late'))
+  t.equal((await waiting).status, 503)
+  t.same(
+    lines.map(({ msg }) => msg),
+    ['the store could not be used', 'the store can be used again'],
+  )
+})
+
+test('too much at once is told of once, beside a store that works', async (t) => {
+  const { store, faults } = await openFailing(t)
+  const { logger, lines } = collectLines()
+  const { url } = await startApp(t, '', { store, logger })
+  faults.push('overloaded', 'overloaded')
+  for (let n = 0; n < 2; n++)
+    t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 503)
+  t.match(lines, [{ level: 40, msg: 'requests were refused: too many are at work', failures: 1 }])
+  t.equal(lines.length, 1)
+})
+
+test('an outage has a line when it begins, one in ten seconds, and one when it is over', async (t) => {
+  const { logger, lines } = collectLines()
+  let nowMs = 0
+  const outage = new Outage(logger, { gone: 'gone', still: 'still', back: 'back' }, () => nowMs)
+  const told = () =>
+    lines.splice(0).map(({ msg, failures, seconds, reason }) => [msg, failures, seconds, reason])
+  outage.holds()
+  for (; nowMs < 25_000; nowMs += 100) outage.fails(new Error('no'), {})
+  outage.holds()
+  outage.holds()
+  t.strictSame(told(), [
+    ['gone', 1, undefined, undefined],
+    ['still', 100, undefined, 'no'],
+    ['still', 100, undefined, 'no'],
+    ['back', 250, 25, undefined],
+  ])
+  outage.fails(new Error('no'), {})
+  outage.holds()
+  t.strictSame(told(), [], 'again within ten seconds, and over')
+  nowMs += 4000
+  outage.fails(new Error('no'), {})
+  nowMs += 6000
+  // What was not told before counts.
+  outage.fails(new Error('no'), {})
+  outage.holds()
+  t.strictSame(told(), [
+    ['gone', 3, undefined, undefined],
+    ['back', 2, 6, undefined],
+  ])
+  const quiet = new Outage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
+  for (let n = 0; n < 3; n++, nowMs += 10_000) quiet.fails(new Error('no'), {})
+  t.strictSame(told(), [['gone', 1, undefined, undefined]])
+})
+
+/** A request that fails after its time was up has waited through all of the outage. */
+const refusals = 60
+
+test('PostgreSQL that stops under load has a few lines, and is used again when it is back', async (t) => {
+  const [port] = await findPorts(1)
+  const server = new PostgresServer({ port: port as number, settings: ['fsync = off'] })
+  t.teardown(() => server.destroy())
+  await server.init()
+  await server.start()
+  const { logger, lines, find } = collectLines()
+  const { url } = await startApp(t, server.url(), { logger })
+  const answers = new PassThrough().resume()
+  let isOver = false
+  const load = Array.from({ length: 30 }, async (_, client) => {
+    while (!isOver) {
+      const body = client % 2 === 0 ? { name: 'a', tag: '' } : undefined
+      const { status } = await request(`${url}/plants`, { body })
+      answers.emit(String(status))
+    }
+  })
+  await once(answers, '200')
+  await server.stop()
+  for (let n = 0; n < refusals; n++) await once(answers, '503')
+  await server.start()
+  await find(({ msg }) => msg === 'the store can be used again')
+  isOver = true
+  await Promise.all(load)
+  t.match(await find(({ msg }) => msg === 'the database is connected again'), { level: 30 })
+  t.comment(lines.map(({ msg, failures }) => `${msg} (${failures})`).join('; '))
+  const ofStore = lines.filter(({ msg }) => /^the store could not/.test(msg))
+  t.equal(ofStore.length, 1)
+  t.match(ofStore[0], { level: 40, requestId: /./, err: { message: /127\.0\.0\.1:\d+/, stack: /\n/ } })
+  // 20 in 60 s, of which two and two tell the beginning and the end; the outage takes one refusal after the other.
+  t.ok(lines.length <= 8, `${lines.length} lines for ${refusals} refusals and more`)
+})
+
+test('SQLite that takes no plants has a line when it begins and one when it is over', async (t) => {
+  const { logger, lines, find } = collectLines()
+  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { logger })
+  const add = () => request(`${url}/plants`, { body: { name: 'a', tag: '' } })
+  await store.sql.execute(
+    "CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END",
+  )
+  for (let n = 0; n < 50; n++) t.equal((await add()).status, 503)
+  await store.sql.execute('DROP TRIGGER full')
+  t.equal((await add()).status, 200)
+  t.match(await find(({ msg }) => msg === 'the store can be used again'), { failures: 50 })
+  t.match(
+    lines.map(({ level }) => level),
+    [50, 40, 30, 30],
+    'the fault of the file and what it did to requests, and both are over',
+  )
+})

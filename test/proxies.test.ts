@@ -1,0 +1,127 @@
+// The proxies' configurations in deploy/proxies, run as they are but for addresses and certificates.
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import type { Access } from '../src/http/exchange.ts'
+import { startAdmin } from './support/admin.ts'
+import { createDirectory, sqlite } from './support/engines.ts'
+import { findPorts } from './support/postgres.ts'
+import {
+  adaptConfiguration,
+  ask,
+  findProgram,
+  host,
+  makeCertificate,
+  nginxFolders,
+  startProxy,
+} from './support/proxies.ts'
+import { startApp, token } from './support/service.ts'
+
+const [nginx, haproxy, caddy] = ['nginx', 'haproxy', 'caddy'].map(findProgram)
+const isLinux = process.platform === 'linux' && findProgram('openssl') !== undefined
+/** What says why a test was left out. */
+const needs = (program: string | undefined, name: string) =>
+  isLinux && program ? {} : { skip: `${name} or openssl is not installed` }
+
+/** An app with more plants than a proxy holds back, and what it notes of requests. */
+async function startBehind(t: Test) {
+  const accesses: Access[] = []
+  const url = await sqlite.createDatabase(t)
+  const running = await startApp(t, url, {
+    env: { TRUST_PROXY: '127.0.0.1' },
+    report: (access) => accesses.push(access),
+  })
+  const name = 'x'.repeat(200)
+  const entries = Array.from({ length: 2000 }, (_, id) => ({ item: `{"name":"${name}","tag":""}`, id }))
+  await running.store.log.append(entries)
+  return { ...running, accesses }
+}
+
+/** What every proxy must pass on, and what it must not. */
+async function checkProxy(t: Test, accesses: Access[], to: { port: number; ca: string }): Promise<void> {
+  const authorization = `Bearer ${token}`
+  const spoofed = { authorization, 'x-forwarded-for': '203.0.113.7' }
+  const list = await ask('/plants', { ...to, headers: spoofed })
+  t.equal(list.status, 200)
+  t.equal(JSON.parse(list.body.toString()).length, 2000, 'a long list comes whole')
+  t.equal(
+    accesses.at(-1)?.remoteAddress,
+    '127.0.0.2',
+    'the address is that of the client, not what it claims',
+  )
+  const again = { ...spoofed, 'if-none-match': String(list.headers.etag) }
+  t.equal((await ask('/plants', { ...to, headers: again })).status, 304)
+
+  const headers = { authorization, 'content-type': 'application/json' }
+  const plant = JSON.stringify({ name: 'Alder', tag: '' })
+  t.match(await ask('/plants', { ...to, headers, body: plant }), { status: 200, body: Buffer.from(plant) })
+  const large = JSON.stringify({ name: 'x'.repeat(20_000), tag: '' })
+  for (const [asked, status] of [
+    [ask('/plants', { ...to, headers, body: large }), 413],
+    [ask('/plants', to), 401],
+    [ask(`/plants?${'x'.repeat(9000)}`, to), 414],
+  ] as const)
+    t.match(await asked, { status, headers: { 'content-type': /^application\/problem\+json/ } })
+}
+
+test(
+  'nginx passes on what the service says, and the address of the client',
+  needs(nginx, 'nginx'),
+  async (t) => {
+    const { port: servicePort, accesses } = await startBehind(t)
+    const directory = createDirectory(t)
+    const { crt, key, text: ca } = makeCertificate(directory)
+    const [port] = (await findPorts(1)) as [number]
+    const path = join(directory, 'nginx.conf')
+    const changes = {
+      'http {': `http { access_log off; ${nginxFolders(directory)}`,
+      '127.0.0.1:3000': `127.0.0.1:${servicePort}`,
+      'listen 443': `listen 127.0.0.1:${port}`,
+      [`/etc/ssl/${host}.crt`]: crt,
+      [`/etc/ssl/${host}.key`]: key,
+    }
+    writeFileSync(path, adaptConfiguration('nginx.conf', changes))
+    const user = process.getuid?.() === 0 ? 'user root;' : ''
+    const own = `daemon off; master_process off; error_log stderr; pid ${join(directory, 'pid')}; ${user}`
+    const { until } = startProxy(t, nginx as string, ['-p', directory, '-c', path, '-g', own])
+    await until(() =>
+      ask('/openapi.json', { port, ca }).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    )
+    await checkProxy(t, accesses, { port, ca })
+  },
+)
+
+test(
+  'HAProxy passes on the same, and leaves out a replica that is not ready',
+  needs(haproxy, 'haproxy'),
+  async (t) => {
+    const { port: servicePort, store, accesses } = await startBehind(t)
+    const { port: adminPort } = await startAdmin(t, store.ready)
+    const directory = createDirectory(t)
+    const { pem, text: ca } = makeCertificate(directory)
+    const [port, nobody] = (await findPorts(2)) as [number, number]
+    const path = join(directory, 'haproxy.cfg')
+    const changes = {
+      'bind :443': `bind 127.0.0.1:${port}`,
+      [`/etc/haproxy/${host}.pem`]: pem,
+      '127.0.0.1:3000 port 9090': `127.0.0.1:${servicePort} port ${adminPort}`,
+      '127.0.0.1:3001 port 9091': `127.0.0.1:${nobody} port ${nobody}`,
+    }
+    writeFileSync(path, adaptConfiguration('haproxy.cfg', changes))
+    const { said } = startProxy(t, haproxy as string, ['-db', '-f', path])
+    await said(/Server plant-store\/two is DOWN/)
+    await checkProxy(t, accesses, { port, ca })
+  },
+)
+
+test('Caddy takes its configuration', needs(caddy, 'caddy'), (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'Caddyfile')
+  writeFileSync(path, adaptConfiguration('Caddyfile', { [host]: 'localhost' }))
+  execFileSync(caddy as string, ['validate', '--adapter', 'caddyfile', '--config', path], { stdio: 'pipe' })
+  t.end()
+})

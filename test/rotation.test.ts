@@ -1,0 +1,189 @@
+// Tokens over time: names that only one valid token has, and rotation, in every engine.
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import { openStore } from '../src/store/open.ts'
+import { StoreRefused } from '../src/store/store.ts'
+import { rotateToken } from '../src/tokens/rotate.ts'
+import { type Token, Tokens } from '../src/tokens/tokens.ts'
+import { makeVerifier } from '../src/tokens/verifier.ts'
+import { copy, openRenamed } from './support/copies.ts'
+import { type Engine, engines, sqlite } from './support/engines.ts'
+import { spawnCli } from './support/service.ts'
+
+const logger = pino({ level: 'silent' })
+const dayMs = 86_400_000
+const startMs = 1_700_000_000_000
+
+/** A new store whose clock is set by hand. */
+async function open(t: Test, engine: Engine) {
+  const url = await engine.createDatabase(t)
+  const store = await openStore(url, { logger })
+  t.teardown(() => store.close())
+  const clock = { ms: startMs }
+  const tokens = new Tokens(store.sql, () => clock.ms)
+  const find = async (id: string) => (await tokens.find([id])).get(id) as Token
+  const rotate = async (id: string, overlapMs = dayMs) =>
+    rotateToken(store.sql, await find(id), { overlapMs, now: clock.ms })
+  return { url, store, clock, tokens, find, rotate }
+}
+
+const idOf = (token: string) => token.slice(6, 14)
+const isRefused = { constructor: StoreRefused, message: /already|cannot be rotated/ }
+
+for (const engine of engines) {
+  test(`${engine.name}: of valid tokens no two have one name`, async (t) => {
+    const { clock, tokens } = await open(t, engine)
+    const ends = await tokens.create({ name: 'a', expiresAt: startMs + 10 })
+    await t.rejects(tokens.create({ name: 'a' }), {
+      ...isRefused,
+      message: /^a valid token is named "a" already/,
+    })
+    clock.ms += 10
+    const next = await tokens.create({ name: 'a' })
+    await t.rejects(tokens.create({ name: 'a' }), isRefused, 'an expired one does not count')
+    await tokens.revoke(idOf(next))
+    await tokens.create({ name: 'a' })
+    await tokens.create({ name: 'A' })
+    t.equal((await tokens.list()).length, 4)
+    t.equal(await tokens.countValid(), 2)
+    t.not(idOf(ends), idOf(next))
+  })
+
+  test(`${engine.name}: of many at once that want one name, one gets it`, async (t) => {
+    const { url, tokens } = await open(t, engine)
+    const other = await openStore(url, { logger })
+    t.teardown(() => other.close())
+    const all = [tokens, new Tokens(other.sql), tokens, new Tokens(other.sql)]
+    const made = await Promise.allSettled(all.map((one) => one.create({ name: 'a' })))
+    t.equal(made.filter(({ status }) => status === 'fulfilled').length, 1)
+    t.equal((await tokens.list()).length, 1)
+  })
+
+  test(`${engine.name}: a rotated token is followed by its like, and ends after the overlap`, async (t) => {
+    const { store, clock, tokens, find, rotate } = await open(t, engine)
+    const verify = makeVerifier(tokens, {
+      accessTokens: [],
+      logger,
+      now: () => clock.ms,
+      monotonicNow: () => clock.ms,
+    })
+    const former = await tokens.create({
+      name: 'reader',
+      scopes: ['plants:read'],
+      expiresAt: startMs + 90 * dayMs,
+    })
+    clock.ms += 10 * dayMs
+    const { id, token, expiresAt, formerExpiresAt } = await rotate(idOf(former))
+    t.equal(idOf(token), id)
+    t.match(await find(id), { name: 'reader', scopes: ['plants:read'], createdAt: clock.ms, revokedAt: null })
+    t.equal(expiresAt, clock.ms + 90 * dayMs, 'the lifetime is that of the former')
+    t.equal((await find(id)).expiresAt, expiresAt)
+    t.equal(formerExpiresAt, clock.ms + dayMs)
+    t.ok((await verify(former)) && (await verify(token)), 'both are valid meanwhile')
+    await t.rejects(tokens.create({ name: 'reader' }), isRefused)
+    clock.ms += dayMs
+    t.equal(await verify(former), undefined)
+    t.ok(await verify(token))
+    await t.rejects(tokens.create({ name: 'reader' }), isRefused, 'the name is that of the successor')
+    t.equal((await store.sql.select('SELECT id FROM tokens')).length, 2)
+  })
+
+  test(`${engine.name}: a token is rotated once, its successor again`, async (t) => {
+    const { clock, tokens, find, rotate } = await open(t, engine)
+    const first = idOf(await tokens.create({ name: 'a' }))
+    clock.ms -= dayMs
+    const both = await Promise.allSettled([rotate(first), rotate(first)])
+    const [won] = both.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+    t.match(both.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
+    await t.rejects(rotate(first), { ...isRefused, message: /^token \w{8} cannot be rotated: [^\n]+$/ })
+    const { id, expiresAt } = await rotate(won?.id as string, 0)
+    t.equal(expiresAt, null, 'what never expired is followed by its like')
+    t.equal((await find(won?.id as string)).expiresAt, clock.ms, 'and ends at once without an overlap')
+    await t.rejects(rotate(won?.id as string), isRefused, 'what has ended is not rotated')
+    await tokens.revoke(id)
+    await t.rejects(rotate(id), isRefused, 'nor is what was revoked')
+    t.equal((await tokens.list()).length, 3)
+  })
+
+  test(`${engine.name}: an overlap makes no token last longer`, async (t) => {
+    const { tokens, rotate } = await open(t, engine)
+    const former = await tokens.create({ name: 'a', expiresAt: startMs + 1000 })
+    t.match(await rotate(idOf(former)), { formerExpiresAt: startMs + 1000, expiresAt: startMs + 1000 })
+  })
+
+  test(`copied into ${engine.name}, a token that was rotated in either store ends`, async (t) => {
+    const { url, store, tokens, rotate, find } = await open(t, sqlite)
+    const to = await engine.createDatabase(t)
+    const target = await openRenamed(t, to, store)
+    const ids: string[] = []
+    for (const name of ['a', 'b', 'c']) ids.push(idOf(await tokens.create({ name })))
+    const [a, b, c] = ids as [string, string, string]
+    t.match(await copy(t, url, to), { code: 0 })
+    await rotate(a)
+    // Its successor is not in the source, so this is what is left of a rotation whose successor was revoked and removed.
+    await target.sql.execute('UPDATE tokens SET expires_at = $2 WHERE id = $1', [b, 7])
+    t.match(await copy(t, url, to), { code: 0 })
+    const copied = await new Tokens(target.sql).find(ids)
+    t.equal(copied.get(a)?.expiresAt, (await find(a)).expiresAt)
+    t.equal(copied.get(b)?.expiresAt, 7)
+    t.equal(copied.get(c)?.expiresAt, null)
+  })
+}
+
+test('token rotate prints the new token alone; revoke and rotate take an id or the whole token', async (t) => {
+  const { url: DATABASE_URL, tokens } = await open(t, sqlite)
+  const run = async (...args: string[]) => {
+    const { ended, output } = spawnCli(t, ['token', ...args], { DATABASE_URL })
+    return { ...(await ended), ...output() }
+  }
+  const first = await tokens.create({ name: 'a' })
+  const { code, stdout, stderr } = await run('rotate', idOf(first))
+  t.equal(code, 0)
+  t.match(stdout, /^plant_\w{48}\n$/)
+  const second = stdout.trim()
+  t.match(stderr, new RegExp(`^${idOf(second)} takes the place of ${idOf(first)}, which ends at \\S+Z\\n$`))
+  const json = JSON.parse((await run('rotate', second, '--overlap', '0s', '--json')).stdout)
+  t.match(json, { id: idOf(json.token), expires: null, replaces: idOf(second) })
+  t.ok(Date.parse(json.replacedExpires) <= Date.now())
+  t.match(await run('revoke', json.token, '--json'), {
+    code: 0,
+    stdout: `${JSON.stringify({ revoked: json.id }, null, 2)}\n`,
+  })
+
+  const foreign = await (await open(t, sqlite)).tokens.createFirst()
+  await tokens.createFirst()
+  const refusals: [args: string[], code: number, reason: RegExp][] = [
+    [['revoke', json.token], 1, /^plant-store: token \w{8} was revoked before\n$/],
+    [['revoke', 'nobody00'], 1, /^plant-store: there is no token nobody00\n$/],
+    [
+      ['revoke', `${first}x`],
+      1,
+      /neither the id of a token, the 8 characters after plant_, nor a whole token\n$/,
+    ],
+    [['rotate', foreign as string], 1, /there is no token 00000000\n$/],
+    [[first], 2, /unknown command 'plant_\w{8}_\*\*\*'/],
+    [['revoke', first, second], 2, /too many arguments/],
+    [['rotate', first, '--overlap', first], 2, /Expected a duration such as 24h, or 0s/],
+    [['rotate', first, '--overlap', '999999y'], 2, /Expected a duration/],
+    [['create', '--name', `for ${first}`], 2, /A name is shown in lists: it holds no token/],
+  ]
+  for (const [args, expected, reason] of refusals) {
+    const refused = await run(...args)
+    t.match(refused, { code: expected, stdout: '', stderr: reason }, args.join(' '))
+    for (const token of [first, second, json.token, foreign])
+      t.notOk(refused.stderr.includes((token as string).slice(15, 47)), 'no secret is repeated')
+  }
+})
+
+test('the first token of another store is not taken for that of this one', async (t) => {
+  const { url: DATABASE_URL, tokens } = await open(t, sqlite)
+  await tokens.createFirst()
+  const foreign = (await (await open(t, sqlite)).tokens.createFirst()) as string
+  const { ended, output } = spawnCli(t, ['token', 'revoke', foreign], { DATABASE_URL })
+  t.match(await ended, { code: 1 })
+  t.equal(
+    output().stderr,
+    'plant-store: the token 00000000 of this store is another one: nothing was changed\n',
+  )
+  t.equal(await tokens.countValid(), 1)
+})

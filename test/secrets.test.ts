@@ -1,0 +1,122 @@
+// Secrets on the way to a database: where ps, a log or the network could show them.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import { openStore } from '../src/store/open.ts'
+import { findPlainHosts } from '../src/store/postgres/tls.ts'
+import { openView } from '../src/store/view.ts'
+import { fill, open } from './support/copies.ts'
+import { createDirectory, type Engine, engines, sharedServer, sqlite } from './support/engines.ts'
+import { passwordRole } from './support/postgres.ts'
+import { spawnCli, startService } from './support/service.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const password = 'correct-horse'
+
+/** The URL, without a password, of a database whose owner must give one. */
+async function createGuarded(t: Test): Promise<string> {
+  const url = await postgres.createDatabase(t)
+  const server = await sharedServer()
+  await server.query(`DO $$ BEGIN CREATE ROLE ${passwordRole} LOGIN PASSWORD '${password}' SUPERUSER;
+    EXCEPTION WHEN duplicate_object THEN NULL; END $$`)
+  return url.replace('postgres@', `${passwordRole}@`)
+}
+
+/** Runs a command to its end, and resolves to what ps showed of it, too. */
+async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
+  const { child, ended, output } = spawnCli(t, args, env)
+  const shown = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+  const { code } = await ended
+  return { code, shown, ...output() }
+}
+
+test('copy and verify take a password from the environment or a file, where ps shows none', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const from = await sqlite.createDatabase(t)
+  await fill(await open(t, from), 10)
+  const to = await createGuarded(t)
+  const TARGET = to.replace('@', `:${password}@`)
+  const file = join(createDirectory(t), 'url')
+  writeFileSync(file, `${TARGET}\n`, { mode: 0o600 })
+  await t.rejects(openView(to), { message: /password/ }, 'without a password nothing is opened')
+  const ways: [args: string[], env: NodeJS.ProcessEnv][] = [
+    [['copy', '--from', from, '--to', 'env:TARGET', '--quiet'], { TARGET }],
+    [['verify', `@${file}`, '--quiet'], {}],
+  ]
+  for (const [args, env] of ways) {
+    const { code, shown, stdout, stderr } = await watch(t, args, env)
+    t.match({ code, stderr }, { code: 0, stderr: '' }, args.join(' '))
+    t.ok(shown.includes(args[0] as string))
+    t.notMatch(shown + stdout, password)
+  }
+  const bare = await watch(t, ['verify', TARGET, '--quiet'], {})
+  t.ok(bare.shown.includes(password), 'otherwise it is to be seen')
+  t.equal(bare.code, 0)
+  t.equal(
+    bare.stderr,
+    'plant-store: warning: every user of this machine can see the password in URL; use env:NAME or @FILE\n',
+  )
+})
+
+test('a variable or a file that holds no URL is one line with its name', async (t) => {
+  const file = join(createDirectory(t), 'url')
+  writeFileSync(file, `mysql://a:${password}@h/plants`)
+  for (const [to, TARGET, reason] of [
+    [`@${file}`, '', /^error: The URL in [^\n]+url, which --to names, must start with file:[^\n]+\n/],
+    ['@no/url', '', /^error: --to names a file that cannot be read: ENOENT[^\n]+\n/],
+    ['env:TARGET', undefined, /^error: --to names the environment variable TARGET, which is not set\n/],
+    [
+      'env:TARGET',
+      `mysql://a:${password}@h/plants`,
+      /^error: TARGET, which --to names, must start with file:[^\n]+\n/,
+    ],
+  ] as const) {
+    const { ended, output } = spawnCli(t, ['copy', '--from', 'file:a.db', '--to', to], { TARGET })
+    t.match(await ended, { code: 2 })
+    t.match(output().stderr, reason)
+    t.notMatch(output().stderr, password)
+  }
+})
+
+test('what a message repeats of the command line holds no password', async (t) => {
+  const { ended, output } = spawnCli(t, [`postgres://a:${password}@h/plants`])
+  t.match(await ended, { code: 2 })
+  t.match(output().stderr, "unknown command 'postgres://a:***@h/plants'")
+})
+
+test('PostgreSQL on another host without TLS is warned about once, at the start', async (t) => {
+  // An address that leads here and is not known as one that does.
+  const DATABASE_URL = (await postgres.createDatabase(t)).replace('127.0.0.1', '0.0.0.0')
+  const { child, ended, output } = await startService(t, { DATABASE_URL })
+  child.kill('SIGTERM')
+  t.match(await ended, { code: 0 })
+  const warnings = output().stderr.match(/[^\n]+without encryption[^\n]+/g) ?? []
+  t.equal(warnings.length, 1)
+  t.match(JSON.parse(warnings[0] as string), {
+    level: 40,
+    msg: /^passwords and plants go to 0\.0\.0\.0:\d+ without encryption: add sslmode=verify-full to DATABASE_URL$/,
+  })
+  const lines: string[] = []
+  const logger = pino({}, { write: (line) => lines.push(line) })
+  const store = await openStore(await postgres.createDatabase(t), { logger })
+  await store.close()
+  t.same(lines, [], 'on this machine there is nothing to warn about')
+})
+
+test('a connection is plain unless the URL asks for TLS, and private on a socket or this machine', (t) => {
+  const cases: [url: string, plain: string[]][] = [
+    ['postgres://a@h/plants', ['h:5432']],
+    ['postgres://a@10.0.0.1:5433/plants?sslmode=disable', ['10.0.0.1:5433']],
+    ['postgres://a@h/plants?sslmode=verify-full', []],
+    ['postgres://a@h/plants?sslmode=no-verify', []],
+    ['postgres://a@localhost/plants', []],
+    ['postgres://a@127.1.2.3/plants', []],
+    ['postgres://a@[::1]/plants', []],
+    ['postgres://a@/plants?host=/run/postgresql', []],
+  ]
+  for (const [url, plain] of cases) t.same(findPlainHosts([url]), plain, url)
+  t.same(findPlainHosts(cases.map(([url]) => url)), ['h:5432', '10.0.0.1:5433'])
+  t.end()
+})

@@ -1,0 +1,183 @@
+// Where a setting comes from: a flag, the environment, `.env`, or its default; and what is said of mistakes.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { maskUrl } from '../src/config/mask.ts'
+import { refuseAddress } from '../src/config/refuse-address.ts'
+import { flagOf, settingEntries } from '../src/config/settings.ts'
+import { ConfigError } from '../src/config/values.ts'
+import { createDirectory } from './support/engines.ts'
+import { request, spawnCli, token } from './support/service.ts'
+
+type Setting = { name: string; value: string | null; from: string }
+
+async function run(t: Test, args: string[], env: NodeJS.ProcessEnv, directory: string) {
+  const { ended, output } = spawnCli(t, args, env, directory)
+  const { code } = await ended
+  return { code, ...output() }
+}
+
+/** What `plant-store config` shows, by the names of the settings. */
+async function showConfig(t: Test, args: string[], env: NodeJS.ProcessEnv, directory: string) {
+  const { stdout, stderr } = await run(t, ['config', '--json', ...args], env, directory)
+  const rows = JSON.parse(stdout) as Setting[]
+  return { stderr, stdout, settings: new Map(rows.map(({ name, value, from }) => [name, { value, from }])) }
+}
+
+test('a flag beats the environment, which beats .env; an empty text counts as none', async (t) => {
+  const directory = createDirectory(t)
+  writeFileSync(join(directory, '.env'), 'PORT=4001\nBASE_PATH="/of-file"\nLOG_LEVEL=warn\nHOST=::1\n')
+  const env = { PORT: '4002', BASE_PATH: '/of-environment', HOST: '' }
+  const { settings, stderr } = await showConfig(t, ['--port', '4003', '--log-level', ''], env, directory)
+  t.same(settings.get('PORT'), { value: '4003', from: 'flag' })
+  t.same(settings.get('BASE_PATH'), { value: '/of-environment', from: 'environment' })
+  t.same(settings.get('LOG_LEVEL'), { value: 'warn', from: '.env' })
+  t.same(settings.get('HOST'), { value: '::1', from: '.env' })
+  t.same(settings.get('DATABASE_URL'), { value: 'file:data/plants.db', from: 'default' })
+  t.same(settings.get('ADMIN_PORT'), { value: null, from: 'default' })
+  t.equal(stderr, '')
+})
+
+test('what is in force is shown without secrets', async (t) => {
+  const env = {
+    DATABASE_URL: 'postgres://plants:secret-1@a:5432,b/plants?password=secret-2',
+    ACCESS_TOKENS: 'secret-3-secret-3, secret-4-secret-4',
+  }
+  const directory = createDirectory(t)
+  const { settings, stdout } = await showConfig(t, [], env, directory)
+  t.equal(settings.get('DATABASE_URL')?.value, 'postgres://plants:***@a:5432,b/plants?password=***')
+  t.equal(settings.get('ACCESS_TOKENS')?.value, '***, ***')
+  t.notMatch(stdout, 'secret')
+  const table = await run(t, ['config'], env, directory)
+  t.match(table.stdout, /^SETTING +VALUE +FROM\n/)
+  t.match(table.stdout, /\nMAX_CONNECTIONS +\(a little less[^)]+\) +default\n/)
+  t.notMatch(table.stdout, 'secret')
+})
+
+test('the password of a URL is masked wherever it stands', async (t) => {
+  for (const [url, shown] of [
+    ['file:data/plants.db', 'file:data/plants.db'],
+    ['postgres://a@h/d', 'postgres://a@h/d'],
+    ['postgres://a:b:c@h/d', 'postgres://a:***@h/d'],
+    ['postgres://a:b@c@h,i/d', 'postgres://a:***@h,i/d'],
+    ['postgres://h/d?user=a&password=b#c', 'postgres://h/d?user=a&password=***#c'],
+  ] as const)
+    t.equal(maskUrl(url), shown)
+})
+
+test('a name that is misspelt and a token that may be guessed are warned about, and their values not shown', async (t) => {
+  const directory = createDirectory(t)
+  writeFileSync(join(directory, '.env'), 'DATABSE_URL=file:secret.db\nDATABASE_URL=file:data/plants.db\n')
+  const env = { ACESS_TOKENS: 'secret', ACCESS_TOKENS: `${token},secret`, port: '1', HOME: '/', PATHS: '' }
+  const warnings = [
+    'DATABSE_URL is not a setting; did you mean DATABASE_URL?',
+    'ACESS_TOKENS is not a setting; did you mean ACCESS_TOKENS?',
+    'port is not a setting; did you mean PORT?',
+    'ACCESS_TOKENS: token 2 has fewer than 16 characters and may be guessed',
+  ]
+  const config = await run(t, ['config'], env, directory)
+  t.equal(config.stderr, warnings.map((warning) => `plant-store: warning: ${warning}\n`).join(''))
+  t.equal(config.code, 0)
+
+  const { child, ended, output } = spawnCli(t, ['serve'], { ...env, PORT: '0' }, directory)
+  child.stdout.on('data', () => child.kill('SIGTERM'))
+  t.match(await ended, { code: 0 })
+  const lines = output().stderr.trim().split('\n')
+  const logged = lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
+  t.same(
+    logged.map(({ msg }) => msg),
+    warnings,
+  )
+
+  // A command that needs the database alone speaks of that alone.
+  const list = await run(
+    t,
+    ['token', 'list', '--database-url', 'file:data/plants.db'],
+    { ...env, DATABASE_URL: 'file:b' },
+    directory,
+  )
+  t.match(list, { code: 0, stderr: `plant-store: warning: ${warnings[0]}\n` })
+  t.notMatch(config.stdout + config.stderr + output().stderr + list.stderr, 'secret')
+})
+
+test('a fault is named as whoever made it called the setting', async (t) => {
+  const directory = createDirectory(t)
+  const cases: [args: string[], env: NodeJS.ProcessEnv, file: string, line: RegExp][] = [
+    [['--port', 'x'], { PORT: '1' }, '', /^plant-store: --port must be a port [^\n]+\n$/],
+    [[], { ACCESS_TOKENS: ' , ' }, '', /^plant-store: ACCESS_TOKENS must hold a token[^\n]*\n$/],
+    [[], {}, 'RATE_LIMIT=fast\n', /^plant-store: RATE_LIMIT in \.env must be a rate [^\n]+, not "fast"\n$/],
+    [['--database-url', 'a:secret'], {}, '', /^plant-store: --database-url must start with file: [^\n]+\n$/],
+  ]
+  for (const [args, env, file, line] of cases) {
+    writeFileSync(join(directory, '.env'), file)
+    const { code, stdout, stderr } = await run(t, ['serve', ...args], env, directory)
+    t.match({ code, stdout, stderr }, { code: 1, stdout: '', stderr: line })
+    t.notMatch(stderr, 'secret')
+  }
+  const odd = createDirectory(t)
+  mkdirSync(join(odd, '.env'))
+  t.match(await run(t, ['token', 'list'], {}, odd), {
+    code: 1,
+    stderr: /^plant-store: \.env cannot be read: /,
+  })
+})
+
+test('serve takes every setting as a flag, and says its default', async (t) => {
+  const help = (await run(t, ['serve', '--help'], {}, createDirectory(t))).stdout.replaceAll(/\s+/g, ' ')
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+  for (const [, setting] of settingEntries) {
+    const { name, value, initial, otherwise = initial } = setting
+    t.match(help, ` ${flagOf(setting)} <${value}> `)
+    t.match(help, `(${name}; default: ${otherwise})`)
+    t.match(readme, `\`${name}\``)
+  }
+})
+
+test('the service runs by flags alone', async (t) => {
+  const args = ['serve', '--port', '0', '--base-path', '/of-flag', '--access-tokens', token]
+  const { child, ended, output } = spawnCli(t, args, { BASE_PATH: '/other' }, createDirectory(t))
+  const url = await new Promise<string>((resolve) => {
+    child.stdout.on('data', () => {
+      const [, origin] = /listening on (\S+)/.exec(output().stdout) ?? []
+      if (origin) resolve(origin)
+    })
+  })
+  t.equal((await request(`${url}/of-flag/plants`)).text, '[]')
+  child.kill('SIGTERM')
+  t.match(await ended, { code: 0 })
+})
+
+test('an address that cannot be had is explained in terms of its settings', async (t) => {
+  const cases: [code: string, port: number, line: string][] = [
+    ['EADDRINUSE', 3000, 'PORT 3000 is in use; try PORT=3001'],
+    ['EADDRINUSE', 65_535, 'PORT 65535 is in use; try PORT=65534'],
+    ['EACCES', 80, 'PORT 80 is not open to this user; try PORT=3000'],
+    ['ENOTFOUND', 1, 'HOST a.test cannot be resolved'],
+    ['EAI_AGAIN', 1, 'HOST a.test cannot be resolved'],
+    ['EADDRNOTAVAIL', 1, 'HOST a.test is not an address of this machine'],
+    ['EINVAL', 1, 'cannot listen on HOST a.test, PORT 1: odd'],
+  ]
+  for (const [code, port, line] of cases) {
+    const error = Object.assign(new Error('odd'), { code })
+    t.throws(() => refuseAddress('', { host: 'a.test', port })(error), {
+      constructor: ConfigError,
+      message: line,
+    })
+  }
+})
+
+test('a port in use is one line, and exit code 1', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  for (const [name, env] of [
+    ['PORT', { PORT: String(port) }],
+    ['ADMIN_PORT', { PORT: '0', ADMIN_PORT: String(port) }],
+  ] as const) {
+    const { code, stderr } = await run(t, ['serve'], { ACCESS_TOKENS: token, ...env }, createDirectory(t))
+    t.equal(code, 1)
+    t.equal(stderr, `plant-store: ${name} ${port} is in use; try ${name}=${port + 1}\n`)
+  }
+})
