@@ -3,6 +3,7 @@ import cors from '@fastify/cors'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { components } from '../schemas/index.ts'
+import { type Meter, noMeter } from './admin/meter.ts'
 import type { Config } from './config/config.ts'
 import { serveDocs } from './docs/serve-docs.ts'
 import { requireBearer } from './http/authentication.ts'
@@ -45,6 +46,10 @@ export type AppOptions = {
   report?: (access: Access) => void
   /** Counts connections, for whoever wants to know how many there are. */
   connections?: ConnectionLimit
+  /** Takes what the parts have to show. */
+  meter?: Meter
+  /** Whether it is to end soon: then each answer ends its connection. */
+  isDraining?: () => boolean
 }
 
 /*
@@ -66,13 +71,17 @@ export async function buildApp({
   logger,
   report = () => {},
   connections = new ConnectionLimit({ max: config.maxConnections, logger }),
+  meter = noMeter,
+  isDraining = () => false,
 }: AppOptions): Promise<FastifyInstance> {
   const failures = new FailureLog(logger)
   const connectionLog = new ConnectionLog(logger)
-  const inFlight = new InFlight(connectionLog, (exchange) => {
+  const inFlight = new InFlight({ log: connectionLog, isDraining }, (exchange) => {
     failures.ended(exchange)
     report(exchange)
   })
+  inFlight.show(meter)
+  connections.show(meter)
   const describeProblem = makeDescribeProblem(config.basePath)
   const below = { inFlight, log: connectionLog, describeProblem }
   const handleError = makeErrorHandler(failures, describeProblem)
@@ -133,7 +142,7 @@ export async function buildApp({
   const prefix = config.basePath.slice(0, -1)
   const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
   const { log, id: storeId } = store
-  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns })
+  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns, meter })
   const access = bearer('plants:read')
   await app.register(listRoutes, {
     prefix,
@@ -144,6 +153,7 @@ export async function buildApp({
     turns,
     inFlight,
     failures,
+    meter,
   })
   return app
 }

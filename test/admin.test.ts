@@ -1,79 +1,153 @@
-// The operator's server: liveness, readiness, metrics, on a port of its own.
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+// The operator's server: liveness and readiness, on a port of its own.
+import { connect } from 'node:net'
 import pino from 'pino'
-import { type Test, test } from 'tap'
-import { Metrics } from '../src/admin/metrics.ts'
-import { makeAdminServer } from '../src/admin/server.ts'
+import { test } from 'tap'
 import { openStore } from '../src/store/open.ts'
-import type { Store } from '../src/store/store.ts'
-import { createDirectory, engines, sqlite } from './support/engines.ts'
+import { ask, findAdmin, startAdmin } from './support/admin.ts'
+import { createDirectory, engines, sharedServer, sqlite } from './support/engines.ts'
+import { findPorts } from './support/postgres.ts'
 import { assertProblem } from './support/problem.ts'
-import { request, startService } from './support/service.ts'
+import { request, spawnCli, startService } from './support/service.ts'
+import { compose } from './support/wire.ts'
 
 const logger = pino({ level: 'silent' })
-
-async function startAdmin(t: Test, store: Store): Promise<string> {
-  const server = makeAdminServer(store, new Metrics(store.log)).listen(0, '127.0.0.1')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+const ready = { status: 200, text: '{"status":"ready"}\n' }
+const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}\n` })
 
 for (const engine of engines)
-  test(`${engine.name}: a service says that it lives, that it is ready, and what it has done`, async (t) => {
+  test(`${engine.name}: a service says that it lives, and that it is ready`, async (t) => {
     const DATABASE_URL = await engine.createDatabase(t)
     const service = await startService(t, { DATABASE_URL, ADMIN_PORT: '0' }, createDirectory(t))
-    while (!/admin on/.test(service.output().stdout)) await once(service.child.stdout, 'data')
-    const [, url] = /admin on (\S+)/.exec(service.output().stdout) ?? []
-    await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
-    await request(`${service.url}/plants?limit=1`)
-    await request(`${service.url}/plants?limit=x`)
-    for (const path of ['a', 'b', 'c/plants/d']) await request(`${service.url}/${path}`)
-    const headers = { authorization: '' }
-    for (const path of ['livez', 'readyz', 'readyz?verbose']) {
-      const answer = await request(`${url}/${path}`, { headers })
-      t.match(answer, { status: 200, text: 'ok\n' }, path)
+    const admin = await findAdmin(service)
+    for (const path of ['readyz', 'readyz?verbose']) {
+      const answer = await ask(`${admin}/${path}`)
+      t.match(answer, ready, path)
+      t.equal(answer.headers.get('content-type'), 'application/json')
+      t.equal(answer.headers.get('cache-control'), 'no-store')
       t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
     }
-    const metrics = await request(`${url}/metrics`, { headers })
-    t.equal(metrics.status, 200)
-    t.match(metrics.headers.get('content-type'), /^text\/plain/)
-    const counts = [
-      'plants_total 1',
-      'http_request_duration_seconds_count{method="POST",route="/plants",status="200"} 1',
-      'http_request_duration_seconds_count{method="GET",route="/plants",status="200"} 1',
-      'http_request_duration_seconds_count{method="GET",route="/plants",status="400"} 1',
-      'http_request_duration_seconds_count{method="GET",route="other",status="404"} 3',
-    ]
-    for (const line of counts) t.ok(metrics.text.split('\n').includes(line), line)
-    t.match(metrics.text, /^process_cpu_seconds_total/m)
+    t.match(await ask(`${admin}/livez`), { status: 200, text: '{"status":"live"}\n' })
     assertProblem(t, await request(`${service.url}/metrics`), 404)
-    assertProblem(t, await request(`${url}/plants`), 404)
     service.child.kill('SIGTERM')
     t.match(await service.ended, { code: 0 })
   })
 
-test('while the store cannot be used the service lives, and is not ready', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger })
-  t.teardown(() => store.close())
-  const broken = () => Promise.reject(new Error('secret of the inside'))
-  const url = await startAdmin(t, { ...store, ready: broken, log: { ...store.log, head: broken } })
-  t.equal((await request(`${url}/livez`)).status, 200)
-  for (const path of ['readyz', 'metrics']) {
-    const answer = await request(`${url}/${path}`)
-    assertProblem(t, answer, 503, { typed: false })
-    t.notMatch(answer.text, /secret/)
-    t.match(answer.headers.get('retry-after'), /^\d+$/)
+test('what the admin server does not have is refused as anywhere else', async (t) => {
+  const { url } = await startAdmin(t)
+  assertProblem(t, await ask(`${url}/plants`), 404, { typed: false })
+  for (const method of ['POST', 'DELETE', 'OPTIONS']) {
+    const answer = await ask(`${url}/livez`, { method })
+    assertProblem(t, answer, 405, { typed: false })
+    t.equal(answer.headers.get('allow'), 'GET, HEAD')
   }
+  const head = await ask(`${url}/livez`, { method: 'HEAD' })
+  t.match(head, { status: 200, text: '' })
+  t.equal(head.headers.get('content-length'), '18')
 })
 
-test('a store that does not answer is not waited for', async (t) => {
+test('a store that cannot be written, or does not answer, is the reason for not being ready', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
-  const url = await startAdmin(t, { ...store, ready: () => new Promise(() => {}) })
-  assertProblem(t, await request(`${url}/readyz`), 503, { typed: false })
+  let state: 'works' | 'fails' | 'hangs' = 'works'
+  let asked = 0
+  const answers = {
+    works: () => store.ready(),
+    fails: () => Promise.reject(new Error('secret of the inside')),
+    hangs: () => hanging.promise,
+  }
+  const hanging = Promise.withResolvers<void>()
+  const { url } = await startAdmin(t, () => {
+    asked++
+    return answers[state]()
+  })
+  t.match(await ask(`${url}/readyz`), ready)
+  state = 'fails'
+  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
+  state = 'hangs'
+  asked = 0
+  const both = await Promise.all([1, 2].map(() => ask(`${url}/readyz`)))
+  for (const answer of both) t.match(answer, unready('store-not-writable'))
+  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
+  t.equal(asked, 1, 'a store that does not answer is asked once')
+  t.equal((await ask(`${url}/livez`)).status, 200)
+  state = 'works'
+  hanging.resolve()
+  t.match(await ask(`${url}/readyz`), ready)
+})
+
+test('a database whose commits wait for a standby that is not there is no ready one', async (t) => {
+  const server = await sharedServer()
+  const [, postgres] = engines
+  const store = await openStore(String(await postgres?.createDatabase(t)), { logger })
+  t.teardown(() => store.close())
+  const { url } = await startAdmin(t, store.ready)
+  t.match(await ask(`${url}/readyz`), ready)
+  const reset = async () => {
+    await server.query('ALTER SYSTEM RESET synchronous_standby_names')
+    await server.query('SELECT pg_reload_conf()')
+  }
+  t.teardown(reset)
+  await server.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+  await server.query('SELECT pg_reload_conf()')
+  // The server's processes read their settings in their own time.
+  while ((await ask(`${url}/readyz`)).status === 200);
+  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
+  t.equal((await store.log.head()).position, 0, 'it can be read')
+  await reset()
+  while ((await ask(`${url}/readyz`)).status === 503);
+})
+
+test('a service that is to end is not ready, however its store is', async (t) => {
+  const checking = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  const { url, health } = await startAdmin(t, () => {
+    asked.resolve()
+    return checking.promise
+  })
+  const early = ask(`${url}/readyz`)
+  await asked.promise
+  health.drain()
+  t.match(await ask(`${url}/readyz`), unready('draining'))
+  checking.resolve()
+  t.match(await early, unready('draining'), 'it was told while the store was asked')
+  health.serve({ ready: async () => {} })
+  t.match(await ask(`${url}/readyz`), unready('draining'), 'its start ends after it was told')
+})
+
+test('a service whose database does not answer yet lives, and says that it is starting', async (t) => {
+  const [port, ADMIN_PORT] = await findPorts(2)
+  const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
+  const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
+  const admin = `http://127.0.0.1:${ADMIN_PORT}`
+  while ((await ask(`${admin}/livez`).catch(() => undefined)) === undefined);
+  t.match(await ask(`${admin}/readyz`), unready('starting'))
+  t.equal((await ask(`${admin}/livez`)).status, 200)
+  t.equal((await ask(`${admin}/metrics`)).status, 200)
+  t.match(await service.ended, { code: 1 })
+  t.match(service.output().stderr, /cannot use the database/)
+  t.notMatch(service.output().stderr, /secret/)
+})
+
+test('with DRAIN_DELAY a service goes on for a while, and ends each connection with its answer', async (t) => {
+  const env = { DATABASE_URL: await sqlite.createDatabase(t), ADMIN_PORT: '0', DRAIN_DELAY: '3600' }
+  const service = await startService(t, env)
+  const admin = await findAdmin(service)
+  // Two at once are one: a process group has it, and a launcher passes it on.
+  service.child.kill('SIGTERM')
+  service.child.kill('SIGINT')
+  while ((await ask(`${admin}/readyz`)).text === ready.text);
+  t.match(await ask(`${admin}/readyz`), unready('draining'))
+  const added = await request(`${service.url}/plants`, { body: { name: 'late', tag: '' } })
+  t.equal(added.status, 200)
+  t.equal(added.headers.get('connection'), 'close')
+  const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
+  socket.end(compose({ target: '/plants' }))
+  t.match((await socket.toArray()).join(''), /^HTTP\/1\.1 200 .*connection: close.*"late"/is)
+  let isRunning = true
+  const ended = service.ended.then(() => (isRunning = false))
+  while (isRunning) {
+    service.child.kill('SIGTERM')
+    await Promise.race([ask(`${admin}/livez`).catch(() => {}), ended])
+  }
+  t.match(await service.ended, { code: 0, signal: null }, 'another signal ends the delay')
 })

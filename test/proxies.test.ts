@@ -1,13 +1,10 @@
 // The proxies' configurations in deploy/proxies, run as they are but for addresses and certificates.
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { Metrics } from '../src/admin/metrics.ts'
-import { makeAdminServer } from '../src/admin/server.ts'
 import type { Access } from '../src/http/exchange.ts'
+import { startAdmin } from './support/admin.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
 import { findPorts } from './support/postgres.ts'
 import {
@@ -103,10 +100,7 @@ test(
   needs(haproxy, 'haproxy'),
   async (t) => {
     const { port: servicePort, store, accesses } = await startBehind(t)
-    const admin = makeAdminServer(store, new Metrics(store.log)).listen(0, '127.0.0.1')
-    t.teardown(() => admin.close())
-    await once(admin, 'listening')
-    const { port: adminPort } = admin.address() as AddressInfo
+    const { port: adminPort } = await startAdmin(t, store.ready)
     const directory = createDirectory(t)
     const { pem, text: ca } = makeCertificate(directory)
     const [port, nobody] = (await findPorts(2)) as [number, number]

@@ -67,7 +67,7 @@ export const httpDefects: Defect[] = [
     file: 'src/http/problems.ts',
     search: '...(about.status === 503 && retryAfter)',
     replacement: '...(about.status === 502 && retryAfter)',
-    checks: [inTest('admin', 'while the store cannot be used')],
+    checks: [inTest('batches', 'a batch that the database cannot take')],
   },
   {
     breaks: 'that nothing was added is said where this is unknown',

@@ -11,10 +11,10 @@ export const operationDefects: Defect[] = [
   },
   {
     breaks: 'a service is ready whose store cannot be written',
-    file: 'src/admin/server.ts',
-    search: "'/readyz': async () => requireReady(store)",
-    replacement: "'/readyz': async () => (store ? plain : requireReady(store))",
-    checks: [inTest('admin', 'while the store cannot be used')],
+    file: 'src/admin/health.ts',
+    search: "return isWritable ? undefined : 'store-not-writable'",
+    replacement: 'return isWritable && undefined',
+    checks: [inTest('admin', 'a store that cannot be written')],
   },
   {
     breaks: 'a copy is not compared with what it was made of',

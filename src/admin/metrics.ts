@@ -1,33 +1,117 @@
-// What Prometheus can ask for: the durations of requests, the length of the log, the process.
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+// What Prometheus can ask for. Whatever has to be asked of the store is left out when it does not come in time: the rest
+// is never more wanted than when the store does not answer.
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Access } from '../http/exchange.ts'
-import type { PlantLog } from '../store/store.ts'
+import type { Health } from './health.ts'
+import { Histogram, type Series } from './histogram.ts'
+import type { Meter } from './meter.ts'
 
-export class Metrics {
+/** Of requests and commits. */
+export const secondBounds = [
+  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+]
+/** Gauges whose names are not as Prometheus wants them; those without `_total` say more. */
+const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
+
+/** Why requests are refused, by the code of the problem that they are answered with. */
+const reasons: Record<string, string> = {
+  'rate-limited': 'rate',
+  'auth-limited': 'auth',
+  overloaded: 'overload',
+  unauthorized: 'auth',
+  forbidden: 'auth',
+}
+
+export type MetricsOptions = {
+  health: Health
+  version: string
+  /** The kind of database. */
+  engine: string
+}
+
+export class Metrics implements Meter {
   readonly registry = new Registry()
-  readonly #durations: Histogram<'method' | 'route' | 'status'>
+  readonly #durations: Histogram
+  /** By route, method and status. */
+  readonly #series = new Map<string, Map<string, Series[]>>()
+  readonly #refused: Counter
+  readonly #reconnects: Counter
 
-  constructor(log: PlantLog) {
-    collectDefaultMetrics({ register: this.registry })
-    this.#durations = new Histogram({
+  constructor({ health, version, engine }: MetricsOptions) {
+    const { registry } = this
+    const registers = [registry]
+    collectDefaultMetrics({ register: registry })
+    for (const name of misnamed) registry.removeSingleMetric(name)
+    this.#durations = new Histogram(registry, {
       name: 'http_request_duration_seconds',
       help: 'Time from the head of a request to the end of its answer.',
-      labelNames: ['method', 'route', 'status'],
-      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-      registers: [this.registry],
+      bounds: secondBounds,
     })
+    this.#refused = new Counter({
+      name: 'plant_store_refused_total',
+      help: 'Requests that were refused for their rate, an overload, or their token.',
+      labelNames: ['reason'],
+      registers,
+    })
+    for (const reason of Object.values(reasons)) this.#refused.inc({ reason }, 0)
+    this.#reconnects = new Counter({
+      name: 'plant_store_database_reconnects_total',
+      help: 'Connections to the database that were made anew.',
+      registers,
+    })
+    this.gauge('plant_store_ready', 'Whether /readyz says that requests should come.', async () =>
+      (await health.findFault()) === undefined ? 1 : 0,
+    )
+    const labelNames = ['version', 'node', 'engine']
+    const help = 'What is running.'
+    new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(
+      { version, node: process.version, engine },
+      1,
+    )
+  }
+
+  gauge(name: string, help: string, read: () => number | Promise<number>): void {
     new Gauge({
-      name: 'plants_total',
-      help: 'How many plants are in the log.',
+      name,
+      help,
       registers: [this.registry],
       async collect() {
-        this.set((await log.head()).position)
+        this.set(await read())
       },
     })
   }
 
-  /** `route`: the one that was matched; all requests without one are counted together, so that a scan makes no series. */
-  readonly count = ({ method, route = 'other', status, durationMs }: Access): void => {
-    this.#durations.observe({ method, route, status: String(status) }, durationMs / 1000)
+  counter(name: string, help: string, read: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
   }
+
+  /** All requests without a route are counted together, so that a scan makes no series. */
+  readonly count = ({ method, route = 'other', status, durationMs, problem }: Access): void => {
+    const methods = find(this.#series, route, () => new Map<string, Series[]>())
+    const statuses = find(methods, method, (): Series[] => [])
+    statuses[status] ??= this.#durations.addSeries({ method, route, status: String(status) })
+    statuses[status].observe(durationMs / 1000)
+    const reason = problem && reasons[problem]
+    if (reason) this.#refused.inc({ reason })
+  }
+
+  readonly countReconnect = (): void => {
+    this.#reconnects.inc()
+  }
+}
+
+function find<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const found = map.get(key)
+  if (found) return found
+  const made = make()
+  map.set(key, made)
+  return made
 }

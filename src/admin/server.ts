@@ -1,47 +1,83 @@
-// A second small server for the operator alone: liveness, readiness, metrics. It asks for no token.
+// A second small server for the operator alone: liveness, readiness, metrics. It asks for no token, and listens before
+// the store is open.
+import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { ProblemError } from '../http/problem-error.ts'
 import { makeDescribeProblem } from '../http/problems.ts'
-import type { Store } from '../store/store.ts'
+import type { Health } from './health.ts'
 import type { Metrics } from './metrics.ts'
 
-const readyTimeoutMs = 2000
+type Page = { status: number; headers: Record<string, string>; text: string }
 
 /** This server has no base path; none of its problems has a type. */
 const describeProblem = makeDescribeProblem('/')
+const methods = ['GET', 'HEAD']
 
-/** Makes the admin server; the caller has it listen and closes it. `/readyz` is 503 while the store cannot be written. */
-export function makeAdminServer(store: Store, metrics: Metrics): Server {
-  const pages: Record<string, () => Promise<{ type: string; text: string }>> = {
-    '/livez': async () => plain,
-    '/readyz': async () => requireReady(store),
-    '/metrics': async () => ({ type: metrics.registry.contentType, text: await metrics.registry.metrics() }),
+/** Starts the admin server; the caller closes it. Rejects as `listen` does. */
+export async function startAdminServer(
+  health: Health,
+  metrics: Metrics,
+  { host, port }: { host: string; port: number | undefined },
+): Promise<Server> {
+  const server = makeAdminServer(health, metrics)
+  const listening = once(server, 'listening')
+  server.listen(port, host)
+  await listening
+  return server
+}
+
+function makeAdminServer(health: Health, metrics: Metrics): Server {
+  const pages: Record<string, () => Promise<Page>> = {
+    '/livez': async () => jsonPage(200, { status: 'live' }),
+    '/readyz': async () => readyPage(health),
+    '/metrics': async () => ({
+      status: 200,
+      headers: { 'content-type': metrics.registry.contentType },
+      text: await metrics.registry.metrics(),
+    }),
   }
-  return createServer(async (request, response) => {
-    const page = pages[String(request.url).split('?', 1)[0] as string]
-    try {
-      if (!page) throw new ProblemError('not-found', 'There is nothing at this path.')
-      const { type, text } = await page()
-      response.writeHead(200, { 'content-type': type, 'x-content-type-options': 'nosniff' }).end(text)
-    } catch (error) {
-      const known =
-        error instanceof ProblemError
-          ? error
-          : new ProblemError('unavailable', 'The store cannot be used now.')
-      const { status, problem, headers } = describeProblem(known)
-      response
-        .writeHead(status, { ...headers, 'x-content-type-options': 'nosniff' })
-        .end(JSON.stringify(problem))
-    }
+
+  function open(method: string, url: string): Promise<Page> {
+    const page = pages[url.split('?', 1)[0] as string]
+    if (!page) throw new ProblemError('not-found', 'There is nothing at this path.')
+    if (methods.includes(method)) return page()
+    const headers = { allow: methods.join(', ') }
+    throw new ProblemError('method-not-allowed', 'Only GET and HEAD are allowed here.', { headers })
+  }
+
+  return createServer(async ({ method, url }, response) => {
+    const { status, headers, text } = await openSafely(() => open(String(method), String(url)))
+    response
+      .writeHead(status, {
+        ...headers,
+        'content-length': Buffer.byteLength(text),
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+      })
+      .end(text)
   })
 }
 
-const plain = { type: 'text/plain; charset=utf-8', text: 'ok\n' }
+async function openSafely(open: () => Promise<Page>): Promise<Page> {
+  try {
+    return await open()
+  } catch (error) {
+    const known =
+      error instanceof ProblemError
+        ? error
+        : new ProblemError('internal', 'The service failed; the fault is ours.')
+    const { status, problem, headers } = describeProblem(known)
+    return { status, headers, text: JSON.stringify(problem) }
+  }
+}
 
-async function requireReady(store: Store) {
-  const late = new Promise<never>((_resolve, reject) => {
-    setTimeout(reject, readyTimeoutMs, new Error('the store did not answer in time')).unref()
-  })
-  await Promise.race([store.ready(), late])
-  return plain
+async function readyPage(health: Health): Promise<Page> {
+  const reason = await health.findFault()
+  return reason === undefined
+    ? jsonPage(200, { status: 'ready' })
+    : jsonPage(503, { status: 'unready', reason })
+}
+
+function jsonPage(status: number, body: object): Page {
+  return { status, headers: { 'content-type': 'application/json' }, text: `${JSON.stringify(body)}\n` }
 }

@@ -1,17 +1,20 @@
 // serve: runs the service until it is told to stop.
-import { once } from 'node:events'
+import type { Server } from 'node:http'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
+import type { Logger } from 'pino'
+import { waitForDrain } from '../admin/drain.ts'
+import { Health } from '../admin/health.ts'
 import { Metrics } from '../admin/metrics.ts'
-import { makeAdminServer } from '../admin/server.ts'
+import { startAdminServer } from '../admin/server.ts'
+import { watchLog } from '../admin/watched-log.ts'
 import { buildApp } from '../app.ts'
 import { type Config, type Loaded, loadConfig } from '../config/config.ts'
 import { addSettingOptions, readFlags } from '../config/options.ts'
 import { refuseAddress } from '../config/refuse-address.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
-import { ConnectionLimit } from '../http/max-connections.ts'
 import { stopMs } from '../limits.ts'
 import { openLog } from '../log/open-log.ts'
 import { serviceName } from '../status/postgres.ts'
@@ -31,63 +34,87 @@ export function serveCommand(): Command {
   const command = new Command('serve')
     .description('Run the service. Operator messages go to stdout, the log to stderr.')
     .addHelpText('after', help)
-  return addSettingOptions(command).action(() => serve(loadConfig(readFlags(command))))
+  return addSettingOptions(command).action(() =>
+    serve(loadConfig(readFlags(command)), (command.parent as Command).version() as string),
+  )
 }
 
-async function serve({ config, warnings }: Loaded): Promise<void> {
+async function serve({ config, warnings }: Loaded, version: string): Promise<void> {
   const log = await openLog(config)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
   const database = describeDatabase(config.databaseUrl)
-  const store = await openStore(config.databaseUrl, { logger, name: serviceName })
-  const metrics = config.adminPort === undefined ? undefined : new Metrics(store.log)
+  const health = new Health()
+  const engine = config.databaseUrl.startsWith('file:') ? 'sqlite' : 'postgresql'
+  const metrics = config.adminPort === undefined ? undefined : new Metrics({ health, version, engine })
+  metrics?.counter(
+    'plant_store_log_lines_dropped_total',
+    'Log lines that nobody read in time.',
+    log.droppedLines,
+  )
+  const admin = metrics && (await startAdmin(config, health, metrics))
+  const store = await open(config.databaseUrl, logger, metrics).catch((error) => {
+    stopAdmin(admin)
+    throw error
+  })
   const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso' })
   setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
-  const connections = new ConnectionLimit({ max: config.maxConnections, logger })
-  const report = metrics ? both(add, metrics.count) : add
-  const app = await buildApp({ store, config, logger, report, connections })
-  const admin = metrics && makeAdminServer(store, metrics)
-  const grace = closeWithGrace({ delay: stopMs, logger: false }, async ({ err, signal }) => {
-    ignoreSignals()
+  const app = await buildApp({
+    store,
+    config,
+    logger,
+    report: metrics ? both(add, metrics.count) : add,
+    ...(metrics && { meter: metrics }),
+    isDraining: () => health.isDraining,
+  })
+  const delay = config.drainDelayMs + stopMs
+  const grace = closeWithGrace({ delay, logger: false }, async ({ err, signal }) => {
+    health.drain()
     /* c8 ignore next: no test can bring about a fault that is not known yet */
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
+    /* c8 ignore next: the same fault */
+    await waitForDrain(err ? 0 : config.drainDelayMs)
     await app.close()
-    admin?.closeAllConnections()
-    admin?.close()
+    stopAdmin(admin)
     await store.close()
     accessLog.flush()
     await log.end(signal)
   })
 
   try {
-    const { host, port, adminHost, adminPort } = config
+    const { host, port } = config
     await app.listen({ host, port }).catch(refuseAddress('', { host, port }))
-    if (admin) {
-      const listening = once(admin, 'listening')
-      admin.listen(adminPort, adminHost)
-      await listening.catch(refuseAddress('ADMIN_', { host: adminHost, port: adminPort }))
-    }
+    health.serve(store)
     console.log(`store: ${database}`)
     await announce(app.server.address() as AddressInfo, store, config)
+    if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
   } catch (error) {
     grace.uninstall()
     await app.close()
-    admin?.close()
+    stopAdmin(admin)
     await store.close()
     throw error
   }
-  if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
 }
 
-/**
- * Ctrl-C reaches this process twice when npm or the launcher passes it on: the second is no order to drop everything.
- * The end comes in time without it.
- */
-function ignoreSignals(): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
-    process.removeAllListeners(signal).on(signal, () => {})
+/** Before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
+async function startAdmin({ adminHost: host, adminPort: port }: Config, health: Health, metrics: Metrics) {
+  return await startAdminServer(health, metrics, { host, port }).catch(
+    refuseAddress('ADMIN_', { host, port }),
+  )
+}
+
+function stopAdmin(admin: Server | undefined): void {
+  admin?.closeAllConnections()
+  admin?.close()
+}
+
+async function open(url: string, logger: Logger, metrics: Metrics | undefined): Promise<Store> {
+  if (!metrics) return await openStore(url, { logger, name: serviceName })
+  const store = await openStore(url, { logger, name: serviceName, reconnected: metrics.countReconnect })
+  return { ...store, log: watchLog(store.log, metrics.registry) }
 }
 
 function both(first: (access: Access) => void, second: (access: Access) => void) {

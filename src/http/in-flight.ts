@@ -2,6 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Meter } from '../admin/meter.ts'
 import { inFlightBytes, maxOpenRequests, requestsPerConnection } from '../limits.ts'
 import type { ConnectionLog } from '../log/connection-log.ts'
 import { StoreUnavailable } from '../store/store.ts'
@@ -30,9 +31,18 @@ export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
-/** Observes requests until their answers are out, and tells `report` of each. */
+export type InFlightOptions = {
+  log: ConnectionLog
+  isDraining: () => boolean
+}
+
+/**
+ * Observes requests until their answers are out, and tells `report` of each. While `isDraining` each answer ends its
+ * connection: whoever has one goes elsewhere with the next request.
+ */
 export class InFlight {
   readonly #report: (exchange: Exchange) => void
+  readonly #isDraining: () => boolean
   readonly #connections = new WeakMap<Socket, Connection>()
   /** An array and not a Set: the tables that a busy Set leaves behind keep what was in them through many collections. */
   readonly #open: Exchange[] = []
@@ -43,9 +53,10 @@ export class InFlight {
   /** The id of a request that came with this `X-Request-Id`, or none. */
   readonly requestId = makeRequestIds()
 
-  constructor(log: ConnectionLog, report: (exchange: Exchange) => void) {
+  constructor({ log, isDraining }: InFlightOptions, report: (exchange: Exchange) => void) {
     this.#log = log
     this.#report = report
+    this.#isDraining = isDraining
     const inFlight = this
     this.#closed = function closed() {
       inFlight.#ended((this.req as Carrier).exchange)
@@ -78,6 +89,7 @@ export class InFlight {
     exchange.place = this.#open.push(exchange) - 1
     via.add(exchange)
     reply.raw.on('close', this.#closed)
+    if (this.#isDraining()) via.endAfter(exchange)
     return exchange
   }
 
@@ -154,6 +166,13 @@ export class InFlight {
   /** Whether there is little to do. */
   get isIdle(): boolean {
     return this.#open.length <= idleRequests && this.#bytes.total <= idleBytes
+  }
+
+  /** How many there are, and how many bytes of answers are on their way. */
+  show(meter: Meter): void {
+    const name = 'plant_store'
+    meter.gauge(`${name}_requests_in_flight`, 'Requests without an answer.', () => this.#open.length)
+    meter.gauge(`${name}_answer_bytes_in_flight`, 'Bytes of answers on their way.', () => this.#bytes.total)
   }
 
   close(): void {

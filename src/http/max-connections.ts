@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
+import type { Meter } from '../admin/meter.ts'
 import { connectionShare, fewestDescriptors, maxRefused, refusalMs, refusedShare } from '../limits.ts'
 import { ProblemError } from './problem-error.ts'
 import { type Below, endWithProblem } from './sockets.ts'
@@ -72,6 +73,13 @@ export class ConnectionLimit {
           endWithProblem(socket, described, { requestId: inFlight.requestId(), isHead }),
         )
     })
+  }
+
+  show(meter: Meter): void {
+    const name = 'plant_store_connections'
+    meter.gauge(`${name}_open`, 'Connections that are served.', () => this.open)
+    meter.gauge(`${name}_max`, 'How many may be.', () => this.max)
+    meter.counter(`${name}_refused_total`, 'Connections past that.', () => this.refused)
   }
 
   /** Those that were refused and are still there are cut. */

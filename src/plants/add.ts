@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, onRequestHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
 import { NewPlant, NoQuery, Plant } from '../../schemas/plant.ts'
+import type { Meter } from '../admin/meter.ts'
 import { requirePlainJson } from '../http/bodies.ts'
 import { exchangeOf, waits } from '../http/in-flight.ts'
 import { ProblemError } from '../http/problem-error.ts'
@@ -15,7 +16,7 @@ import type { Turns } from './turns.ts'
 /** A request on its way. */
 type Adding = { reply: FastifyReply; item: string }
 
-export type AddOptions = { access: onRequestHookHandler; log: PlantLog; turns: Turns }
+export type AddOptions = { access: onRequestHookHandler; log: PlantLog; turns: Turns; meter: Meter }
 
 const schema = {
   tags: ['plants'],
@@ -45,8 +46,9 @@ const adder: Adder<Adding> = {
   },
 }
 
-export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { access, log, turns }) => {
+export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { access, log, turns, meter }) => {
   const commits = new GroupCommit(log, adder, turns)
+  meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => commits.waiting)
 
   app.post('/plants', {
     onRequest: access,

@@ -25,6 +25,11 @@ export class GroupCommit<T> {
     this.#answers = new Answers(adder, turns)
   }
 
+  /** How many plants wait for the next batch. */
+  get waiting(): number {
+    return this.#line.length
+  }
+
   /**
    * Has `waiting` answered once the entry is on stable storage. An entry that nobody waits for any more when its turn
    * comes is not added. `deadlineMs`, of `performance.now()`: the store gives up then. Throws StoreUnavailable.

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
 import { ListHeaders, ListQuery, PlantList } from '../../schemas/plant.ts'
+import type { Meter } from '../admin/meter.ts'
 import type { FailureLog } from '../http/failure-log.ts'
 import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
 import { invalid, ProblemError } from '../http/problem-error.ts'
@@ -30,6 +31,7 @@ export type ListOptions = {
   turns: Turns
   inFlight: InFlight
   failures: FailureLog
+  meter: Meter
 }
 
 const schema = {
@@ -45,8 +47,9 @@ const schema = {
 }
 
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
-  const { access, log, storeId, path, turns, inFlight, failures } = options
+  const { access, log, storeId, path, turns, inFlight, failures, meter } = options
   const pages = new Pages(log)
+  showCache(pages, meter)
   const cursors = makeCursors(storeId)
   const etagOf = makeEtags(storeId)
   const owner = ({ request }: Listing) => exchangeOf(request).owner
@@ -146,6 +149,13 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     })
     reply.headers(headers).send(list)
   }
+}
+
+function showCache(pages: Pages, meter: Meter): void {
+  const name = 'plant_store_page_cache'
+  meter.counter(`${name}_hits_total`, 'Pages that were in the cache.', () => pages.cache.hits)
+  meter.counter(`${name}_misses_total`, 'Pages that were not in the cache.', () => pages.cache.misses)
+  meter.gauge(`${name}_bytes`, 'Size of the cached pages.', () => pages.cache.bytes)
 }
 
 /** Evaluates the conditions of a request (RFC 9110, section 13.2.2). Throws when If-Match is false. */

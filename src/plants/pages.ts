@@ -36,16 +36,27 @@ export class Pages {
   readonly #reading = new Map<string, Promise<Buffer | Part>>()
 
   readonly #turns = new ReadTurns()
+  #hits = 0
+  #misses = 0
 
   constructor(log: PlantLog) {
     this.#parts = new PartReader(log)
+  }
+
+  /** How the cache has done. */
+  get cache(): { hits: number; misses: number; bytes: number } {
+    return { hits: this.#hits, misses: this.#misses, bytes: this.#cache.calculatedSize }
   }
 
   /** The JSON array of a page: at once when it is cached, and as a stream when it is large. */
   read(page: Page, reader: PageReader): Buffer | Promise<Buffer | ListStream> {
     if (page.after === page.last) return emptyList
     const cached = this.#cache.get(page.name)
-    if (cached) return cached
+    if (cached) {
+      this.#hits++
+      return cached
+    }
+    this.#misses++
     reader.reserve(pageBytes)
     return this.#open(page, reader.owner)
   }

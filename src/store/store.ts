@@ -77,5 +77,8 @@ export class StoreMissing extends StoreRefused {
   }
 }
 
-/** `mustExist`: a database that is not there is refused, not made. `name`: how its sessions are called in PostgreSQL. */
-export type StoreOptions = { logger: Logger; mustExist?: boolean; name?: string }
+/**
+ * `mustExist`: a database that is not there is refused, not made. `name`: how its sessions are called in PostgreSQL.
+ * `reconnected`: is told of each connection that was made anew.
+ */
+export type StoreOptions = { logger: Logger; mustExist?: boolean; name?: string; reconnected?: () => void }

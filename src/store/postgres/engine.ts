@@ -14,11 +14,11 @@ import { PostgresWriter } from './writer.ts'
 /** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(
   url: string,
-  { logger, name = 'plant-store' }: StoreOptions,
+  { logger, name = 'plant-store', reconnected = () => {} }: StoreOptions,
 ): Promise<Store> {
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
-  const servers = new Servers({ urls, processId, name, logger })
+  const servers = new Servers({ urls, processId, name, logger, reconnected })
   const plain = findPlainHosts(urls)
   if (plain.length > 0)
     logger.warn(
@@ -28,6 +28,7 @@ export async function openPostgres(
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')
   const writes = new Link(servers, 'writer')
+  const probes = new Link(servers, 'probe')
   const reads = new Reads(servers)
   const writer = new PostgresWriter(writes, processId)
   const reader = new HeadReader()
@@ -53,11 +54,17 @@ export async function openPostgres(
       execute: (text, values = []) => writer.execute(text, values),
     },
     async ready() {
-      await Promise.all([head(), writes.connect().catch(refuse('nothing-added'))])
+      // A server can take connections and be without the standbys that a commit waits for.
+      const probe = probes.run((session) => session.passBarrier(`${processId}/probe`))
+      await Promise.all([
+        head(),
+        writes.connect().catch(refuse('nothing-added')),
+        probe.catch(refuse('nothing-added')),
+      ])
     },
     async close() {
       await writer.idle()
-      for (const part of [heads, lookUps, writes, reads]) part.close()
+      for (const part of [heads, lookUps, writes, probes, reads]) part.close()
     },
   }
 }

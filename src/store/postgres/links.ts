@@ -17,6 +17,7 @@ export class Link {
   readonly #role: Role
   #connection: Made | undefined
   #running = 0
+  #wasMade = false
   #closed = false
 
   constructor(servers: Servers, role: Role) {
@@ -97,6 +98,8 @@ export class Link {
       (session) => {
         clearTimeout(timer)
         connection.made = session
+        if (this.#wasMade) this.#servers.reconnected()
+        this.#wasMade = true
         this.#servers.outage.holds()
         this.#leave()
       },

@@ -13,7 +13,7 @@ import { type Origin, Session } from './session.ts'
 export type Connection = { readonly session: Promise<Session>; readonly servers: string; destroy(): void }
 
 /** What a session is for. No two that are open at once share a role. */
-export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
+export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
 
 export type ServersOptions = {
   /** One for each server of the cluster. */
@@ -23,6 +23,7 @@ export type ServersOptions = {
   /** What this process is. */
   name: string
   logger: Logger
+  reconnected: () => void
 }
 
 /** What requests meet meanwhile is told where they are answered. */
@@ -31,6 +32,8 @@ const words = { gone: 'a connection to the database was lost', back: 'the databa
 export class Servers {
   /** Its connections, all together. */
   readonly outage: Outage
+  /** Is told of each connection that was made anew. */
+  readonly reconnected: () => void
   readonly #logger: Logger
   readonly #urls: string[]
   readonly #processId: string
@@ -43,12 +46,13 @@ export class Servers {
   readonly #latest = new Map<string, number>()
   #storeId: string | undefined
 
-  constructor({ urls, processId, name, logger }: ServersOptions) {
+  constructor({ urls, processId, name, logger, reconnected }: ServersOptions) {
     this.#urls = urls
     this.#processId = processId
     this.#name = `${name} ${processId}`
     this.#logger = logger
     this.outage = new Outage(logger, words)
+    this.reconnected = reconnected
   }
 
   /** The store's name; known when a first connection has been made. */

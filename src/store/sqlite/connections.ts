@@ -20,6 +20,7 @@ export class Connections {
   readonly #path: string
   readonly #logger: Logger
   readonly #condition: Condition
+  readonly #reconnected: () => void
   /** Open from the first opening to the end, but for the moments in which lost files are exchanged. */
   reader: Reader | undefined
   #id: string | undefined
@@ -34,10 +35,11 @@ export class Connections {
   #refused: { print: string; untilMs: number; error: Error } | undefined
   #looking: NodeJS.Timeout | undefined
 
-  constructor(path: string, logger: Logger) {
+  constructor(path: string, { logger, reconnected = () => {} }: StoreOptions) {
     this.#path = path
     this.#logger = logger
     this.#condition = new Condition(logger, 'the database takes plants again')
+    this.#reconnected = reconnected
   }
 
   /** Throws StoreRefused. Resolves to the id of the store, which every later opening must find again. */
@@ -171,6 +173,7 @@ export class Connections {
       this.reader ??= new Reader(this.#path, ids, this.#index)
       link.share(this.#index.descriptor)
       this.#isBroken = false
+      if (this.#id !== undefined) this.#reconnected()
       return link
     } catch (error) {
       await link.close()

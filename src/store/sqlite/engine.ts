@@ -23,10 +23,11 @@ import { existingPath, sqlitePath } from './path.ts'
 import type { Reader } from './reader.ts'
 
 /** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
-export async function openSqlite(url: string, { logger, mustExist = false }: StoreOptions): Promise<Store> {
+export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
+  const { logger, mustExist = false } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist) makeDirectory(dirname(path))
-  const connections = new Connections(path, logger)
+  const connections = new Connections(path, options)
   const id = await connections.open({ mustExist })
   return new SqliteStore(id, connections, logger)
 }

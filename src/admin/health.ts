@@ -1,0 +1,41 @@
+// Whether requests should be sent to this process: not before it listens, not once it is to end, and not while its store
+// cannot be written.
+import type { Store } from '../store/store.ts'
+import { makeInTime } from './in-time.ts'
+
+/** Less than the second that probes commonly wait. */
+const readyMs = 800
+
+export type Unready = 'starting' | 'draining' | 'store-not-writable'
+
+export class Health {
+  #isWritable: (() => Promise<boolean | undefined>) | undefined
+  #isDraining = false
+
+  /** From now on it is ready whenever the store can be written. */
+  serve(store: Pick<Store, 'ready'>): void {
+    this.#isWritable = makeInTime(async () => {
+      await store.ready()
+      return true
+    }, readyMs)
+  }
+
+  /** From now on it is not ready any more. */
+  drain(): void {
+    this.#isDraining = true
+  }
+
+  get isDraining(): boolean {
+    return this.#isDraining
+  }
+
+  /** Why no requests should be sent here; undefined when they should. Resolves within a second. */
+  async findFault(): Promise<Unready | undefined> {
+    if (this.#isDraining) return 'draining'
+    if (!this.#isWritable) return 'starting'
+    const isWritable = await this.#isWritable()
+    // It may have been told to end meanwhile.
+    if (this.#isDraining) return 'draining'
+    return isWritable ? undefined : 'store-not-writable'
+  }
+}

@@ -1,0 +1,262 @@
+// What Prometheus gets from a service: every number that the alerts and the dashboard speak of, whatever the store does.
+import { once } from 'node:events'
+import { readFileSync, renameSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import { Registry } from 'prom-client'
+import { type Test, test } from 'tap'
+import { parse } from 'yaml'
+import { Health } from '../src/admin/health.ts'
+import { Metrics } from '../src/admin/metrics.ts'
+import { watchLog } from '../src/admin/watched-log.ts'
+import { openStore } from '../src/store/open.ts'
+import type { PlantLog } from '../src/store/store.ts'
+import { ask, findAdmin, startAdmin } from './support/admin.ts'
+import { createDirectory, engines, sharedServer, sqlite } from './support/engines.ts'
+import { openFailing } from './support/failing-store.ts'
+import { assertProblem } from './support/problem.ts'
+import { type Ran, run } from './support/programs.ts'
+import { request, startService } from './support/service.ts'
+
+const deploy = fileURLToPath(new URL('../deploy/', import.meta.url))
+
+async function startMetrics(t: Test) {
+  const { url: admin, metrics } = await startAdmin(t, async () => {})
+  const url = `${admin}/metrics`
+  const countReconnects = async () =>
+    Number(/^plant_store_database_reconnects_total (\d+)$/m.exec((await ask(url)).text)?.[1])
+  return { url, metrics, countReconnects }
+}
+
+/** Runs Prometheus's own tool, where it is there. */
+async function promtool(t: Test, args: string[], input = ''): Promise<Ran | undefined> {
+  const ran = await run('promtool', args, { input })
+  if (ran.code !== 127) return ran
+  t.pass('promtool', { skip: 'it is not there (Debian: prometheus)' })
+  return undefined
+}
+
+for (const engine of engines)
+  test(`${engine.name}: a service counts what it does, and Prometheus's own linter has nothing to say`, async (t) => {
+    const DATABASE_URL = await engine.createDatabase(t)
+    const service = await startService(t, { DATABASE_URL, ADMIN_PORT: '0' }, createDirectory(t))
+    const admin = await findAdmin(service)
+    await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
+    for (const query of ['limit=1', 'limit=1', 'limit=x']) await request(`${service.url}/plants?${query}`)
+    for (const path of ['a', 'b', 'c/plants/d']) await request(`${service.url}/${path}`)
+    await request(`${service.url}/plants`, { headers: { authorization: 'Bearer wrong' } })
+    const metrics = await ask(`${admin}/metrics`)
+    t.equal(metrics.status, 200)
+    t.match(metrics.headers.get('content-type'), /^text\/plain/)
+    const [post, get] = ['{method="POST",route="/plants",status=', '{method="GET",route="/plants",status=']
+    const expected = [
+      `http_request_duration_seconds_count${post}"200"} 1`,
+      `http_request_duration_seconds_count${get}"200"} 2`,
+      `http_request_duration_seconds_count${get}"400"} 1`,
+      'http_request_duration_seconds_count{method="GET",route="other",status="404"} 3',
+      'plant_store_ready 1',
+      'plant_store_head_position 1',
+      'plant_store_batch_plants_bucket{le="1"} 1',
+      'plant_store_batch_plants_sum 1',
+      'plant_store_commit_duration_seconds_count{outcome="committed"} 1',
+      'plant_store_commit_duration_seconds_count{outcome="failed"} 0',
+      'plant_store_plants_waiting 0',
+      'plant_store_requests_in_flight 0',
+      'plant_store_answer_bytes_in_flight 0',
+      'plant_store_page_cache_hits_total 1',
+      'plant_store_page_cache_misses_total 1',
+      'plant_store_refused_total{reason="auth"} 1',
+      'plant_store_refused_total{reason="overload"} 0',
+      'plant_store_refused_total{reason="rate"} 0',
+      'plant_store_database_reconnects_total 0',
+      'plant_store_log_lines_dropped_total 0',
+      'plant_store_connections_refused_total 0',
+    ]
+    const lines = metrics.text.split('\n')
+    for (const line of expected) t.ok(lines.includes(line), line)
+    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+    const kind = engine.name.toLowerCase()
+    t.match(
+      metrics.text,
+      `plant_store_build_info{version="${version}",node="${process.version}",engine="${kind}"} 1`,
+    )
+    t.match(metrics.text, /^plant_store_epoch_info\{epoch="[\w-]{11}"\} 1$/m)
+    t.match(metrics.text, /^plant_store_connections_open [1-9]/m)
+    t.match(metrics.text, /^plant_store_connections_max [1-9]/m)
+    t.match(metrics.text, /^plant_store_page_cache_bytes [1-9]/m)
+    t.match(
+      metrics.text,
+      /_duration_seconds_bucket\{method="GET",route="\/plants",status="200",le="0.00005"\}/,
+    )
+    t.match(metrics.text, /^nodejs_eventloop_lag_p99_seconds /m)
+    checkNames(t, metrics.text)
+    const linted = await promtool(t, ['check', 'metrics'], metrics.text)
+    if (linted) t.same(linted, { code: 0, stdout: '', stderr: '' })
+  })
+
+/** Every metric that the alerts and the dashboard name is in a scrape. */
+function checkNames(t: Test, scrape: string): void {
+  const there = new Set([...scrape.matchAll(/^([a-z]\w+)/gm)].map(([, name]) => name))
+  const expressions = [...readRules().map(({ expr }) => expr), ...readPanels()]
+  const named = new Set(expressions.flatMap(namesIn))
+  t.ok(named.size > 20)
+  for (const name of named) t.ok(there.has(name), `${name} is there`)
+}
+
+/** The metrics of an expression; `up` is Prometheus's own. */
+function namesIn(expression: string): string[] {
+  return [...expression.matchAll(/\b((?:http|plant_store|nodejs|process)_\w+)/g)].map(([, name]) =>
+    String(name),
+  )
+}
+
+function readRules(): { alert: string; expr: string }[] {
+  const { groups } = parse(readFileSync(`${deploy}prometheus-rules.yml`, 'utf8')) as {
+    groups: { rules: { alert: string; expr: string }[] }[]
+  }
+  return groups.flatMap((group) => group.rules)
+}
+
+function readPanels(): string[] {
+  const { panels } = JSON.parse(readFileSync(`${deploy}grafana-dashboard.json`, 'utf8')) as {
+    panels: { targets: { expr: string }[] }[]
+  }
+  return panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
+}
+
+test('every alert speaks of something, and is tested to fire', async (t) => {
+  const tests = readFileSync(`${deploy}prometheus-rules.test.yml`, 'utf8')
+  for (const { alert, expr } of readRules()) {
+    t.ok(namesIn(expr).length > 0 || /\bup\b/.test(expr), alert)
+    t.match(tests, new RegExp(`alertname: ${alert}\\n +exp_alerts:\\n +- exp_labels`), alert)
+  }
+  for (const expression of readPanels()) t.not(namesIn(expression).length, 0, expression)
+})
+
+test("Prometheus's own tool accepts the alerts, and their tests pass", async (t) => {
+  for (const args of [
+    ['check', 'rules', `${deploy}prometheus-rules.yml`],
+    ['test', 'rules', `${deploy}prometheus-rules.test.yml`],
+  ]) {
+    const ran = await promtool(t, args)
+    if (ran) t.equal(ran.code, 0, ran.stdout + ran.stderr)
+  }
+})
+
+test('what the store does not say in time is left out, and it is not asked again meanwhile', async (t) => {
+  const { url, metrics } = await startMetrics(t)
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  let asked = 0
+  let isAway = true
+  const away = Promise.withResolvers<never>()
+  const head: PlantLog['head'] = () => {
+    asked++
+    return isAway ? away.promise : store.log.head()
+  }
+  watchLog({ ...store.log, head }, metrics.registry)
+  for (const { status, text } of await Promise.all([ask(url), ask(url), ask(url)])) {
+    t.equal(status, 200)
+    t.notMatch(text, /^plant_store_(head_position|epoch_info)\b/m)
+    t.match(text, /^plant_store_commit_duration_seconds_count/m)
+    t.match(text, /^process_cpu_seconds_total/m)
+  }
+  t.equal(asked, 1)
+  isAway = false
+  away.reject(new Error('the database went away'))
+  t.match((await ask(url)).text, /^plant_store_head_position 0$/m)
+  isAway = true
+  t.notMatch(
+    (await ask(url)).text,
+    /^plant_store_(head_position|epoch_info)\b/m,
+    'nor is what it said before shown',
+  )
+})
+
+test('a fault of the metrics themselves says nothing of the inside', async (t) => {
+  const { url, metrics } = await startMetrics(t)
+  metrics.gauge('broken', 'It is.', () => {
+    throw new Error('secret of the inside')
+  })
+  const answer = await ask(url)
+  assertProblem(t, answer, 500, { typed: false })
+  t.notMatch(answer.text, /secret/)
+})
+
+test('a service that is not ready says so in its metrics', async (t) => {
+  const health = new Health()
+  const { registry } = new Metrics({ health, version: '1', engine: 'none' })
+  t.match(await registry.metrics(), /^plant_store_ready 0$/m)
+  health.serve({ ready: async () => {} })
+  t.match(await registry.metrics(), /^plant_store_ready 1$/m)
+})
+
+test('commits that fail are told from others, and all values are in their buckets', async (t) => {
+  const { store, faults } = await openFailing(t)
+  t.teardown(() => store.close())
+  const registry = new Registry()
+  const log = watchLog(store.log, registry)
+  const entries = (count: number) =>
+    Array.from({ length: count }, () => ({ item: '{"name":"a","tag":""}', id: undefined }))
+  await log.append(entries(3))
+  await log.append(entries(5000))
+  faults.push('nothing-added')
+  await t.rejects(log.append(entries(1)))
+  const text = await registry.metrics()
+  const expected = ['bucket{le="1"} 1', 'bucket{le="2"} 1', 'bucket{le="4"} 2', 'bucket{le="4096"} 2']
+  for (const line of [...expected, 'bucket{le="+Inf"} 3', 'sum 5004', 'count 3'])
+    t.match(text, `\nplant_store_batch_plants_${line}\n`)
+  t.match(text, '_seconds_count{outcome="committed"} 2\n')
+  t.match(text, '_seconds_count{outcome="failed"} 1\n')
+})
+
+test('a connection to PostgreSQL that was made anew is counted', async (t) => {
+  const server = await sharedServer()
+  const [, postgres] = engines
+  const url = String(await postgres?.createDatabase(t))
+  const { metrics, countReconnects } = await startMetrics(t)
+  const options = { logger: pino({ level: 'silent' }), name: 'counted', reconnected: metrics.countReconnect }
+  const store = await openStore(url, options)
+  t.teardown(() => store.close())
+  await store.log.head()
+  t.equal(await countReconnects(), 0)
+  await server.query(
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'counted%'",
+  )
+  await store.log.head()
+  t.equal(await countReconnects(), 1)
+  await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
+  t.equal(await countReconnects(), 2)
+})
+
+test('a SQLite file that was opened anew is counted', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = fileURLToPath(url)
+  const { metrics, countReconnects } = await startMetrics(t)
+  const options = { logger: pino({ level: 'silent' }), reconnected: metrics.countReconnect }
+  const store = await openStore(url, options)
+  t.teardown(() => store.close())
+  renameSync(path, `${path}.away`)
+  await t.rejects(store.ready())
+  t.equal(await countReconnects(), 0)
+  renameSync(`${path}.away`, path)
+  // How soon it is opened again is up to the machine.
+  while ((await countReconnects()) === 0) await store.ready().catch(() => {})
+  t.equal(await countReconnects(), 1)
+})
+
+test('lines of the log that are dropped are counted', async (t) => {
+  const service = await startService(t, { ADMIN_PORT: '0' }, createDirectory(t))
+  const admin = await findAdmin(service)
+  service.child.stderr.pause()
+  const dropped = async () =>
+    Number(/^plant_store_log_lines_dropped_total (\d+)$/m.exec((await ask(`${admin}/metrics`)).text)?.[1])
+  t.equal(await dropped(), 0)
+  const long = 'x'.repeat(8000)
+  while ((await dropped()) === 0)
+    await Promise.all(
+      Array.from({ length: 100 }, () => fetch(`${service.url}/${long}`).then((a) => a.text())),
+    )
+  service.child.stderr.resume()
+  await once(service.child.stderr, 'data')
+})
