@@ -7,11 +7,21 @@ import { FileRefused } from './files/new-file.ts'
 import { buildProgram } from './program.ts'
 import { StoreRefused, StoreUnavailable } from './store/store.ts'
 
+endWithLauncher()
 const output = watchOutput()
 try {
   await (await buildProgram(process.argv[2])).parseAsync()
 } catch (error) {
   process.exitCode = explain(error)
+}
+
+/** The launcher in bin/ holds a channel to this process where it cannot become it: closed, the launcher is gone. */
+function endWithLauncher(): void {
+  const end = () => process.kill(process.pid, 'SIGTERM')
+  process.once('disconnect', end)
+  process.channel?.unref()
+  /* c8 ignore next: what a process that ends by a signal has covered is not known */
+  if (process.send && !process.connected) end()
 }
 
 function explain(error: unknown): number {
