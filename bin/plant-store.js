@@ -63,7 +63,9 @@ function run(runtime, args) {
   const child = spawn(runtime, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
   for (const signal of signals) process.on(signal, () => child.kill(signal))
   child.on('error', ({ message }) => {
-    fail(`the Node that npm installed does not start here (${message}); install Node ${needed.join('.')}`)
+    fail(
+      `the Node that npm installed does not start here (${message}); install Node ${needed.join('.')} or newer`,
+    )
   })
   child.on('exit', (code, signal) => {
     if (!signal) process.exit(code)
