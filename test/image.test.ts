@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { settingEntries } from '../src/config/settings.ts'
+import { copyClone } from './support/clone.ts'
+import { createDirectory } from './support/engines.ts'
 import { run } from './support/programs.ts'
 import { request, token } from './support/service.ts'
 
@@ -62,7 +64,9 @@ async function findUrl(name: string, starts = 1): Promise<string> {
 }
 
 test('npm run image builds it', options, async (t) => {
-  const { code, stderr } = await run('npm', ['run', 'image', '--', image], { cwd: root })
+  const clone = createDirectory(t)
+  copyClone(clone, true)
+  const { code, stderr } = await run('npm', ['run', 'image', '--', image], { cwd: clone })
   t.equal(code, 0, stderr)
   const bytes = Number(await podman('image', 'inspect', '--format', '{{.Size}}', image))
   t.ok(bytes < 200 * 2 ** 20, `${Math.round(bytes / 2 ** 20)} MiB`)

@@ -1,10 +1,11 @@
 // bin/plant-store.js and npm start: how the service starts through them, ends with them, and what they say is missing.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
+import { copyClone } from './support/clone.ts'
 import { createDirectory } from './support/engines.ts'
 import { noteProcess } from './support/leftovers.ts'
 import { descendantsOf } from './support/processes.ts'
@@ -104,8 +105,7 @@ test('npm start takes flags, and SIGTERM to npm is a clean end', async (t) => {
 /** A clone in which nothing, or only what is named, is installed. */
 function createClone(t: Test, ...installed: string[]): string {
   const clone = createDirectory(t)
-  for (const name of ['bin', 'src', 'schemas', 'package.json'])
-    cpSync(join(root, name), join(clone, name), { recursive: true })
+  copyClone(clone, false)
   for (const name of installed) {
     mkdirSync(join(clone, 'node_modules', name), { recursive: true })
     writeFileSync(join(clone, 'node_modules', name, 'package.json'), JSON.stringify({ name }))

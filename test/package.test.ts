@@ -5,8 +5,9 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
+import { copyClone } from './support/clone.ts'
 import { createDirectory } from './support/engines.ts'
-import { install, listInstalled, type Packed, pack, systemPath } from './support/installed.ts'
+import { install, listInstalled, systemPath } from './support/installed.ts'
 import { noteProcess } from './support/leftovers.ts'
 import { run } from './support/programs.ts'
 
@@ -15,14 +16,28 @@ const directory = createDirectory(tap)
 const prefix = join(directory, 'prefix')
 const home = join(directory, 'home')
 const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
-let packed: Packed
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const tarball = join(directory, `release/plant-store-${version}.tgz`)
 
-tap.before(async () => {
-  mkdirSync(home)
-  packed = await pack(directory)
+test('npm run release makes the artefacts and their sums, and leaves the clone as it was', async (t) => {
+  const clone = join(directory, 'clone')
+  const release = join(directory, 'release')
+  copyClone(clone, true)
+  const before = readdirSync(clone)
+  const make = () => run('npm', ['run', 'release', '--', release], { cwd: clone })
+  const { code, stderr } = await make()
+  t.equal(code, 0, stderr)
+  // With a lockfile for the package, npm would install nothing for development here.
+  t.same(readdirSync(clone).toSorted(), [...before, 'dist'].toSorted())
+  const names = ['.cdx.json', '.openapi.yaml', '.tgz'].map((ending) => `plant-store-${version}${ending}`)
+  const artefacts = [...names, `plant-store-client-${version}.tgz`]
+  t.same(readdirSync(release).toSorted(), ['SHA256SUMS', ...artefacts].toSorted())
+  const sums = readFileSync(join(release, 'SHA256SUMS'), 'utf8')
+  t.equal(sums, (await run('sha256sum', artefacts, { cwd: release })).stdout)
+  t.match(await make(), { code: 1, stderr: /is not empty/ })
 })
 
-test('the package holds what runs, and nothing else', (t) => {
+test('the package holds what runs, and nothing else', async (t) => {
   const texts = ['LICENSE', 'README.md', 'docs/guide.md', 'npm-shrinkwrap.json', 'package.json']
   const compiled = ['schemas', 'src']
     .flatMap((folder) =>
@@ -33,16 +48,18 @@ test('the package holds what runs, and nothing else', (t) => {
     .filter((path) => /\.ts$|\/static\/./.test(path))
     .map((path) => `dist/${path.replace(/\.ts$/, '.js')}`)
   t.ok(compiled.length > 100)
-  t.same(
-    packed.paths.toSorted(),
-    [...texts, ...compiled, 'bin/plant-store.js', 'dist/sbom.cdx.json'].toSorted(),
-  )
-  t.notOk(readdirSync(root).includes('npm-shrinkwrap.json'), 'a clone keeps its lockfile')
-  t.end()
+  const expected = [...texts, ...compiled, 'bin/plant-store.js', 'dist/sbom.cdx.json']
+  const { stdout } = await run('tar', ['-tzf', tarball])
+  const paths = stdout
+    .trim()
+    .split('\n')
+    .map((path) => path.replace(/^package\//, ''))
+  t.same(paths.toSorted(), expected.toSorted())
 })
 
-/** Starts an installed service in an empty directory; `name` is a command below the prefix. */
+/** Starts an installed service in an empty directory. */
 async function serve(t: Test) {
+  mkdirSync(home)
   const child = spawn(join(prefix, 'bin/plant-store'), ['serve'], {
     cwd: createDirectory(t),
     env: { PATH: systemPath, HOME: home, PORT: '0' },
@@ -68,7 +85,7 @@ async function serve(t: Test) {
 }
 
 test('it is installed with one command in an empty prefix, and serves on the Node of the machine', async (t) => {
-  await install(directory, ['--global', '--prefix', prefix, packed.file])
+  await install(directory, ['--global', '--prefix', prefix, tarball])
   const service = await serve(t)
   const { url, headers } = service
   const added = await fetch(`${url}/plants`, { method: 'POST', headers, body: JSON.stringify(alder) })
@@ -90,7 +107,6 @@ test('its commands run, those with threads of their own too', async (t) => {
   const options = { cwd: createDirectory(t), env: { PATH: systemPath, HOME: home } }
   const command = join(prefix, 'bin/plant-store')
   writeFileSync(join(options.cwd, 'plants.ndjson'), JSON.stringify(alder))
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   t.match(await run(command, ['--version'], options), { code: 0, stdout: `${version}\n`, stderr: '' })
   t.match(await run(command, ['import', 'plants.ndjson'], options), { code: 0 })
   t.match(await run(command, ['verify'], options), { code: 0 })
@@ -132,7 +148,7 @@ test('the versions installed are those of the lockfile, and the bill of material
 test('in another project without the Node of the package, one line says what is missing', async (t) => {
   const project = createDirectory(t)
   writeFileSync(join(project, 'package.json'), '{ "private": true }')
-  await install(project, ['--omit=optional', packed.file])
+  await install(project, ['--omit=optional', tarball])
   const options = (PATH?: string) => ({ cwd: project, env: PATH ? { PATH } : {} })
   const own = await run('npx', ['--offline', 'plant-store', '--version'], options())
   t.match(own, { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })

@@ -1,28 +1,13 @@
-// The package as people get it: packed, and installed from the local file by the machine's own Node and npm.
+// The package as people install it: from the local file, by the machine's own Node and npm.
 import { readdirSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { run } from './programs.ts'
-
-const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Without the Node that npm brought along: what people have who install the package. */
 export const systemPath = (process.env.PATH ?? '')
   .split(delimiter)
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter)
-
-export type Packed = { file: string; paths: string[] }
-
-/** Makes the tarball in a directory. */
-export async function pack(directory: string): Promise<Packed> {
-  const { code, stdout, stderr } = await run('npm', ['pack', '--json', '--pack-destination', directory], {
-    cwd: root,
-  })
-  if (code !== 0) throw new Error(stderr)
-  const [{ filename, files }] = JSON.parse(stdout.slice(stdout.indexOf('[\n')))
-  return { file: join(directory, filename), paths: files.map(({ path }: { path: string }) => path) }
-}
 
 /** `npm install` with these arguments; what is in npm's cache is not asked for again. */
 export async function install(directory: string, args: string[]): Promise<void> {
