@@ -15,6 +15,7 @@ import { addSettingOptions, readFlags } from '../config/options.ts'
 import { refuseAddress } from '../config/refuse-address.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
+import { listen } from '../http/listen.ts'
 import { stopMs } from '../limits.ts'
 import { openLog } from '../log/open-log.ts'
 import { serviceName } from '../status/postgres.ts'
@@ -85,7 +86,7 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
 
   try {
     const { host, port } = config
-    await app.listen({ host, port }).catch(refuseAddress('', { host, port }))
+    await listen(app, { host, port }).catch(refuseAddress('', { host, port }))
     health.serve(store)
     console.log(`store: ${database}`)
     await announce(app.server.address() as AddressInfo, store, config)

@@ -1,0 +1,48 @@
+// Listening on a host that stands for several addresses: one server serves all of them. Fastify would make another one for
+// each, without what is done below the router.
+import { lookup } from 'node:dns/promises'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+
+/** `port` 0 picks a free one, the same for all addresses. Rejects as `listen` does, when the first is not to be had. */
+export async function listen(
+  app: FastifyInstance,
+  { host, port }: { host: string; port: number },
+  resolve = resolveHost,
+): Promise<void> {
+  const [first = host, ...others] = await resolve(host)
+  const doors: Server[] = []
+  const closed: Promise<unknown>[] = []
+  app.addHook('preClose', async () => {
+    for (const door of doors) closed.push(once(door.close(), 'close'))
+  })
+  // Whoever came in that way is answered before the end, too.
+  app.addHook('onClose', async () => {
+    await Promise.all(closed)
+  })
+  await app.listen({ host: first, port })
+  const { port: chosen } = app.server.address() as AddressInfo
+  for (const other of others) {
+    const door = await openDoor(app, { host: other, port: chosen })
+    if (door.listening) doors.push(door)
+  }
+}
+
+/** A name other than localhost is left to `listen`, which takes its first address. */
+async function resolveHost(host: string): Promise<string[]> {
+  if (host !== 'localhost') return [host]
+  return (await lookup(host, { all: true })).map(({ address }) => address)
+}
+
+/** A way in: whoever comes through it is served by the app's server. An address that cannot be had has none. */
+async function openDoor(app: FastifyInstance, address: { host: string; port: number }): Promise<Server> {
+  const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+    app.server.emit('connection', socket)
+  })
+  const listening = once(door, 'listening')
+  door.listen(address)
+  // A machine may know ::1 by name only.
+  await listening.catch(() => {})
+  return door
+}
