@@ -58,9 +58,16 @@ test('a request that waited through an outage, and fails after it, does not begi
   for (const status of [503, 200]) t.equal((await request(`${url}/plants`)).status, status)
   late.reject(new StoreUnavailable('nothing-added', 'too late'))
   t.equal((await waiting).status, 503)
+  // During an outage this would be a part of it.
+  faults.push('overloaded')
+  t.equal((await request(`${url}/plants`)).status, 503)
   t.same(
     lines.map(({ msg }) => msg),
-    ['the store could not be used', 'the store can be used again'],
+    [
+      'the store could not be used',
+      'the store can be used again',
+      'requests were refused: too many are at work',
+    ],
   )
 })
 
