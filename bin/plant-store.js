@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// Starts the command line on a Node that can run it: this one, or the one that npm installed beside the project.
-// Plain JavaScript that any Node understands.
+// Starts the command line on a Node that can run it: this one, or the one that npm installed beside it.
+// Plain JavaScript that old Nodes understand, so that they can say what is missing.
 /* c8 ignore start: it runs on Nodes that the tests' instrument does not know; what it does they show nevertheless. */
 import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,40 +11,71 @@ import { fileURLToPath } from 'node:url'
 const needed = [24, 15]
 /** A new generation of objects this large (in MiB) is collected seldom, and by then most requests are over. */
 const flags = ['--min-semi-space-size=8']
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
-const [major, minor] = process.versions.node.split('.').map(Number)
+const require = createRequire(import.meta.url)
+/** A clone runs its sources, a package has none. */
+const source = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const cli = existsSync(source) ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
 
+const [major, minor] = process.versions.node.split('.').map(Number)
 const isNewEnough = major > needed[0] || (major === needed[0] && minor >= needed[1])
 const runtime = isNewEnough ? process.execPath : findRuntime()
-if (runtime) run(runtime)
-else fail()
 
-function findRuntime() {
-  const require = createRequire(import.meta.url)
-  const system = process.platform === 'win32' ? 'win' : process.platform
-  for (const name of [`node-${system}-${process.arch}`, `node-bin-${system}-${process.arch}`]) {
-    try {
-      const manifest = require.resolve(`${name}/package.json`)
-      return join(dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
-    } catch {
-      // Not the package of this platform.
-    }
-  }
-  return undefined
+if (!isInstalled('fastify')) fail('its packages are not installed; run: npm ci')
+else if (runtime) start(runtime)
+else
+  fail(
+    `Node ${needed.join('.')} or newer is needed, and this is ${process.version}; ` +
+      'npm installs one beside it, unless told to omit optional packages',
+  )
+
+function isInstalled(name) {
+  return locate(`${name}/package.json`) !== undefined
 }
 
-function run(runtime) {
-  const child = spawn(runtime, [...flags, cli, ...process.argv.slice(2)], { stdio: 'inherit' })
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+function locate(file) {
+  try {
+    return require.resolve(file)
+  } catch {
+    return undefined
+  }
+}
+
+/** The Node of this platform that npm installed. */
+function findRuntime() {
+  const system = process.platform === 'win32' ? 'win' : process.platform
+  const manifest = [`node-${system}-${process.arch}`, `node-bin-${system}-${process.arch}`]
+    .map((name) => locate(`${name}/package.json`))
+    .find((found) => found)
+  return manifest && join(dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+}
+
+function start(runtime) {
+  const args = [...flags, cli, ...process.argv.slice(2)]
+  // Becoming the service leaves nothing between it and whoever started this. Node warns of it on the next turn only.
+  if (isNewEnough && process.execve && process.platform !== 'win32')
+    process.execve(runtime, [runtime, ...args], process.env)
+  else run(runtime, args)
+}
+
+/** The channel closes when this process ends, however it does; src/cli.ts stops then. */
+function run(runtime, args) {
+  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
+  const child = spawn(runtime, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
+  for (const signal of signals) process.on(signal, () => child.kill(signal))
+  child.on('error', ({ message }) => {
+    fail(
+      `the Node that npm installed does not start here (${message}); install Node ${needed.join('.')} or newer`,
+    )
+  })
   child.on('exit', (code, signal) => {
-    process.exitCode = code ?? 128 + (signal === 'SIGKILL' ? 9 : 15)
+    if (!signal) process.exit(code)
+    process.removeAllListeners(signal)
+    process.kill(process.pid, signal)
   })
 }
 
-function fail() {
-  console.error(
-    `plant-store: Node ${needed.join('.')} or newer is needed, this is ${process.version}; npm ci brings one along`,
-  )
+function fail(reason) {
+  console.error(`plant-store: ${reason}`)
   process.exitCode = 1
 }
 /* c8 ignore stop */

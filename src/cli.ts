@@ -10,11 +10,21 @@ import { StoreMissing, StoreRefused, StoreUnavailable } from './store/store.ts'
 const whereDatabasesAre =
   'DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory'
 
+endWithLauncher()
 const output = watchOutput()
 try {
   await (await buildProgram(process.argv[2])).parseAsync()
 } catch (error) {
   process.exitCode = explain(error)
+}
+
+/** The launcher in bin/ holds a channel to this process where it cannot become it: closed, the launcher is gone. */
+function endWithLauncher(): void {
+  const end = () => process.kill(process.pid, 'SIGTERM')
+  process.once('disconnect', end)
+  process.channel?.unref()
+  /* c8 ignore next: what a process that ends by a signal has covered is not known */
+  if (process.send && !process.connected) end()
 }
 
 function explain(error: unknown): number {

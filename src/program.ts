@@ -1,9 +1,10 @@
 // The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
 import { readFileSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
 import { Command } from 'commander'
 import { hideSecrets } from './config/mask.ts'
 
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+const { version } = JSON.parse(readFileSync(findPackageJSON(import.meta.url) as string, 'utf8')) as {
   version: string
 }
 

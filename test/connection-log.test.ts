@@ -41,16 +41,18 @@ test('what is answered below the router has a line with its status, reason and i
 
 test('a connection that breaks before its request is there has a line', async (t) => {
   const { app, port, find } = await start(t)
-  for (const end of ['destroySoon', 'resetAndDestroy'] as const) {
+  for (const end of ['destroySoon', 'resetAndDestroy', 'here'] as const) {
     const accepted = once(app.server, 'connection')
     const client = await open(t, port, 'GET /plants HTTP/1.1\r\n')
     const [socket] = (await accepted) as [Socket]
     while (socket.bytesRead === 0) await new Promise(setImmediate)
-    client[end]()
-    await once(socket, 'close')
+    if (end === 'here') socket.destroy()
+    else client[end]()
+    await new Promise((closed) => socket.once('close', closed))
   }
   t.match(await find(({ reason }) => reason === 'reset'), { level: 30, remoteAddress: '127.0.0.1' })
   t.match(await find(({ reason }) => reason === 'HPE_INVALID_EOF_STATE'), { status: 400 })
+  t.match(await find(({ reason }) => reason === 'no request'), { level: 30 })
 })
 
 test('a look whether the port is open is no news', async (t) => {
@@ -59,7 +61,7 @@ test('a look whether the port is open is no news', async (t) => {
   const client = await open(t, port)
   const [socket] = (await accepted) as [Socket]
   client.destroy()
-  await once(socket, 'close')
+  await new Promise((closed) => socket.once('close', closed))
   t.match(await find(({ msg }) => msg === 'connection'), { level: 20, reason: 'unused' })
   t.equal(connections().length, 1)
 })

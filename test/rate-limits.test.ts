@@ -40,16 +40,17 @@ test('a token has its requests, and no more until time has passed', async (t) =>
 })
 
 test('whoever waits as long as Retry-After says is served again', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { RATE_LIMIT: '1/s' } })
-  const ask = () => request(`${url}/plants`)
-  let refused = await ask()
-  for (let n = 0; refused.status === 200 && n < 100; n++) refused = await ask()
-  assertProblem(t, refused, 429)
-  t.equal(refused.headers.get('retry-after'), '1')
-  const askedMs = performance.now()
-  let answer = refused
-  while (answer.status === 429 && performance.now() - askedMs < 20_000) answer = await ask()
-  t.equal(answer.status, 200)
+  const { port } = await startApp(t, await sqlite.createDatabase(t), { env: { RATE_LIMIT: '1/s' } })
+  let refused: WireAnswer | undefined
+  // Two at once: one of them is too many, unless the machine is held up between them.
+  for (let n = 0; refused?.status !== 429 && n < 100; n++)
+    refused = (await exchange(port, Buffer.concat([compose(), compose()]), 2)).at(-1)
+  assertProblem(t, refused as WireAnswer, 429)
+  t.equal(refused?.headers.get('retry-after'), '1')
+  let status = 429
+  for (const endMs = performance.now() + 20_000; status === 429 && performance.now() < endMs; )
+    status = (await send(port, compose())).status
+  t.equal(status, 200)
 })
 
 test('without RATE_LIMIT no answer speaks of one', async (t) => {

@@ -112,21 +112,27 @@ for (const engine of engines) {
   })
 
   test(`copied into ${engine.name}, a token that was rotated in either store ends`, async (t) => {
-    const { url, store, tokens, rotate, find } = await open(t, sqlite)
+    const { url, store, tokens, rotate, clock } = await open(t, sqlite)
     const to = await engine.createDatabase(t)
     const target = await openRenamed(t, to, store)
     const ids: string[] = []
-    for (const name of ['a', 'b', 'c']) ids.push(idOf(await tokens.create({ name })))
-    const [a, b, c] = ids as [string, string, string]
+    for (const [name, expiresAt] of [
+      ['a', null],
+      ['b', null],
+      ['c', startMs + 9 * dayMs],
+      ['d', startMs + 9 * dayMs],
+      ['e', null],
+    ] as const)
+      ids.push(idOf(await tokens.create({ name, expiresAt })))
+    const [a, b, c, d, e] = ids as [string, string, string, string, string]
     t.match(await copy(t, url, to), { code: 0 })
     await rotate(a)
-    // Its successor is not in the source, so this is what is left of a rotation whose successor was revoked and removed.
-    await target.sql.execute('UPDATE tokens SET expires_at = $2 WHERE id = $1', [b, 7])
+    await rotate(c)
+    for (const id of [b, d]) await target.sql.execute('UPDATE tokens SET expires_at = 7 WHERE id = $1', [id])
     t.match(await copy(t, url, to), { code: 0 })
     const copied = await new Tokens(target.sql).find(ids)
-    t.equal(copied.get(a)?.expiresAt, (await find(a)).expiresAt)
-    t.equal(copied.get(b)?.expiresAt, 7)
-    t.equal(copied.get(c)?.expiresAt, null)
+    const ends = [a, b, c, d, e].map((id) => copied.get(id)?.expiresAt)
+    t.same(ends, [clock.ms + dayMs, 7, clock.ms + dayMs, 7, null])
   })
 }
 
@@ -142,8 +148,9 @@ test('token rotate prints the new token alone; revoke and rotate take an id or t
   t.match(stdout, /^plant_\w{48}\n$/)
   const second = stdout.trim()
   t.match(stderr, new RegExp(`^${idOf(second)} takes the place of ${idOf(first)}, which ends at \\S+Z\\n$`))
-  const json = JSON.parse((await run('rotate', second, '--overlap', '0s', '--json')).stdout)
-  t.match(json, { id: idOf(json.token), expires: null, replaces: idOf(second) })
+  const ends = await tokens.create({ name: 'b', expiresAt: Date.now() + dayMs })
+  const json = JSON.parse((await run('rotate', ends, '--overlap', '0s', '--json')).stdout)
+  t.match(json, { id: idOf(json.token), expires: /Z$/, replaces: idOf(ends) })
   t.ok(Date.parse(json.replacedExpires) <= Date.now())
   t.match(await run('revoke', json.token, '--json'), {
     code: 0,

@@ -1,9 +1,11 @@
 // The page at /docs/guide: docs/guide.md, with a list of its contents.
 import { readFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { dirname, join } from 'node:path'
 import { renderFrame, type Site } from './frame.ts'
 import { renderMarkdown } from './markdown.ts'
 
-const source = new URL('../../docs/guide.md', import.meta.url)
+const source = join(dirname(findPackageJSON(import.meta.url) as string), 'docs/guide.md')
 
 export function readGuide(): Promise<string> {
   return readFile(source, 'utf8')

@@ -51,6 +51,8 @@ export class ConnectionLimit {
     this.#descriptors = descriptors
     this.#maxEnding = Math.min(maxRefused, Math.ceil(this.#descriptors * refusedShare))
     this.#logger = logger
+    if (this.max >= descriptors)
+      logger.warn(`MAX_CONNECTIONS ${this.max}: this process may open ${descriptors} file descriptors in all`)
   }
 
   /** Has a server serve no more connections than these. It would reset those past its own `maxConnections`. */

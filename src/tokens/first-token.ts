@@ -43,20 +43,18 @@ function explainTokens(valid: number): string {
 /** The token is on stable storage before it counts. */
 async function writeFirst(tokens: Tokens, file: string): Promise<string | undefined> {
   let isWritten = false
-  let isKept = false
   try {
     const token = await tokens.createFirst((text) => {
       writeOnce(file, `${text}\n`)
       isWritten = true
     })
-    isKept = token !== undefined
+    if (isWritten && token === undefined) rmSync(file)
     return token
   } catch (error) {
-    /* c8 ignore next: a COMMIT that failed; the token may count */
-    isKept = error instanceof StoreUnavailable && error.outcome === 'unknown'
+    /* c8 ignore next: a COMMIT whose outcome is unknown: the token may count */
+    const mayCount = error instanceof StoreUnavailable && error.outcome === 'unknown'
+    if (isWritten && !mayCount) rmSync(file)
     throw error
-  } finally {
-    if (isWritten && !isKept) rmSync(file, { force: true })
   }
 }
 

@@ -1,10 +1,13 @@
 // The threads that check, as one: whichever has least to do takes the next piece of work.
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
+import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Done, Hands, Job } from './jobs.ts'
 import type { Answer, Order } from './thread.ts'
 
+/** Beside this file, as TypeScript or compiled like it. */
+const threadFile = join(import.meta.dirname, `thread${extname(import.meta.filename)}`)
 const maxThreads = 4
 const maxYoungGenerationSizeMb = 8
 /** The database's own check of its file takes as long as many pages. */
@@ -23,7 +26,7 @@ export class Threads implements Hands {
   }
 
   #start(url: string): Worker {
-    const worker = new Worker(new URL('./thread.ts', import.meta.url), {
+    const worker = new Worker(threadFile, {
       workerData: { url },
       // Its garbage is short-lived: more room for it would only be more memory.
       resourceLimits: { maxYoungGenerationSizeMb },

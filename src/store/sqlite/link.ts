@@ -1,5 +1,6 @@
 // The main thread's end of one writer thread, from its start to its end. Requests and answers carry numbers, and what
 // waits belongs to this one thread: an answer can never reach the wrong request.
+import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { type Lost, StoreRefused, StoreUnavailable } from '../store.ts'
 import type { FileIds } from './files.ts'
@@ -14,6 +15,8 @@ import {
   type Work,
 } from './messages.ts'
 
+/** Beside this file, as TypeScript or compiled like it. */
+const threadFile = join(import.meta.dirname, `thread${extname(import.meta.filename)}`)
 /** How often deadlines are looked at: one timer for all costs less than one each. */
 const overdueLookMs = 100
 
@@ -42,7 +45,7 @@ export class ThreadLink {
 
   constructor(options: ThreadOptions, events: LinkEvents) {
     this.#events = events
-    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options })
+    this.#worker = new Worker(threadFile, { workerData: options })
     /* c8 ignore next 3: a fault of the thread that is not known yet */
     this.#worker.on('error', (error) => {
       this.#error = error

@@ -19,6 +19,16 @@ export function makePrivate(path: string): void {
   for (const name of [path, `${path}-wal`, `${path}-shm`]) {
     const stats = statSync(name, { throwIfNoEntry: false })
     const isOwn = stats?.uid === process.geteuid?.()
-    if (stats && isOwn && (stats.mode & othersBits) !== 0) chmodSync(name, stats.mode & ~othersBits & 0o777)
+    if (stats && isOwn && (stats.mode & othersBits) !== 0) changeMode(name, stats.mode & ~othersBits & 0o777)
+  }
+}
+
+function changeMode(path: string, mode: number): void {
+  try {
+    chmodSync(path, mode)
+    /* c8 ignore next 4: a file system without modes, whose owner decides at the mount who may read */
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EPERM' && code !== 'ENOTSUP') throw error
   }
 }

@@ -1,0 +1,83 @@
+// npm run image: makes the container image with buildah or docker, whichever is there. Its tags are plant-store:VERSION
+// and plant-store:latest, or the one that is given.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+const uid = 10001
+const repository = join(import.meta.dirname, '..')
+const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'))
+const [given] = process.argv.slice(2)
+const tags = given ? [given] : [`plant-store:${version}`, 'plant-store:latest']
+
+const context = mkdtempSync(join(tmpdir(), 'plant-store-image-'))
+try {
+  const root = join(context, 'root')
+  mkdirSync(join(context, 'data'), { mode: 0o700 })
+  installPackage(root)
+  copyRuntime(root)
+  writeSystemFiles(root)
+  build(context)
+} finally {
+  rmSync(context, { recursive: true, force: true })
+}
+
+/** From the tarball, as everywhere else. */
+function installPackage(root: string): void {
+  run('npm', ['pack', '--silent', '--pack-destination', context])
+  const tarball = join(context, `plant-store-${version}.tgz`)
+  const options = ['--ignore-scripts', '--prefer-offline', '--no-progress']
+  run('npm', ['install', '--global', '--prefix', join(root, 'usr'), ...options, tarball])
+  // There is no `env` to look for Node.
+  const launcher = join(root, 'usr/lib/node_modules/plant-store/bin/plant-store.js')
+  writeFileSync(launcher, readFileSync(launcher, 'utf8').replace(/^#!.*/, '#!/usr/bin/node'))
+}
+
+/** Node takes its place in the system, with the libraries that ldd(1) names. */
+function copyRuntime(root: string): void {
+  const name = `node-linux-${process.arch}`
+  const folder = join(root, 'usr/lib/node_modules/plant-store/node_modules', name)
+  const node = join(root, 'usr/bin/node')
+  copyFileSync(join(folder, 'bin/node'), node)
+  chmodSync(node, 0o755)
+  rmSync(folder, { recursive: true })
+  rmSync(join(folder, '../.bin'), { recursive: true })
+  const libraries = execFileSync('ldd', [node], { encoding: 'utf8' }).match(/\/\S+\.so\S*/g) ?? []
+  for (const library of libraries) {
+    mkdirSync(dirname(join(root, library)), { recursive: true })
+    copyFileSync(library, join(root, library))
+  }
+}
+
+function writeSystemFiles(root: string): void {
+  for (const folder of ['etc', 'tmp']) mkdirSync(join(root, folder))
+  chmodSync(join(root, 'tmp'), 0o1777)
+  writeFileSync(join(root, 'etc/passwd'), `plant-store:x:${uid}:${uid}::/data:/\n`)
+  writeFileSync(join(root, 'etc/group'), `plant-store:x:${uid}:\n`)
+  writeFileSync(join(root, 'etc/nsswitch.conf'), 'hosts: files dns\n')
+  copyFileSync(join(import.meta.dirname, 'health.mjs'), join(root, 'usr/lib/plant-store-health.mjs'))
+}
+
+function build(context: string): void {
+  const file = ['--file', join(import.meta.dirname, 'Containerfile')]
+  const named = [...file, ...tags.flatMap((tag) => ['--tag', tag]), context]
+  // The OCI's own format knows no health check. No isolation is needed, since nothing runs in the build.
+  if (works('buildah', '--version'))
+    run('buildah', ['bud', '--format', 'docker', '--isolation', 'chroot', ...named])
+  else if (works('docker', 'info')) run('docker', ['build', ...named])
+  else throw new Error('neither buildah nor docker is here; on Debian: apt-get install buildah')
+}
+
+function works(command: string, argument: string): boolean {
+  try {
+    execFileSync(command, [argument], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function run(command: string, args: string[]): void {
+  execFileSync(command, args, { cwd: repository, stdio: ['ignore', 'inherit', 'inherit'] })
+}

@@ -1,0 +1,15 @@
+// Writes dist/: the compiled service, the files that its pages load, and the bill of materials.
+import { execFileSync } from 'node:child_process'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readLockfile } from './lockfile.ts'
+import { makeSbom } from './sbom.ts'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
+
+rmSync(dist, { recursive: true, force: true })
+const compiler = join(root, 'node_modules/typescript/bin/tsc')
+execFileSync(process.execPath, [compiler, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
+cpSync(join(root, 'src/docs/static'), join(dist, 'src/docs/static'), { recursive: true })
+writeFileSync(join(dist, 'sbom.cdx.json'), makeSbom(readLockfile()))

@@ -1,0 +1,16 @@
+// What `npm pack` adds for the time of packing: npm-shrinkwrap.json, the runtime part of the lockfile. npm installs
+// exactly these versions with the package. It must not stay in a clone, where npm would take it for the lockfile.
+import { rmSync, writeFileSync } from 'node:fs'
+import { findRuntimePackages, readLockfile } from './lockfile.ts'
+
+const file = new URL('../npm-shrinkwrap.json', import.meta.url)
+
+if (process.argv.includes('--remove')) rmSync(file, { force: true })
+else writeFileSync(file, makeShrinkwrap())
+
+function makeShrinkwrap(): string {
+  const lockfile = readLockfile()
+  const packages = Object.fromEntries(findRuntimePackages(lockfile).map(({ path, locked }) => [path, locked]))
+  const { devDependencies, workspaces, ...service } = packages[''] as Record<string, unknown>
+  return `${JSON.stringify({ ...lockfile, packages: { ...packages, '': service } }, null, 2)}\n`
+}

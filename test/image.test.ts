@@ -1,0 +1,113 @@
+// The container image: built from this clone and run as the docs say, where buildah and podman are there. It takes a
+// minute or two.
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import tap, { type Test, test } from 'tap'
+import { parse } from 'yaml'
+import { settingEntries } from '../src/config/settings.ts'
+import { copyClone } from './support/clone.ts'
+import { createDirectory } from './support/engines.ts'
+import { run } from './support/programs.ts'
+import { request, token } from './support/service.ts'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const image = `plant-store-test:${process.pid}`
+const hasTools =
+  (await run('sh', ['-c', 'command -v buildah && command -v podman && command -v runc'])).code === 0
+const options = { skip: hasTools ? false : 'buildah, podman or runc is not here' }
+/** What podman needs inside a container of another kind, and what the docs advise. */
+const flags = [
+  ...['--runtime', 'runc', '--cgroups=no-conmon', '--network=host'],
+  ...['--ulimit', 'nofile=4096:4096', '--ulimit', 'nproc=4096:4096'],
+  ...['--read-only', '--cap-drop=all', '--security-opt', 'no-new-privileges'],
+]
+
+async function podman(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await run('podman', args)
+  if (code !== 0) throw new Error(`podman ${args.join(' ')}: ${stderr}`)
+  return stdout.trim()
+}
+
+if (hasTools) tap.teardown(() => run('podman', ['rmi', '--force', image]))
+
+async function findPort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  return String(port)
+}
+
+/** Starts a container on a volume; both go when the test ends. Resolves when the service is ready. */
+async function start(t: Test) {
+  const name = `plant-store-test-${process.pid}`
+  t.teardown(async () => {
+    await run('podman', ['rm', '--force', '--volumes', name])
+    await run('podman', ['volume', 'rm', '--force', name])
+  })
+  const settings = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: await findPort(), ACCESS_TOKENS: token }
+  const env = Object.entries(settings).flatMap(([key, value]) => ['--env', `${key}=${value}`])
+  await podman('run', '--detach', '--name', name, '--volume', `${name}:/data`, ...flags, ...env, image)
+  return { name, url: await findUrl(name) }
+}
+
+/** `starts`: how often the container was started; its log holds what it said each time. */
+async function findUrl(name: string, starts = 1): Promise<string> {
+  for (;;) {
+    const { stdout, stderr } = await run('podman', ['logs', name])
+    const urls = [...stdout.matchAll(/listening on (\S+)\n/g)].map(([, url]) => url as string)
+    if (urls.length === starts) return urls.at(-1) as string
+    if ((await podman('inspect', '--format', '{{.State.Running}}', name)) !== 'true') throw new Error(stderr)
+  }
+}
+
+test('npm run image builds it', options, async (t) => {
+  const clone = createDirectory(t)
+  copyClone(clone, true)
+  const { code, stderr } = await run('npm', ['run', 'image', '--', image], { cwd: clone })
+  t.equal(code, 0, stderr)
+  const bytes = Number(await podman('image', 'inspect', '--format', '{{.Size}}', image))
+  t.ok(bytes < 200 * 2 ** 20, `${Math.round(bytes / 2 ** 20)} MiB`)
+})
+
+test(
+  'it serves with a root that is read-only, as nobody, with nothing allowed and no shell',
+  options,
+  async (t) => {
+    const { name, url } = await start(t)
+    const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
+    t.equal((await request(`${url}/plants`, { body: alder })).status, 200)
+    t.same((await request(`${url}/plants`)).json(), [alder])
+    t.equal((await request(`${url}/docs`)).status, 200)
+    const top = await podman('top', name, 'huser', 'pid', 'capeff')
+    t.match(top, /\n10001 +1 +none$/)
+    t.match(await podman('exec', name, 'plant-store', 'verify'), /no faults/)
+    t.equal((await run('podman', ['exec', name, 'sh', '-c', 'true'])).code, 127)
+    await podman('healthcheck', 'run', name)
+    await podman('stop', '--time', '60', name)
+    t.equal(await podman('inspect', '--format', '{{.State.ExitCode}}', name), '0')
+    await podman('start', name)
+    const again = await findUrl(name, 2)
+    t.same((await request(`${again}/plants`)).json(), [alder], 'what was added is in the volume')
+  },
+)
+
+for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
+  test(`${file} runs that image, hardened, with settings that there are`, (t) => {
+    const { services, volumes } = parse(readFileSync(`${root}deploy/${file}`, 'utf8'))
+    const { plants } = services
+    t.match(plants, { image: 'plant-store:latest', read_only: true, cap_drop: ['ALL'] })
+    const names = settingEntries.map(([, { name }]) => name)
+    t.same(
+      Object.keys(plants.environment).filter((name) => !names.includes(name)),
+      [],
+    )
+    const mounted = Object.values<{ volumes?: string[] }>(services).flatMap(({ volumes = [] }) => volumes)
+    t.same(
+      mounted.map((one) => one.split(':')[0]),
+      Object.keys(volumes),
+    )
+    t.end()
+  })

@@ -1,0 +1,160 @@
+// The package: what is in it, and that it runs where it is installed from a file, on a Node that could not run the sources.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import tap, { type Test, test } from 'tap'
+import { copyClone } from './support/clone.ts'
+import { createDirectory } from './support/engines.ts'
+import { install, listInstalled, systemPath } from './support/installed.ts'
+import { noteProcess } from './support/leftovers.ts'
+import { run } from './support/programs.ts'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+const directory = createDirectory(tap)
+const prefix = join(directory, 'prefix')
+const home = join(directory, 'home')
+const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const tarball = join(directory, `release/plant-store-${version}.tgz`)
+
+test('npm run release makes the artefacts and their sums, and leaves the clone as it was', async (t) => {
+  const clone = join(directory, 'clone')
+  const release = join(directory, 'release')
+  copyClone(clone, true)
+  const before = readdirSync(clone)
+  const make = () => run('npm', ['run', 'release', '--', release], { cwd: clone })
+  const { code, stderr } = await make()
+  t.equal(code, 0, stderr)
+  // With a lockfile for the package, npm would install nothing for development here.
+  t.same(readdirSync(clone).toSorted(), [...before, 'dist'].toSorted())
+  const names = ['.cdx.json', '.openapi.yaml', '.tgz'].map((ending) => `plant-store-${version}${ending}`)
+  const artefacts = [...names, `plant-store-client-${version}.tgz`]
+  t.same(readdirSync(release).toSorted(), ['SHA256SUMS', ...artefacts].toSorted())
+  const sums = readFileSync(join(release, 'SHA256SUMS'), 'utf8')
+  t.equal(sums, (await run('sha256sum', artefacts, { cwd: release })).stdout)
+  t.match(await make(), { code: 1, stderr: /is not empty/ })
+})
+
+test('the package holds what runs, and nothing else', async (t) => {
+  const texts = ['LICENSE', 'README.md', 'docs/guide.md', 'npm-shrinkwrap.json', 'package.json']
+  const compiled = ['schemas', 'src']
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) =>
+        join(folder, path),
+      ),
+    )
+    .filter((path) => /\.ts$|\/static\/./.test(path))
+    .map((path) => `dist/${path.replace(/\.ts$/, '.js')}`)
+  t.ok(compiled.length > 100)
+  const expected = [...texts, ...compiled, 'bin/plant-store.js', 'dist/sbom.cdx.json']
+  const { stdout } = await run('tar', ['-tzf', tarball])
+  const paths = stdout
+    .trim()
+    .split('\n')
+    .map((path) => path.replace(/^package\//, ''))
+  t.same(paths.toSorted(), expected.toSorted())
+})
+
+/** Starts an installed service in an empty directory. */
+async function serve(t: Test) {
+  mkdirSync(home)
+  const child = spawn(join(prefix, 'bin/plant-store'), ['serve'], {
+    cwd: createDirectory(t),
+    env: { PATH: systemPath, HOME: home, PORT: '0' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  const ended = once(child, 'exit')
+  let [stdout, stderr] = ['', '']
+  child.stderr.on('data', (chunk) => (stderr += chunk))
+  child.stdout.on('data', (chunk) => (stdout += chunk))
+  while (!/listening on/.test(stdout) && child.exitCode === null)
+    await Promise.race([once(child.stdout, 'data'), ended])
+  const url = /listening on (\S+)/.exec(stdout)?.[1]
+  const token = /plant_\w+/.exec(stdout)?.[0]
+  if (!url || !token) throw new Error(`it did not start: ${stdout}${stderr}`)
+  return {
+    child,
+    ended,
+    url,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+  }
+}
+
+test('it is installed with one command in an empty prefix, and serves on the Node of the machine', async (t) => {
+  await install(directory, ['--global', '--prefix', prefix, tarball])
+  const service = await serve(t)
+  const { url, headers } = service
+  const added = await fetch(`${url}/plants`, { method: 'POST', headers, body: JSON.stringify(alder) })
+  t.same([added.status, await added.json()], [200, alder])
+  t.same(await (await fetch(`${url}/plants`, { headers })).json(), [alder])
+  for (const path of ['docs', 'docs/guide', 'openapi.json', 'problems/id-conflict'])
+    t.equal((await fetch(`${url}/${path}`)).status, 200, path)
+  const page = await (await fetch(`${url}/docs`)).text()
+  const assets = [...page.matchAll(/(?:src|href)="(\/docs\/static\/[^"]+)"/g)].map(
+    ([, path]) => path as string,
+  )
+  t.ok(assets.length > 2)
+  for (const path of assets) t.equal((await fetch(new URL(path, url))).status, 200, path)
+  service.child.kill('SIGTERM')
+  t.same(await service.ended, [0, null])
+})
+
+test('its commands run, those with threads of their own too', async (t) => {
+  const options = { cwd: createDirectory(t), env: { PATH: systemPath, HOME: home } }
+  const command = join(prefix, 'bin/plant-store')
+  writeFileSync(join(options.cwd, 'plants.ndjson'), JSON.stringify(alder))
+  t.match(await run(command, ['--version'], options), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.match(await run(command, ['import', 'plants.ndjson'], options), { code: 0 })
+  t.match(await run(command, ['verify'], options), { code: 0 })
+  t.match(await run(command, ['export'], options), { code: 0, stdout: `${JSON.stringify(alder)}\n` })
+})
+
+test('the versions installed are those of the lockfile, and the bill of materials names each', (t) => {
+  const folder = join(prefix, 'lib/node_modules/plant-store')
+  const installed = listInstalled(folder)
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const locked = Object.entries<{ version: string }>(packages).map(
+    ([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`,
+  )
+  t.ok(installed.length > 100, `${installed.length} packages`)
+  t.same(
+    installed.filter((one) => !locked.includes(one)),
+    [],
+  )
+  const { bomFormat, components } = JSON.parse(readFileSync(join(folder, 'dist/sbom.cdx.json'), 'utf8'))
+  t.equal(bomFormat, 'CycloneDX')
+  const named = new Map<string, string>(
+    components.map(({ purl, scope }: Record<string, string>) => [
+      decodeURIComponent(purl?.slice('pkg:npm/'.length) ?? ''),
+      scope,
+    ]),
+  )
+  t.same(
+    installed.filter((one) => !named.has(one)),
+    [],
+  )
+  const others = [...named.keys()].filter((one) => !installed.includes(one))
+  t.ok(
+    others.every((one) => named.get(one) === 'optional' && /^node-/.test(one)),
+    `only the Nodes of other platforms are not here: ${others}`,
+  )
+  t.end()
+})
+
+test('in another project without the Node of the package, one line says what is missing', async (t) => {
+  const project = createDirectory(t)
+  writeFileSync(join(project, 'package.json'), '{ "private": true }')
+  await install(project, ['--omit=optional', tarball])
+  const options = (PATH?: string) => ({ cwd: project, env: PATH ? { PATH } : {} })
+  const own = await run('npx', ['--offline', 'plant-store', '--version'], options())
+  t.match(own, { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
+  const [major] = (await run('node', ['--version'], options(systemPath))).stdout.slice(1).split('.')
+  if (Number(major) >= 24) return t.comment(`not with an older Node: this machine has ${major}`)
+  const { code, stdout, stderr } = await run('node_modules/.bin/plant-store', ['status'], options(systemPath))
+  t.same([code, stdout], [1, ''])
+  t.match(stderr, /^plant-store: Node 24\.15 or newer is needed, and this is v.+\n$/)
+})
