@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import pino from 'pino'
 import { test } from 'tap'
+import { waitForDrain } from '../src/admin/drain.ts'
 import { openStore } from '../src/store/open.ts'
 import { ask, findAdmin, startAdmin } from './support/admin.ts'
 import { createDirectory, engines, sharedServer, sqlite } from './support/engines.ts'
@@ -128,13 +129,33 @@ test('a service whose database does not answer yet lives, and says that it is st
   t.notMatch(service.output().stderr, /secret/)
 })
 
+test('a signal that comes right behind the first is no second one', async (t) => {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const before = signals.map((signal) => process.listeners(signal))
+  t.teardown(() => {
+    for (const [n, signal] of signals.entries()) {
+      process.removeAllListeners(signal)
+      for (const listener of before[n] ?? []) process.on(signal, listener as () => void)
+    }
+  })
+  let nowMs = 1000
+  let isOver = false
+  const draining = waitForDrain(3_600_000, () => nowMs).then(() => {
+    isOver = true
+  })
+  for (const signal of signals) process.emit(signal)
+  await new Promise(setImmediate)
+  t.notOk(isOver)
+  nowMs += 501
+  process.emit('SIGTERM')
+  await draining
+})
+
 test('with DRAIN_DELAY a service goes on for a while, and ends each connection with its answer', async (t) => {
   const env = { DATABASE_URL: await sqlite.createDatabase(t), ADMIN_PORT: '0', DRAIN_DELAY: '3600' }
   const service = await startService(t, env)
   const admin = await findAdmin(service)
-  // Two at once are one: a process group has it, and a launcher passes it on.
   service.child.kill('SIGTERM')
-  service.child.kill('SIGINT')
   while ((await ask(`${admin}/readyz`)).text === ready.text);
   t.match(await ask(`${admin}/readyz`), unready('draining'))
   const added = await request(`${service.url}/plants`, { body: { name: 'late', tag: '' } })

@@ -180,7 +180,9 @@ test('a service without a descriptor left says so, and goes on when there are so
   t.teardown(() => child.kill('SIGKILL'))
   let log = ''
   child.stderr.setEncoding('utf8').on('data', (chunk) => (log += chunk))
-  const [ready] = await once(child.stdout.setEncoding('utf8'), 'data')
+  let ready = ''
+  child.stdout.setEncoding('utf8')
+  while (!/listening on .*\n/.test(ready)) ready += (await once(child.stdout, 'data'))[0]
   const port = Number(/listening on \S+:(\d+)/.exec(ready)?.[1])
   const sockets = await Promise.all(Array.from({ length: 200 }, () => open(t, port)))
   // The system closes those for which there is no descriptor.

@@ -5,11 +5,11 @@ const echoMs = 500
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /** Takes all signals from here on, and resolves after `delayMs`, or when a second signal says to be quick. */
-export async function waitForDrain(delayMs: number): Promise<void> {
+export async function waitForDrain(delayMs: number, now = () => performance.now()): Promise<void> {
   const over = Promise.withResolvers<void>()
-  const startMs = performance.now()
+  const startMs = now()
   const hurry = () => {
-    if (performance.now() - startMs > echoMs) over.resolve()
+    if (now() - startMs > echoMs) over.resolve()
   }
   // Whoever listened would end the process at once: the end comes in time without that.
   for (const signal of signals) process.removeAllListeners(signal).on(signal, hurry)
