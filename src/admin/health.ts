@@ -4,7 +4,7 @@ import type { Store } from '../store/store.ts'
 import { makeInTime } from './in-time.ts'
 
 /** Less than the second that probes commonly wait. */
-const readyMs = 800
+const readyMs = 600
 
 export type Unready = 'starting' | 'draining' | 'store-not-writable'
 
