@@ -1,8 +1,8 @@
 // The command line: what it understands, what it says, and how it exits.
 
 import { execFile } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pino from 'pino'
@@ -197,35 +197,4 @@ test('with tokens of its own a deployment gets none', async (t) => {
   const service = await startService(t, {}, directory)
   t.match(service.output().stdout, /^store: [^\n]+ \(created\)\nlistening on \S+\n$/)
   t.equal((await run(t, ['token', 'list', '--json'], {}, directory)).stdout, '[]\n')
-})
-
-/** The Node of the system, when there is one beside that of the project. */
-function findSystemNode(): string | undefined {
-  const directories = (process.env.PATH ?? '')
-    .split(delimiter)
-    .filter((name) => !name.includes('node_modules'))
-  return directories.map((name) => join(name, 'node')).find((name) => existsSync(name))
-}
-
-test('the launcher finds the runtime that it needs, or says in one line what that is', async (t) => {
-  const node = findSystemNode() ?? process.execPath
-  const launcher = join(root, 'bin', 'plant-store.js')
-  const start = async (path: string, ...args: string[]) => {
-    const failed = (error: { code: number; stdout: string; stderr: string }) => error
-    return await promisify(execFile)(node, [path, ...args], { env: { PATH: '/nowhere' } }).catch(failed)
-  }
-  t.match(await start(launcher, '--version'), { stdout: `${version}\n`, stderr: '' })
-  t.match(await start(launcher, 'nothing'), { code: 2, stderr: /unknown command/ })
-
-  const elsewhere = createDirectory(t)
-  mkdirSync(join(elsewhere, 'bin'))
-  copyFileSync(launcher, join(elsewhere, 'bin', 'plant-store.mjs'))
-  const [major = 0] = (await start('-p', 'process.versions.node')).stdout.split('.').map(Number)
-  if (major >= 24) t.comment(`${node} is new enough by itself`)
-  else
-    t.match(await start(join(elsewhere, 'bin', 'plant-store.mjs'), '--version'), {
-      code: 1,
-      stdout: '',
-      stderr: /^plant-store: Node 24\.15 or newer is needed, this is v[\d.]+[^\n]*\n$/,
-    })
 })
