@@ -471,19 +471,19 @@ export interface components {
          */
         "Retry-After": number;
         /**
-         * @description How many requests a token has (`q`) in so many seconds (`w`). Only where the service limits rates, and there on every answer to a request with a valid token (draft-ietf-httpapi-ratelimit-headers-10).
+         * @description How many requests (`q`) a token has in so many seconds (`w`), where the service limits rates (draft-ietf-httpapi-ratelimit-headers-10).
          * @example "default";q=100;w=1
          */
         "RateLimit-Policy": string;
         /**
-         * @description How many requests the token has left now (`r`), and after how many seconds it has another (`t`). It comes with `RateLimit-Policy`.
+         * @description How many are left (`r`), and after how many seconds there is another (`t`).
          * @example "default";r=50;t=1
          */
         RateLimit: string;
         /** @description What the request lacks (RFC 6750, section 3). */
         "WWW-Authenticate": string;
         /**
-         * @description Names the request in the log of the service: the id that it brought in `X-Request-Id`, when that is 1 to 128 characters of `A-Z a-z 0-9 . _ ~ : / + = @ -`, otherwise one that was made for it.
+         * @description Names the request in the log of the service: the id that it brought, or one that was made.
          * @example 9f2c41d07b-1x
          */
         "X-Request-Id": string;

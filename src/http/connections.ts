@@ -26,7 +26,7 @@ export class Connection {
   #idle: (() => void) | undefined
   /** How many bytes the client had taken when that was last looked at, and since when they are so many. */
   #taken = 0
-  #takenMs = 0
+  #takenMs = performance.now()
 
   constructor(socket: Socket) {
     this.#socket = socket
