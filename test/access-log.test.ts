@@ -1,9 +1,13 @@
 // The access log: one line per request, true to what happened, whatever clients send.
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import type { Access } from '../src/http/exchange.ts'
+import { StoreUnavailable } from '../src/store/store.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
+import { openFailing } from './support/failing-store.ts'
 import { request, type Service, startApp, startService } from './support/service.ts'
 import { compose, exchange, send } from './support/wire.ts'
 
@@ -149,6 +153,34 @@ test('a client that went away before its answer is reported as such', async (t) 
   await app.close()
   t.match(reported, [{ method: 'POST', url: '/plants', status: 499 }])
   t.equal(reported.length, 1)
+})
+
+test('an answer that waited behind another when its client went away counts no bytes', async (t) => {
+  const reported: Access[] = []
+  const done = Promise.withResolvers<void>()
+  const report = (access: Access) => {
+    if (reported.push(access) === 2) done.resolve()
+  }
+  const { store } = await openFailing(t)
+  const stuck = Promise.withResolvers<never>()
+  const append = () => stuck.promise
+  const { app, port } = await startApp(t, '', { store: { ...store, log: { ...store.log, append } }, report })
+  const answers: ServerResponse[] = []
+  app.server.on('request', (_, answer) => answers.push(answer))
+  const socket = connect(port, '127.0.0.1')
+  socket.write(compose({ body: '{"name":"a","tag":""}' }))
+  socket.write(compose({ target: '/nothing' }))
+  while (!answers[1]?.headersSent) await setImmediate()
+  socket.resetAndDestroy()
+  await done.promise
+  stuck.reject(new StoreUnavailable('nothing-added', 'as the test wants it'))
+  t.same(
+    reported.map(({ url, status, sentBytes }) => [url, status, sentBytes]),
+    [
+      ['/plants', 499, 0],
+      ['/nothing', 499, 0],
+    ],
+  )
 })
 
 test('pipelined requests are answered and reported one by one', async (t) => {

@@ -129,6 +129,15 @@ test('a service whose database does not answer yet lives, and says that it is st
   t.notMatch(service.output().stderr, /secret/)
 })
 
+test('a service that is told to end while it starts does so at once', async (t) => {
+  const [port, ADMIN_PORT] = await findPorts(2)
+  const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
+  const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
+  while ((await ask(`http://127.0.0.1:${ADMIN_PORT}/livez`).catch(() => undefined)) === undefined);
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0, signal: null })
+})
+
 test('a signal that comes right behind the first is no second one', async (t) => {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const before = signals.map((signal) => process.listeners(signal))

@@ -1,14 +1,20 @@
 // The log of a service: it says in time what happened and why, and costs no more memory than it may when nobody reads.
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
+import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
+import { ask } from './support/admin.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
+import { noteProcess } from './support/leftovers.ts'
+import { findPorts } from './support/postgres.ts'
 import { assertProblem } from './support/problem.ts'
-import { request, type Service, startApp, startService } from './support/service.ts'
+import { request, type Service, startApp, startService, token } from './support/service.ts'
 import { compose } from './support/wire.ts'
 
 type Line = {
@@ -136,6 +142,46 @@ test('a log that nobody reads does not keep a service from ending', async (t) =>
   const ended = once(service.child, 'exit', { signal: AbortSignal.timeout(patienceMs) })
   service.child.kill('SIGTERM')
   t.same(await ended, [null, 'SIGTERM'])
+})
+
+test('a log whose reader has gone counts its lines as dropped, and a service ends with 0', async (t) => {
+  const [ADMIN_PORT] = await findPorts(1)
+  const service = await startService(t, { ADMIN_PORT: `${ADMIN_PORT}` }, createDirectory(t))
+  service.child.stderr.destroy()
+  const dropped = async () => {
+    const { text } = await ask(`http://127.0.0.1:${ADMIN_PORT}/metrics`)
+    return Number(/^plant_store_log_lines_dropped_total (\d+)/m.exec(text)?.[1])
+  }
+  // The first lines are on their way when it shows.
+  for (const signal = AbortSignal.timeout(patienceMs); (await dropped()) === 0; signal.throwIfAborted())
+    t.equal((await request(`${service.url}/plants`)).status, 200)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0, signal: null })
+})
+
+const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const noFullDisk = existsSync('/dev/full') ? false : '/dev/full is not there'
+
+test('a log on a full disk does not keep a service from ending', { skip: noFullDisk }, async (t) => {
+  const full = openSync('/dev/full', 'w')
+  const { PATH, NODE_V8_COVERAGE } = process.env
+  const env = { PATH, NODE_V8_COVERAGE, PORT: '0', ACCESS_TOKENS: token }
+  const child = spawn(process.execPath, [cli, 'serve'], {
+    cwd: createDirectory(t),
+    env,
+    stdio: ['ignore', 'pipe', full],
+  })
+  closeSync(full)
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  const ended = once(child, 'close', { signal: AbortSignal.timeout(patienceMs) })
+  let stdout = ''
+  child.stdout?.on('data', (chunk) => (stdout += chunk))
+  while (!stdout.includes('listening on')) await once(child.stdout as Readable, 'data')
+  const [, url] = /listening on (\S+)/.exec(stdout) ?? []
+  t.equal((await request(`${url}/plants`)).status, 200)
+  child.kill('SIGTERM')
+  t.same(await ended, [0, null])
 })
 
 test('all lines are there when a service has ended', async (t) => {

@@ -4,7 +4,7 @@ import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
 import type { Logger } from 'pino'
-import { waitForDrain } from '../admin/drain.ts'
+import { endAtOnce, waitForDrain } from '../admin/drain.ts'
 import { Health } from '../admin/health.ts'
 import { Metrics } from '../admin/metrics.ts'
 import { startAdminServer } from '../admin/server.ts'
@@ -41,6 +41,7 @@ export function serveCommand(): Command {
 }
 
 async function serve({ config, warnings }: Loaded, version: string): Promise<void> {
+  const started = endAtOnce()
   const log = await openLog(config)
   const { logger } = log
   for (const warning of warnings) logger.warn(warning)
@@ -83,6 +84,7 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
     accessLog.flush()
     await log.end(signal)
   })
+  started()
 
   try {
     const { host, port } = config

@@ -103,6 +103,8 @@ export class Exchange implements Access {
   get sentBytes(): number {
     const { raw } = this.reply
     if (!raw.headersSent || this.raw.method === 'HEAD') return 0
+    // It waited behind another answer of its connection to the end.
+    if (!raw.writableFinished && raw.socket === null) return 0
     return this.stream?.sentBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
   }
 }

@@ -1,5 +1,4 @@
 // The log of a service, on stderr: it is never waited for, holds no secret, and grows no further than it may.
-import { once } from 'node:events'
 import pino, { type Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import type { LineSink } from '../http/access-log.ts'
@@ -28,8 +27,6 @@ export async function openLog({
   accessTokens,
 }: LogConfig): Promise<ServiceLog> {
   const sink = pino.destination({ dest: 2, sync: false, maxLength: maxLogBytes })
-  // A log that nobody reads any more is no reason to stop serving.
-  sink.on('error', () => {})
   const isText = logFormat === 'text' || (logFormat === 'auto' && process.stderr.isTTY === true)
   const form = isText ? (await import('./text-lines.ts')).toTextLines : String
   const mask = makeMask(accessTokens)
@@ -38,7 +35,15 @@ export async function openLog({
   const timestamp = logTime === 'iso' ? pino.stdTimeFunctions.isoTime : pino.stdTimeFunctions.epochTime
   const logger = pino({ level: logLevel, base: { pid: process.pid }, timestamp }, sink)
   const droppedLines = countDropped(sink, logger)
-  return { logger, sink, droppedLines, end: (signal) => endLog(sink, signal) }
+  let isRead = true
+  sink.on('error', ({ code }: NodeJS.ErrnoException) => {
+    // A log that cannot be written is no reason to stop serving, nor to try it over and over again at the exit.
+    sink.flushSync = () => {}
+    if (code !== 'EPIPE') return
+    isRead = false
+    sink.write = (text) => sink.emit('drop', text)
+  })
+  return { logger, sink, droppedLines, end: async (signal) => (isRead ? endLog(sink, signal) : undefined) }
 }
 
 type Sink = ReturnType<typeof pino.destination>
@@ -59,15 +64,16 @@ function countDropped(sink: Sink, logger: Logger): () => number {
   return () => dropped
 }
 
-/** Waits until the log is written. An exit would wait for its reader for ever: the process ends by the signal then. */
+/** Waits until the log is written, or cannot be. An exit would wait for its reader for ever: the process ends by the signal then. */
 async function endLog(sink: Sink, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
   const timer = setTimeout(() => {
     /* c8 ignore next 2: what a process that ends by a signal has covered is not known */
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
   }, logEndMs)
-  const written = once(sink, 'close')
+  const over = Promise.withResolvers<void>()
+  sink.once('close', over.resolve).once('error', over.resolve)
   sink.end()
-  await written
+  await over.promise
   clearTimeout(timer)
 }
