@@ -60,25 +60,42 @@ export function readChoice<T extends string>(text: string, name: string, choices
 /** As Fastify takes it: yes or no, or the proxies' addresses. A mere number of proxies makes it trust nobody. */
 export function readTrustProxy(text: string, name: string): boolean | string {
   const flag = readFlag(text)
-  if (flag === undefined && !splitList(text).every(isNetwork))
+  if (flag !== undefined) return flag
+  const networks = splitList(text)
+  if (networks.length === 0 || !networks.every(isNetwork))
     throw new ConfigError(`${name} must be true, false or addresses like 10.0.0.0/8, not "${text}"`)
-  return flag ?? text
+  return networks.join()
 }
 
 /** An address, a subnet, or a name that stands for some of them. */
 function isNetwork(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', mask = '32', ...rest] = text.split('/')
-  const bits = isIPv4(mask) ? 32 : Number(mask)
+  const bits = isIPv4(address) && isNetmask(mask) ? 32 : readBits(mask)
   return isIP(address) > 0 && rest.length === 0 && bits > 0 && bits <= (isIPv4(address) ? 32 : 128)
+}
+
+/** 255.255.0.0: ones, and after them zeros. */
+function isNetmask(text: string): boolean {
+  if (!isIPv4(text)) return false
+  const bits = text.split('.').map((part) => Number(part).toString(2).padStart(8, '0'))
+  return /^1+0*$/.test(bits.join(''))
+}
+
+function readBits(text: string): number {
+  return /^\d{1,3}$/.test(text) ? Number(text) : 0
 }
 
 /** As @fastify/cors takes it: yes or no, or the origins. */
 export function readCorsOrigin(text: string, name: string): false | true | string | string[] {
   const flag = readFlag(text)
   if (flag !== undefined) return flag
+  if (text === '*') return text
   const origins = splitList(text)
-  if (!origins.every((origin) => /^(\*|null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(origin)))
+  if (
+    origins.length === 0 ||
+    !origins.every((origin) => /^(null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(origin))
+  )
     throw new ConfigError(`${name} must be true, false, * or origins like https://example.org, not "${text}"`)
   return origins.length === 1 ? (origins[0] as string) : origins
 }
