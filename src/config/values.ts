@@ -1,5 +1,6 @@
 // How the text of a setting is read. `name` is the setting as whoever set it called it: PORT, or --port.
 import { isIP, isIPv4 } from 'node:net'
+import { namesServers } from '../store/postgres/hosts.ts'
 
 /** A setting that cannot be used; the message is one line that names it. */
 export class ConfigError extends Error {}
@@ -19,8 +20,13 @@ export function readPort(text: string, name: string): number {
 /** The URL of a database, as the setting, option or argument called `name` gives it. Throws ConfigError. */
 export function readDatabaseUrl(text: string, name: string): string {
   if (/^file:./.test(text) && isDecodable(text)) return text
-  if (/^postgres(ql)?:\/\/./.test(text)) return text
-  // A database URL can hold a password: the message does not repeat it.
+  // A database URL can hold a password: no message repeats it.
+  if (/^postgres(ql)?:\/\/./.test(text)) {
+    if (namesServers(text)) return text
+    throw new ConfigError(
+      `${name} must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded`,
+    )
+  }
   throw new ConfigError(`${name} must start with file: (SQLite) or postgres:// (PostgreSQL)`)
 }
 
