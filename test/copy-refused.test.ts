@@ -84,7 +84,7 @@ test('what cannot be opened is one line, which names no password', async (t) => 
     [good, `file:${text}`, 1, /not a plant store/],
     [gone, good, 1, /the database of --from: .*database "nothing" does not exist/],
     [good, gone, 1, /the database of --to: .*database "nothing" does not exist/],
-    [good, 'postgres://a:s3cret@h:x/plants', 1, /--to is not like postgres:/],
+    [good, 'postgres://a:s3cret@h:x/plants', 2, /--to must be like postgres:/],
     ['mysql://a:s3cret@h/plants', good, 2, /--from must start with file:/],
     [good, 'postgre://a:s3cret@h/plants', 2, /--to must start with file:/],
     [good, '', 2, /--to must start with file:/],

@@ -204,7 +204,7 @@ test('a store that cannot be read is one line, and nothing is made', async (t) =
     [`file:${directory}/text.db`, /cannot open .*text\.db: file is not a database/],
     [`file:${directory}/short.db`, /short\.db is not a plant store/],
     [`file:${directory}/empty.db`, /empty\.db is not a plant store/],
-    [`file:${directory}`, /cannot open/],
+    [`file:${directory}`, /names a folder, not a file: /],
     [`file:${directory}/notes.db`, /notes\.db is not a plant store/],
     [other, /cannot use the database of DATABASE_URL: it holds no plant store/],
     [other.replace('test_', 'none_'), /cannot use the database of DATABASE_URL: .* does not exist/],

@@ -105,6 +105,18 @@ for (const engine of engines) {
     t.equal((await tokens.list()).length, 3)
   })
 
+  test(`${engine.name}: after a successor was revoked the next one has the lifetime that was first given`, async (t) => {
+    const { clock, tokens, rotate } = await open(t, engine)
+    const lasting = idOf(await tokens.create({ name: 'a' }))
+    const ending = idOf(await tokens.create({ name: 'b', expiresAt: startMs + 90 * dayMs }))
+    clock.ms += 1000
+    const formerExpiresAt = clock.ms + dayMs
+    for (const id of [lasting, ending]) await tokens.revoke((await rotate(id)).id)
+    clock.ms += 1000
+    t.match(await rotate(lasting), { expiresAt: null, formerExpiresAt })
+    t.match(await rotate(ending), { expiresAt: clock.ms + 90 * dayMs, formerExpiresAt })
+  })
+
   test(`${engine.name}: an overlap makes no token last longer`, async (t) => {
     const { tokens, rotate } = await open(t, engine)
     const former = await tokens.create({ name: 'a', expiresAt: startMs + 1000 })

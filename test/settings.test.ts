@@ -101,6 +101,62 @@ test('a name that is misspelt and a token that may be guessed are warned about, 
   t.notMatch(config.stdout + config.stderr + output().stderr + list.stderr, 'secret')
 })
 
+test('.env may begin with a byte order mark and end its lines as Windows does', async (t) => {
+  const directory = createDirectory(t)
+  writeFileSync(join(directory, '.env'), '\ufeffPORT=4001\r\nBASE_PATH=/a\r\n')
+  const { settings, stderr } = await showConfig(t, [], {}, directory)
+  t.same(settings.get('PORT'), { value: '4001', from: '.env' })
+  t.same(settings.get('BASE_PATH'), { value: '/a', from: '.env' })
+  t.equal(stderr, '')
+})
+
+test('a secret in a flag is warned about, and one in a misspelt flag not repeated', async (t) => {
+  const directory = createDirectory(t)
+  const url = 'postgres://a:secret@127.0.0.1:1/b'
+  const warning = (flag: string, name: string) =>
+    `plant-store: warning: every user of this machine can see the secret in ${flag}; put ${name} into the environment or .env\n`
+  const bare = await run(
+    t,
+    ['config', '--access-tokens', `${token}secret`, '--database-url', url],
+    {},
+    directory,
+  )
+  t.equal(
+    bare.stderr,
+    warning('--database-url', 'DATABASE_URL') + warning('--access-tokens', 'ACCESS_TOKENS'),
+  )
+  const list = await run(t, ['token', 'list', '--database-url', url], {}, directory)
+  t.match(list.stderr, warning('--database-url', 'DATABASE_URL'))
+  const open = await run(
+    t,
+    ['config', '--database-url', 'postgres://a@b/c'],
+    { DATABASE_URL: url },
+    directory,
+  )
+  t.equal(open.stderr, '')
+  const misspelt = await run(t, ['serve', '--acess-tokens=secret'], {}, directory)
+  t.match(misspelt, { code: 2, stderr: /^error: unknown option '--acess-tokens=\*\*\*'/ })
+  t.notMatch(bare.stdout + list.stdout + open.stdout + misspelt.stderr, 'secret')
+})
+
+test('a database that can be none is refused by the name of its setting', async (t) => {
+  const directory = createDirectory(t)
+  const cases: [url: string, reason: string][] = [
+    ['file:.', 'DATABASE_URL names a folder, not a file: '],
+    ['file:///', 'DATABASE_URL names a folder, not a file: '],
+    ['file://data/plants.db', 'DATABASE_URL names no file: file://data/plants.db; a path follows'],
+    ['file:a%00b', 'DATABASE_URL names no file: file:a%00b; a path follows'],
+    ['postgres://a:secret@127.0.0.1:1/b?sslrootcert=none.pem', 'DATABASE_URL cannot be used: ENOENT: '],
+  ]
+  for (const [url, reason] of cases)
+    for (const args of [['serve'], ['token', 'list']]) {
+      const { code, stdout, stderr } = await run(t, args, { DATABASE_URL: url, PORT: '0' }, directory)
+      t.strictSame({ code, stdout, lines: stderr.split('\n').length }, { code: 1, stdout: '', lines: 2 }, url)
+      t.ok(stderr.startsWith(`plant-store: ${reason}`), stderr)
+      t.notMatch(stderr, 'secret')
+    }
+})
+
 test('a fault is named as whoever made it called the setting', async (t) => {
   const directory = createDirectory(t)
   const cases: [args: string[], env: NodeJS.ProcessEnv, file: string, line: RegExp][] = [

@@ -1,7 +1,7 @@
 // What is in force, and where it comes from: a flag beats the environment, the environment beats `.env`.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { findMisspelt, findShortTokens } from './mistakes.ts'
+import { findBareSecrets, findMisspelt, findShortTokens } from './mistakes.ts'
 import { flagOf, type Setting, type SettingName, settingEntries, settings } from './settings.ts'
 import { ConfigError } from './values.ts'
 
@@ -35,26 +35,31 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 export function loadConfig(flags: Flags = {}): Loaded {
   const [env, file] = [process.env, readEnvFile()]
   const { config, found } = resolve({ flags, env, file })
-  const warnings = [...findMisspelt({ ...file, ...env }, names), ...findShortTokens(config.accessTokens)]
+  const warnings = [
+    ...findMisspelt({ ...file, ...env }, names),
+    ...findShortTokens(config.accessTokens),
+    ...findBareSecrets(flags),
+  ]
   return { config, found, warnings }
 }
 
 /**
- * The database of a command that needs no other setting; `flag`: what --database-url said. A misspelt DATABASE_URL is
- * warned about on stderr. Throws ConfigError.
+ * The database of a command that needs no other setting; `flag`: what --database-url said. A misspelt DATABASE_URL, and
+ * a password in the flag, are warned about on stderr. Throws ConfigError.
  */
 export function loadDatabaseUrl(flag: string | undefined): string {
   const [env, file] = [process.env, readEnvFile()]
   const { name } = settings.databaseUrl
-  for (const warning of findMisspelt({ ...file, ...env }, [name]))
-    console.error(`plant-store: warning: ${warning}`)
   const flags = flag === undefined ? {} : { databaseUrl: flag }
+  for (const warning of [...findMisspelt({ ...file, ...env }, [name]), ...findBareSecrets(flags)])
+    console.error(`plant-store: warning: ${warning}`)
   return resolveOne('databaseUrl', settings.databaseUrl, { flags, env, file }).value
 }
 
 function readEnvFile(): NodeJS.ProcessEnv {
   try {
-    return parseEnv(readFileSync('.env', 'utf8'))
+    // Editors of Windows begin a file with a byte order mark.
+    return parseEnv(readFileSync('.env', 'utf8').replace(/^\ufeff/, ''))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
     throw new ConfigError(`.env cannot be read: ${(error as Error).message}`)

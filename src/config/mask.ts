@@ -14,5 +14,7 @@ export function hideTokens(text: string): string {
 
 /** A message that repeats what was typed, without the secrets in it. */
 export function hideSecrets(text: string): string {
-  return hideTokens(text).replaceAll(/(\w+:\/\/[^\s/?#]*?:)[^\s/?#]*(?=@)/g, '$1***')
+  return hideTokens(text)
+    .replaceAll(/(\w+:\/\/[^\s/?#]*?:)[^\s/?#]*(?=@)/g, '$1***')
+    .replaceAll(/(unknown option '--[^=]+=)[^']*/g, '$1***')
 }

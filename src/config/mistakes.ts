@@ -1,7 +1,8 @@
-// What is no fault, and hardly meant: a misspelt setting, a token that can be guessed. A line for each; values are not
+// What is no fault, and hardly meant: a misspelt setting, a token that can be guessed, a secret in a flag. A line for each; values are not
 // repeated, since they may be secrets.
 import { closest, distance } from 'fastest-levenshtein'
-import { settingEntries } from './settings.ts'
+import type { Flags } from './config.ts'
+import { flagOf, settingEntries } from './settings.ts'
 
 const minTokenLength = 16
 const known = new Set(settingEntries.map(([, { name }]) => name))
@@ -26,4 +27,17 @@ export function findShortTokens(tokens: string[]): string[] {
       ? [`ACCESS_TOKENS: token ${index + 1} has fewer than ${minTokenLength} characters and may be guessed`]
       : [],
   )
+}
+
+/** The flags with a secret: `ps` shows the arguments of a command to every user of the machine. */
+export function findBareSecrets(flags: Flags): string[] {
+  return settingEntries.flatMap(([key, setting]) => {
+    const { [key]: text = '' } = flags
+    const isBare = setting.mask !== undefined && setting.mask(text) !== text
+    return isBare
+      ? [
+          `every user of this machine can see the secret in ${flagOf(setting)}; put ${setting.name} into the environment or .env`,
+        ]
+      : []
+  })
 }

@@ -1,5 +1,6 @@
 // How the text of a setting is read. `name` is the setting as whoever set it called it: PORT, or --port.
 import { isIP, isIPv4 } from 'node:net'
+import { namesServers } from '../store/postgres/hosts.ts'
 
 /** A setting that cannot be used; the message is one line that names it. */
 export class ConfigError extends Error {}
@@ -19,8 +20,13 @@ export function readPort(text: string, name: string): number {
 /** The URL of a database, as the setting, option or argument called `name` gives it. Throws ConfigError. */
 export function readDatabaseUrl(text: string, name: string): string {
   if (/^file:./.test(text) && isDecodable(text)) return text
-  if (/^postgres(ql)?:\/\/./.test(text)) return text
-  // A database URL can hold a password: the message does not repeat it.
+  // A database URL can hold a password: no message repeats it.
+  if (/^postgres(ql)?:\/\/./.test(text)) {
+    if (namesServers(text)) return text
+    throw new ConfigError(
+      `${name} must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded`,
+    )
+  }
   throw new ConfigError(`${name} must start with file: (SQLite) or postgres:// (PostgreSQL)`)
 }
 
@@ -60,25 +66,42 @@ export function readChoice<T extends string>(text: string, name: string, choices
 /** As Fastify takes it: yes or no, or the proxies' addresses. A mere number of proxies makes it trust nobody. */
 export function readTrustProxy(text: string, name: string): boolean | string {
   const flag = readFlag(text)
-  if (flag === undefined && !splitList(text).every(isNetwork))
+  if (flag !== undefined) return flag
+  const networks = splitList(text)
+  if (networks.length === 0 || !networks.every(isNetwork))
     throw new ConfigError(`${name} must be true, false or addresses like 10.0.0.0/8, not "${text}"`)
-  return flag ?? text
+  return networks.join()
 }
 
 /** An address, a subnet, or a name that stands for some of them. */
 function isNetwork(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', mask = '32', ...rest] = text.split('/')
-  const bits = isIPv4(mask) ? 32 : Number(mask)
+  const bits = isIPv4(address) && isNetmask(mask) ? 32 : readBits(mask)
   return isIP(address) > 0 && rest.length === 0 && bits > 0 && bits <= (isIPv4(address) ? 32 : 128)
+}
+
+/** 255.255.0.0: ones, and after them zeros. */
+function isNetmask(text: string): boolean {
+  if (!isIPv4(text)) return false
+  const bits = text.split('.').map((part) => Number(part).toString(2).padStart(8, '0'))
+  return /^1+0*$/.test(bits.join(''))
+}
+
+function readBits(text: string): number {
+  return /^\d{1,3}$/.test(text) ? Number(text) : 0
 }
 
 /** As @fastify/cors takes it: yes or no, or the origins. */
 export function readCorsOrigin(text: string, name: string): false | true | string | string[] {
   const flag = readFlag(text)
   if (flag !== undefined) return flag
+  if (text === '*') return text
   const origins = splitList(text)
-  if (!origins.every((origin) => /^(\*|null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(origin)))
+  if (
+    origins.length === 0 ||
+    !origins.every((origin) => /^(null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(origin))
+  )
     throw new ConfigError(`${name} must be true, false, * or origins like https://example.org, not "${text}"`)
   return origins.length === 1 ? (origins[0] as string) : origins
 }

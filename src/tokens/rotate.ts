@@ -1,5 +1,5 @@
 // The exchange of a token for a new one: both are valid for a while, so that its clients can be changed one by one.
-import { type Sql, StoreRefused } from '../store/store.ts'
+import { type Row, type Sql, StoreRefused } from '../store/store.ts'
 import { makeToken } from './format.ts'
 import { hashToken, type Token } from './tokens.ts'
 
@@ -10,6 +10,10 @@ export type Rotated = { id: string; token: string; expiresAt: number | null; for
 const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
   SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
     AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
+
+/** Of a token that was rotated the end is another than it was given: its latest successor, revoked since, has the lifetime. */
+const latest = `SELECT created_at, expires_at FROM tokens WHERE name = $1 AND created_at >= $2
+  ORDER BY created_at DESC LIMIT 1`
 
 /** Both changes in one statement: there is never a successor without an end of the former, nor the reverse. */
 const exchange = `
@@ -32,8 +36,10 @@ export async function rotateToken(
   { overlapMs, now }: { overlapMs: number; now: number },
 ): Promise<Rotated> {
   const { id, token } = makeToken()
-  const { createdAt, expiresAt: formerEnd } = former
-  const expiresAt = formerEnd === null ? null : now + formerEnd - createdAt
+  const { name, createdAt, expiresAt: formerEnd } = former
+  const [given] = await sql.select(latest, [name, createdAt])
+  const { created_at, expires_at } = given as Row
+  const expiresAt = expires_at === null ? null : now + Number(expires_at) - Number(created_at)
   const formerExpiresAt = Math.min(now + overlapMs, formerEnd ?? Number.POSITIVE_INFINITY)
   // However the clock was set, the successor is the newer one.
   const newerAt = Math.max(now, createdAt + 1)

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { type Row, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 import { HeadReader, readItems } from './epochs.ts'
 import { refuse } from './failures.ts'
+import { splitHosts } from './hosts.ts'
 import { Link } from './links.ts'
 import { Reads } from './reads.ts'
 import { deleteOldNotes } from './schema.ts'
@@ -67,18 +68,4 @@ export async function openPostgres(
       for (const part of [heads, lookUps, writes, probes, reads]) part.close()
     },
   }
-}
-
-/** One URL for each server that the URL names: the way pg takes them. */
-export function splitHosts(url: string): string[] {
-  const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as unknown as [
-    string,
-    string,
-    string,
-    string,
-  ]
-  const urls = hosts.split(',').map((host) => `${start}${host}${end}`)
-  if (urls.every((one) => URL.canParse(one))) return urls
-  // A database URL can hold a password: the message does not repeat it.
-  throw new StoreRefused('DATABASE_URL is not like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE')
 }

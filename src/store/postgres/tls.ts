@@ -1,13 +1,23 @@
 // Which connections to PostgreSQL anybody on the way could read.
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
+import { StoreRefused } from '../store.ts'
 
 /** The servers, as host:port, that are on other hosts and reached without TLS, by their URLs and PGSSLMODE. */
 export function findPlainHosts(urls: string[]): string[] {
   return urls.flatMap((url) => {
-    const { host, port, ssl } = new pg.Client({ connectionString: url })
+    const { host, port, ssl } = makeClient(url)
     return ssl || isHere(host) ? [] : [`${host}:${port}`]
   })
+}
+
+/** Throws StoreRefused when a file that the URL names (sslrootcert, sslcert, sslkey) cannot be read. */
+function makeClient(url: string): pg.Client {
+  try {
+    return new pg.Client({ connectionString: url })
+  } catch (error) {
+    throw new StoreRefused(`DATABASE_URL cannot be used: ${(error as Error).message}`)
+  }
 }
 
 /** A socket, or this machine's own address. */

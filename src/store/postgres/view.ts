@@ -5,7 +5,7 @@ import { attemptMs } from '../../limits.ts'
 import { checkVersion } from '../migrations.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
 import type { Joined, Range, StoreView } from '../view.ts'
-import { splitHosts } from './engine.ts'
+import { splitHosts } from './hosts.ts'
 import { types } from './session.ts'
 
 /** All that is read goes by an index, in its order; plans for a table that has just been filled would sort it. */

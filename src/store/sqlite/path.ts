@@ -1,14 +1,26 @@
 // The file that a `file:` URL names.
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StoreMissing, StoreRefused } from '../store.ts'
 import { identify } from './files.ts'
 
-/** Relative to the working directory. Throws StoreRefused when the URL names no file. */
+/** Relative to the working directory. Throws StoreRefused when the URL names no file, or a folder. */
 export function sqlitePath(url: string): string {
-  const path = url.startsWith('file://') ? fileURLToPath(url) : decodeURIComponent(url.slice('file:'.length))
-  if (path === '' || path.startsWith(':')) throw new StoreRefused(`DATABASE_URL names no file: ${url}`)
+  const path = readPath(url)
+  if (path === undefined || path.startsWith(':') || path.includes('\0'))
+    throw new StoreRefused(
+      `DATABASE_URL names no file: ${url}; a path follows file: at once, as in file:data/plants.db`,
+    )
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
+    throw new StoreRefused(`DATABASE_URL names a folder, not a file: ${resolve(path)}`)
   return path
+}
+
+/** Undefined for a URL of another host, as `file://data/plants.db` is. */
+function readPath(url: string): string | undefined {
+  if (!url.startsWith('file://')) return decodeURIComponent(url.slice('file:'.length)) || undefined
+  return URL.canParse(url) && new URL(url).host === '' ? fileURLToPath(url) : undefined
 }
 
 /** As `sqlitePath`, for whoever makes no database. Throws StoreMissing when none is there. */
