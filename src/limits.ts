@@ -1,7 +1,10 @@
 // Every limit and time-out that must stand in a relation to another, and the relations. Times are milliseconds.
 
-/** A request that is there in full is answered after this long, whatever its stages wait for. */
-export const requestMs = 5000
+/**
+ * A request that is there in full is answered after this long, whatever its stages wait for: 5 s are promised, and the look
+ * whose time is up, like the answer itself, takes some of them.
+ */
+export const requestMs = 4800
 /** What the store may take of that: its own word comes first, and says more than that the time is up. */
 export const storeLimitMs = 4500
 /** How long one server of a cluster may keep one attempt waiting. */
