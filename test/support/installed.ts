@@ -9,13 +9,23 @@ export const systemPath = (process.env.PATH ?? '')
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter)
 
-/** `npm install` with these arguments; what is in npm's cache is not asked for again. */
-export async function install(directory: string, args: string[]): Promise<void> {
-  const { code, stderr } = await run('npm', ['install', '--prefer-offline', '--no-progress', ...args], {
+/** What npm says when it needs the registry and cannot reach it. */
+const unreachable =
+  /npm error code (?:EAI_AGAIN|ENOTFOUND|ECONN\w+|ENET\w+|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|SELF_\w+)$/m
+
+/**
+ * `npm install` with these arguments; what is in npm's cache, as after `npm ci`, is not asked for again.
+ * False: the cache lacks something, and the registry cannot be reached.
+ */
+export async function install(directory: string, args: string[]): Promise<boolean> {
+  const options = ['--prefer-offline', '--fetch-retries=0', '--fetch-timeout=60000', '--no-progress']
+  const { code, stderr } = await run('npm', ['install', ...options, ...args], {
     cwd: directory,
     env: { PATH: systemPath },
   })
-  if (code !== 0) throw new Error(stderr)
+  if (code === 0) return true
+  if (unreachable.test(stderr)) return false
+  throw new Error(stderr)
 }
 
 /** NAME@VERSION of all packages below a directory. */
