@@ -7,6 +7,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
+import { makeMask } from '../src/log/secrets.ts'
+import { toTextLines } from '../src/log/text-lines.ts'
 import { openStore } from '../src/store/open.ts'
 import { createDirectory } from './support/engines.ts'
 import { noteProcess } from './support/leftovers.ts'
@@ -130,4 +132,9 @@ test('on a terminal the log is text, in colour unless NO_COLOR is set', {
   t.notMatch(plain, /\x1b/)
   t.match(await onTerminal(t, {}), /GET \/plants \x1b\[32m200\x1b\[39m /)
   t.match(await onTerminal(t, { LOG_FORMAT: 'json' }), /"url":"\/plants"/)
+})
+
+test('a line whose number was masked is shown as it is', async (t) => {
+  const line = makeMask(['12345678'])('{"level":30,"time":1234567890,"msg":"a"}')
+  t.equal(toTextLines(`${line}\n`), '{"level":30,"time":***90,"msg":"a"}\n')
 })

@@ -22,8 +22,19 @@ const levels: Record<number, string> = {
 export function toTextLines(json: string): string {
   return json
     .split('\n')
-    .map((line) => (line === '' ? '' : formatLine(JSON.parse(line))))
+    .map((line) => (line === '' ? '' : format(line)))
     .join('\n')
+}
+
+/** A token of digits may have been masked in the middle of a number: such a line is no JSON any more. */
+function format(line: string): string {
+  let parsed: Line
+  try {
+    parsed = JSON.parse(line)
+  } catch {
+    return printable(line)
+  }
+  return formatLine(parsed)
 }
 
 function formatLine(line: Line): string {
