@@ -1,9 +1,8 @@
 // Every limit and time-out that must stand in a relation to another, and the relations. Times are milliseconds.
 
-/**
- * A request that is there in full is answered after this long, whatever its stages wait for: 5 s are promised, and the look
- * whose time is up, like the answer itself, takes some of them.
- */
+/** A request that is there in full is answered within this time, whatever its stages wait for. */
+export const promisedMs = 5000
+/** Its time is up before: the look for those whose time is up, like the answer itself, takes some of it. */
 export const requestMs = 4800
 /** What the store may take of that: its own word comes first, and says more than that the time is up. */
 export const storeLimitMs = 4500
@@ -81,6 +80,7 @@ export const maxWaitingPlants = 4096
 
 const relations: [boolean, string][] = [
   [storeLimitMs < requestMs, 'the store gives up before the request does'],
+  [requestMs < promisedMs, 'a late request is found in time'],
   [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
   [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
   [
