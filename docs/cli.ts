@@ -35,7 +35,7 @@ function describe(command: Command): string {
     `### ${readName(command)}`,
     command.description(),
     `\`\`\`sh\n${help.commandUsage(command)}\n\`\`\``,
-    ...(table ? [`| Argument or option | Meaning |\n| --- | --- |\n${table.trimEnd()}`] : []),
+    `| Argument or option | Meaning |\n| --- | --- |\n${table.trimEnd()}`,
     ...readAfter(command),
   ]
   return `${parts.join('\n\n')}\n`

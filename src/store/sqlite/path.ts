@@ -19,7 +19,7 @@ export function sqlitePath(url: string): string {
 
 /** Undefined for a URL of another host, as `file://data/plants.db` is. */
 function readPath(url: string): string | undefined {
-  if (!url.startsWith('file://')) return decodeURIComponent(url.slice('file:'.length)) || undefined
+  if (!url.startsWith('file://')) return decodeURIComponent(url.slice('file:'.length))
   return URL.canParse(url) && new URL(url).host === '' ? fileURLToPath(url) : undefined
 }
 
