@@ -2,9 +2,9 @@
 // is never more wanted than when the store does not answer.
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Access } from '../http/exchange.ts'
+import type { Meter } from '../meter.ts'
 import type { Health } from './health.ts'
 import { Histogram, type Series } from './histogram.ts'
-import type { Meter } from './meter.ts'
 
 /** Of requests and commits. */
 export const secondBounds = [

@@ -1,8 +1,6 @@
 // One line per request, written by hand: through a logger's machinery it would be the most expensive part of a request.
+import type { LineSink } from '../log/open-log.ts'
 import type { Access } from './exchange.ts'
-
-/** Where lines go: written out in time, and never waited for. */
-export type LineSink = { write(text: string): unknown }
 
 export type AccessLog = {
   add(access: Access): void

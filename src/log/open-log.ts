@@ -1,12 +1,14 @@
 // The log of a service, on stderr: it is never waited for, holds no secret, and grows no further than it may.
 import pino, { type Logger } from 'pino'
 import type { Config } from '../config/config.ts'
-import type { LineSink } from '../http/access-log.ts'
 import { logEndMs } from '../limits.ts'
 import { makeMask } from './secrets.ts'
 
 /** What the log may hold in memory while its reader does not read; beyond it lines are dropped. */
 const maxLogBytes = 8 * 2 ** 20
+
+/** Where lines go: written out in time, and never waited for. */
+export type LineSink = { write(text: string): unknown }
 
 export type LogConfig = Pick<Config, 'logLevel' | 'logFormat' | 'logTime' | 'accessTokens'>
 
