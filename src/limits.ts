@@ -29,6 +29,8 @@ export const maxLookups = 1000
 export const sqliteLockMs = 2000
 /** A batch waits for that lock until so long before its deadline: the database's own word comes first. */
 export const sqliteMarginMs = 100
+/** How long files that are to be exchanged wait for the other threads to let go of them. */
+export const releaseMs = 1000
 /** A read of SQLite holds up the event loop while it waits, which it does only beside a recovery. */
 export const sqliteReadLockMs = 200
 

@@ -1,5 +1,6 @@
 // The seam between the service and its databases: a log of plants with three verbs, and plain SQL for the little
 // else there is (tokens). An engine is one folder that provides this; everything above it is written once.
+import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { Epochs } from './epochs.ts'
 
@@ -49,6 +50,11 @@ export interface Store {
   readonly sql: Sql
   /** Resolves when the store can be written now. Rejects with StoreUnavailable. */
   ready(): Promise<void>
+  /**
+   * A port through which another thread of this process opens the same store (see `StoreOptions`). Where there is none,
+   * each thread opens the store by its URL.
+   */
+  share?(): MessagePort
   /** Waits for what is under way, then lets go of the database. */
   close(): Promise<void>
 }
@@ -79,6 +85,13 @@ export class StoreMissing extends StoreRefused {
 
 /**
  * `mustExist`: a database that is not there is refused, not made. `name`: how its sessions are called in PostgreSQL.
- * `reconnected`: is told of each connection that was made anew.
+ * `reconnected`: is told of each connection that was made anew. `port`: what the `share` of the store gave, if anything,
+ * in the thread that has it open.
  */
-export type StoreOptions = { logger: Logger; mustExist?: boolean; name?: string; reconnected?: () => void }
+export type StoreOptions = {
+  logger: Logger
+  mustExist?: boolean
+  name?: string
+  reconnected?: () => void
+  port?: MessagePort | undefined
+}

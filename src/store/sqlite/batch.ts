@@ -1,11 +1,11 @@
-// Puts a batch into the log, inside a transaction that its caller begins and commits.
+// Puts batches into the log, inside a transaction that its caller begins and commits.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { checksumOf } from '../checksum.ts'
 import { makeEpoch } from '../epochs.ts'
 import { setMark } from '../marks.ts'
 import { sameItem } from '../same-item.ts'
-import type { Mark, Outcome } from '../store.ts'
-import type { FlatEntries } from './messages.ts'
+import type { Outcome } from '../store.ts'
+import type { Batch } from './messages.ts'
 
 export class BatchInsert {
   readonly #head: StatementSync
@@ -29,27 +29,28 @@ export class BatchInsert {
     this.#setMark = db.prepare(setMark('?', '?'))
   }
 
-  /** Outcomes in the order of the entries. */
-  run(flat: FlatEntries, mark?: Mark): Outcome[] {
+  /** The outcomes of each batch, in the order of its entries. */
+  run(batches: Batch[]): Outcome[][] {
     const start = (this.#head.get() as unknown as [number])[0]
     let position = start
-    const outcomes: Outcome[] = []
-    for (let i = 0; i < flat.length; i += 2) {
-      const item = flat[i] as string
-      const id = (flat[i + 1] ?? null) as number | null
-      if (this.#insert.run(position + 1, id, item, checksumOf(position + 1, id, item)).changes === 1) {
-        position++
-        outcomes.push('added')
-      } else {
-        outcomes.push(
-          sameItem((this.#known.get(id) as unknown as [string])[0], item) ? 'replayed' : 'conflict',
-        )
+    const outcomes = batches.map(({ append: flat }) => {
+      const ofBatch: Outcome[] = []
+      for (let i = 0; i < flat.length; i += 2) {
+        const outcome = this.#add(position + 1, flat[i] as string, (flat[i + 1] ?? null) as number | null)
+        if (outcome === 'added') position++
+        ofBatch.push(outcome)
       }
-    }
+      return ofBatch
+    })
     this.#epochIsPending = this.#epochIsDue && position > start
     if (this.#epochIsPending) this.#addEpoch.run(makeEpoch(), start)
-    if (mark) this.#setMark.run(mark.key, mark.value)
+    for (const { mark } of batches) if (mark) this.#setMark.run(mark.key, mark.value)
     return outcomes
+  }
+
+  #add(position: number, item: string, id: number | null): Outcome {
+    if (this.#insert.run(position, id, item, checksumOf(position, id, item)).changes === 1) return 'added'
+    return sameItem((this.#known.get(id) as unknown as [string])[0], item) ? 'replayed' : 'conflict'
   }
 
   /** After the commit of what `run` did: only then has the epoch begun. */

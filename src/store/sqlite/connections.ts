@@ -1,15 +1,19 @@
 // The connections of this process to one SQLite file: a reader here, a writer in its thread. They are opened together,
 // and anew when the path no longer names the files that they have open. The thread alone is started again when it ends.
 import { renameSync, statSync } from 'node:fs'
+import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { storeCloseMs } from '../../limits.ts'
+import { storeCloseMs, storeLimitMs } from '../../limits.ts'
 import { type StoreOptions, StoreRefused, StoreUnavailable } from '../store.ts'
 import { Condition } from './condition.ts'
 import { areSameFiles, type FileIds, fingerprint, isOrphan, resolveLinks } from './files.ts'
+import { IndexLock } from './index-lock.ts'
 import { ThreadLink } from './link.ts'
-import type { Failure, ThreadOptions } from './messages.ts'
+import type { Bind, Failure, ThreadOptions } from './messages.ts'
 import { Reader } from './reader.ts'
+import { Shares } from './shares.ts'
 import { WalIndex } from './wal-index.ts'
+import { within } from './within.ts'
 
 /** How often the files are looked at when nobody writes, and lost ones are looked for. */
 const lookMs = 1000
@@ -25,7 +29,9 @@ export class Connections {
   reader: Reader | undefined
   #id: string | undefined
   #link: ThreadLink | undefined
+  readonly #lock = new IndexLock()
   #index: WalIndex | undefined
+  readonly #shares: Shares
   #ids: FileIds | undefined
   /** Why the files that are open are not those of the path. */
   #lost: string | undefined
@@ -40,13 +46,18 @@ export class Connections {
     this.#logger = logger
     this.#condition = new Condition(logger, 'the database takes plants again')
     this.#reconnected = reconnected
+    this.#shares = new Shares({
+      bind: async () => this.#describe(await this.writer(performance.now() + storeLimitMs)),
+      failed: (failure) => this.#note(failure),
+      check: () => this.check(),
+      holds: () => this.holds(),
+    })
   }
 
   /** Throws StoreRefused. Resolves to the id of the store, which every later opening must find again. */
   async open({ mustExist = false }: Pick<StoreOptions, 'mustExist'>): Promise<string> {
     await this.#start({ path: this.#path, mustExist })
-    const [row] = (this.reader as Reader).select("SELECT value FROM meta WHERE key = 'store'", {})
-    this.#id = String(row?.value)
+    this.#id = (this.reader as Reader).readId()
     this.#looking = setInterval(() => this.#look(), lookMs).unref()
     return this.#id
   }
@@ -67,10 +78,8 @@ export class Connections {
     return within(this.#starting, deadlineMs)
   }
 
-  /** Are the files still there? The thread, when it is at work, looks for itself. */
+  /** Are the files still there? */
   check(): void {
-    if (this.#link?.isBusy) return
-    /* c8 ignore next: the thread is at work in the same moment */
     const found = this.#lost === undefined ? this.reader?.findFault() : undefined
     /* c8 ignore next: who looks first, this or the thread, is a matter of moments */
     if (found) this.#lose(found.fault)
@@ -79,6 +88,11 @@ export class Connections {
   /** The writer did what it was asked for. */
   holds(): void {
     this.#condition.holds()
+  }
+
+  /** A port at which another thread opens the store (see branch.ts), once it is open here. */
+  share(): MessagePort {
+    return this.#shares.add()
   }
 
   /** Waits for what is under way, but not for a disk that does not answer. */
@@ -169,9 +183,9 @@ export class Connections {
         /* c8 ignore next: the path is given to another file in the same moment */
         throw new StoreRefused(`${this.#path} is another file now`)
       this.#ids = ids
-      this.#index ??= WalIndex.open(this.#path, () => this.#link?.isBusy === true)
+      this.#index ??= WalIndex.open(this.#path, this.#lock)
       this.reader ??= new Reader(this.#path, ids, this.#index)
-      link.share(this.#index.descriptor)
+      link.share({ descriptor: this.#index.descriptor, lock: this.#lock.memory })
       this.#isBroken = false
       if (this.#id !== undefined) this.#reconnected()
       return link
@@ -182,8 +196,15 @@ export class Connections {
     }
   }
 
-  /** The reader goes first: the writer, as the last, empties the write-ahead log into the file. */
+  /** What another thread needs to work on the files that are open now. */
+  #describe(link: ThreadLink): Bind {
+    const index = { descriptor: (this.#index as WalIndex).descriptor, lock: this.#lock.memory }
+    return { writer: link.openPort(), index, ids: this.#ids as FileIds, path: this.#path }
+  }
+
+  /** The readers go first: the writer, as the last, empties the write-ahead log into the file. */
   async #letGo(): Promise<void> {
+    await this.#shares.release()
     this.reader?.close()
     this.reader = undefined
     await this.#link?.close()
@@ -202,19 +223,10 @@ export class Connections {
   }
 
   #noteEnd(waiting: number, err: Error | undefined): void {
+    this.#lock.end()
     /* c8 ignore next: a fault of the thread that is not known yet */
     if (err) this.#logger.error({ err }, 'the writer thread failed')
     if (waiting > 0)
       this.#logger.error({ waiting }, 'the writer thread ended; the next plant starts it again')
   }
-}
-
-async function within<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    /* c8 ignore next: a file that takes seconds to be opened */
-    () => late.reject(new StoreUnavailable('nothing-added', 'the database is still being opened')),
-    deadlineMs - performance.now(),
-  )
-  return await Promise.race([work, late.promise]).finally(() => clearTimeout(timer))
 }

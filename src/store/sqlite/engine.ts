@@ -2,6 +2,7 @@
 // a slow disk never holds up the event loop.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { sqliteLockMs, storeLimitMs } from '../../limits.ts'
 import {
@@ -16,6 +17,7 @@ import {
   StoreUnavailable,
   type Value,
 } from '../store.ts'
+import { Branch } from './branch.ts'
 import { Condition } from './condition.ts'
 import { Connections } from './connections.ts'
 import type { Done, FlatEntries, Work } from './messages.ts'
@@ -29,12 +31,18 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
   if (!mustExist) makeDirectory(dirname(path))
   const connections = new Connections(path, options)
   const id = await connections.open({ mustExist })
-  return new SqliteStore(id, connections, logger)
+  return { ...new SqliteStore(id, connections, logger), share: () => connections.share() }
+}
+
+/** Opens a store that the main thread has open: `port` is what its `share` gave. Rejects with StoreUnavailable. */
+export async function openSharedSqlite(port: MessagePort, { logger }: StoreOptions): Promise<Store> {
+  const branch = new Branch(port)
+  return new SqliteStore(await branch.open(), branch, logger)
 }
 
 class SqliteStore implements Store {
   readonly id: string
-  readonly #connections: Connections
+  readonly #connections: Connections | Branch
   readonly #reading: Condition
   readonly log = {
     append: (entries: Entry[], deadlineMs?: number, mark?: Mark) => this.#append(entries, deadlineMs, mark),
@@ -54,7 +62,7 @@ class SqliteStore implements Store {
   }
   readonly close = () => this.#connections.close()
 
-  constructor(id: string, connections: Connections, logger: Logger) {
+  constructor(id: string, connections: Connections | Branch, logger: Logger) {
     this.id = id
     this.#connections = connections
     this.#reading = new Condition(logger, 'the database can be read again')

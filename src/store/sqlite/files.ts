@@ -62,8 +62,19 @@ export class OpenFiles {
     this.#index = index
   }
 
-  /** Undefined when all that was committed is in the files that the path names. */
+  /**
+   * Undefined when all that was committed is in the files that the path names, and while the writer is at work in another
+   * thread: it looks for itself.
+   */
   findFault(): FileFault | undefined {
+    let found: FileFault | undefined
+    this.#index.doAlone(() => {
+      found = this.#look()
+    })
+    return found
+  }
+
+  #look(): FileFault | undefined {
     if (!this.#index.restore()) return { fault: `${this.#path}-shm was deleted`, salvage: false }
     // Before the files: a checkpoint that begins after it is met as another one by the next look.
     const { checkpoint } = this.#index.read()

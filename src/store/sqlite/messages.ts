@@ -1,21 +1,25 @@
-// What the main thread and the writer thread say to each other. Every request has a number, and its answer the same.
+// What the threads that serve requests and the writer thread say to each other. Every request has a number, and its
+// answer the same.
+import type { MessagePort } from 'node:worker_threads'
 import type { Lost, Mark, Outcome, Value } from '../store.ts'
 import type { FileIds } from './files.ts'
 
 /** Items and ids in turn: one flat array crosses the threads several times faster than one object per plant. */
 export type FlatEntries = (string | number | undefined)[]
 
+export type Batch = { append: FlatEntries; mark?: Mark | undefined }
+
 /** `probe`: whether a batch could begin now. */
-export type Work =
-  | { append: FlatEntries; mark?: Mark | undefined }
-  | { text: string; values: Record<string, Value> }
-  | { probe: true }
+export type Work = Batch | { text: string; values: Record<string, Value> } | { probe: true }
 
 /** `deadlineMs` is on the clock of `monotonicMs`. */
 export type Request = Work & { number: number; deadlineMs: number }
 
-/** `index`: the descriptor of the open `-shm`, which the thread uses and never closes. */
-export type Order = Request | { index: number } | 'close'
+/** `descriptor`: of the open `-shm`, which only the main thread closes; `lock`: the memory of its IndexLock. */
+export type SharedIndex = { descriptor: number; lock: SharedArrayBuffer }
+
+/** What the main thread tells the writer. `port`: another thread's, whose requests it takes as well. */
+export type Order = Request | SharedIndex | { port: MessagePort } | 'close'
 
 /** `lost`: the path no longer names the open files; `broken`: the thread lets go of the database and ends. */
 export type Failure = { outcome: Lost; failed: string; code: number; lost?: boolean; broken?: boolean }
@@ -36,6 +40,15 @@ export type ThreadOptions = {
   /** After the files were lost: read all of the database before it is believed. */
   verify?: boolean
 }
+
+/** What another thread needs to work on the files that are open. `writer`: where its requests go. */
+export type Bind = { writer: MessagePort; index: SharedIndex; ids: FileIds; path: string }
+
+/** What the main thread says to another one that shares its store. `release`: the reader must let go of the files. */
+export type ToBranch = { bind: Bind } | { unavailable: string } | 'release'
+
+/** `bind`: it needs a writer; `check`: a read failed; `holds`: a request was done after one that failed. */
+export type FromBranch = { failed: Failure } | 'bind' | 'released' | 'check' | 'holds'
 
 /** Milliseconds on a clock that all threads share; `performance.now()` starts anew in each. */
 export function monotonicMs(): number {

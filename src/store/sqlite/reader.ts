@@ -81,6 +81,11 @@ export class Reader {
     return count === Math.max(0, last - after) && owner === epoch ? (text ?? '') : undefined
   }
 
+  /** The id of the store. */
+  readId(): string {
+    return String(this.select("SELECT value FROM meta WHERE key = 'store'", {})[0]?.value)
+  }
+
   select(text: string, values: Record<string, Value>): Row[] {
     this.#restore()
     return this.#db.prepare(text).all(values) as Row[]

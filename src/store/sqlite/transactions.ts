@@ -1,5 +1,5 @@
-// One transaction per request, in the writer thread. What was committed is acknowledged only when nothing about it is
-// odd: no error, and the path still names the files that were written.
+// One transaction per request, or for the batches that wait at one moment, in the writer thread. What was committed is
+// acknowledged only when nothing about it is odd: no error, and the path still names the files that were written.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../limits.ts'
 import type { Lost } from '../store.ts'
@@ -7,7 +7,8 @@ import { BatchInsert } from './batch.ts'
 import type { OpenDatabase } from './database.ts'
 import { codeOf, isBroken, isBusy } from './errors.ts'
 import { type FileFault, OpenFiles } from './files.ts'
-import { type Done, type Failure, monotonicMs, type Request } from './messages.ts'
+import type { IndexLock } from './index-lock.ts'
+import { type Batch, type Done, type Failure, monotonicMs, type Request } from './messages.ts'
 import type { WalIndex } from './wal-index.ts'
 
 /** How often the lock is looked for while another process has it. */
@@ -31,39 +32,50 @@ export class Transactions {
   readonly #commit: StatementSync
   readonly #batch: BatchInsert
   readonly #index: WalIndex
+  readonly #lock: IndexLock
   readonly #files: OpenFiles
   readonly #sleeper = new Int32Array(new SharedArrayBuffer(4))
   #checkedMs = Number.NEGATIVE_INFINITY
 
-  constructor(path: string, { db, ids }: OpenDatabase, index: WalIndex) {
+  constructor(
+    path: string,
+    { db, ids }: OpenDatabase,
+    { index, lock }: { index: WalIndex; lock: IndexLock },
+  ) {
     this.#db = db
     db.exec('PRAGMA busy_timeout = 0')
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     this.#batch = new BatchInsert(db)
     this.#index = index
+    this.#lock = lock
     this.#files = new OpenFiles(path, ids, index)
   }
 
-  do(request: Request): { done: Done } | Failure {
+  /** Does one request, or several batches, wholly or not at all. */
+  do(requests: Request[]): { done: Done[] } | Failure {
+    this.#lock.begin()
     try {
       if (monotonicMs() - this.#checkedMs > recentMs) this.#check('nothing-added')
       else this.#index.restore()
-      const done = this.#prepare(request)
-      this.#end('probe' in request)
+      const done = this.#prepare(requests)
+      this.#end(requests)
       return { done }
     } catch (error) {
       if (error instanceof Failed) return error.failure
       return this.#rollBack(error)
+    } finally {
+      this.#lock.end()
     }
   }
 
   /** Everything before the COMMIT: whatever fails here can be rolled back. */
-  #prepare(request: Request): Done {
-    const leftMs = Math.floor(request.deadlineMs - monotonicMs()) - sqliteMarginMs
+  #prepare(requests: Request[]): Done[] {
+    const deadlineMs = Math.min(...requests.map((request) => request.deadlineMs))
+    const leftMs = Math.floor(deadlineMs - monotonicMs()) - sqliteMarginMs
     if (leftMs < 0) throw new Error('the database was busy until it was too late for this batch')
     this.#takeLock(leftMs)
-    const done = this.#run(request)
+    const done = this.#run(requests)
     this.#checkIndex()
     return done
   }
@@ -85,10 +97,11 @@ export class Transactions {
     }
   }
 
-  #run(request: Request): Done {
-    if ('append' in request) return this.#batch.run(request.append, request.mark)
-    if ('probe' in request) return 0
-    return Number(this.#db.prepare(request.text).run(request.values).changes)
+  #run(requests: Request[]): Done[] {
+    const [first] = requests as [Request]
+    if ('append' in first) return this.#batch.run(requests as Batch[])
+    if ('probe' in first) return [0]
+    return [Number(this.#db.prepare(first.text).run(first.values).changes)]
   }
 
   /** A COMMIT over an index that has lost its content would hide all frames before its own. */
@@ -99,8 +112,8 @@ export class Transactions {
     throw new Error('the -shm file was overwritten')
   }
 
-  #end(isProbe: boolean): void {
-    if (isProbe) {
+  #end([first]: Request[]): void {
+    if (first && 'probe' in first) {
       this.#db.exec('ROLLBACK')
       return
     }
@@ -128,8 +141,10 @@ export class Transactions {
 
   /** Before the end: saves what can be saved. */
   end(): void {
+    this.#lock.begin()
     const found = this.#files.findFault()
     if (found) this.#save(found)
+    this.#lock.end()
   }
 
   /**

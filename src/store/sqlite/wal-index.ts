@@ -12,6 +12,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { resolveLinks } from './files.ts'
+import type { IndexLock } from './index-lock.ts'
 
 /** Where, behind the header and the state of checkpoints, the page number of the first frame is. */
 const firstFrameAt = 136
@@ -61,26 +62,28 @@ export class WalIndex {
   readonly #words = new Uint32Array(lookBytes / 4)
   readonly #bytes = new Uint8Array(this.#words.buffer)
   readonly #halves = new Uint16Array(this.#words.buffer)
-  readonly #isInUse: () => boolean
+  readonly #lock: IndexLock | undefined
+  #isAlone = false
   #size = 0
 
   /**
    * `descriptor`: of the open `-shm`, which whoever opened it closes.
-   * `isInUse`: whether another thread may be in a transaction, whose COMMIT over a void index would hide the log before.
+   * `lock`: tells whether the writer is in a transaction, whose COMMIT over a void index would hide the log before. The
+   * writer itself needs none.
    */
-  constructor(descriptor: number, isInUse = () => false) {
+  constructor(descriptor: number, lock?: IndexLock) {
     this.descriptor = descriptor
-    this.#isInUse = isInUse
+    this.#lock = lock
   }
 
   /** Opens that of the database at a path, which SQLite must have open. */
-  static open(path: string, isInUse: () => boolean): WalIndex {
+  static open(path: string, lock: IndexLock): WalIndex {
     const place = `${resolveLinks(path)}-shm`
     const former = openFiles.get(name(statSync(place)))
     const descriptor = former?.descriptor ?? openSync(place, 'r+')
     const key = name(fstatSync(descriptor))
     openFiles.set(key, { descriptor, users: (openFiles.get(key)?.users ?? 0) + 1 })
-    return new WalIndex(descriptor, isInUse)
+    return new WalIndex(descriptor, lock)
   }
 
   /**
@@ -89,16 +92,37 @@ export class WalIndex {
    */
   restore(): boolean {
     const { size, nlink } = fstatSync(this.descriptor)
+    const repair = () => this.#makeWhole()
     if (size >= this.#size) this.#size = size
-    /* c8 ignore next: the -shm is cut in the middle of a transaction */ else if (this.#isInUse())
+    else if (!this.#lock) repair()
+    /* c8 ignore next: the -shm is cut in the middle of a transaction */ else if (!this.#lock.tryLook(repair))
       throw new Error('the -shm file was cut')
-    else {
-      // Its header may still be there, and speak of tables that are not.
-      this.discard()
-      this.#size = Math.max(this.#size, restoredBytes)
-      ftruncateSync(this.descriptor, this.#size)
-    }
     return nlink > 0
+  }
+
+  /** Does `work` unless a transaction of another thread is under way: then it is false. None begins meanwhile. */
+  doAlone(work: () => void): boolean {
+    if (!this.#lock || this.#isAlone) {
+      work()
+      return true
+    }
+    return this.#lock.tryLook(() => {
+      this.#isAlone = true
+      try {
+        work()
+      } finally {
+        this.#isAlone = false
+      }
+    })
+  }
+
+  #makeWhole(): void {
+    /* c8 ignore next: another thread did it in the same moment */
+    if (fstatSync(this.descriptor).size >= this.#size) return
+    // Its header may still be there, and speak of tables that are not.
+    this.discard()
+    this.#size = Math.max(this.#size, restoredBytes)
+    ftruncateSync(this.descriptor, this.#size)
   }
 
   read(): IndexState {
