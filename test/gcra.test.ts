@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { test } from 'tap'
 import { networkOf } from '../src/http/auth-failures.ts'
-import { Gcra } from '../src/http/gcra.ts'
+import { Gcra, makeRateMemory } from '../src/http/gcra.ts'
 
 const rates = fc.record({
   count: fc.integer({ min: 1, max: 500 }),
@@ -89,26 +89,36 @@ test('each key has its own count', (t) => {
   t.end()
 })
 
-test('a key is forgotten when it makes no difference any more', (t) => {
+test('a key whose past makes no difference any more makes room for another', (t) => {
   let nowMs = 0
-  const gcra = new Gcra({ count: 10, perMs: 1000 }, { now: () => nowMs })
-  for (let n = 0; n < 1000; n++) gcra.take(`${n}`)
-  t.equal(gcra.size, 1000)
-  nowMs = 50
-  gcra.take('a')
-  t.equal(gcra.size, 1001, 'the others are still needed')
+  const gcra = new Gcra({ count: 2, perMs: 1000 }, { memory: makeRateMemory(2), now: () => nowMs })
+  const take = (...keys: string[]) => keys.map((key) => gcra.take(key).remaining)
+  t.same(take('a', 'b', 'a', 'b'), [1, 1, 0, 0])
   nowMs = 1000
-  for (let n = 0; n < 1000; n++) gcra.take(`b${n}`)
-  t.equal(gcra.size, 1000)
+  t.same(take('b', 'c', 'b', 'c'), [1, 1, 0, 0], 'nothing of b was forgotten for c')
   t.end()
 })
 
-test('of more keys than are remembered the one that came first starts anew', (t) => {
-  const gcra = new Gcra({ count: 1, perMs: 1000 }, { maxKeys: 2, now: () => 0 })
-  const take = (...keys: string[]) => keys.map((key) => gcra.take(key).allowed)
-  t.same(take('a', 'b', 'a', 'b'), [true, true, false, false])
-  t.same(take('c', 'b', 'c', 'a'), [true, false, false, true])
-  t.equal(gcra.size, 2)
+test('of more keys than are remembered the one whose past matters least starts anew', (t) => {
+  let nowMs = 0
+  const gcra = new Gcra({ count: 1, perMs: 1000 }, { memory: makeRateMemory(2), now: () => nowMs })
+  const take = (key: string) => {
+    nowMs++
+    return gcra.take(key).allowed
+  }
+  t.same(['a', 'b', 'a', 'b'].map(take), [true, true, false, false])
+  t.same(['c', 'b', 'c', 'a'].map(take), [true, false, false, true])
+  t.end()
+})
+
+test('threads that share the memory count as one', (t) => {
+  const memory = makeRateMemory()
+  const [one, other] = [0, 1].map(() => new Gcra({ count: 3, perMs: 1000 }, { memory, now: () => 0 }))
+  const takers = [one, other, one, other, one] as Gcra[]
+  t.same(
+    takers.map((gcra) => gcra.take('a').allowed),
+    [true, true, true, false, false],
+  )
   t.end()
 })
 

@@ -6,14 +6,19 @@ import { Gcra } from './gcra.ts'
 import type { ProblemError } from './problem-error.ts'
 import { tooMany, toSeconds } from './rate-limit.ts'
 
-const maxAddresses = 10_000
 /** What is no address at all comes from a proxy that hides its clients: they are counted together. */
 const nowhere = 'nowhere'
 
-/** Makes a function that counts a failure of an address. It returns what is answered in its place when it is one too many. */
-export function makeFailureLimit(rate: Rate | undefined): (address: string) => ProblemError | undefined {
+/**
+ * Makes a function that counts a failure of an address. It returns what is answered in its place when it is one too many.
+ * `memory`: where the threads of the process count together.
+ */
+export function makeFailureLimit(
+  rate: Rate | undefined,
+  memory?: SharedArrayBuffer,
+): (address: string) => ProblemError | undefined {
   if (rate === undefined) return () => undefined
-  const gcra = new Gcra(rate, { maxKeys: maxAddresses })
+  const gcra = new Gcra(rate, memory && { memory })
   return function countFailure(address) {
     const { allowed, nextMs } = gcra.take(networkOf(address))
     return allowed

@@ -1,68 +1,117 @@
 // How often something may be done: the generic cell rate algorithm (ITU-T I.371). What it remembers of each key is one
-// number, and only for as long as that matters.
+// number, in memory that the threads of a process can share: they count as one.
+import { randomBytes } from 'node:crypto'
+import { monotonicMs } from '../clock.ts'
 import type { Rate } from '../config/values.ts'
 
 /** `remaining`: how many more are allowed at once; `nextMs`: after how long it is one more than that. */
 export type Verdict = { readonly allowed: boolean; readonly remaining: number; readonly nextMs: number }
 
-/** `maxKeys`: how many keys are remembered; of more, the one that came first starts anew. `now`: a monotonic clock. */
-export type GcraOptions = { maxKeys?: number; now?: () => number }
-
-/** When all that was allowed to a key is used up at the even rate. */
-type Cell = { usedUpMs: number }
+/** `memory`: see `makeRateMemory`. `now`: a monotonic clock that all threads share. */
+export type GcraOptions = { memory?: SharedArrayBuffer; now?: () => number }
 
 /** Floating-point sums of intervals must not refuse who keeps to the rate exactly: this part of an interval is free. */
 const slack = 1e-4
-/** Fewer keys than these are not looked through for what can be forgotten. */
-const fewKeys = 1000
+const usualKeys = 2 ** 16
+/** How many places are looked at for a key. */
+const probes = 16
+/** A cell is a key (0: none yet) and when all that was allowed to it is used up at the even rate, 8 bytes each. */
+const cellWords = 2
+/** The number that keys are hashed with is in front: nobody can tell which ones meet in one cell. */
+const headWords = 1
+
+/** Memory for so many keys, a power of two. Past that the key whose past matters least starts anew. */
+export function makeRateMemory(keys = usualKeys): SharedArrayBuffer {
+  const words = headWords + keys * cellWords
+  const memory = new SharedArrayBuffer(words * BigInt64Array.BYTES_PER_ELEMENT)
+  new BigInt64Array(memory)[0] = randomBytes(8).readBigInt64LE()
+  return memory
+}
 
 export class Gcra {
   readonly #intervalMs: number
   readonly #windowMs: number
-  readonly #maxKeys: number
   readonly #now: () => number
-  readonly #cells = new Map<string, Cell>()
-  #sweepSize = fewKeys
+  readonly #words: BigInt64Array
+  readonly #keys: number
+  readonly #seed: number
+  /** A time as its bits, since no other number can be exchanged atomically. */
+  readonly #time = new Float64Array(1)
+  readonly #bits = new BigInt64Array(this.#time.buffer)
 
   /** Allows `count` at once, and from then on `count` in each `perMs`, evenly. */
-  constructor(
-    { count, perMs }: Rate,
-    { maxKeys = Number.POSITIVE_INFINITY, now = () => performance.now() }: GcraOptions = {},
-  ) {
+  constructor({ count, perMs }: Rate, { memory = makeRateMemory(), now = monotonicMs }: GcraOptions = {}) {
     this.#intervalMs = perMs / count
     this.#windowMs = perMs
-    this.#maxKeys = maxKeys
     this.#now = now
-  }
-
-  /** How many keys are remembered. */
-  get size(): number {
-    return this.#cells.size
+    this.#words = new BigInt64Array(memory)
+    this.#keys = (this.#words.length - headWords) / cellWords
+    this.#seed = Number(BigInt.asIntN(32, this.#words[0] as bigint))
   }
 
   /** Counts one for `key`, unless it is one too many: that costs nothing. */
   take(key: string): Verdict {
     const now = this.#now()
-    const cell = this.#cells.get(key) ?? this.#add(key, now)
-    const usedUpMs = Math.max(cell.usedUpMs, now) + this.#intervalMs
-    const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
-    if (allowed) cell.usedUpMs = usedUpMs
-    const left = (this.#windowMs + now - cell.usedUpMs) / this.#intervalMs
+    const place = this.#find(this.#hash(key), now) + 1
+    for (;;) {
+      const former = Atomics.load(this.#words, place)
+      const formerMs = Math.max(this.#toTime(former), now)
+      const usedUpMs = formerMs + this.#intervalMs
+      const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
+      if (!allowed) return this.#describe(allowed, formerMs - now)
+      const exchanged = Atomics.compareExchange(this.#words, place, former, this.#toBits(usedUpMs))
+      if (exchanged === former) return this.#describe(allowed, usedUpMs - now)
+      /* c8 ignore next: another thread counts in the same moment */
+    }
+  }
+
+  #describe(allowed: boolean, usedMs: number): Verdict {
+    const left = (this.#windowMs - usedMs) / this.#intervalMs
     const remaining = Math.max(0, Math.floor(left + slack))
     return { allowed, remaining, nextMs: (remaining + 1 - left) * this.#intervalMs }
   }
 
-  #add(key: string, now: number): Cell {
-    if (this.#cells.size >= this.#sweepSize) this.#sweep(now)
-    if (this.#cells.size >= this.#maxKeys) this.#cells.delete(this.#cells.keys().next().value as string)
-    const cell = { usedUpMs: now }
-    this.#cells.set(key, cell)
-    return cell
+  /** Where the cell of a key is: one that it has, or one that nobody needs any more. */
+  #find(key: bigint, now: number): number {
+    const first = Number(BigInt.asUintN(32, key >> 32n))
+    for (;;) {
+      let best = -1
+      let bestMs = Number.POSITIVE_INFINITY
+      for (let probe = 0; probe < Math.min(probes, this.#keys); probe++) {
+        const place = headWords + ((first + probe) % this.#keys) * cellWords
+        const found = Atomics.load(this.#words, place)
+        if (found === key) return place
+        const usedUpMs = found === 0n ? 0 : this.#toTime(Atomics.load(this.#words, place + 1))
+        if (usedUpMs < bestMs) [best, bestMs] = [place, usedUpMs]
+        if (found === 0n) break
+      }
+      const former = Atomics.load(this.#words, best)
+      /* c8 ignore next: another thread takes the cell in the same moment */
+      if (Atomics.compareExchange(this.#words, best, former, key) !== former) continue
+      if (bestMs > now) Atomics.store(this.#words, best + 1, 0n)
+      return best
+    }
   }
 
-  /** Forgets what makes no difference any more. That all are looked at again only when they have doubled bounds the cost. */
-  #sweep(now: number): void {
-    for (const [key, { usedUpMs }] of this.#cells) if (usedUpMs <= now) this.#cells.delete(key)
-    this.#sweepSize = Math.max(fewKeys, this.#cells.size * 2)
+  /** 64 bits that are never 0: two rounds of FNV-1a, from two beginnings. */
+  #hash(text: string): bigint {
+    let high = this.#seed
+    let low = ~this.#seed
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i)
+      high = Math.imul(high ^ code, 0x01000193)
+      low = Math.imul(low ^ code, 0x01000193)
+    }
+    return (BigInt(high) << 32n) | BigInt((low | 1) >>> 0)
+  }
+
+  #toTime(bits: bigint): number {
+    this.#bits[0] = bits
+    return this.#time[0] as number
+  }
+
+  #toBits(timeMs: number): bigint {
+    this.#time[0] = timeMs
+    return this.#bits[0] as bigint
   }
 }

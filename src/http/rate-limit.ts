@@ -7,10 +7,16 @@ import { ProblemError } from './problem-error.ts'
 /** The fields of answers to requests that are counted, as `Access-Control-Expose-Headers` names them too. */
 export const rateLimitFields = ['RateLimit', 'RateLimit-Policy'] as const
 
-/** Makes a function that counts a request of a known token. It throws `rate-limited`. */
-export function makeRateLimit(rate: Rate | undefined): (exchange: Exchange) => void {
+/**
+ * Makes a function that counts a request of a known token. It throws `rate-limited`. `memory`: where the threads of the
+ * process count together.
+ */
+export function makeRateLimit(
+  rate: Rate | undefined,
+  memory?: SharedArrayBuffer,
+): (exchange: Exchange) => void {
   if (rate === undefined) return () => {}
-  const gcra = new Gcra(rate)
+  const gcra = new Gcra(rate, memory && { memory })
   const policy = `"default";q=${rate.count};w=${rate.perMs / 1000}`
   return function countRequest({ owner, reply }) {
     const { allowed, remaining, nextMs } = gcra.take(owner)

@@ -12,7 +12,7 @@ export type Batch = { append: FlatEntries; mark?: Mark | undefined }
 /** `probe`: whether a batch could begin now. */
 export type Work = Batch | { text: string; values: Record<string, Value> } | { probe: true }
 
-/** `deadlineMs` is on the clock of `monotonicMs`. */
+/** `deadlineMs` is on the clock that all threads share (src/clock.ts). */
 export type Request = Work & { number: number; deadlineMs: number }
 
 /** `descriptor`: of the open `-shm`, which only the main thread closes; `lock`: the memory of its IndexLock. */
@@ -49,9 +49,3 @@ export type ToBranch = { bind: Bind } | { unavailable: string } | 'release'
 
 /** `bind`: it needs a writer; `check`: a read failed; `holds`: a request was done after one that failed. */
 export type FromBranch = { failed: Failure } | 'bind' | 'released' | 'check' | 'holds'
-
-/** Milliseconds on a clock that all threads share; `performance.now()` starts anew in each. */
-export function monotonicMs(): number {
-  const [seconds, nanoseconds] = process.hrtime()
-  return seconds * 1000 + nanoseconds / 1e6
-}

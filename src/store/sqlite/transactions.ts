@@ -1,6 +1,7 @@
 // One transaction per request, or for the batches that wait at one moment, in the writer thread. What was committed is
 // acknowledged only when nothing about it is odd: no error, and the path still names the files that were written.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { monotonicMs } from '../../clock.ts'
 import { sqliteMarginMs } from '../../limits.ts'
 import type { Lost } from '../store.ts'
 import { BatchInsert } from './batch.ts'
@@ -8,7 +9,7 @@ import type { OpenDatabase } from './database.ts'
 import { codeOf, isBroken, isBusy } from './errors.ts'
 import { type FileFault, OpenFiles } from './files.ts'
 import type { IndexLock } from './index-lock.ts'
-import { type Batch, type Done, type Failure, monotonicMs, type Request } from './messages.ts'
+import { type Batch, type Done, type Failure, type Request } from './messages.ts'
 import type { WalIndex } from './wal-index.ts'
 
 /** How often the lock is looked for while another process has it. */
