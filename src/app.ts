@@ -18,13 +18,14 @@ import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
 import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
 import { makeValidatorCompiler } from './http/validation.ts'
-import { drainMs, headersMs, maxHeaderBytes, receiveMs } from './limits.ts'
+import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs } from './limits.ts'
 import { ConnectionLog } from './log/connection-log.ts'
 import { type Meter, noMeter } from './meter.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
 import { Turns } from './plants/turns.ts'
 import type { Store } from './store/store.ts'
+import type { Shared } from './threads/shared.ts'
 import { Tokens } from './tokens/tokens.ts'
 import { makeVerifier } from './tokens/verifier.ts'
 
@@ -44,7 +45,9 @@ export type AppOptions = {
   logger: Logger
   /** Is told of every answered request. */
   report?: (access: Access) => void
-  /** Counts connections, for whoever wants to know how many there are. */
+  /** What it counts together with the other threads of the process. */
+  shared?: Shared
+  /** Refuses connections, for whoever wants to know how many there are. */
   connections?: ConnectionLimit
   /** Takes what the parts have to show. */
   meter?: Meter
@@ -70,13 +73,15 @@ export async function buildApp({
   config,
   logger,
   report = () => {},
-  connections = new ConnectionLimit({ max: config.maxConnections, logger }),
+  shared,
+  connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }),
   meter = noMeter,
   isDraining = () => false,
 }: AppOptions): Promise<FastifyInstance> {
   const failures = new FailureLog(logger)
   const connectionLog = new ConnectionLog(logger)
-  const inFlight = new InFlight({ log: connectionLog, isDraining }, (exchange) => {
+  const maxBytes = inFlightBytes / (shared?.counts.length ?? 1)
+  const inFlight = new InFlight({ log: connectionLog, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
     report(exchange)
   })
@@ -138,7 +143,7 @@ export async function buildApp({
   await describeRoutes(app, config.basePath)
   serveDocs(app, config.basePath)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
-  const bearer = await requireBearer(app, verify, config)
+  const bearer = await requireBearer(app, verify, { ...config, shared })
   const prefix = config.basePath.slice(0, -1)
   const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
   const { log, id: storeId } = store

@@ -8,7 +8,7 @@ import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { Health } from '../src/admin/health.ts'
 import { Metrics } from '../src/admin/metrics.ts'
-import { watchLog } from '../src/admin/watched-log.ts'
+import { showHead, watchLog } from '../src/admin/watched-log.ts'
 import { openStore } from '../src/store/open.ts'
 import type { PlantLog } from '../src/store/store.ts'
 import { ask, findAdmin, startAdmin } from './support/admin.ts'
@@ -154,11 +154,11 @@ test('what the store does not say in time is left out, and it is not asked again
     asked++
     return isAway ? away.promise : store.log.head()
   }
-  watchLog({ ...store.log, head }, metrics.registry)
+  showHead({ ...store.log, head }, metrics.registry)
   for (const { status, text } of await Promise.all([ask(url), ask(url), ask(url)])) {
     t.equal(status, 200)
     t.notMatch(text, /^plant_store_(head_position|epoch_info)\b/m)
-    t.match(text, /^plant_store_commit_duration_seconds_count/m)
+    t.match(text, /^plant_store_database_reconnects_total/m)
     t.match(text, /^process_cpu_seconds_total/m)
   }
   t.equal(asked, 1)
@@ -175,7 +175,7 @@ test('what the store does not say in time is left out, and it is not asked again
 
 test('a fault of the metrics themselves says nothing of the inside', async (t) => {
   const { url, metrics } = await startMetrics(t)
-  metrics.gauge('broken', 'It is.', () => {
+  metrics.own.gauge('broken', 'It is.', () => {
     throw new Error('secret of the inside')
   })
   const answer = await ask(url)
@@ -215,7 +215,7 @@ test('a connection to PostgreSQL that was made anew is counted', async (t) => {
   const [, postgres] = engines
   const url = String(await postgres?.createDatabase(t))
   const { metrics, countReconnects } = await startMetrics(t)
-  const options = { logger: pino({ level: 'silent' }), name: 'counted', reconnected: metrics.countReconnect }
+  const options = { logger: pino({ level: 'silent' }), name: 'counted', reconnected: metrics.own.countReconnect }
   const store = await openStore(url, options)
   t.teardown(() => store.close())
   await store.log.head()
@@ -233,7 +233,7 @@ test('a SQLite file that was opened anew is counted', async (t) => {
   const url = await sqlite.createDatabase(t)
   const path = fileURLToPath(url)
   const { metrics, countReconnects } = await startMetrics(t)
-  const options = { logger: pino({ level: 'silent' }), reconnected: metrics.countReconnect }
+  const options = { logger: pino({ level: 'silent' }), reconnected: metrics.own.countReconnect }
   const store = await openStore(url, options)
   t.teardown(() => store.close())
   renameSync(path, `${path}.away`)

@@ -73,6 +73,6 @@ export class Histogram {
 
   async get() {
     const values = this.#series.flatMap(({ labels, series }) => series.samples(this.name, labels))
-    return { name: this.name, help: this.#help, type: 'histogram', values }
+    return { name: this.name, help: this.#help, type: 'histogram', aggregator: 'sum', values }
   }
 }

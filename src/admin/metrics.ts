@@ -1,26 +1,15 @@
-// What Prometheus can ask for. Whatever has to be asked of the store is left out when it does not come in time: the rest
-// is never more wanted than when the store does not answer.
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import type { Access } from '../http/exchange.ts'
-import type { Meter } from '../meter.ts'
+// What Prometheus can ask for: what the process shows of itself, and the sums of what its threads count. Whatever has to
+// be asked of the store is left out when it does not come in time: the rest is never more wanted than when the store does
+// not answer.
+import { AggregatorRegistry, collectDefaultMetrics, Gauge, type MetricObject, Registry } from 'prom-client'
 import type { Health } from './health.ts'
-import { Histogram, type Series } from './histogram.ts'
+import { ThreadMetrics } from './thread-metrics.ts'
 
-/** Of requests and commits. */
-export const secondBounds = [
-  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-]
 /** Gauges whose names are not as Prometheus wants them; those without `_total` say more. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
-/** Why requests are refused, by the code of the problem that they are answered with. */
-const reasons: Record<string, string> = {
-  'rate-limited': 'rate',
-  'auth-limited': 'auth',
-  overloaded: 'overload',
-  unauthorized: 'auth',
-  forbidden: 'auth',
-}
+/** What one thread has counted, as it is sent to another. */
+export type Snapshot = MetricObject[]
 
 export type MetricsOptions = {
   health: Health
@@ -29,39 +18,26 @@ export type MetricsOptions = {
   engine: string
 }
 
-export class Metrics implements Meter {
+export class Metrics {
+  /** Of the process. */
   readonly registry = new Registry()
-  readonly #durations: Histogram
-  /** By route, method and status. */
-  readonly #series = new Map<string, Map<string, Series[]>>()
-  readonly #refused: Counter
-  readonly #reconnects: Counter
+  /** Of this thread. */
+  readonly own = new ThreadMetrics()
+  /** Gives what the other threads have counted. */
+  others: () => Promise<Snapshot[]> = async () => []
 
   constructor({ health, version, engine }: MetricsOptions) {
-    const { registry } = this
-    const registers = [registry]
-    collectDefaultMetrics({ register: registry })
-    for (const name of misnamed) registry.removeSingleMetric(name)
-    this.#durations = new Histogram(registry, {
-      name: 'http_request_duration_seconds',
-      help: 'Time from the head of a request to the end of its answer.',
-      bounds: secondBounds,
-    })
-    this.#refused = new Counter({
-      name: 'plant_store_refused_total',
-      help: 'Requests that were refused for their rate, an overload, or their token.',
-      labelNames: ['reason'],
+    const registers = [this.registry]
+    collectDefaultMetrics({ register: this.registry })
+    for (const name of misnamed) this.registry.removeSingleMetric(name)
+    new Gauge({
+      name: 'plant_store_ready',
+      help: 'Whether /readyz says that requests should come.',
       registers,
+      async collect() {
+        this.set((await health.findFault()) === undefined ? 1 : 0)
+      },
     })
-    for (const reason of Object.values(reasons)) this.#refused.inc({ reason }, 0)
-    this.#reconnects = new Counter({
-      name: 'plant_store_database_reconnects_total',
-      help: 'Connections to the database that were made anew.',
-      registers,
-    })
-    this.gauge('plant_store_ready', 'Whether /readyz says that requests should come.', async () =>
-      (await health.findFault()) === undefined ? 1 : 0,
-    )
     const labelNames = ['version', 'node', 'engine']
     const help = 'What is running.'
     new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(
@@ -70,48 +46,25 @@ export class Metrics implements Meter {
     )
   }
 
-  gauge(name: string, help: string, read: () => number | Promise<number>): void {
-    new Gauge({
-      name,
-      help,
-      registers: [this.registry],
-      async collect() {
-        this.set(await read())
-      },
-    })
+  get contentType(): string {
+    return this.registry.contentType
   }
 
-  counter(name: string, help: string, read: () => number): void {
-    new Counter({
-      name,
-      help,
-      registers: [this.registry],
-      collect() {
-        this.reset()
-        this.inc(read())
-      },
-    })
-  }
-
-  /** All requests without a route are counted together, so that a scan makes no series. */
-  readonly count = ({ method, route = 'other', status, durationMs, problem }: Access): void => {
-    const methods = find(this.#series, route, () => new Map<string, Series[]>())
-    const statuses = find(methods, method, (): Series[] => [])
-    statuses[status] ??= this.#durations.addSeries({ method, route, status: String(status) })
-    statuses[status].observe(durationMs / 1000)
-    const reason = problem && reasons[problem]
-    if (reason) this.#refused.inc({ reason })
-  }
-
-  readonly countReconnect = (): void => {
-    this.#reconnects.inc()
+  /** All of it in Prometheus's text format. */
+  async write(): Promise<string> {
+    const snapshots = [await takeSnapshot(this.own), ...(await this.others())]
+    const sums = AggregatorRegistry.aggregate(snapshots)
+    return `${await this.registry.metrics()}\n${await sums.metrics()}`
   }
 }
 
-function find<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const found = map.get(key)
-  if (found) return found
-  const made = make()
-  map.set(key, made)
-  return made
+/** What a thread has counted by now. */
+export async function takeSnapshot({ registry }: ThreadMetrics): Promise<Snapshot> {
+  return await registry.getMetricsAsJSON()
+}
+
+/** What is counted in all of them together: numbers that go up and down are of the threads that there are. */
+export async function sumCounters(snapshots: Snapshot[]): Promise<Snapshot> {
+  const sums = await AggregatorRegistry.aggregate(snapshots).getMetricsAsJSON()
+  return sums.filter(({ type }) => String(type) !== 'gauge')
 }

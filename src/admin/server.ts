@@ -32,8 +32,8 @@ function makeAdminServer(health: Health, metrics: Metrics): Server {
     '/readyz': async () => readyPage(health),
     '/metrics': async () => ({
       status: 200,
-      headers: { 'content-type': metrics.registry.contentType },
-      text: await metrics.registry.metrics(),
+      headers: { 'content-type': metrics.contentType },
+      text: await metrics.write(),
     }),
   }
 

@@ -4,14 +4,13 @@ import { Gauge, type Registry } from 'prom-client'
 import type { Entry, Mark, PlantLog } from '../store/store.ts'
 import { Histogram } from './histogram.ts'
 import { makeInTime } from './in-time.ts'
-import { secondBounds } from './metrics.ts'
+import { secondBounds } from './thread-metrics.ts'
 
 const headMs = 500
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
-/** A log that is as `log`, with its commits measured and its head shown. */
+/** A log that is as `log`, with its commits measured. */
 export function watchLog(log: PlantLog, registry: Registry): PlantLog {
-  showHead(log, registry)
   const batches = new Histogram(registry, {
     name: 'plant_store_batch_plants',
     help: 'Plants in a batch.',
@@ -42,7 +41,8 @@ export function watchLog(log: PlantLog, registry: Registry): PlantLog {
   }
 }
 
-function showHead(log: PlantLog, registry: Registry): void {
+/** Shows where a log ends. */
+export function showHead(log: PlantLog, registry: Registry): void {
   const readHead = makeInTime(() => log.head(), headMs)
   const registers = [registry]
   new Gauge({

@@ -3,29 +3,26 @@ import type { Server } from 'node:http'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
-import type { Logger } from 'pino'
+import type { FastifyInstance } from 'fastify'
 import { endAtOnce, waitForDrain } from '../admin/drain.ts'
 import { Health } from '../admin/health.ts'
 import { Metrics } from '../admin/metrics.ts'
 import { startAdminServer } from '../admin/server.ts'
-import { watchLog } from '../admin/watched-log.ts'
-import { buildApp } from '../app.ts'
+import { showHead } from '../admin/watched-log.ts'
 import { type Config, type Loaded, loadConfig } from '../config/config.ts'
 import { addSettingOptions, readFlags } from '../config/options.ts'
 import { refuseAddress } from '../config/refuse-address.ts'
-import { makeAccessLog } from '../http/access-log.ts'
-import type { Access } from '../http/exchange.ts'
-import { listen } from '../http/listen.ts'
+import { listen, refuseTaken } from '../http/listen.ts'
 import { stopMs } from '../limits.ts'
 import { openLog } from '../log/open-log.ts'
-import { serviceName } from '../status/postgres.ts'
 import { describeDatabase } from '../store/describe.ts'
-import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
+import { countThreads } from '../threads/count.ts'
+import { buildPart, openCounted } from '../threads/part.ts'
+import { makeShared, type Shared } from '../threads/shared.ts'
+import { Threads } from '../threads/threads.ts'
 import { introduceTokens } from '../tokens/first-token.ts'
 import { Tokens } from '../tokens/tokens.ts'
-
-const logFlushMs = 250
 
 const help = `
 A flag beats the environment, and the environment beats .env in the working directory; plant-store config shows what is
@@ -49,57 +46,78 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
   const health = new Health()
   const engine = config.databaseUrl.startsWith('file:') ? 'sqlite' : 'postgresql'
   const metrics = config.adminPort === undefined ? undefined : new Metrics({ health, version, engine })
-  metrics?.counter(
+  metrics?.own.counter(
     'plant_store_log_lines_dropped_total',
     'Log lines that nobody read in time.',
     log.droppedLines,
   )
   const admin = metrics && (await startAdmin(config, health, metrics))
-  const store = await open(config.databaseUrl, logger, metrics).catch((error) => {
+  const store = await openCounted(config.databaseUrl, { logger }, metrics?.own).catch((error) => {
     stopAdmin(admin)
     throw error
   })
-  const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso' })
-  setInterval(accessLog.flush, logFlushMs).unref()
-  const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
-  const app = await buildApp({
+  if (metrics) showHead(store.log, metrics.registry)
+  const shared = makeShared(countThreads(config.threads, logger))
+  const part = await buildPart({
     store,
     config,
-    logger,
-    report: metrics ? both(add, metrics.count) : add,
-    ...(metrics && { meter: metrics }),
+    log,
+    metrics: metrics?.own,
+    shared,
     isDraining: () => health.isDraining,
   })
+  let threads: Threads | undefined
+  const close = async () => {
+    await Promise.all([part.close(), threads?.close()])
+    stopAdmin(admin)
+    await Promise.all([store.close(), threads?.end()])
+  }
   const delay = config.drainDelayMs + stopMs
   const grace = closeWithGrace({ delay, logger: false }, async ({ err, signal }) => {
     health.drain()
+    threads?.drain()
     /* c8 ignore next: no test can bring about a fault that is not known yet */
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
     /* c8 ignore next: the same fault */
     await waitForDrain(err ? 0 : config.drainDelayMs)
-    await app.close()
-    stopAdmin(admin)
-    await store.close()
-    accessLog.flush()
+    await close()
     await log.end(signal)
   })
   started()
 
   try {
-    const { host, port } = config
-    await listen(app, { host, port }).catch(refuseAddress('', { host, port }))
+    const address = await listenTo(part.app, config, shared)
+    threads = new Threads({
+      config: { ...config, port: address.port },
+      store,
+      shared,
+      log,
+      isCounted: metrics !== undefined,
+    })
+    if (metrics) threads.show(metrics)
+    await threads.start()
     health.serve(store)
     console.log(`store: ${database}`)
-    await announce(app.server.address() as AddressInfo, store, config)
+    await announce(address, store, config)
     if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
   } catch (error) {
     grace.uninstall()
-    await app.close()
-    stopAdmin(admin)
-    await store.close()
+    await close()
     throw error
   }
+}
+
+/** Throws what says which setting asks for an address that is not to be had. */
+async function listenTo(app: FastifyInstance, { host, port }: Config, shared: Shared): Promise<AddressInfo> {
+  const reusePort = shared.counts.length > 1
+  try {
+    if (reusePort) await refuseTaken({ host, port })
+    await listen(app, { host, port, reusePort })
+  } catch (error) {
+    refuseAddress('', { host, port })(error as NodeJS.ErrnoException)
+  }
+  return app.server.address() as AddressInfo
 }
 
 /** Before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
@@ -112,19 +130,6 @@ async function startAdmin({ adminHost: host, adminPort: port }: Config, health: 
 function stopAdmin(admin: Server | undefined): void {
   admin?.closeAllConnections()
   admin?.close()
-}
-
-async function open(url: string, logger: Logger, metrics: Metrics | undefined): Promise<Store> {
-  if (!metrics) return await openStore(url, { logger, name: serviceName })
-  const store = await openStore(url, { logger, name: serviceName, reconnected: metrics.countReconnect })
-  return { ...store, log: watchLog(store.log, metrics.registry) }
-}
-
-function both(first: (access: Access) => void, second: (access: Access) => void) {
-  return (access: Access) => {
-    first(access)
-    second(access)
-  }
 }
 
 async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {

@@ -10,6 +10,7 @@ import {
   readPort,
   readRate,
   readSeconds,
+  readThreads,
   readTokens,
   readTrustProxy,
 } from './values.ts'
@@ -46,6 +47,13 @@ export const settings = {
     about: 'Port to listen on; 0 picks a free one.',
     initial: '3000',
     read: readPort,
+  }),
+  threads: setting({
+    name: 'THREADS',
+    value: 'count',
+    about: 'Threads that serve requests, in one process; auto: one for each core.',
+    initial: '1',
+    read: readThreads,
   }),
   databaseUrl: setting({
     name: 'DATABASE_URL',

@@ -1,5 +1,6 @@
 // How the text of a setting is read. `name` is the setting as whoever set it called it: PORT, or --port.
 import { isIP, isIPv4 } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { namesServers } from '../store/postgres/hosts.ts'
 
 /** A setting that cannot be used; the message is one line that names it. */
@@ -122,6 +123,16 @@ export function readCount(text: string, name: string): number | undefined {
   if (text === '') return undefined
   if (!/^[1-9]\d{0,6}$/.test(text))
     throw new ConfigError(`${name} must be a whole number from 1 to 9999999, not "${text}"`)
+  return Number(text)
+}
+
+const maxThreads = 256
+
+/** How many threads; `auto` is one for each core. */
+export function readThreads(text: string, name: string): number {
+  if (text === 'auto') return availableParallelism()
+  if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > maxThreads)
+    throw new ConfigError(`${name} must be auto, or a whole number from 1 to ${maxThreads}, not "${text}"`)
   return Number(text)
 }
 

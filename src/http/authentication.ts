@@ -9,15 +9,20 @@ import { exchangeOf } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 import { makeRateLimit } from './rate-limit.ts'
 
+/** `shared`: where the threads of the process count together. */
+type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
+  shared: { rates: SharedArrayBuffer; failures: SharedArrayBuffer } | undefined
+}
+
 /** Makes the onRequest hooks that let a request pass when its token is valid, grants a scope, and has requests left. */
 export async function requireBearer(
   app: FastifyInstance,
   verify: Verify,
-  { rateLimit, authFailureLimit }: Pick<Config, 'rateLimit' | 'authFailureLimit'>,
+  { rateLimit, authFailureLimit, shared }: Limits,
 ): Promise<(scope: Scope) => onRequestHookHandler> {
   await app.register(bearerAuth, { keys: [], addHook: false })
-  const countRequest = makeRateLimit(rateLimit)
-  const countFailure = makeFailureLimit(authFailureLimit)
+  const countRequest = makeRateLimit(rateLimit, shared?.rates)
+  const countFailure = makeFailureLimit(authFailureLimit, shared?.failures)
 
   function admit(grant: Grant, scope: Scope, request: FastifyRequest): boolean {
     if (!grant) return false

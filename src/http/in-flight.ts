@@ -31,9 +31,11 @@ export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
+/** `maxBytes`: how many bytes of answers may be on their way. */
 export type InFlightOptions = {
   log: ConnectionLog
   isDraining: () => boolean
+  maxBytes?: number
 }
 
 /**
@@ -48,13 +50,17 @@ export class InFlight {
   readonly #open: Exchange[] = []
   readonly #closed: (this: ServerResponse) => void
   readonly #sweepers: NodeJS.Timeout[]
-  readonly #bytes = new BytesInFlight(inFlightBytes)
+  readonly #bytes: BytesInFlight
   readonly #log: ConnectionLog
   /** The id of a request that came with this `X-Request-Id`, or none. */
   readonly requestId = makeRequestIds()
 
-  constructor({ log, isDraining }: InFlightOptions, report: (exchange: Exchange) => void) {
+  constructor(
+    { log, isDraining, maxBytes = inFlightBytes }: InFlightOptions,
+    report: (exchange: Exchange) => void,
+  ) {
     this.#log = log
+    this.#bytes = new BytesInFlight(maxBytes)
     this.#report = report
     this.#isDraining = isDraining
     const inFlight = this

@@ -3,12 +3,15 @@
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyListenOptions } from 'fastify'
+
+/** `reusePort`: whether other threads, which say so too, listen on the same port; the system spreads the connections. */
+export type Place = { host: string; port: number; reusePort?: boolean }
 
 /** `port` 0 picks a free one, the same for all addresses. Rejects as `listen` does, when the first is not to be had. */
 export async function listen(
   app: FastifyInstance,
-  { host, port }: { host: string; port: number },
+  { host, port, reusePort = false }: Place,
   resolve = resolveHost,
 ): Promise<void> {
   const [first = host, ...others] = await resolve(host)
@@ -21,10 +24,10 @@ export async function listen(
   app.addHook('onClose', async () => {
     await Promise.all(closed)
   })
-  await app.listen({ host: first, port })
+  await app.listen({ host: first, port, reusePort } as FastifyListenOptions)
   const { port: chosen } = app.server.address() as AddressInfo
   for (const other of others) {
-    const door = await openDoor(app, { host: other, port: chosen })
+    const door = await openDoor(app, { host: other, port: chosen, reusePort })
     if (door.listening) doors.push(door)
   }
 }
@@ -36,13 +39,22 @@ async function resolveHost(host: string): Promise<string[]> {
 }
 
 /** A way in: whoever comes through it is served by the app's server. An address that cannot be had has none. */
-async function openDoor(app: FastifyInstance, address: { host: string; port: number }): Promise<Server> {
+async function openDoor(app: FastifyInstance, place: Place): Promise<Server> {
   const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     app.server.emit('connection', socket)
   })
   const listening = once(door, 'listening')
-  door.listen(address)
+  door.listen(place)
   // A machine may know ::1 by name only.
   await listening.catch(() => {})
   return door
+}
+
+/** Rejects when somebody listens there already: a port that is shared would be shared with another service as well. */
+export async function refuseTaken({ host, port }: Place): Promise<void> {
+  const probe = createServer()
+  const listening = once(probe, 'listening')
+  probe.listen({ host, port })
+  await listening
+  await once(probe.close(), 'close')
 }

@@ -32,13 +32,17 @@ export type ConnectionLimitOptions = {
   max: number | undefined
   logger: Logger
   descriptors?: number
+  /** How many each thread of the process has open, and which of the numbers is that of this one. */
+  counts?: Int32Array
+  thread?: number
 }
 
 export class ConnectionLimit {
   readonly max: number
-  /** How many are served now, and how many were refused since the start. */
-  open = 0
+  /** How many this thread has refused since the start. */
   refused = 0
+  readonly #counts: Int32Array
+  readonly #thread: number
   readonly #descriptors: number
   readonly #maxEnding: number
   readonly #logger: Logger
@@ -46,13 +50,37 @@ export class ConnectionLimit {
   readonly #nextLogMs = new Map<string, number>()
 
   /** `max`: as it was set; undefined: it follows from the descriptors. */
-  constructor({ max, logger, descriptors = readDescriptorLimit() }: ConnectionLimitOptions) {
+  constructor({
+    max,
+    logger,
+    descriptors = readDescriptorLimit(),
+    counts = new Int32Array(1),
+    thread = 0,
+  }: ConnectionLimitOptions) {
+    this.#counts = counts
+    this.#thread = thread
     this.max = max ?? deriveMax(descriptors)
     this.#descriptors = descriptors
     this.#maxEnding = Math.min(maxRefused, Math.ceil(this.#descriptors * refusedShare))
     this.#logger = logger
-    if (this.max >= descriptors)
+    if (this.max >= descriptors && thread === 0)
       logger.warn(`MAX_CONNECTIONS ${this.max}: this process may open ${descriptors} file descriptors in all`)
+  }
+
+  /** How many this thread serves now. */
+  get open(): number {
+    return this.#counts[this.#thread] as number
+  }
+
+  /** How many all threads serve now. Two of them may let the last one in at the same moment. */
+  #countAll(): number {
+    let all = 0
+    for (const count of this.#counts) all += count
+    return all
+  }
+
+  #count(change: 1 | -1): void {
+    ;(this.#counts[this.#thread] as number) += change
   }
 
   /** Has a server serve no more connections than these. It would reset those past its own `maxConnections`. */
@@ -64,9 +92,9 @@ export class ConnectionLimit {
     server.removeListener('connection', serve)
     server.on('connection', (socket: Handled) => {
       this.#watchDescriptors(socket)
-      if (this.open < this.max) {
-        this.open++
-        socket.once('close', () => this.open--)
+      if (this.#countAll() < this.max) {
+        this.#count(1)
+        socket.once('close', () => this.#count(-1))
         serve.call(server, socket)
       } else
         this.#refuse(socket, (isHead) =>
@@ -78,7 +106,7 @@ export class ConnectionLimit {
   show(meter: Meter): void {
     const name = 'plant_store_connections'
     meter.gauge(`${name}_open`, 'Connections that are served.', () => this.open)
-    meter.gauge(`${name}_max`, 'How many may be.', () => this.max)
+    meter.gauge(`${name}_max`, 'How many may be.', () => this.max, 'max')
     meter.counter(`${name}_refused_total`, 'Connections past that.', () => this.refused)
   }
 
@@ -121,7 +149,7 @@ export class ConnectionLimit {
     const now = performance.now()
     if (now < (this.#nextLogMs.get(message) ?? 0)) return
     this.#nextLogMs.set(message, now + logEveryMs)
-    const { open, max, refused } = this
-    this.#logger.warn({ open, max, refused }, message)
+    const { max, refused } = this
+    this.#logger.warn({ open: this.#countAll(), max, refused }, message)
   }
 }

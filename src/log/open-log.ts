@@ -1,5 +1,5 @@
 // The log of a service, on stderr: it is never waited for, holds no secret, and grows no further than it may.
-import pino, { type Logger } from 'pino'
+import pino, { type DestinationStream, type Logger } from 'pino'
 import type { Config } from '../config/config.ts'
 import { logEndMs } from '../limits.ts'
 import { makeMask } from './secrets.ts'
@@ -34,8 +34,7 @@ export async function openLog({
   const mask = makeMask(accessTokens)
   const write = sink.write.bind(sink)
   sink.write = (text: string) => write(form(mask(text)))
-  const timestamp = logTime === 'iso' ? pino.stdTimeFunctions.isoTime : pino.stdTimeFunctions.epochTime
-  const logger = pino({ level: logLevel, base: { pid: process.pid }, timestamp }, sink)
+  const logger = makeLogger(sink, { logLevel, logTime })
   const droppedLines = countDropped(sink, logger)
   let isRead = true
   sink.on('error', ({ code }: NodeJS.ErrnoException) => {
@@ -46,6 +45,15 @@ export async function openLog({
     sink.write = (text) => sink.emit('drop', text)
   })
   return { logger, sink, droppedLines, end: async (signal) => (isRead ? endLog(sink, signal) : undefined) }
+}
+
+/** A logger whose lines go to `sink`. */
+export function makeLogger(
+  sink: LineSink & DestinationStream,
+  { logLevel, logTime }: Pick<LogConfig, 'logLevel' | 'logTime'>,
+): Logger {
+  const timestamp = logTime === 'iso' ? pino.stdTimeFunctions.isoTime : pino.stdTimeFunctions.epochTime
+  return pino({ level: logLevel, base: { pid: process.pid }, timestamp }, sink)
 }
 
 type Sink = ReturnType<typeof pino.destination>

@@ -2,7 +2,7 @@
 // to this one line to this one writer: an answer can never reach the wrong request.
 import { monotonicMs } from '../../clock.ts'
 import { type Lost, StoreUnavailable } from '../store.ts'
-import { type Answer, type Done, type Failure, type Request, type Work } from './messages.ts'
+import type { Answer, Done, Failure, Request, Work } from './messages.ts'
 
 /** How often deadlines are looked at: one timer for all costs less than one each. */
 const overdueLookMs = 100

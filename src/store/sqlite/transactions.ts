@@ -9,7 +9,7 @@ import type { OpenDatabase } from './database.ts'
 import { codeOf, isBroken, isBusy } from './errors.ts'
 import { type FileFault, OpenFiles } from './files.ts'
 import type { IndexLock } from './index-lock.ts'
-import { type Batch, type Done, type Failure, type Request } from './messages.ts'
+import type { Batch, Done, Failure, Request } from './messages.ts'
 import type { WalIndex } from './wal-index.ts'
 
 /** How often the lock is looked for while another process has it. */

@@ -1,0 +1,100 @@
+// What one thread counts of its requests, its connections and its part of the store.
+import { Counter, Gauge, Registry } from 'prom-client'
+import type { Access } from '../http/exchange.ts'
+import type { Meter } from '../meter.ts'
+import { Histogram, type Series } from './histogram.ts'
+
+/** Of requests and commits. */
+export const secondBounds = [
+  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+]
+
+/** Why requests are refused, by the code of the problem that they are answered with. */
+const reasons: Record<string, string> = {
+  'rate-limited': 'rate',
+  'auth-limited': 'auth',
+  overloaded: 'overload',
+  unauthorized: 'auth',
+  forbidden: 'auth',
+}
+
+export class ThreadMetrics implements Meter {
+  readonly registry = new Registry()
+  readonly #durations: Histogram
+  /** By route, method and status. */
+  readonly #series = new Map<string, Map<string, Series[]>>()
+  readonly #refused: Counter
+  readonly #reconnects: Counter
+
+  constructor() {
+    const registers = [this.registry]
+    this.#durations = new Histogram(this.registry, {
+      name: 'http_request_duration_seconds',
+      help: 'Time from the head of a request to the end of its answer.',
+      bounds: secondBounds,
+    })
+    this.#refused = new Counter({
+      name: 'plant_store_refused_total',
+      help: 'Requests that were refused for their rate, an overload, or their token.',
+      labelNames: ['reason'],
+      registers,
+    })
+    for (const reason of Object.values(reasons)) this.#refused.inc({ reason }, 0)
+    this.#reconnects = new Counter({
+      name: 'plant_store_database_reconnects_total',
+      help: 'Connections to the database that were made anew.',
+      registers,
+    })
+  }
+
+  gauge(
+    name: string,
+    help: string,
+    read: () => number | Promise<number>,
+    aggregator: 'sum' | 'max' = 'sum',
+  ): void {
+    new Gauge({
+      name,
+      help,
+      aggregator,
+      registers: [this.registry],
+      async collect() {
+        this.set(await read())
+      },
+    })
+  }
+
+  counter(name: string, help: string, read: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
+  }
+
+  /** All requests without a route are counted together, so that a scan makes no series. */
+  readonly count = ({ method, route = 'other', status, durationMs, problem }: Access): void => {
+    const methods = find(this.#series, route, () => new Map<string, Series[]>())
+    const statuses = find(methods, method, (): Series[] => [])
+    statuses[status] ??= this.#durations.addSeries({ method, route, status: String(status) })
+    statuses[status].observe(durationMs / 1000)
+    const reason = problem && reasons[problem]
+    if (reason) this.#refused.inc({ reason })
+  }
+
+  readonly countReconnect = (): void => {
+    this.#reconnects.inc()
+  }
+}
+
+function find<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const found = map.get(key)
+  if (found) return found
+  const made = make()
+  map.set(key, made)
+  return made
+}

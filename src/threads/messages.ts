@@ -1,0 +1,19 @@
+// What the main thread and another one that serves requests say to each other.
+import type { MessagePort } from 'node:worker_threads'
+import type { Snapshot } from '../admin/metrics.ts'
+import type { Config } from '../config/config.ts'
+import type { Shared } from './shared.ts'
+
+/** `config`: with the port that the main thread listens on. `store`: where the store is shared, if it is. */
+export type PartData = {
+  config: Config
+  shared: Shared
+  store: MessagePort | undefined
+  isCounted: boolean
+}
+
+/** `drain`: every answer ends its connection from now on; `close`: no more requests; `count`: what was counted, please. */
+export type ToPart = 'drain' | 'close' | 'count'
+
+/** `closed`: all that there was is answered; `failed`: it cannot start. */
+export type FromPart = 'listening' | 'closed' | { log: string } | { counted: Snapshot } | { failed: string }

@@ -1,0 +1,73 @@
+// One thread that serves requests, as the main thread sees it, from its start to its end.
+import { once } from 'node:events'
+import { extname, join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Snapshot } from '../admin/metrics.ts'
+import type { LineSink } from '../log/open-log.ts'
+import type { FromPart, PartData, ToPart } from './messages.ts'
+
+/** Beside this file, as TypeScript or compiled like it. */
+const threadFile = join(import.meta.dirname, `thread${extname(import.meta.filename)}`)
+/** How long the counts are waited for; those before are taken then. */
+const countMs = 500
+
+export class PartThread {
+  /** Rejects when it ends before it listens. */
+  readonly listening: Promise<void>
+  /** Resolves when it serves nobody any more. */
+  readonly closed: Promise<void>
+  /** Resolves to why it ended, unless it was told to. */
+  readonly ended: Promise<Error | undefined>
+  /** What it had counted when it was last asked. */
+  counted: Snapshot = []
+  readonly #worker: Worker
+  #error: Error | undefined
+
+  constructor(data: PartData, sink: LineSink) {
+    const listening = Promise.withResolvers<void>()
+    const closed = Promise.withResolvers<void>()
+    this.listening = listening.promise
+    this.closed = closed.promise
+    this.#worker = new Worker(threadFile, { workerData: data, transferList: data.store ? [data.store] : [] })
+    this.#worker.on('message', (message: FromPart) => {
+      if (message === 'listening') listening.resolve()
+      else if (message === 'closed') closed.resolve()
+      else if ('log' in message) sink.write(message.log)
+      else if ('counted' in message) this.counted = message.counted
+      else this.#error = new Error(message.failed)
+    })
+    this.#worker.on('error', (error) => {
+      this.#error = error
+    })
+    this.ended = once(this.#worker, 'exit').then(() => {
+      listening.reject(this.#error ?? new Error('a thread did not start'))
+      closed.resolve()
+      return this.#error
+    })
+    this.listening.catch(() => {})
+  }
+
+  post(message: ToPart): void {
+    this.#worker.postMessage(message)
+  }
+
+  /** What it has counted; when it does not answer, what it said before. */
+  async count(): Promise<Snapshot> {
+    const answered = Promise.withResolvers<void>()
+    const timer = setTimeout(answered.resolve, countMs)
+    const take = (message: FromPart) => {
+      if (typeof message === 'object' && 'counted' in message) answered.resolve()
+    }
+    this.#worker.on('message', take)
+    this.post('count')
+    await Promise.race([answered.promise, this.ended])
+    this.#worker.off('message', take)
+    clearTimeout(timer)
+    return this.counted
+  }
+
+  /** Ends it, whatever it is at. */
+  async terminate(): Promise<void> {
+    await this.#worker.terminate()
+  }
+}

@@ -1,0 +1,78 @@
+// What every thread that serves requests has, be it the only one: the store, an app on it, and a line for each request.
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import type { ThreadMetrics } from '../admin/thread-metrics.ts'
+import { watchLog } from '../admin/watched-log.ts'
+import { buildApp } from '../app.ts'
+import type { Config } from '../config/config.ts'
+import { makeAccessLog } from '../http/access-log.ts'
+import type { Access } from '../http/exchange.ts'
+import type { LineSink } from '../log/open-log.ts'
+import { serviceName } from '../status/postgres.ts'
+import { openStore } from '../store/open.ts'
+import type { Store, StoreOptions } from '../store/store.ts'
+import type { Shared } from './shared.ts'
+
+const logFlushMs = 250
+
+/** Opens the store at a URL, or at the `port` that it is shared at; `metrics` count what is done with it. */
+export async function openCounted(
+  url: string,
+  options: Pick<StoreOptions, 'logger' | 'port'>,
+  metrics: ThreadMetrics | undefined,
+): Promise<Store> {
+  if (!metrics) return await openStore(url, { ...options, name: serviceName })
+  const { countReconnect: reconnected, registry } = metrics
+  const store = await openStore(url, { ...options, name: serviceName, reconnected })
+  return { ...store, log: watchLog(store.log, registry) }
+}
+
+export type PartOptions = {
+  store: Store
+  config: Config
+  log: { logger: Logger; sink: LineSink }
+  metrics: ThreadMetrics | undefined
+  shared: Shared
+  isDraining: () => boolean
+}
+
+/** `close` ends the app once what is in flight is answered, and leaves the store open. */
+export type Part = { readonly app: FastifyInstance; close(): Promise<void> }
+
+export async function buildPart({
+  store,
+  config,
+  log: { logger, sink },
+  metrics,
+  shared,
+  isDraining,
+}: PartOptions): Promise<Part> {
+  const accessLog = makeAccessLog(sink, { isIso: config.logTime === 'iso' })
+  const flushing = setInterval(accessLog.flush, logFlushMs).unref()
+  const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
+  const report = metrics ? both(add, metrics.count) : add
+  const app = await buildApp({
+    store,
+    config,
+    logger,
+    report,
+    shared,
+    isDraining,
+    ...(metrics && { meter: metrics }),
+  })
+  return {
+    app,
+    async close() {
+      await app.close()
+      clearInterval(flushing)
+      accessLog.flush()
+    },
+  }
+}
+
+function both(first: (access: Access) => void, second: (access: Access) => void) {
+  return (access: Access) => {
+    first(access)
+    second(access)
+  }
+}

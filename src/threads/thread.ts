@@ -1,0 +1,39 @@
+// A thread that serves requests beside the main one, on the same port. Its log lines are written by the main thread.
+import { parentPort, workerData } from 'node:worker_threads'
+import { takeSnapshot } from '../admin/metrics.ts'
+import { ThreadMetrics } from '../admin/thread-metrics.ts'
+import { listen } from '../http/listen.ts'
+import { makeLogger } from '../log/open-log.ts'
+import type { FromPart, PartData, ToPart } from './messages.ts'
+import { buildPart, openCounted } from './part.ts'
+
+const main = parentPort as NonNullable<typeof parentPort>
+const { config, shared, store: port, isCounted } = workerData as PartData
+
+const post = (message: FromPart) => main.postMessage(message)
+const sink = { write: (log: string) => post({ log }) }
+const logger = makeLogger(sink, config)
+const metrics = isCounted ? new ThreadMetrics() : undefined
+let isDraining = false
+
+try {
+  const store = await openCounted(config.databaseUrl, { logger, port }, metrics)
+  const log = { logger, sink }
+  const part = await buildPart({ store, config, log, metrics, shared, isDraining: () => isDraining })
+  main.on('message', async (message: ToPart) => {
+    if (message === 'count' && metrics) post({ counted: await takeSnapshot(metrics) })
+    else if (message === 'drain') isDraining = true
+    else if (message === 'close') {
+      await part.close()
+      post('closed')
+      await store.close()
+      main.close()
+    }
+  })
+  const { host, port: chosen } = config
+  await listen(part.app, { host, port: chosen, reusePort: true })
+  post('listening')
+} catch (error) {
+  post({ failed: (error as Error).message })
+  main.close()
+}

@@ -1,0 +1,95 @@
+// THREADS: the threads that serve requests beside the main one, on the same port. From outside it is one process; a thread
+// that dies costs the requests that it had, and another one takes its place.
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type Metrics, type Snapshot, sumCounters } from '../admin/metrics.ts'
+import type { Config } from '../config/config.ts'
+import { storeCloseMs } from '../limits.ts'
+import type { LineSink } from '../log/open-log.ts'
+import type { Store } from '../store/store.ts'
+import { PartThread } from './part-thread.ts'
+import type { Shared } from './shared.ts'
+
+/** A thread that dies sooner than this, or does not start, is not replaced before this time has passed. */
+const retryMs = 1000
+
+export type ThreadsOptions = {
+  /** With the port that the main thread listens on. */
+  config: Config
+  store: Store
+  /** For as many threads as there are to be; the main one is the first of them. */
+  shared: Shared
+  log: { logger: Logger; sink: LineSink }
+  /** Whether what the threads do is counted. */
+  isCounted: boolean
+}
+
+export class Threads {
+  readonly #options: ThreadsOptions
+  readonly #running = new Set<PartThread>()
+  #isClosing = false
+  #died = 0
+  /** What threads that are no more had counted: counters never go back. */
+  #former: Snapshot = []
+
+  constructor(options: ThreadsOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when all of them listen. Rejects when one cannot. */
+  async start(): Promise<void> {
+    const started: Promise<void>[] = []
+    for (let n = 1; n < this.#options.shared.counts.length; n++) started.push(this.#start(n).listening)
+    await Promise.all(started)
+  }
+
+  /** From now on every answer ends its connection. */
+  drain(): void {
+    for (const thread of this.#running) thread.post('drain')
+  }
+
+  /** Resolves when all have answered what they had. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    for (const thread of this.#running) thread.post('close')
+    await Promise.all([...this.#running].map(({ closed }) => closed))
+  }
+
+  /** After `close`: resolves when the threads have ended. One that cannot let go of its store is ended. */
+  async end(): Promise<void> {
+    const all = [...this.#running]
+    const late = wait(storeCloseMs, undefined, { ref: false })
+    await Promise.race([late, Promise.all(all.map(({ ended }) => ended))])
+    await Promise.all(all.map((thread) => thread.terminate()))
+  }
+
+  /** Has `metrics` show what all threads have counted. */
+  show(metrics: Metrics): void {
+    metrics.others = async () => [
+      this.#former,
+      ...(await Promise.all([...this.#running].map((thread) => thread.count()))),
+    ]
+    const { own } = metrics
+    own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
+    own.counter('plant_store_threads_died_total', 'Threads that were replaced.', () => this.#died)
+  }
+
+  #start(number: number): PartThread {
+    const { config, store, shared, log, isCounted } = this.#options
+    const data = { config, shared: { ...shared, thread: number }, store: store.share?.(), isCounted }
+    const startMs = performance.now()
+    const thread = new PartThread(data, log.sink)
+    this.#running.add(thread)
+    void thread.ended.then(async (err) => {
+      this.#running.delete(thread)
+      shared.counts[number] = 0
+      this.#former = await sumCounters([this.#former, thread.counted])
+      if (this.#isClosing) return
+      this.#died++
+      log.logger.error({ err, thread: number }, 'a thread ended, and is replaced; its requests are lost')
+      if (performance.now() - startMs < retryMs) await wait(retryMs)
+      if (!this.#isClosing) this.#start(number)
+    })
+    return thread
+  }
+}
