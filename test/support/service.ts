@@ -8,10 +8,16 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import type { Test } from 'tap'
+import { Health } from '../../src/admin/health.ts'
+import { Metrics } from '../../src/admin/metrics.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { listen } from '../../src/http/listen.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
+import { buildPart, openCounted } from '../../src/threads/part.ts'
+import { makeShared } from '../../src/threads/shared.ts'
+import { Threads } from '../../src/threads/threads.ts'
 import { holdAgainstContract } from './contract.ts'
 import { noteProcess } from './leftovers.ts'
 import { watchAnswers } from './watch.ts'
@@ -29,6 +35,8 @@ export async function startApp(
   databaseUrl: string,
   { env = {}, ...options }: Partial<AppOptions> & { env?: NodeJS.ProcessEnv } = {},
 ): Promise<Running> {
+  if (process.env.TEST_THREADS && Object.keys(options).length === 0)
+    return startThreads(t, databaseUrl, { THREADS: process.env.TEST_THREADS, ...env })
   const logger = options.logger ?? pino({ level: 'silent' })
   const store = options.store ?? (await openStore(databaseUrl, { logger }))
   const config = options.config ?? readConfig({ ACCESS_TOKENS: token, ...env })
@@ -41,6 +49,32 @@ export async function startApp(
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}`, port, app, store }
+}
+
+/** Starts an app as `startApp` does, with THREADS further ones in threads of their own. */
+export async function startThreads(
+  t: Test,
+  databaseUrl: string,
+  env: NodeJS.ProcessEnv = {},
+  log = { logger: pino({ level: 'silent' }), sink: { write() {} } },
+): Promise<Running & { metrics: Metrics }> {
+  const config = readConfig({ ACCESS_TOKENS: token, DATABASE_URL: databaseUrl, THREADS: '2', ...env })
+  const metrics = new Metrics({ health: new Health(), version: '1', engine: 'none' })
+  const store = await openCounted(databaseUrl, log, metrics.own)
+  const shared = makeShared(config.threads)
+  const parts = { config, store, log, shared }
+  const { app, close } = await buildPart({ ...parts, metrics: metrics.own, isDraining: () => false })
+  watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
+  await listen(app, { host: '127.0.0.1', port: 0, reusePort: true })
+  const { port } = app.server.address() as AddressInfo
+  const threads = new Threads({ ...parts, config: { ...config, port }, isCounted: true })
+  threads.show(metrics)
+  t.teardown(async () => {
+    await Promise.all([close(), threads.close()])
+    await Promise.all([store.close(), threads.end()])
+  })
+  await threads.start()
+  return { url: `http://127.0.0.1:${port}`, port, app, store, metrics }
 }
 
 export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }
