@@ -6,9 +6,8 @@ import { Command } from 'commander'
 import type { Logger } from 'pino'
 import { endAtOnce, waitForDrain } from '../admin/drain.ts'
 import { Health } from '../admin/health.ts'
-import { Metrics } from '../admin/metrics.ts'
+import type { Metrics } from '../admin/metrics.ts'
 import { startAdminServer } from '../admin/server.ts'
-import { watchLog } from '../admin/watched-log.ts'
 import { buildApp } from '../app.ts'
 import { type Config, type Loaded, loadConfig } from '../config/config.ts'
 import { addSettingOptions, readFlags } from '../config/options.ts'
@@ -47,8 +46,7 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
   for (const warning of warnings) logger.warn(warning)
   const database = describeDatabase(config.databaseUrl)
   const health = new Health()
-  const engine = config.databaseUrl.startsWith('file:') ? 'sqlite' : 'postgresql'
-  const metrics = config.adminPort === undefined ? undefined : new Metrics({ health, version, engine })
+  const metrics = config.adminPort === undefined ? undefined : await makeMetrics(config, health, version)
   metrics?.counter(
     'plant_store_log_lines_dropped_total',
     'Log lines that nobody read in time.',
@@ -102,6 +100,13 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
   }
 }
 
+/** What makes them takes a seventh of a start: it is loaded where somebody can ask for them. */
+async function makeMetrics({ databaseUrl }: Config, health: Health, version: string): Promise<Metrics> {
+  const { Metrics } = await import('../admin/metrics.ts')
+  const engine = databaseUrl.startsWith('file:') ? 'sqlite' : 'postgresql'
+  return new Metrics({ health, version, engine })
+}
+
 /** Before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
 async function startAdmin({ adminHost: host, adminPort: port }: Config, health: Health, metrics: Metrics) {
   return await startAdminServer(health, metrics, { host, port }).catch(
@@ -117,6 +122,7 @@ function stopAdmin(admin: Server | undefined): void {
 async function open(url: string, logger: Logger, metrics: Metrics | undefined): Promise<Store> {
   if (!metrics) return await openStore(url, { logger, name: serviceName })
   const store = await openStore(url, { logger, name: serviceName, reconnected: metrics.countReconnect })
+  const { watchLog } = await import('../admin/watched-log.ts')
   return { ...store, log: watchLog(store.log, metrics.registry) }
 }
 
