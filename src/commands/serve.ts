@@ -7,7 +7,6 @@ import type { Logger } from 'pino'
 import { endAtOnce, waitForDrain } from '../admin/drain.ts'
 import { Health } from '../admin/health.ts'
 import type { Metrics } from '../admin/metrics.ts'
-import { startAdminServer } from '../admin/server.ts'
 import { buildApp } from '../app.ts'
 import { type Config, type Loaded, loadConfig } from '../config/config.ts'
 import { addSettingOptions, readFlags } from '../config/options.ts'
@@ -109,6 +108,7 @@ async function makeMetrics({ databaseUrl }: Config, health: Health, version: str
 
 /** Before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
 async function startAdmin({ adminHost: host, adminPort: port }: Config, health: Health, metrics: Metrics) {
+  const { startAdminServer } = await import('../admin/server.ts')
   return await startAdminServer(health, metrics, { host, port }).catch(
     refuseAddress('ADMIN_', { host, port }),
   )
