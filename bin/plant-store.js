@@ -2,7 +2,6 @@
 // Starts the command line on a Node that can run it: this one, or the one that npm installed beside it.
 // Plain JavaScript that old Nodes understand, so that they can say what is missing.
 /* c8 ignore start: it runs on Nodes that the tests' instrument does not know; what it does they show nevertheless. */
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { dirname, join } from 'node:path'
@@ -17,8 +16,8 @@ const source = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
 const cli = existsSync(source) ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
 
 /**
- * What was compiled is kept for the next start: as safe as what lies beside it, and made by those alone who may write there
- * (docs/decisions/0017). What a test has covered is not known of code that comes from it.
+ * What was compiled is kept for the next start. Whoever may write there may change the packages, too. Of code that comes
+ * from it nobody knows what a test has covered.
  */
 const cache = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url))
 if (!process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= cache
@@ -62,7 +61,7 @@ async function start(runtime) {
   // Becoming the service leaves nothing between it and whoever started this. Node warns of it on the next turn only.
   if (isNewEnough && process.execve && process.platform !== 'win32')
     process.execve(runtime, [runtime, ...args], process.env)
-  else run(runtime, args)
+  else await run(runtime, args)
 }
 
 /** Nothing has to be started where the flags are given already, as by npm start. */
@@ -72,7 +71,8 @@ async function load() {
 }
 
 /** The channel closes when this process ends, however it does; src/cli.ts stops then. */
-function run(runtime, args) {
+async function run(runtime, args) {
+  const { spawn } = await import('node:child_process')
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
   const child = spawn(runtime, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
   for (const signal of signals) process.on(signal, () => child.kill(signal))

@@ -1,5 +1,4 @@
 // The only place where the parts are joined: a Fastify app that serves one store. It does not listen by itself.
-import cors from '@fastify/cors'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from './config/config.ts'
@@ -126,7 +125,7 @@ export async function buildApp({
 
   if (config.corsOrigin !== false) {
     app.addHook('onRequest', guard.beforeCors)
-    await app.register(cors, {
+    await app.register(import('@fastify/cors'), {
       origin: config.corsOrigin,
       exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'],
       strictPreflight: false,
