@@ -1,6 +1,5 @@
 // Names a shape once, so that routes, types and the OpenAPI document all refer to the same component.
-import type { Static, TSchema } from '@sinclair/typebox'
-import { Type } from './type.ts'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
 /** Gives a schema the name under which it appears in `components.schemas`. */
 export function component<T extends TSchema>(name: string, schema: T): T {

@@ -1,7 +1,6 @@
 // What a plant looks like on its way in and out, and what a list can be asked for.
-import type { Static } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
-import { Type } from './type.ts'
 
 // Patterns that ECMAScript with and without the `u` flag, RE2, Rust and Python read alike: no look-ahead, no `\u`,
 // white space by its characters (Unicode's White_Space, and U+FEFF). A lone surrogate, which half of those engines

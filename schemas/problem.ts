@@ -1,7 +1,6 @@
 // The only error shape there is: problem details (RFC 9457). Both shapes are open: members may be added to them.
-import type { Static } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
-import { Type } from './type.ts'
 
 const faultCodes = ['required', 'type', 'unknown', 'range', 'length', 'text', 'duplicate', 'format'] as const
 

@@ -1,14 +1,12 @@
 // The contract: the document in the repository, what the code generates, and what the service does are the same.
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { Type as TypeBox } from '@sinclair/typebox'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import pino from 'pino'
 import { test } from 'tap'
 import { parse } from 'yaml'
 import { examples } from '../schemas/examples.ts'
 import { components } from '../schemas/index.ts'
-import { Type } from '../schemas/type.ts'
 import { openStore } from '../src/store/open.ts'
 import { StoreUnavailable } from '../src/store/store.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
@@ -44,22 +42,6 @@ test('openapi.yaml is what the code generates', async (t) => {
   const { ended, output } = spawnCli(t, ['openapi'])
   t.match(await ended, { code: 0 })
   t.ok(output().stdout === file, 'npm run openapi writes it')
-})
-
-test('the builders of the schemas make what those of TypeBox make', async (t) => {
-  const make = (type: typeof Type) => [
-    type.Array(type.Unsafe({ $ref: 'Plant#' }), { description: 'a list', minItems: 1 }),
-    type.Integer({ minimum: 0, examples: [7] }),
-    type.Object(
-      { name: type.String({ maxLength: 5 }), id: type.Optional(type.Integer({ maximum: 9 })) },
-      { examples: [{}] },
-    ),
-    type.Object({ id: type.Optional(type.Integer({})) }, { additionalProperties: false }),
-    type.Object({}, { description: 'nothing' }),
-    type.Object({ nested: type.Object({ tag: type.Optional(type.String({})) }, {}) }, {}),
-    type.Unsafe({ type: 'string', enum: ['a'] }),
-  ]
-  t.equal(JSON.stringify(make(Type)), JSON.stringify(make(TypeBox)))
 })
 
 test('the service serves the same document as YAML and as JSON, without a token', async (t) => {
