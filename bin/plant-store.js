@@ -2,26 +2,32 @@
 // Starts the command line on a Node that can run it: this one, or the one that npm installed beside it.
 // Plain JavaScript that old Nodes understand, so that they can say what is missing.
 /* c8 ignore start: it runs on Nodes that the tests' instrument does not know; what it does they show nevertheless. */
-import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import module from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const needed = [24, 15]
 /** A new generation of objects this large (in MiB) is collected seldom, and by then most requests are over. */
 const flags = ['--min-semi-space-size=8']
-const require = createRequire(import.meta.url)
+const require = module.createRequire(import.meta.url)
 /** A clone runs its sources, a package has none. */
 const source = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
 const cli = existsSync(source) ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
+
+/**
+ * What was compiled is kept for the next start. Whoever may write there may change the packages, too. Of code that comes
+ * from it nobody knows what a test has covered.
+ */
+const cache = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url))
+if (!process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= cache
 
 const [major, minor] = process.versions.node.split('.').map(Number)
 const isNewEnough = major > needed[0] || (major === needed[0] && minor >= needed[1])
 const runtime = isNewEnough ? process.execPath : findRuntime()
 
 if (!isInstalled('fastify')) fail('its packages are not installed; run: npm ci')
-else if (runtime) start(runtime)
+else if (runtime) await start(runtime)
 else
   fail(
     `Node ${needed.join('.')} or newer is needed, and this is ${process.version}; ` +
@@ -49,16 +55,24 @@ function findRuntime() {
   return manifest && join(dirname(manifest), 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
 }
 
-function start(runtime) {
+async function start(runtime) {
+  if (isNewEnough && flags.every((flag) => process.execArgv.includes(flag))) return await load()
   const args = [...flags, cli, ...process.argv.slice(2)]
   // Becoming the service leaves nothing between it and whoever started this. Node warns of it on the next turn only.
   if (isNewEnough && process.execve && process.platform !== 'win32')
     process.execve(runtime, [runtime, ...args], process.env)
-  else run(runtime, args)
+  else await run(runtime, args)
+}
+
+/** Nothing has to be started where the flags are given already, as by npm start. */
+async function load() {
+  if (process.env.NODE_COMPILE_CACHE) module.enableCompileCache(process.env.NODE_COMPILE_CACHE)
+  await import(pathToFileURL(cli))
 }
 
 /** The channel closes when this process ends, however it does; src/cli.ts stops then. */
-function run(runtime, args) {
+async function run(runtime, args) {
+  const { spawn } = await import('node:child_process')
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
   const child = spawn(runtime, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })
   for (const signal of signals) process.on(signal, () => child.kill(signal))

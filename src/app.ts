@@ -1,13 +1,11 @@
 // The only place where the parts are joined: a Fastify app that serves one store. It does not listen by itself.
-import cors from '@fastify/cors'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import { components } from '../schemas/index.ts'
 import type { Config } from './config/config.ts'
 import { serveDocs } from './docs/serve-docs.ts'
 import { requireBearer } from './http/authentication.ts'
 import { acceptJsonBodies } from './http/bodies.ts'
-import { describeRoutes } from './http/document.ts'
+import { makeCompilers } from './http/compilers.ts'
 import type { Access } from './http/exchange.ts'
 import { FailureLog } from './http/failure-log.ts'
 import { guardRequests } from './http/guard.ts'
@@ -17,12 +15,12 @@ import { ConnectionLimit } from './http/max-connections.ts'
 import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
 import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
-import { makeValidatorCompiler } from './http/validation.ts'
 import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs } from './limits.ts'
 import { ConnectionLog } from './log/connection-log.ts'
 import { type Meter, noMeter } from './meter.ts'
 import { addRoute } from './plants/add.ts'
 import { listRoutes } from './plants/list.ts'
+import { operations } from './plants/operations.ts'
 import { Turns } from './plants/turns.ts'
 import type { Store } from './store/store.ts'
 import type { Shared } from './threads/shared.ts'
@@ -105,6 +103,7 @@ export async function buildApp({
     return503OnClosing: false,
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
+    schemaController: makeCompilers(),
     clientErrorHandler: makeClientErrorHandler(below),
     frameworkErrors(error, request, reply) {
       const flaw = guard.refuse(error, request, reply)
@@ -114,8 +113,6 @@ export async function buildApp({
 
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(guard.notFound)
-  app.setValidatorCompiler(makeValidatorCompiler())
-  for (const schema of components) app.addSchema(schema)
   acceptJsonBodies(app)
   connections.guard(app.server, below)
   answerOddRequests(app.server, below)
@@ -133,15 +130,14 @@ export async function buildApp({
 
   if (config.corsOrigin !== false) {
     app.addHook('onRequest', guard.beforeCors)
-    await app.register(cors, {
+    await app.register(import('@fastify/cors'), {
       origin: config.corsOrigin,
       exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'],
       strictPreflight: false,
     })
   }
   app.addHook('onRequest', guard.requireRoute)
-  await describeRoutes(app, config.basePath)
-  serveDocs(app, config.basePath)
+  serveDocs(app, config.basePath, operations)
   const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
   const bearer = await requireBearer(app, verify, { ...config, shared })
   const prefix = config.basePath.slice(0, -1)

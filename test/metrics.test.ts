@@ -215,7 +215,11 @@ test('a connection to PostgreSQL that was made anew is counted', async (t) => {
   const [, postgres] = engines
   const url = String(await postgres?.createDatabase(t))
   const { metrics, countReconnects } = await startMetrics(t)
-  const options = { logger: pino({ level: 'silent' }), name: 'counted', reconnected: metrics.own.countReconnect }
+  const options = {
+    logger: pino({ level: 'silent' }),
+    name: 'counted',
+    reconnected: metrics.own.countReconnect,
+  }
   const store = await openStore(url, options)
   t.teardown(() => store.close())
   await store.log.head()

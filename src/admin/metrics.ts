@@ -1,15 +1,12 @@
 // What Prometheus can ask for: what the process shows of itself, and the sums of what its threads count. Whatever has to
 // be asked of the store is left out when it does not come in time: the rest is never more wanted than when the store does
 // not answer.
-import { AggregatorRegistry, collectDefaultMetrics, Gauge, type MetricObject, Registry } from 'prom-client'
+import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Health } from './health.ts'
-import { ThreadMetrics } from './thread-metrics.ts'
+import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
 
 /** Gauges whose names are not as Prometheus wants them; those without `_total` say more. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
-
-/** What one thread has counted, as it is sent to another. */
-export type Snapshot = MetricObject[]
 
 export type MetricsOptions = {
   health: Health
@@ -52,15 +49,10 @@ export class Metrics {
 
   /** All of it in Prometheus's text format. */
   async write(): Promise<string> {
-    const snapshots = [await takeSnapshot(this.own), ...(await this.others())]
+    const snapshots = [await this.own.takeSnapshot(), ...(await this.others())]
     const sums = AggregatorRegistry.aggregate(snapshots)
     return `${await this.registry.metrics()}\n${await sums.metrics()}`
   }
-}
-
-/** What a thread has counted by now. */
-export async function takeSnapshot({ registry }: ThreadMetrics): Promise<Snapshot> {
-  return await registry.getMetricsAsJSON()
 }
 
 /** What is counted in all of them together: numbers that go up and down are of the threads that there are. */

@@ -1,8 +1,11 @@
 // What one thread counts of its requests, its connections and its part of the store.
-import { Counter, Gauge, Registry } from 'prom-client'
+import { Counter, Gauge, type MetricObject, Registry } from 'prom-client'
 import type { Access } from '../http/exchange.ts'
 import type { Meter } from '../meter.ts'
 import { Histogram, type Series } from './histogram.ts'
+
+/** What one thread has counted, as it is sent to another. */
+export type Snapshot = MetricObject[]
 
 /** Of requests and commits. */
 export const secondBounds = [
@@ -74,6 +77,11 @@ export class ThreadMetrics implements Meter {
         this.inc(read())
       },
     })
+  }
+
+  /** What has been counted by now. */
+  async takeSnapshot(): Promise<Snapshot> {
+    return await this.registry.getMetricsAsJSON()
   }
 
   /** All requests without a route are counted together, so that a scan makes no series. */

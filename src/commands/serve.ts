@@ -1,26 +1,18 @@
 // serve: runs the service until it is told to stop.
-import type { Server } from 'node:http'
 import { type AddressInfo, isIPv6 } from 'node:net'
 import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
-import type { FastifyInstance } from 'fastify'
 import { endAtOnce, waitForDrain } from '../admin/drain.ts'
 import { Health } from '../admin/health.ts'
-import { Metrics } from '../admin/metrics.ts'
-import { startAdminServer } from '../admin/server.ts'
-import { showHead } from '../admin/watched-log.ts'
 import { type Config, type Loaded, loadConfig } from '../config/config.ts'
 import { addSettingOptions, readFlags } from '../config/options.ts'
 import { refuseAddress } from '../config/refuse-address.ts'
-import { listen, refuseTaken } from '../http/listen.ts'
 import { stopMs } from '../limits.ts'
 import { openLog } from '../log/open-log.ts'
 import { describeDatabase } from '../store/describe.ts'
 import type { Store } from '../store/store.ts'
-import { countThreads } from '../threads/count.ts'
-import { buildPart, openCounted } from '../threads/part.ts'
-import { makeShared, type Shared } from '../threads/shared.ts'
-import { Threads } from '../threads/threads.ts'
+import { openCounted } from '../threads/part.ts'
+import { buildService } from '../threads/service.ts'
 import { introduceTokens } from '../tokens/first-token.ts'
 import { Tokens } from '../tokens/tokens.ts'
 
@@ -40,42 +32,29 @@ export function serveCommand(): Command {
 async function serve({ config, warnings }: Loaded, version: string): Promise<void> {
   const started = endAtOnce()
   const log = await openLog(config)
-  const { logger } = log
+  const { logger, droppedLines } = log
   for (const warning of warnings) logger.warn(warning)
   const database = describeDatabase(config.databaseUrl)
   const health = new Health()
-  const engine = config.databaseUrl.startsWith('file:') ? 'sqlite' : 'postgresql'
-  const metrics = config.adminPort === undefined ? undefined : new Metrics({ health, version, engine })
-  metrics?.own.counter(
-    'plant_store_log_lines_dropped_total',
-    'Log lines that nobody read in time.',
-    log.droppedLines,
-  )
-  const admin = metrics && (await startAdmin(config, health, metrics))
-  const store = await openCounted(config.databaseUrl, { logger }, metrics?.own).catch((error) => {
-    stopAdmin(admin)
+  const admin =
+    config.adminPort === undefined
+      ? undefined
+      : await (await import('../admin/admin.ts')).openAdmin({ config, health, version, droppedLines })
+  const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own).catch((error) => {
+    admin?.close()
     throw error
   })
-  if (metrics) showHead(store.log, metrics.registry)
-  const shared = makeShared(countThreads(config.threads, logger))
-  const part = await buildPart({
-    store,
-    config,
-    log,
-    metrics: metrics?.own,
-    shared,
-    isDraining: () => health.isDraining,
-  })
-  let threads: Threads | undefined
+  admin?.show(store.log)
+  const isDraining = () => health.isDraining
+  const service = await buildService({ config, store, log, isDraining, metrics: admin?.metrics })
   const close = async () => {
-    await Promise.all([part.close(), threads?.close()])
-    stopAdmin(admin)
-    await Promise.all([store.close(), threads?.end()])
+    await service.close()
+    admin?.close()
   }
   const delay = config.drainDelayMs + stopMs
   const grace = closeWithGrace({ delay, logger: false }, async ({ err, signal }) => {
     health.drain()
-    threads?.drain()
+    service.drain()
     /* c8 ignore next: no test can bring about a fault that is not known yet */
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
@@ -87,49 +66,16 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
   started()
 
   try {
-    const address = await listenTo(part.app, config, shared)
-    threads = new Threads({
-      config: { ...config, port: address.port },
-      store,
-      shared,
-      log,
-      isCounted: metrics !== undefined,
-    })
-    if (metrics) threads.show(metrics)
-    await threads.start()
+    const address = await service.listen().catch(refuseAddress('', config))
     health.serve(store)
     console.log(`store: ${database}`)
     await announce(address, store, config)
-    if (admin) console.log(`admin on ${origin(admin.address() as AddressInfo)}`)
+    if (admin) console.log(`admin on ${origin(admin.address)}`)
   } catch (error) {
     grace.uninstall()
     await close()
     throw error
   }
-}
-
-/** Throws what says which setting asks for an address that is not to be had. */
-async function listenTo(app: FastifyInstance, { host, port }: Config, shared: Shared): Promise<AddressInfo> {
-  const reusePort = shared.counts.length > 1
-  try {
-    if (reusePort) await refuseTaken({ host, port })
-    await listen(app, { host, port, reusePort })
-  } catch (error) {
-    refuseAddress('', { host, port })(error as NodeJS.ErrnoException)
-  }
-  return app.server.address() as AddressInfo
-}
-
-/** Before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
-async function startAdmin({ adminHost: host, adminPort: port }: Config, health: Health, metrics: Metrics) {
-  return await startAdminServer(health, metrics, { host, port }).catch(
-    refuseAddress('ADMIN_', { host, port }),
-  )
-}
-
-function stopAdmin(admin: Server | undefined): void {
-  admin?.closeAllConnections()
-  admin?.close()
 }
 
 async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {

@@ -57,7 +57,6 @@ export function serveAssets(app: FastifyInstance, basePath: string): () => Promi
   app.route<{ Params: { version: string; name: string } }>({
     method: ['GET', 'HEAD'],
     url: `${basePath}docs/static/:version/:name`,
-    schema: { hide: true },
     async handler(request, reply) {
       const { version, files } = await load()
       const asset = files.get(request.params.name)

@@ -5,7 +5,7 @@ import { type ProblemType, type ProblemTypeName, problemTypes } from '../../sche
 import { escapeHtml, renderFrame, type Site } from './frame.ts'
 import { renderMarkdown } from './markdown.ts'
 
-export const problemNames = Object.keys(problemTypes) as ProblemTypeName[]
+const problemNames = Object.keys(problemTypes) as ProblemTypeName[]
 
 /** Makes the HTML of the page of a problem type. */
 export function renderProblemPage(site: Site, name: ProblemTypeName): string {

@@ -1,33 +1,45 @@
-// Everything that is open without a token: the page, the guide, what each problem means, and the contract.
+// Everything that is open without a token: the page, the guide, what each problem means, and the contract. What they are
+// made with is loaded when somebody first asks for them: it would be half of a start, and most processes never need it.
 import type { FastifyInstance } from 'fastify'
-import { toOpenApi30, toYaml } from '../http/document.ts'
-import { type Content, serveDocument } from '../http/documents.ts'
+import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
+import type { Operations } from '../http/document.ts'
+import { type Content, once, serveDocument } from '../http/documents.ts'
 import { serveAssets } from './assets.ts'
 import { pageOptions, type Site } from './frame.ts'
-import { readGuide, renderGuide } from './guide.ts'
-import { renderHomePage } from './home-page.ts'
-import { problemNames, renderProblemPage } from './problem-pages.ts'
 
 /** Serves the contract and its pages below `basePath`, which ends with a slash. */
-export function serveDocs(app: FastifyInstance, basePath: string): void {
+export function serveDocs(app: FastifyInstance, basePath: string, operations: Operations): void {
   const assets = serveAssets(app, basePath)
-  const servePage = (path: string, render: (site: Site) => Content | Promise<Content>) =>
+  const servePage = (path: string, render: (site: Site) => Promise<Content>) =>
     serveDocument(app, basePath + path, pageOptions, async () => render({ basePath, assets: await assets() }))
 
   for (const path of new Set(['/', basePath, basePath.slice(0, -1) || '/', `${basePath}docs/`]))
     app.route({
       method: ['GET', 'HEAD'],
       url: path,
-      schema: { hide: true },
       handler: (_request, reply) => reply.redirect(`${basePath}docs`),
     })
-  servePage('docs', renderHomePage)
-  servePage('docs/guide', async (site) => renderGuide(site, await readGuide()))
-  for (const name of problemNames) servePage(`problems/${name}`, (site) => renderProblemPage(site, name))
-  const print = (document: object) => JSON.stringify(document, null, 2)
-  serveDocument(app, `${basePath}openapi.yaml`, 'application/yaml', () => toYaml(app.swagger()))
-  serveDocument(app, `${basePath}openapi.json`, 'application/json', () => print(app.swagger()))
-  serveDocument(app, `${basePath}openapi-3.0.json`, 'application/json', () =>
-    print(toOpenApi30(app.swagger())),
-  )
+  servePage('docs', async (site) => (await import('./home-page.ts')).renderHomePage(site))
+  servePage('docs/guide', async (site) => {
+    const { readGuide, renderGuide } = await import('./guide.ts')
+    return renderGuide(site, await readGuide())
+  })
+  for (const name of Object.keys(problemTypes) as ProblemTypeName[])
+    servePage(`problems/${name}`, async (site) =>
+      (await import('./problem-pages.ts')).renderProblemPage(site, name),
+    )
+  serveContract(app, basePath, operations)
+}
+
+function serveContract(app: FastifyInstance, basePath: string, operations: Operations): void {
+  const load = once(async () => {
+    const { makeContract, ...forms } = await import('../http/document.ts')
+    return { contract: await makeContract(basePath, operations), ...forms }
+  })
+  const serve = (name: string, type: string, print: (loaded: Awaited<ReturnType<typeof load>>) => string) =>
+    serveDocument(app, basePath + name, type, async () => print(await load()))
+  const toJson = (document: object) => JSON.stringify(document, null, 2)
+  serve('openapi.yaml', 'application/yaml', ({ contract, toYaml }) => toYaml(contract))
+  serve('openapi.json', 'application/json', ({ contract }) => toJson(contract))
+  serve('openapi-3.0.json', 'application/json', ({ contract, toOpenApi30 }) => toJson(toOpenApi30(contract)))
 }

@@ -1,7 +1,9 @@
-// The contract as an OpenAPI document: what the routes say of themselves, with the shared parts of `schemas/` in it.
+// The contract as an OpenAPI document: what the operations say of themselves, with the shared parts of `schemas/` in it. It
+// is loaded when somebody asks for it: most processes never are.
 import swagger from '@fastify/swagger'
-import type { FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifySchema } from 'fastify'
 import { Document, visit } from 'yaml'
+import { components as schemas } from '../../schemas/index.ts'
 import { NewPlant } from '../../schemas/plant.ts'
 import { headers, operationResponses, responses } from '../../schemas/responses.ts'
 
@@ -41,8 +43,31 @@ const document = {
 // biome-ignore lint/suspicious/noExplicitAny: the document is rearranged as a tree, whatever its nodes are.
 type Node = any
 
-/** Collects the contract from the schemas of the routes that are registered after it. `basePath` ends with a slash. */
-export async function describeRoutes(app: FastifyInstance, basePath: string): Promise<void> {
+/** By path and method. */
+export type Operations = Readonly<Record<string, { post: FastifySchema; get: FastifySchema }>>
+
+/** Makes the contract, with an app of its own, which answers nobody. `basePath` ends with a slash. */
+export async function makeContract(basePath: string, operations: Operations): Promise<Node> {
+  const compilersFactory = {
+    buildValidator: () => (() => Boolean) as never,
+    buildSerializer: () => () => String,
+  }
+  const app = fastify({ exposeHeadRoutes: false, schemaController: { compilersFactory } })
+  for (const schema of schemas) app.addSchema(schema)
+  await describe(app, basePath)
+  const prefix = basePath.slice(0, -1)
+  for (const [url, methods] of Object.entries(operations))
+    for (const [method, schema] of Object.entries(methods))
+      app.route({ method, url: prefix + url, schema, handler: String })
+  try {
+    await app.ready()
+    return app.swagger()
+  } finally {
+    await app.close()
+  }
+}
+
+async function describe(app: FastifyInstance, basePath: string): Promise<void> {
   const url = basePath === '/' ? '/' : basePath.slice(0, -1)
   const { info } = document
   await app.register(swagger, {

@@ -24,7 +24,6 @@ export function serveDocument(
   app.route({
     method: ['GET', 'HEAD'],
     url: path,
-    schema: { hide: true },
     handler: async (request, reply) => sendCoded(request, reply, await load(), described),
   })
 }

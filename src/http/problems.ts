@@ -1,5 +1,4 @@
 // Every error answer: from a thrown error, a bad URL or a broken socket to problem details (RFC 9457).
-import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../../schemas/problem.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
@@ -9,6 +8,7 @@ import type { Exchange } from './exchange.ts'
 import type { FailureLog } from './failure-log.ts'
 import { exchangeOf } from './in-flight.ts'
 import { invalid, type ProblemCode, ProblemError } from './problem-error.ts'
+import { statusTexts } from './status-texts.ts'
 import { findFaults } from './validation.ts'
 
 /** What a code means to a client: a type of problem, or no more than a status. */
@@ -35,9 +35,6 @@ const kinds: Record<ProblemCode, ProblemTypeName | number> = {
   unread: 'unread',
   overloaded: 'overloaded',
 }
-
-/** RFC 9110 calls it so; Node has the older name. */
-const titles: Record<number, string | undefined> = { ...STATUS_CODES, 413: 'Content Too Large' }
 
 /** What a client is told when the store could not do what was asked: what became of it, and nothing of the inside. */
 const lost: Record<Lost, [ProblemCode, string]> = {
@@ -74,7 +71,7 @@ export function makeDescribeProblem(basePath: string): DescribeProblem {
     const kind = kinds[error.code]
     const about =
       typeof kind === 'number'
-        ? { type: 'about:blank', title: titles[kind] as string, status: kind }
+        ? { type: 'about:blank', title: statusTexts[kind] as string, status: kind }
         : { type: `${basePath}problems/${kind}`, ...titled(kind) }
     const problem: Problem = { ...about, detail: error.message }
     if (error.code === 'invalid') problem.errors = error.errors ?? [{ code: 'format', detail: error.message }]

@@ -1,5 +1,5 @@
 // Answers below the router: what is no request at all still gets problem details.
-import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { maxUrlBytes } from '../limits.ts'
 import type { ConnectionLog } from '../log/connection-log.ts'
@@ -8,6 +8,7 @@ import type { Exchange } from './exchange.ts'
 import type { InFlight } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 import type { DescribeProblem } from './problems.ts'
+import { statusTexts } from './status-texts.ts'
 
 type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
 
@@ -84,7 +85,7 @@ export function endWithProblem(
     connection: 'close',
   }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isHead ? '' : body}`)
+  socket.write(`HTTP/1.1 ${status} ${statusTexts[status]}\r\n${lines.join('')}\r\n${isHead ? '' : body}`)
   endGently(socket)
 }
 

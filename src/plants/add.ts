@@ -18,7 +18,7 @@ type Adding = { reply: FastifyReply; item: string }
 
 export type AddOptions = { access: onRequestHookHandler; log: PlantLog; turns: Turns; meter: Meter }
 
-const schema = {
+export const addSchema = {
   tags: ['plants'],
   operationId: 'createPlant',
   summary: 'Add a plant',
@@ -53,7 +53,7 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { acc
   app.post('/plants', {
     onRequest: access,
     preParsing: requirePlainJson,
-    schema,
+    schema: addSchema,
     handler(request, reply): void {
       const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
       if (ifMatch !== undefined || ifNoneMatch !== undefined) throw conditional()

@@ -34,7 +34,7 @@ export type ListOptions = {
   meter: Meter
 }
 
-const schema = {
+export const listSchema = {
   tags: ['plants'],
   operationId: 'listPlants',
   summary: 'List plants',
@@ -61,13 +61,13 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
 
   const route = {
     onRequest: access,
-    schema,
+    schema: listSchema,
     handler(request: FastifyRequest, reply: FastifyReply): void {
       head.wait({ request, reply })
     },
   }
   app.get('/plants', route)
-  app.head('/plants', { ...route, schema: { ...schema, hide: true } })
+  app.head('/plants', route)
 
   function answer(head: Head, { request, reply }: Listing): void {
     const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery

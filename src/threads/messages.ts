@@ -1,6 +1,6 @@
 // What the main thread and another one that serves requests say to each other.
 import type { MessagePort } from 'node:worker_threads'
-import type { Snapshot } from '../admin/metrics.ts'
+import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { Config } from '../config/config.ts'
 import type { Shared } from './shared.ts'
 

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Snapshot } from '../admin/metrics.ts'
+import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { LineSink } from '../log/open-log.ts'
 import type { FromPart, PartData, ToPart } from './messages.ts'
 

@@ -2,7 +2,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { ThreadMetrics } from '../admin/thread-metrics.ts'
-import { watchLog } from '../admin/watched-log.ts'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { makeAccessLog } from '../http/access-log.ts'
@@ -24,6 +23,7 @@ export async function openCounted(
   if (!metrics) return await openStore(url, { ...options, name: serviceName })
   const { countReconnect: reconnected, registry } = metrics
   const store = await openStore(url, { ...options, name: serviceName, reconnected })
+  const { watchLog } = await import('../admin/watched-log.ts')
   return { ...store, log: watchLog(store.log, registry) }
 }
 

@@ -1,7 +1,5 @@
 // A thread that serves requests beside the main one, on the same port. Its log lines are written by the main thread.
 import { parentPort, workerData } from 'node:worker_threads'
-import { takeSnapshot } from '../admin/metrics.ts'
-import { ThreadMetrics } from '../admin/thread-metrics.ts'
 import { listen } from '../http/listen.ts'
 import { makeLogger } from '../log/open-log.ts'
 import type { FromPart, PartData, ToPart } from './messages.ts'
@@ -13,7 +11,8 @@ const { config, shared, store: port, isCounted } = workerData as PartData
 const post = (message: FromPart) => main.postMessage(message)
 const sink = { write: (log: string) => post({ log }) }
 const logger = makeLogger(sink, config)
-const metrics = isCounted ? new ThreadMetrics() : undefined
+// As in the main thread, it is loaded where somebody can ask for it.
+const metrics = isCounted ? new (await import('../admin/thread-metrics.ts')).ThreadMetrics() : undefined
 let isDraining = false
 
 try {
@@ -21,7 +20,7 @@ try {
   const log = { logger, sink }
   const part = await buildPart({ store, config, log, metrics, shared, isDraining: () => isDraining })
   main.on('message', async (message: ToPart) => {
-    if (message === 'count' && metrics) post({ counted: await takeSnapshot(metrics) })
+    if (message === 'count' && metrics) post({ counted: await metrics.takeSnapshot() })
     else if (message === 'drain') isDraining = true
     else if (message === 'close') {
       await part.close()

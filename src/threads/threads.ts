@@ -2,7 +2,8 @@
 // that dies costs the requests that it had, and another one takes its place.
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type Metrics, type Snapshot, sumCounters } from '../admin/metrics.ts'
+import type { Metrics } from '../admin/metrics.ts'
+import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { Config } from '../config/config.ts'
 import { storeCloseMs } from '../limits.ts'
 import type { LineSink } from '../log/open-log.ts'
@@ -14,8 +15,6 @@ import type { Shared } from './shared.ts'
 const retryMs = 1000
 
 export type ThreadsOptions = {
-  /** With the port that the main thread listens on. */
-  config: Config
   store: Store
   /** For as many threads as there are to be; the main one is the first of them. */
   shared: Shared
@@ -36,10 +35,11 @@ export class Threads {
     this.#options = options
   }
 
-  /** Resolves when all of them listen. Rejects when one cannot. */
-  async start(): Promise<void> {
+  /** `config`: with the port that the main thread listens on. Resolves when all listen. Rejects when one cannot. */
+  async start(config: Config): Promise<void> {
     const started: Promise<void>[] = []
-    for (let n = 1; n < this.#options.shared.counts.length; n++) started.push(this.#start(n).listening)
+    for (let n = 1; n < this.#options.shared.counts.length; n++)
+      started.push(this.#start(n, config).listening)
     await Promise.all(started)
   }
 
@@ -74,8 +74,8 @@ export class Threads {
     own.counter('plant_store_threads_died_total', 'Threads that were replaced.', () => this.#died)
   }
 
-  #start(number: number): PartThread {
-    const { config, store, shared, log, isCounted } = this.#options
+  #start(number: number, config: Config): PartThread {
+    const { store, shared, log, isCounted } = this.#options
     const data = { config, shared: { ...shared, thread: number }, store: store.share?.(), isCounted }
     const startMs = performance.now()
     const thread = new PartThread(data, log.sink)
@@ -83,13 +83,18 @@ export class Threads {
     void thread.ended.then(async (err) => {
       this.#running.delete(thread)
       shared.counts[number] = 0
-      this.#former = await sumCounters([this.#former, thread.counted])
       if (this.#isClosing) return
+      if (isCounted) await this.#keep(thread.counted)
       this.#died++
       log.logger.error({ err, thread: number }, 'a thread ended, and is replaced; its requests are lost')
       if (performance.now() - startMs < retryMs) await wait(retryMs)
-      if (!this.#isClosing) this.#start(number)
+      if (!this.#isClosing) this.#start(number, config)
     })
     return thread
+  }
+
+  async #keep(counted: Snapshot): Promise<void> {
+    const { sumCounters } = await import('../admin/metrics.ts')
+    this.#former = await sumCounters([this.#former, counted])
   }
 }

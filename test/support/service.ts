@@ -12,12 +12,10 @@ import { Health } from '../../src/admin/health.ts'
 import { Metrics } from '../../src/admin/metrics.ts'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
-import { listen } from '../../src/http/listen.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
-import { buildPart, openCounted } from '../../src/threads/part.ts'
-import { makeShared } from '../../src/threads/shared.ts'
-import { Threads } from '../../src/threads/threads.ts'
+import { openCounted } from '../../src/threads/part.ts'
+import { buildService } from '../../src/threads/service.ts'
 import { holdAgainstContract } from './contract.ts'
 import { noteProcess } from './leftovers.ts'
 import { watchAnswers } from './watch.ts'
@@ -58,22 +56,20 @@ export async function startThreads(
   env: NodeJS.ProcessEnv = {},
   log = { logger: pino({ level: 'silent' }), sink: { write() {} } },
 ): Promise<Running & { metrics: Metrics }> {
-  const config = readConfig({ ACCESS_TOKENS: token, DATABASE_URL: databaseUrl, THREADS: '2', ...env })
+  const config = readConfig({
+    ACCESS_TOKENS: token,
+    DATABASE_URL: databaseUrl,
+    PORT: '0',
+    THREADS: '2',
+    ...env,
+  })
   const metrics = new Metrics({ health: new Health(), version: '1', engine: 'none' })
   const store = await openCounted(databaseUrl, log, metrics.own)
-  const shared = makeShared(config.threads)
-  const parts = { config, store, log, shared }
-  const { app, close } = await buildPart({ ...parts, metrics: metrics.own, isDraining: () => false })
+  const service = await buildService({ config, store, log, metrics, isDraining: () => false })
+  const { app } = service
   watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
-  await listen(app, { host: '127.0.0.1', port: 0, reusePort: true })
-  const { port } = app.server.address() as AddressInfo
-  const threads = new Threads({ ...parts, config: { ...config, port }, isCounted: true })
-  threads.show(metrics)
-  t.teardown(async () => {
-    await Promise.all([close(), threads.close()])
-    await Promise.all([store.close(), threads.end()])
-  })
-  await threads.start()
+  t.teardown(() => service.close())
+  const { port } = await service.listen()
   return { url: `http://127.0.0.1:${port}`, port, app, store, metrics }
 }
 

@@ -1,0 +1,101 @@
+// What a start loads, and what it leaves until somebody asks for it; where compiled code is kept for the next one.
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { test } from 'tap'
+import { copyClone } from './support/clone.ts'
+import { createDirectory } from './support/engines.ts'
+import { run } from './support/programs.ts'
+import { request, startApp, startService } from './support/service.ts'
+
+const root = fileURLToPath(new URL('../', import.meta.url))
+
+/** Notes what each thread loads, in a file of its own: the URLs of modules, and at the end what Node's own are called. */
+const noteModules = (directory: string) => `
+import { appendFileSync } from 'node:fs'
+import { registerHooks } from 'node:module'
+import { threadId } from 'node:worker_threads'
+const note = (text) => appendFileSync(${JSON.stringify(directory)} + '/thread-' + threadId, text + '\\n')
+registerHooks({ load: (url, context, next) => (note(url), next(url, context)) })
+process.on('exit', () => note(process.moduleLoadList.join('\\n')))
+`
+
+test('a start loads what every service needs, and the writer thread no package at all', async (t) => {
+  const directory = createDirectory(t)
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(noteModules(directory))}`
+  const DATABASE_URL = `file:${join(directory, 'plants.db')}`
+  const { url, child, ended } = await startService(t, { DATABASE_URL, NODE_OPTIONS })
+  const read = (thread: number) => readFileSync(join(directory, `thread-${thread}`), 'utf8')
+  const find = (text: string, names: string[]) =>
+    names.filter((name) => text.includes(`node_modules/${name}/`))
+
+  const late = ['@fastify/cors', '@fastify/swagger', 'marked', 'pg', 'prom-client', 'yaml']
+  t.same(find(read(0), ['fastify', ...late]), ['fastify'])
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  t.match(read(1), /src\/store\/sqlite\/thread\.ts$/m)
+  t.same(find(read(1), Object.keys(dependencies)), [])
+
+  t.equal((await request(`${url}/openapi.yaml`)).status, 200)
+  t.same(find(read(0), late), ['@fastify/swagger', 'yaml'])
+  child.kill('SIGTERM')
+  t.match(await ended, { code: 0 })
+  for (const thread of [0, 1]) {
+    t.match(read(thread), /^NativeModule .*worker/m)
+    t.notMatch(read(thread), /^NativeModule .*undici$/m)
+  }
+})
+
+const documents = [
+  'docs',
+  'docs/guide',
+  'problems/unread',
+  'openapi.yaml',
+  'openapi.json',
+  'openapi-3.0.json',
+]
+
+test('who asks first, at once with others or in vain, changes no document', async (t) => {
+  const [first, second] = await Promise.all([0, 1].map(() => startEmpty()))
+  for (const path of documents) {
+    const url = `${first?.url}/${path}`
+    t.equal((await request(url, { method: 'POST', body: {} })).status, 405)
+    const head = await request(url, { method: 'HEAD' })
+    const asked = [1, 2, 3].map(() => request(`${second?.url}/${path}`))
+    const [one, ...others] = [...(await Promise.all(asked)), await request(url)]
+    for (const other of others) t.ok(other.text === one?.text, path)
+    for (const name of ['content-length', 'etag', 'vary'])
+      t.equal(head.headers.get(name), one?.headers.get(name))
+  }
+
+  function startEmpty() {
+    return startApp(t, `file:${join(createDirectory(t), 'plants.db')}`)
+  }
+})
+
+/** A clone of its own, with the packages of this one, and a folder for what is kept. */
+function createClone(directory: string): string {
+  copyClone(directory, false)
+  const packages = join(directory, 'node_modules')
+  mkdirSync(packages)
+  for (const name of readdirSync(join(root, 'node_modules')))
+    if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(packages, name))
+  return join(directory, 'bin/plant-store.js')
+}
+
+const ways = [['becomes it'], ['holds it', '--min-semi-space-size=8']]
+
+for (const [way, ...flags] of ways)
+  test(`compiled code is kept beside the packages by a launcher that ${way}`, async (t) => {
+    const directory = createDirectory(t)
+    const launcher = createClone(directory)
+    const start = () => run(process.execPath, [...flags, launcher, 'config'], { cwd: directory })
+    const kept = join(directory, 'node_modules/.cache')
+    writeFileSync(kept, 'in the way')
+    t.match(await start(), { code: 0, stderr: '' }, 'what cannot be kept is no fault')
+    rmSync(kept)
+    const first = await start()
+    t.match(first, { code: 0, stderr: '' })
+    const [version] = readdirSync(join(kept, 'plant-store'))
+    t.ok(readdirSync(join(kept, 'plant-store', version as string)).length > 10)
+    t.same(await start(), first)
+  })
