@@ -8,6 +8,7 @@ import { request, spawnCli, startService } from './support/service.ts'
 const defaults = {
   host: '127.0.0.1',
   port: 3000,
+  threads: 1,
   databaseUrl: 'file:data/plants.db',
   accessTokens: [],
   basePath: '/',

@@ -60,8 +60,8 @@ export class Gcra {
       const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
       if (!allowed) return this.#describe(allowed, formerMs - now)
       const exchanged = Atomics.compareExchange(this.#words, place, former, this.#toBits(usedUpMs))
-      if (exchanged === former) return this.#describe(allowed, usedUpMs - now)
       /* c8 ignore next: another thread counts in the same moment */
+      if (exchanged === former) return this.#describe(allowed, usedUpMs - now)
     }
   }
 

@@ -36,6 +36,7 @@ export class PartThread {
       else if ('counted' in message) this.counted = message.counted
       else this.#error = new Error(message.failed)
     })
+    /* c8 ignore next 3: a fault of the thread that is not known yet */
     this.#worker.on('error', (error) => {
       this.#error = error
     })

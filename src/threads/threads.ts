@@ -11,7 +11,7 @@ import type { Store } from '../store/store.ts'
 import { PartThread } from './part-thread.ts'
 import type { Shared } from './shared.ts'
 
-/** A thread that dies sooner than this, or does not start, is not replaced before this time has passed. */
+/** A thread that does not start, or dies soon, is not replaced before this time has passed since its start. */
 const retryMs = 1000
 
 export type ThreadsOptions = {
@@ -87,7 +87,7 @@ export class Threads {
       if (isCounted) await this.#keep(thread.counted)
       this.#died++
       log.logger.error({ err, thread: number }, 'a thread ended, and is replaced; its requests are lost')
-      if (performance.now() - startMs < retryMs) await wait(retryMs)
+      await wait(Math.max(0, startMs + retryMs - performance.now()))
       if (!this.#isClosing) this.#start(number, config)
     })
     return thread

@@ -57,9 +57,9 @@ function serve(opened: OpenDatabase): void {
     }
   }
 
+  /** The main thread has told of the index before. */
   function answer(requests: Waiting<Request>[]): void {
-    if (!transactions) return
-    const result = transactions.do(requests.map(({ order }) => order))
+    const result = (transactions as Transactions).do(requests.map(({ order }) => order))
     requests.forEach(({ order: { number }, port }, index) => {
       const answer = 'failed' in result ? result : { done: result.done[index] as Done }
       port.postMessage({ number, ...answer } satisfies Answer)

@@ -92,10 +92,9 @@ export class WalIndex {
    */
   restore(): boolean {
     const { size, nlink } = fstatSync(this.descriptor)
-    const repair = () => this.#makeWhole()
     if (size >= this.#size) this.#size = size
-    else if (!this.#lock) repair()
-    /* c8 ignore next: the -shm is cut in the middle of a transaction */ else if (!this.#lock.tryLook(repair))
+    else if (!this.doAlone(() => this.#makeWhole()))
+      /* c8 ignore next: the -shm is cut in the middle of a transaction */
       throw new Error('the -shm file was cut')
     return nlink > 0
   }
