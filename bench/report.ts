@@ -1,5 +1,6 @@
 // The results as people read them: a text table, and Markdown.
-import { type Goal, isMet, type Row } from './findings.ts'
+import type { Row } from './findings.ts'
+import { type Goal, isMet } from './goals.ts'
 
 export type Report = {
   date: string
@@ -7,10 +8,20 @@ export type Report = {
   /** Whether no scenario failed. */
   complete: boolean
   machine: Record<string, string>
+  /** How many slices were measured, and how many of them others disturbed. */
+  slices: { taken: number; rejected: number; used: number }
+  /** Seconds that each scenario took. */
+  seconds: Record<string, number>
   rows: Row[]
   goals: Goal[]
   notes: string[]
 }
+
+const legend =
+  'Figures are medians over the quiet slices; "least" and "ratio" are the least of any slice, and the least beside the ' +
+  "bare server's least, with the median of the ratios within a round in parentheses. CPU is the processor time of the " +
+  'server process with all its threads; sleeps are how often, per request, the server and the load generator gave the ' +
+  'processor up and had to be woken.'
 
 type Table = { head: string[]; rows: string[][] }
 
@@ -28,8 +39,7 @@ export function toMarkdown(report: Report): string {
     `${machine.join('\n')}\n`,
     `${markdownTable(figures(report.rows))}\n`,
     `${markdownTable(goals(report.goals))}\n`,
-    'Figures are medians of interleaved rounds, ratios are medians of the ratios within a round. CPU is the ' +
-      'processor time of the server process with all its threads. Repeat it with `npm run bench`.',
+    `${legend} Repeat it with \`npm run bench\`.`,
     ...notes,
   ]
     .join('\n')
@@ -39,28 +49,45 @@ export function toMarkdown(report: Report): string {
 
 function figures(rows: Row[]): Table {
   return {
-    head: ['Work', 'Server', 'CPU µs/request', 'requests/s', 'p50 ms', 'p99 ms', 'CPU ratio to bare'],
+    head: [
+      'Work',
+      'Server',
+      'CPU µs/request',
+      'least',
+      'requests/s',
+      'p50 ms',
+      'p99 ms',
+      'MiB',
+      'sleeps',
+      "client's",
+      'CPU ratio to bare',
+    ],
     rows: rows.map((row) => [
       row.work,
       row.server,
       format(row.cpuUs),
+      format(row.leastCpuUs),
       format(row.perSecond),
       format(row.p50Ms),
       format(row.p99Ms),
-      row.ratio === undefined ? '' : format(row.ratio),
+      row.mib === undefined ? '' : format(row.mib),
+      format(row.sleeps),
+      format(row.clientSleeps),
+      row.ratio === undefined ? '' : `${format(row.ratio)} (${format(row.medianRatio ?? Number.NaN)})`,
     ]),
   }
 }
 
 function goals(all: Goal[]): Table {
   return {
-    head: ['Work', 'Figure', 'Reached', 'Target', 'Aim', ''],
+    head: ['Work', 'Figure', 'Reached', 'Median', 'Target', 'Aim', ''],
     rows: all.map((goal) => {
       const sign = goal.more ? '≥' : '≤'
       return [
         goal.work,
         goal.figure,
         `${format(goal.value)}${goal.unit}`,
+        goal.median === undefined ? '' : `${format(goal.median)}${goal.unit}`,
         `${sign} ${goal.target}${goal.unit}`,
         `${goal.aim}${goal.unit}`,
         isMet(goal) ? 'met' : 'missed',
@@ -70,7 +97,7 @@ function goals(all: Goal[]): Table {
 }
 
 /** Three digits that mean something. */
-function format(value: number): string {
+export function format(value: number): string {
   if (!Number.isFinite(value)) return 'n/a'
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
