@@ -15,6 +15,8 @@ export type Report = {
   rows: Row[]
   goals: Goal[]
   notes: string[]
+  /** What the README says of it. */
+  summary: string
 }
 
 const legend =

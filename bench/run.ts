@@ -7,9 +7,10 @@ import { describeMachine, describeNeighbours, pinMachine } from './machine.ts'
 import { type Options, readOptions } from './options.ts'
 import { killAll } from './processes.ts'
 import { Progress } from './progress.ts'
-import { writeSpeed } from './readme.ts'
+import { writeReadme } from './readme.ts'
 import { type Report, toMarkdown, toText } from './report.ts'
 import { scenarios } from './scenarios/index.ts'
+import { summarize } from './summary.ts'
 
 const options = readOptions(
   process.argv,
@@ -33,7 +34,7 @@ try {
 }
 
 async function runAll(): Promise<Report> {
-  const report: Report = {
+  const report: Omit<Report, 'summary'> = {
     date: new Date().toISOString().slice(0, 10),
     quick: options.quick,
     complete: true,
@@ -68,7 +69,7 @@ async function runAll(): Promise<Report> {
   const { taken, rejected, used } = bench.slices
   report.slices = { taken, rejected, used }
   report.notes.unshift(bench.slices.describe())
-  return report
+  return { ...report, summary: summarize(report) }
 }
 
 function write(report: Report): void {
@@ -79,7 +80,7 @@ function write(report: Report): void {
   writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
   writeFileSync(`${file}.md`, toMarkdown(report))
   writeFileSync(`${file}.svg`, toSvg(report.rows))
-  if (name === 'latest' && options.output === undefined) writeSpeed(report)
+  if (name === 'latest' && options.output === undefined) writeReadme(report.summary)
   console.log(`Written to ${file}.json, .md and .svg`)
 }
 
