@@ -80,6 +80,11 @@ export async function startBare(bench: Bench, model: Server, env: NodeJS.Process
   return startPeer(bench, 'bare node:http', 'bare.ts', { LIST_FILE: list, ...env })
 }
 
+/** A bare server with nothing to load, for whoever looks at the start alone. */
+export function startPlain(bench: Bench): Promise<Server> {
+  return startPeer(bench, 'bare node:http', 'plain.js', {})
+}
+
 export function startExpress(bench: Bench): Promise<Server> {
   return startPeer(bench, 'Express 5 + node:sqlite', 'express.ts', { DATABASE_FILE: makeTable(bench) })
 }

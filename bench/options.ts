@@ -8,8 +8,8 @@ export type Options = {
   rounds: number
   roundMs: number
   warmUpMs: number
-  /** How long slices may be repeated in one scenario because others disturbed them. */
-  repeatMs: number
+  /** How long slices may be repeated because others disturbed them: in one scenario, and in all. */
+  repeatMs: [scenario: number, all: number]
   /** How often a server is started whose start is measured. */
   starts: number
   generator: 'own' | 'autocannon'
@@ -48,10 +48,10 @@ export function readOptions(argv: string[], scenarios: string[]): Options {
   return {
     quick,
     only: given.only ?? scenarios,
-    rounds: given.rounds ?? (quick ? 2 : 8),
+    rounds: given.rounds ?? (quick ? 2 : 7),
     roundMs,
     warmUpMs: quick ? 300 : 2000,
-    repeatMs: roundMs * (quick ? 2 : 6),
+    repeatMs: quick ? [2 * roundMs, 10 * roundMs] : [6 * roundMs, 60 * roundMs],
     starts: quick ? 3 : 12,
     generator: given.generator,
     postgres: given.postgres,

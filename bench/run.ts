@@ -25,6 +25,8 @@ try {
   progress.clear()
   console.log(`\n${toText(report)}\n`)
   for (const note of report.notes) console.log(note)
+  const seconds = Object.entries(report.seconds).map(([name, count]) => `${name} ${count}`)
+  console.log(`Seconds: ${seconds.join(', ')}`)
   write(report)
   end(report.complete ? 0 : 1)
 } catch (error) {

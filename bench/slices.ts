@@ -10,21 +10,23 @@ export const maxOthers = 0.25
 export type Slice = { others: number }
 
 export class Slices {
-  readonly #repeatMs: number
+  readonly #scenarioMs: number
+  #allMs: number
   #leftMs = 0
   taken = 0
   rejected = 0
   /** How many were rejected, and are used because no quiet one came in time. */
   used = 0
 
-  /** `repeatMs`: how long the repetitions of one scenario may take together. */
-  constructor(repeatMs: number) {
-    this.#repeatMs = repeatMs
+  /** How long the repetitions of one scenario may take together, and of all of them. */
+  constructor([scenarioMs, allMs]: [number, number]) {
+    this.#scenarioMs = scenarioMs
+    this.#allMs = allMs
   }
 
   /** To be called at the beginning of each scenario. */
   begin(): void {
-    this.#leftMs = this.#repeatMs
+    this.#leftMs = Math.min(this.#scenarioMs, this.#allMs)
   }
 
   /** The result of `measure`, of the first quiet slice or else of the quietest. */
@@ -39,7 +41,9 @@ export class Slices {
       if (!best || slice.others < best.others) best = slice
       if (!isDisturbed(slice)) return slice
       this.rejected++
-      this.#leftMs -= performance.now() - start
+      const ms = performance.now() - start
+      this.#allMs -= ms
+      this.#leftMs -= ms
       if (this.#leftMs < 0) break
     }
     this.used++

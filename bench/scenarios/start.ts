@@ -1,7 +1,7 @@
 // The start of the service beside that of the bare server: processor time until it has come to rest, time until it can
 // be reached, and memory at rest. A start is a request.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startBare, startPlantStore } from '../contenders.ts'
+import { startPlain, startPlantStore } from '../contenders.ts'
 import { makeRows, type Row } from '../findings.ts'
 import { atMost, leastAtMost, reach } from '../goals.ts'
 import { subtractUsage } from '../proc.ts'
@@ -21,9 +21,8 @@ export const start: Scenario = {
   name: 'start',
   title: 'start and rest',
   async run(bench) {
-    const model = await startPlantStore(bench)
     const starters = [
-      { name: 'bare node:http', begin: () => startBare(bench, model) },
+      { name: 'bare node:http', begin: () => startPlain(bench) },
       { name: 'Plant Store', begin: () => startPlantStore(bench) },
     ]
     const results: Start[][] = starters.map(() => [])

@@ -8,7 +8,7 @@ import { measureRounds, type Round } from '../rounds.ts'
 import { makeStore } from '../stores.ts'
 import type { Scenario } from './scenario.ts'
 
-/** How many lists a slice has: several, since one is shorter than what the system counts processor time in. */
+/** How many lists a slice has: several, since one is over before others can be seen to disturb it. */
 export const listsPerSlice = 4
 const shortList = 10_000
 
