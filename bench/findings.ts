@@ -37,6 +37,7 @@ export function makeRows(
       p99Ms: medianOf(rounds, 'p99Ms'),
       sleeps: medianOf(rounds, 'sleeps'),
       clientSleeps: medianOf(rounds, 'clientSleeps'),
+      clientCpuUs: medianOf(rounds, 'clientCpuUs'),
       ratio: base && leastOf(rounds, 'cpuUs') / leastOf(base, 'cpuUs'),
       medianRatio: base && ratioOf(rounds, base, 'cpuUs'),
     }

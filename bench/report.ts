@@ -23,7 +23,7 @@ const legend =
   'Figures are medians over the quiet slices; "least" and "ratio" are the least of any slice, and the least beside the ' +
   "bare server's least, with the median of the ratios within a round in parentheses. CPU is the processor time of the " +
   'server process with all its threads; sleeps are how often, per request, the server and the load generator gave the ' +
-  'processor up and had to be woken.'
+  'processor up and had to be woken, with the processor time of the latter.'
 
 type Table = { head: string[]; rows: string[][] }
 
@@ -62,6 +62,7 @@ function figures(rows: Row[]): Table {
       'MiB',
       'sleeps',
       "client's",
+      'its CPU µs',
       'CPU ratio to bare',
     ],
     rows: rows.map((row) => [
@@ -75,6 +76,7 @@ function figures(rows: Row[]): Table {
       row.mib === undefined ? '' : format(row.mib),
       format(row.sleeps),
       format(row.clientSleeps),
+      format(row.clientCpuUs),
       row.ratio === undefined ? '' : `${format(row.ratio)} (${format(row.medianRatio ?? Number.NaN)})`,
     ]),
   }

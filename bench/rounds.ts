@@ -19,7 +19,8 @@ export type Contender = {
 
 /**
  * What one slice tells. `cpuUs`: processor time of the server per request; `sleeps`, `clientSleeps`: how often, per
- * request, the server and the load generator went to sleep and had to be woken. NaN where the system does not tell.
+ * request, the server and the load generator went to sleep and had to be woken; `clientCpuUs`: processor time of the load
+ * generator. NaN where the system does not tell.
  */
 export type Round = Slice & {
   cpuUs: number
@@ -28,6 +29,7 @@ export type Round = Slice & {
   p99Ms: number
   sleeps: number
   clientSleeps: number
+  clientCpuUs: number
 }
 
 export type Figure = Exclude<keyof Round, 'others'>
@@ -101,6 +103,7 @@ function toRound({ answers, ms, p50Ms, p99Ms }: Result, used: Used, client: Used
     p99Ms,
     sleeps: used.sleeps / answers,
     clientSleeps: client.sleeps / answers,
+    clientCpuUs: client.cpuUs / answers,
   }
 }
 

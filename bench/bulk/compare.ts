@@ -56,6 +56,7 @@ export function makeBulkRows(bench: Bench, work: string, contestants: Contestant
       p99Ms: Number.NaN,
       sleeps: Number.NaN,
       clientSleeps: Number.NaN,
+      clientCpuUs: Number.NaN,
       ratio: undefined,
       medianRatio: undefined,
     }

@@ -53,7 +53,8 @@ async function measureStart(begin: () => Promise<Server>): Promise<Omit<Start, k
   const { cpuUs, sleeps } = subtractUsage(server.usage())
   const mib = server.residentMiB() ?? Number.NaN
   await server.stop()
-  return { cpuUs, sleeps, mib, perSecond: 1000 / ms, p50Ms: ms, p99Ms: Number.NaN, clientSleeps: Number.NaN }
+  const none = { p99Ms: Number.NaN, clientSleeps: Number.NaN, clientCpuUs: Number.NaN }
+  return { ...none, cpuUs, sleeps, mib, perSecond: 1000 / ms, p50Ms: ms }
 }
 
 function leastMiB(starts: Start[]): number {
