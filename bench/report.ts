@@ -27,18 +27,18 @@ const legend =
 
 type Table = { head: string[]; rows: string[][] }
 
-/** Both tables as aligned text. */
+/** The machine, and both tables as aligned text. */
 export function toText(report: Report): string {
-  return [figures(report.rows), goals(report.goals)].map(alignTable).join('\n\n')
+  const tables = [figures(report.rows), goals(report.goals)].map(alignTable)
+  return [machineLines(report).join('\n'), ...tables].join('\n\n')
 }
 
 /** Both tables in Markdown, with the machine and the date. */
 export function toMarkdown(report: Report): string {
-  const machine = Object.entries(report.machine).map(([name, value]) => `- ${name}: ${value}`)
   const notes = report.notes.map((note) => `\n${note}\n`)
   return [
     `# Benchmark of ${report.date}${report.quick ? ' (quick: for orientation only)' : ''}\n`,
-    `${machine.join('\n')}\n`,
+    `${machineLines(report).join('\n')}\n`,
     `${markdownTable(figures(report.rows))}\n`,
     `${markdownTable(goals(report.goals))}\n`,
     `${legend} Repeat it with \`npm run bench\`.`,
@@ -47,6 +47,10 @@ export function toMarkdown(report: Report): string {
     .join('\n')
     .trimEnd()
     .concat('\n')
+}
+
+function machineLines({ machine }: Report): string[] {
+  return Object.entries(machine).map(([name, value]) => `- ${name}: ${value}`)
 }
 
 function figures(rows: Row[]): Table {

@@ -4,7 +4,7 @@ import { registerHooks } from 'node:module'
 import type { Company } from '../../src/plants/company.ts'
 
 /** Whoever is there makes a batch. */
-class NoCompany implements Pick<Company, 'come' | 'gather'> {
+class NoCompany implements Pick<Company, keyof Company> {
   come(): void {}
 
   gather(): Promise<void> {
