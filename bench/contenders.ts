@@ -70,7 +70,7 @@ function startArguments(from: string): string[] {
   return scripts.start
     .split(' ')
     .slice(2)
-    .map((word) => (word.startsWith('src/') ? join(from, word) : word))
+    .map((word) => (/^(bin|src)\//.test(word) ? join(from, word) : word))
 }
 
 /** The bare server, which answers with what Plant Store answers. */
