@@ -1,14 +1,14 @@
 // What has to be reached, and how it is judged. Processor time and the time of a whole list are judged by the ratio of
 // minima, which no neighbour can flatter and none disturbs for long; rates and percentiles by the median ratio.
-import { type Figure, leastOf, type Round, ratioOf } from './rounds.ts'
+import { type Figure, leastOf, mostOf, type Round, ratioOf } from './rounds.ts'
 
 export type Goal = {
   work: string
   figure: string
   /** What counts. */
   value: number
-  /** The median of the ratios within a round, where `value` is a ratio of minima. */
-  median?: number
+  /** The same ratio taken otherwise: the median where the least counts, the best where the median does. */
+  beside?: { name: 'median' | 'best'; value: number }
   unit: string
   /** What has to be reached, and what one would like to. */
   target: number
@@ -64,7 +64,19 @@ export function leastAtMost(
   wanted: Reach,
 ): Goal {
   const value = leastOf(ours, by) / leastOf(base, by)
-  return { ...atMost(work, figure, value, wanted), median: ratioOf(ours, base, by) }
+  const beside = { name: 'median', value: ratioOf(ours, base, by) } as const
+  return { ...atMost(work, figure, value, wanted), beside }
+}
+
+/** A goal for requests per second beside those of another: at least `target` times as many. */
+export function rateAtLeast(
+  { work, figure }: { work: string; figure: string },
+  [ours, base]: [Round[], Round[]],
+  wanted: Reach,
+): Goal {
+  const value = ratioOf(ours, base, 'perSecond')
+  const beside = { name: 'best', value: mostOf(ours, 'perSecond') / mostOf(base, 'perSecond') } as const
+  return { ...atLeast(work, figure, value, wanted), beside }
 }
 
 export function isMet({ value, target, more }: Goal): boolean {

@@ -88,14 +88,14 @@ function figures(rows: Row[]): Table {
 
 function goals(all: Goal[]): Table {
   return {
-    head: ['Work', 'Figure', 'Reached', 'Median', 'Target', 'Aim', ''],
+    head: ['Work', 'Figure', 'Reached', 'Beside', 'Target', 'Aim', ''],
     rows: all.map((goal) => {
       const sign = goal.more ? '≥' : '≤'
       return [
         goal.work,
         goal.figure,
         `${format(goal.value)}${goal.unit}`,
-        goal.median === undefined ? '' : `${format(goal.median)}${goal.unit}`,
+        goal.beside ? `${goal.beside.name} ${format(goal.beside.value)}${goal.unit}` : '',
         `${sign} ${goal.target}${goal.unit}`,
         `${goal.aim}${goal.unit}`,
         isMet(goal) ? 'met' : 'missed',

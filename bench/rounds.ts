@@ -124,6 +124,11 @@ export function leastOf(rounds: Round[], figure: Figure): number {
   return Math.min(...quietOnes(rounds).map((round) => round[figure]))
 }
 
+/** The most of one figure over the quiet slices. */
+export function mostOf(rounds: Round[], figure: Figure): number {
+  return Math.max(...quietOnes(rounds).map((round) => round[figure]))
+}
+
 /** The median of a figure's ratios, each within a round in which both slices were quiet. */
 export function ratioOf(rounds: Round[], base: Round[], figure: Figure): number {
   const pairs = rounds.flatMap((round, index) => (base[index] ? [{ round, other: base[index] }] : []))

@@ -3,9 +3,9 @@ import type { Bench } from '../bench.ts'
 import { addPlant, getList, getWholeList, startPgInsert, startPlantStore } from '../contenders.ts'
 import { fillStore } from '../fill.ts'
 import { type Findings, makeRows } from '../findings.ts'
-import { atLeast, leastAtMost, reach } from '../goals.ts'
+import { leastAtMost, rateAtLeast, reach } from '../goals.ts'
 import type { RequestKind } from '../load/job.ts'
-import { measureRounds, type Round, ratioOf } from '../rounds.ts'
+import { measureRounds, type Round } from '../rounds.ts'
 import type { Server } from '../server.ts'
 import { makeStore, startPostgres } from '../stores.ts'
 import type { Scenario } from './scenario.ts'
@@ -65,9 +65,8 @@ async function compareRequests(
     servers.map((server) => ({ server, request, connections })),
   )
   const [sqlite, ours, insert] = results as [Round[], Round[], Round[] | undefined]
-  const ratio = ratioOf(ours, sqlite, 'perSecond')
   const wanted = request.method === 'GET' ? reach.postgresList : ([0.65, 0.8] as const)
-  const goals = [atLeast(work, 'requests/s / SQLite', ratio, wanted)]
-  if (insert) goals.push(atLeast(work, 'requests/s / one INSERT', ratioOf(ours, insert, 'perSecond'), [6, 6]))
+  const goals = [rateAtLeast({ work, figure: 'requests/s / SQLite' }, [ours, sqlite], wanted)]
+  if (insert) goals.push(rateAtLeast({ work, figure: 'requests/s / one INSERT' }, [ours, insert], [6, 6]))
   return { rows: makeRows(work, servers, results, undefined), goals }
 }

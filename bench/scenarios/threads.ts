@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { type Bench, root } from '../bench.ts'
 import { addPlant, getList, startPlantStore } from '../contenders.ts'
 import { type Findings, makeRows } from '../findings.ts'
-import { atLeast, atMostMiB, reach } from '../goals.ts'
+import { atMostMiB, rateAtLeast, reach } from '../goals.ts'
 import { Load } from '../load/load.ts'
-import { measureRounds, type Round, ratioOf } from '../rounds.ts'
+import { measureRounds, type Round } from '../rounds.ts'
 import type { Server } from '../server.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -30,9 +30,10 @@ export const threads: Scenario = {
       const contenders = [one, two].map((server) => ({ server, request, connections: 64, load }))
       const results = await measureRounds(bench, contenders)
       const [alone, both] = results as [Round[], Round[]]
-      const ratio = ratioOf(both, alone, 'perSecond')
       findings.rows.push(...makeRows(title, [one, two], results, undefined))
-      findings.goals.push(atLeast(title, 'requests/s / one thread', ratio, wanted))
+      findings.goals.push(
+        rateAtLeast({ work: title, figure: 'requests/s / one thread' }, [both, alone], wanted),
+      )
     }
     await load.end()
     // After the same load: a thread that has done nothing yet has most of its memory still to come.
