@@ -7,6 +7,7 @@ import type { Pins } from './machine.ts'
 import type { Options } from './options.ts'
 import type { Progress } from './progress.ts'
 import type { Server } from './server.ts'
+import { Slices } from './slices.ts'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -17,7 +18,10 @@ export class Bench {
   readonly load: Load
   /** Load that is there but not timed. */
   readonly background: Load
+  readonly slices: Slices
   readonly directory: string
+  /** The URLs of stores that are copied when one is needed, by their number of plants. */
+  readonly filledStores = new Map<number, string>()
   readonly #servers: Server[] = []
   #files = 0
 
@@ -26,6 +30,7 @@ export class Bench {
     this.pins = pins
     this.progress = progress
     this.load = new Load(pins.load)
+    this.slices = new Slices(options.repeatMs)
     this.background = new Load(pins.load, 19)
     // Beside the data of the service, so that it is the same disk.
     mkdirSync(join(root, 'data'), { recursive: true, mode: 0o700 })

@@ -15,7 +15,8 @@ const style = `
 /** One group of bars for each piece of work that is compared with the bare server. */
 export function toSvg(rows: Row[]): string {
   const compared = rows.filter((row) => row.ratio !== undefined && row.perSecond > 100)
-  const works = [...new Set(compared.map((row) => row.work))]
+  const floors = compared.filter((row) => row.server === 'bare node:http')
+  const works = [...new Set(floors.map((row) => row.work))]
   let y = 8
   const groups = works.map((work) => {
     const group = drawGroup(

@@ -1,12 +1,16 @@
 // How each server is started, and the requests that all of them get.
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { type Bench, root } from './bench.ts'
-import { fillJson, fillStore, fillTable } from './fill.ts'
+import { fillJson, fillTable } from './fill.ts'
 import type { RequestKind } from './load/job.ts'
 import { makePlant } from './load/plants.ts'
-import { Server } from './server.ts'
+import { Server, type StartOptions } from './server.ts'
+import { makeStore } from './stores.ts'
 
 const token = 'a-token-for-the-bench'
 const headers = { Authorization: `Bearer ${token}` }
@@ -18,17 +22,30 @@ export const addPlant: RequestKind = { method: 'POST', path: '/plants', headers,
 /** How many plants a store has when nothing else is said. */
 const smallStore = 1000
 
-/** `from`: the checkout to start, instead of this one; `under`: a command that starts it in its turn. */
-export type PlantStoreOptions = { name?: string; from?: string; databaseUrl?: string; under?: string[] }
+/**
+ * `from`: the checkout to start, instead of this one; `under`: a command that starts it in its turn; `cpus`: other
+ * processors than a server has as a rule.
+ */
+export type PlantStoreOptions = {
+  name?: string
+  from?: string
+  databaseUrl?: string
+  under?: string[]
+  env?: NodeJS.ProcessEnv
+  cpus?: string | undefined
+}
 
 /** Plant Store as `npm start` starts it. */
 export async function startPlantStore(
   bench: Bench,
-  { name = 'Plant Store', from = root, databaseUrl, under = [] }: PlantStoreOptions = {},
+  { name = 'Plant Store', from = root, under = [], ...options }: PlantStoreOptions = {},
 ): Promise<Server> {
-  return start(bench, name, [...under, process.execPath, ...startArguments(from)], {
-    DATABASE_URL: databaseUrl ?? (await makeStore(bench, smallStore)),
-    ACCESS_TOKENS: token,
+  const { env, databaseUrl = await makeStore(bench, smallStore), cpus = bench.pins.server } = options
+  return start(bench, {
+    name,
+    command: [...under, process.execPath, ...startArguments(from)],
+    env: { DATABASE_URL: databaseUrl, ACCESS_TOKENS: token, ...env },
+    cpus,
   })
 }
 
@@ -53,14 +70,7 @@ function startArguments(from: string): string[] {
   return scripts.start
     .split(' ')
     .slice(2)
-    .map((word) => (word.startsWith('src/') ? join(from, word) : word))
-}
-
-/** Makes a SQLite store with some plants; resolves to its URL. */
-export async function makeStore(bench: Bench, count: number): Promise<string> {
-  const url = pathToFileURL(bench.newFile('plants.db')).href
-  await fillStore(url, count, (done) => bench.progress.step(0, `${done} of ${count} plants`))
-  return url
+    .map((word) => (/^(bin|src)\//.test(word) ? join(from, word) : word))
 }
 
 /** The bare server, which answers with what Plant Store answers. */
@@ -68,6 +78,11 @@ export async function startBare(bench: Bench, model: Server, env: NodeJS.Process
   const list = bench.newFile('list.json')
   writeFileSync(list, await fetchText(model, getList))
   return startPeer(bench, 'bare node:http', 'bare.ts', { LIST_FILE: list, ...env })
+}
+
+/** A bare server with nothing to load, for whoever looks at the start alone. */
+export function startPlain(bench: Bench): Promise<Server> {
+  return startPeer(bench, 'bare node:http', 'plain.js', {})
 }
 
 export function startExpress(bench: Bench): Promise<Server> {
@@ -95,6 +110,18 @@ export async function fetchText(server: Server, { path, headers }: RequestKind):
   return response.text()
 }
 
+/** An answer as it came over the wire: its bytes in whatever coding, and its Link header. */
+export async function fetchCoded(server: Server, { path, headers }: RequestKind): Promise<Coded> {
+  const request = get(server.url + path, { headers })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  const bytes = await buffer(response)
+  if (response.statusCode !== 200) throw new Error(`${server.name} answered ${response.statusCode}`)
+  const { link, 'content-encoding': coding } = response.headers
+  return { coding, link: String(link ?? ''), bytes }
+}
+
+export type Coded = { coding: string | undefined; link: string; bytes: Buffer }
+
 function makeTable(bench: Bench): string {
   const file = bench.newFile('peer.db')
   fillTable(file, smallStore)
@@ -102,13 +129,16 @@ function makeTable(bench: Bench): string {
 }
 
 function startPeer(bench: Bench, name: string, script: string, env: NodeJS.ProcessEnv): Promise<Server> {
-  const command = [process.execPath, join(root, 'bench/peers', script)]
-  return start(bench, name, command, { ACCESS_TOKENS: token, NODE_ENV: 'production', ...env })
+  return start(bench, {
+    name,
+    command: [process.execPath, join(root, 'bench/peers', script)],
+    env: { ACCESS_TOKENS: token, NODE_ENV: 'production', ...env },
+    cpus: bench.pins.server,
+  })
 }
 
-async function start(bench: Bench, name: string, command: string[], env: NodeJS.ProcessEnv): Promise<Server> {
-  const logFile = bench.newFile('server.log')
-  return bench.use(await Server.start({ name, command, env, cpus: bench.pins.server, logFile }))
+async function start(bench: Bench, options: Omit<StartOptions, 'logFile'>): Promise<Server> {
+  return bench.use(await Server.start({ ...options, logFile: bench.newFile('server.log') }))
 }
 
 /** All that the list and the add operation are measured on; the bare server first. */

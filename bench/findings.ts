@@ -1,24 +1,18 @@
 // What a scenario finds: rows of figures, and goals with what was reached.
-import { medianOf, type Round, ratioOf } from './rounds.ts'
+import type { Goal } from './goals.ts'
+import { leastOf, medianOf, type Round, ratioOf } from './rounds.ts'
 import type { Server } from './server.ts'
 
-export type Row = Round & {
+export type Row = Omit<Round, 'others'> & {
   work: string
   server: string
-  /** Processor time a request, beside that of the bare server in the same rounds. */
+  /** The least processor time per request of any slice. */
+  leastCpuUs: number
+  /** Processor time per request beside that of the bare server: least to least, and the median within the rounds. */
   ratio: number | undefined
-}
-
-export type Goal = {
-  work: string
-  figure: string
-  value: number
-  unit: string
-  /** What has to be reached, and what one would like to. */
-  target: number
-  aim: number
-  /** Whether more is better. */
-  more: boolean
+  medianRatio: number | undefined
+  /** Resident memory, where that is the question. */
+  mib?: number
 }
 
 export type Findings = { rows: Row[]; goals: Goal[] }
@@ -37,24 +31,15 @@ export function makeRows(
       work,
       server: name,
       cpuUs: medianOf(rounds, 'cpuUs'),
+      leastCpuUs: leastOf(rounds, 'cpuUs'),
       perSecond: medianOf(rounds, 'perSecond'),
       p50Ms: medianOf(rounds, 'p50Ms'),
       p99Ms: medianOf(rounds, 'p99Ms'),
-      ratio: base && ratioOf(rounds, base, 'cpuUs'),
+      sleeps: medianOf(rounds, 'sleeps'),
+      clientSleeps: medianOf(rounds, 'clientSleeps'),
+      clientCpuUs: medianOf(rounds, 'clientCpuUs'),
+      ratio: base && leastOf(rounds, 'cpuUs') / leastOf(base, 'cpuUs'),
+      medianRatio: base && ratioOf(rounds, base, 'cpuUs'),
     }
   })
-}
-
-/** A goal for a ratio: at most `target` times as much. */
-export function atMost(work: string, figure: string, value: number, [target, aim]: [number, number]): Goal {
-  return { work, figure, value, unit: '×', target, aim, more: false }
-}
-
-/** A goal for a ratio: at least `target` times as much. */
-export function atLeast(work: string, figure: string, value: number, [target, aim]: [number, number]): Goal {
-  return { work, figure, value, unit: '×', target, aim, more: true }
-}
-
-export function isMet({ value, target, more }: Goal): boolean {
-  return more ? value >= target : value <= target
 }

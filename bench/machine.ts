@@ -32,10 +32,29 @@ export function describeNeighbours(): string | undefined {
   return `The machine was busy with other work (load average ${load.toFixed(1)} at the start): rates and times suffer from it, CPU per request less.`
 }
 
+/** A name such as "AMD EPYC" is that of several generations; what else Linux says of the processor (proc(5)). */
+function describeGeneration(): string {
+  const text = readOr('/proc/cpuinfo', '')
+  const facts = ['cpu family', 'model', 'stepping'].flatMap((name) => {
+    const value = new RegExp(`^${name}\\s*: (.*)$`, 'm').exec(text)?.[1]
+    return value ? `${name.replace('cpu ', '')} ${value}` : []
+  })
+  return facts.length > 0 ? ` (${facts.join(', ')})` : ''
+}
+
+function readOr(path: string, other: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    return other
+  }
+}
+
 /** One line a fact. */
 export function describeMachine(pins: Pins): Record<string, string> {
   return {
-    processor: `${cpus()[0]?.model.trim() ?? 'unknown'}, ${cpus().length} cores`,
+    processor: `${cpus()[0]?.model.trim() ?? 'unknown'}${describeGeneration()}, ${cpus().length} cores`,
+    governor: readOr('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor', 'not visible here'),
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
     system: `${type()} ${release()}`,
     node: `${process.version}, SQLite ${process.versions.sqlite}`,

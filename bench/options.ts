@@ -8,6 +8,10 @@ export type Options = {
   rounds: number
   roundMs: number
   warmUpMs: number
+  /** How long slices may be repeated because others disturbed them: in one scenario, and in all. */
+  repeatMs: [scenario: number, all: number]
+  /** How often a server is started whose start is measured. */
+  starts: number
   generator: 'own' | 'autocannon'
   postgres: string | undefined
   output: string | undefined
@@ -26,7 +30,10 @@ export function readOptions(argv: string[], scenarios: string[]): Options {
     .default('own')
   const given = new Command('bench')
     .description('Measures Plant Store beside a bare node:http server and other frameworks.')
-    .option('--quick', 'short rounds and small stores: under a minute, figures for orientation only')
+    .option(
+      '--quick',
+      'short rounds and small stores: little more than a minute, figures for orientation only',
+    )
     .addOption(only)
     .option('--rounds <n>', 'how many rounds each server gets', readCount)
     .option('--seconds <n>', 'how long a round is', readCount)
@@ -37,12 +44,15 @@ export function readOptions(argv: string[], scenarios: string[]): Options {
     .parse(argv)
     .opts()
   const quick = given.quick === true
+  const roundMs = given.seconds ? given.seconds * 1000 : quick ? 300 : 1000
   return {
     quick,
     only: given.only ?? scenarios,
-    rounds: given.rounds ?? (quick ? 2 : 5),
-    roundMs: given.seconds ? given.seconds * 1000 : quick ? 300 : 2000,
+    rounds: given.rounds ?? (quick ? 2 : 7),
+    roundMs,
     warmUpMs: quick ? 300 : 2000,
+    repeatMs: quick ? [2 * roundMs, 10 * roundMs] : [6 * roundMs, 60 * roundMs],
+    starts: quick ? 3 : 12,
     generator: given.generator,
     postgres: given.postgres,
     output: given.output,

@@ -1,5 +1,6 @@
 // The results as people read them: a text table, and Markdown.
-import { type Goal, isMet, type Row } from './findings.ts'
+import type { Row } from './findings.ts'
+import { type Goal, isMet } from './goals.ts'
 
 export type Report = {
   date: string
@@ -7,29 +8,40 @@ export type Report = {
   /** Whether no scenario failed. */
   complete: boolean
   machine: Record<string, string>
+  /** How many slices were measured, and how many of them others disturbed. */
+  slices: { taken: number; rejected: number; used: number }
+  /** Seconds that each scenario took. */
+  seconds: Record<string, number>
   rows: Row[]
   goals: Goal[]
   notes: string[]
+  /** What the README says of it. */
+  summary: string
 }
+
+const legend =
+  'Figures are medians over the quiet slices; "least" and "ratio" are the least of any slice, and the least beside the ' +
+  "bare server's least, with the median of the ratios within a round in parentheses. CPU is the processor time of the " +
+  'server process with all its threads; sleeps are how often, per request, the server and the load generator gave the ' +
+  'processor up and had to be woken, with the processor time of the latter.'
 
 type Table = { head: string[]; rows: string[][] }
 
-/** Both tables as aligned text. */
+/** The machine, and both tables as aligned text. */
 export function toText(report: Report): string {
-  return [figures(report.rows), goals(report.goals)].map(alignTable).join('\n\n')
+  const tables = [figures(report.rows), goals(report.goals)].map(alignTable)
+  return [machineLines(report).join('\n'), ...tables].join('\n\n')
 }
 
 /** Both tables in Markdown, with the machine and the date. */
 export function toMarkdown(report: Report): string {
-  const machine = Object.entries(report.machine).map(([name, value]) => `- ${name}: ${value}`)
   const notes = report.notes.map((note) => `\n${note}\n`)
   return [
     `# Benchmark of ${report.date}${report.quick ? ' (quick: for orientation only)' : ''}\n`,
-    `${machine.join('\n')}\n`,
+    `${machineLines(report).join('\n')}\n`,
     `${markdownTable(figures(report.rows))}\n`,
     `${markdownTable(goals(report.goals))}\n`,
-    'Figures are medians of interleaved rounds, ratios are medians of the ratios within a round. CPU is the ' +
-      'processor time of the server process with all its threads. Repeat it with `npm run bench`.',
+    `${legend} Repeat it with \`npm run bench\`.`,
     ...notes,
   ]
     .join('\n')
@@ -37,30 +49,53 @@ export function toMarkdown(report: Report): string {
     .concat('\n')
 }
 
+function machineLines({ machine }: Report): string[] {
+  return Object.entries(machine).map(([name, value]) => `- ${name}: ${value}`)
+}
+
 function figures(rows: Row[]): Table {
   return {
-    head: ['Work', 'Server', 'CPU µs/request', 'requests/s', 'p50 ms', 'p99 ms', 'CPU ratio to bare'],
+    head: [
+      'Work',
+      'Server',
+      'CPU µs/request',
+      'least',
+      'requests/s',
+      'p50 ms',
+      'p99 ms',
+      'MiB',
+      'sleeps',
+      "client's",
+      'its CPU µs',
+      'CPU ratio to bare',
+    ],
     rows: rows.map((row) => [
       row.work,
       row.server,
       format(row.cpuUs),
+      format(row.leastCpuUs),
       format(row.perSecond),
       format(row.p50Ms),
       format(row.p99Ms),
-      row.ratio === undefined ? '' : format(row.ratio),
+      row.mib === undefined ? '' : format(row.mib),
+      format(row.sleeps),
+      format(row.clientSleeps),
+      format(row.clientCpuUs),
+      row.ratio === undefined ? '' : `${format(row.ratio)} (${format(row.medianRatio ?? Number.NaN)})`,
     ]),
   }
 }
 
 function goals(all: Goal[]): Table {
   return {
-    head: ['Work', 'Figure', 'Reached', 'Target', 'Aim', ''],
+    head: ['Work', 'Figure', 'Reached', 'Beside', 'Target', 'Aim', ''],
     rows: all.map((goal) => {
       const sign = goal.more ? '≥' : '≤'
       return [
         goal.work,
         goal.figure,
         `${format(goal.value)}${goal.unit}`,
+        goal.beside ? `${goal.beside.name} ${format(goal.beside.value)}${goal.unit}` : '',
         `${sign} ${goal.target}${goal.unit}`,
         `${goal.aim}${goal.unit}`,
         isMet(goal) ? 'met' : 'missed',
@@ -70,7 +105,7 @@ function goals(all: Goal[]): Table {
 }
 
 /** Three digits that mean something. */
-function format(value: number): string {
+export function format(value: number): string {
   if (!Number.isFinite(value)) return 'n/a'
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)

@@ -7,8 +7,10 @@ import { describeMachine, describeNeighbours, pinMachine } from './machine.ts'
 import { type Options, readOptions } from './options.ts'
 import { killAll } from './processes.ts'
 import { Progress } from './progress.ts'
+import { writeReadme } from './readme.ts'
 import { type Report, toMarkdown, toText } from './report.ts'
 import { scenarios } from './scenarios/index.ts'
+import { summarize } from './summary.ts'
 
 const options = readOptions(
   process.argv,
@@ -23,6 +25,8 @@ try {
   progress.clear()
   console.log(`\n${toText(report)}\n`)
   for (const note of report.notes) console.log(note)
+  const seconds = Object.entries(report.seconds).map(([name, count]) => `${name} ${count}`)
+  console.log(`Seconds: ${seconds.join(', ')}`)
   write(report)
   end(report.complete ? 0 : 1)
 } catch (error) {
@@ -32,11 +36,13 @@ try {
 }
 
 async function runAll(): Promise<Report> {
-  const report: Report = {
+  const report: Omit<Report, 'summary'> = {
     date: new Date().toISOString().slice(0, 10),
     quick: options.quick,
     complete: true,
     machine: describeMachine(bench.pins),
+    slices: { taken: 0, rejected: 0, used: 0 },
+    seconds: {},
     rows: [],
     goals: [],
     notes: [describeNeighbours()].filter((note) => note !== undefined),
@@ -44,6 +50,8 @@ async function runAll(): Promise<Report> {
   const chosen = scenarios.filter(({ name }) => options.only.includes(name))
   for (const [index, scenario] of chosen.entries()) {
     progress.begin(index, chosen.length, scenario.title)
+    bench.slices.begin()
+    const start = performance.now()
     const reason = await scenario.unable?.(bench)
     if (reason !== undefined) {
       report.notes.push(`Not measured: ${scenario.title} (${reason}).`)
@@ -58,17 +66,23 @@ async function runAll(): Promise<Report> {
       report.complete = false
     }
     await bench.stopServers()
+    report.seconds[scenario.name] = Math.round((performance.now() - start) / 1000)
   }
-  return report
+  const { taken, rejected, used } = bench.slices
+  report.slices = { taken, rejected, used }
+  report.notes.unshift(bench.slices.describe())
+  return { ...report, summary: summarize(report) }
 }
 
 function write(report: Report): void {
   const directory = options.output ?? join(root, 'bench/results')
-  const file = join(directory, fileName(options))
+  const name = fileName(options)
+  const file = join(directory, name)
   mkdirSync(directory, { recursive: true })
   writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
   writeFileSync(`${file}.md`, toMarkdown(report))
   writeFileSync(`${file}.svg`, toSvg(report.rows))
+  if (name === 'latest' && options.output === undefined) writeReadme(report.summary)
   console.log(`Written to ${file}.json, .md and .svg`)
 }
 

@@ -1,7 +1,7 @@
 // A server under test: a process on a processor of its own, and what the operating system says of it.
 import type { ChildProcess } from 'node:child_process'
-import { spawnSync } from 'node:child_process'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { countListeners, readMiB, readUsage, type Usage } from './proc.ts'
 import { spawnPinned, stop } from './processes.ts'
 
 export type StartOptions = {
@@ -18,16 +18,21 @@ const startMs = 30_000
 export class Server {
   readonly name: string
   readonly url: string
+  readonly logFile: string
+  /** How many requests it has answered to the load generator. */
+  answers = 0
   readonly #child: ChildProcess
 
-  private constructor(name: string, url: string, child: ChildProcess) {
+  private constructor({ name, logFile }: StartOptions, url: string, child: ChildProcess) {
     this.name = name
+    this.logFile = logFile
     this.url = url
     this.#child = child
   }
 
   /** Starts a server that prints `listening on URL`, and waits for that line. Throws when it does not come. */
-  static async start({ name, command, env, cpus, logFile }: StartOptions): Promise<Server> {
+  static async start(options: StartOptions): Promise<Server> {
+    const { name, command, env, cpus, logFile } = options
     const log = openSync(logFile, 'a')
     const child = spawnPinned(command, {
       cpus,
@@ -50,46 +55,39 @@ export class Server {
         resolve(ready[1] as string)
       })
     })
-    return new Server(name, url, child)
+    return new Server(options, url, child)
   }
 
-  /** Microseconds of processor time so far, all threads together; undefined where /proc is not. */
-  cpuUs(): number | undefined {
-    const stat = this.#read('stat')
-    if (!stat) return undefined
-    // Fields 14 and 15 (proc_pid_stat(5)), counted behind the name in parentheses.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return ((Number(fields[11]) + Number(fields[12])) / ticksPerSecond) * 1e6
+  /** What all its threads together have used so far. */
+  usage(): Usage {
+    return readUsage(this.#pid)
+  }
+
+  /** How many sockets share its port; 0 where /proc is not. */
+  countListeners(): number {
+    return countListeners(Number(new URL(this.url).port))
   }
 
   /** MiB of resident memory now; undefined where /proc is not. */
   residentMiB(): number | undefined {
-    return this.#status('VmRSS')
+    return readMiB(this.#pid, 'VmRSS')
   }
 
   /** The most resident memory since resetPeak(). */
   peakMiB(): number | undefined {
-    return this.#status('VmHWM')
+    return readMiB(this.#pid, 'VmHWM')
   }
 
   /** proc_pid_clear_refs(5): 5 resets the peak. */
   resetPeak(): void {
-    if (process.platform === 'linux') writeFileSync(`/proc/${this.#child.pid}/clear_refs`, '5')
+    if (process.platform === 'linux') writeFileSync(`/proc/${this.#pid}/clear_refs`, '5')
   }
 
   stop(): Promise<void> {
     return stop(this.#child)
   }
 
-  #status(name: string): number | undefined {
-    const kib = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(this.#read('status'))?.[1]
-    return kib === undefined ? undefined : Number(kib) / 1024
-  }
-
-  #read(file: string): string {
-    return process.platform === 'linux' ? readFileSync(`/proc/${this.#child.pid}/${file}`, 'utf8') : ''
+  get #pid(): number {
+    return this.#child.pid as number
   }
 }
-
-const ticksPerSecond =
-  Number(spawnSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }).stdout?.trim() || 100) || 100

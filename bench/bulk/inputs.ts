@@ -1,8 +1,8 @@
 // Files and stores with so many plants, made once for all rounds.
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { Bench } from '../bench.ts'
-import { makeStore } from '../contenders.ts'
 import { makePlant } from '../load/plants.ts'
+import { makeStore } from '../stores.ts'
 
 export type Format = 'ndjson' | 'csv'
 

@@ -7,6 +7,8 @@ export type Target = {
   /** A request as it goes over the wire. */
   next: () => string
   status: number
+  /** How long to wait before the next request; at once without it. */
+  waitMs?: () => number
 }
 
 const readBytes = 64 * 1024
@@ -59,13 +61,20 @@ export class Connection {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      this.#send()
+      this.#sendInTime(performance.now())
     })
   }
 
   close(): void {
     this.#reject = () => {}
     this.#socket.destroy()
+  }
+
+  #sendInTime(now: number): void {
+    const waitMs = this.#target.waitMs?.() ?? 0
+    if (now + waitMs >= this.#deadline) this.#resolve()
+    else if (waitMs > 0) setTimeout(() => this.#send(), waitMs)
+    else this.#send()
   }
 
   #send(): void {
@@ -101,7 +110,6 @@ export class Connection {
   #answered(): void {
     const now = performance.now()
     this.#latencies.push(now - this.#sentAt)
-    if (now < this.#deadline) this.#send()
-    else this.#resolve()
+    this.#sendInTime(now)
   }
 }

@@ -1,13 +1,17 @@
-// Closed-loop load: every connection sends its next request when it has the answer to the last.
+// Closed-loop load: every connection sends its next request when it has the answer to the last, or a while later.
 import { Connection } from './connection.ts'
-import type { Job, RequestKind, Result } from './job.ts'
+import type { Job, Mix, RequestKind, Result } from './job.ts'
 import { makePlant } from './plants.ts'
 
+type Requests = Extract<Job, { kind: 'requests' }>
+
 /** Runs for `ms`; rejects as soon as an answer is not the expected one. */
-export async function generate({ url, request, connections, ms }: Job & { ms: number }): Promise<Result> {
+export async function generate({ url, request, connections, ms, ...how }: Requests): Promise<Result> {
   const latencies: number[] = []
-  const target = { url, status: request.status, next: makeRequests(url, request) }
-  const all = Array.from({ length: connections }, () => new Connection(target, latencies))
+  const next = how.mix ? mixRequests(url, request, how.mix) : makeRequests(url, request)
+  const pace = () => (how.perSecond === undefined ? {} : { waitMs: makePace(how.perSecond) })
+  const target = { url, status: request.status, next }
+  const all = Array.from({ length: connections }, () => new Connection({ ...target, ...pace() }, latencies))
   try {
     await Promise.all(all.map((connection) => connection.opened()))
     const start = performance.now()
@@ -29,6 +33,27 @@ function makeRequests(url: string, { method, path, headers }: RequestKind): () =
   return () => {
     const body = JSON.stringify(makePlant(n++))
     return `${head}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  }
+}
+
+function mixRequests(url: string, request: RequestKind, { paths, other, every }: Mix): () => string {
+  const gets = paths.map((path) => makeRequests(url, { ...request, path }))
+  const makeOther = makeRequests(url, other)
+  let [n, got] = [0, 0]
+  return () => {
+    const make = ++n % every === 0 ? makeOther : gets[got++ % gets.length]
+    return (make as () => string)()
+  }
+}
+
+/** Says how long to wait until the next request: each comes somewhere in a slot of its own, like a client's would. */
+function makePace(perSecond: number): () => number {
+  const slotMs = 1000 / perSecond
+  let slot = performance.now()
+  return () => {
+    const at = slot + Math.random() * slotMs
+    slot = Math.max(slot + slotMs, performance.now() - slotMs)
+    return Math.max(0, at - performance.now())
   }
 }
 

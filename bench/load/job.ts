@@ -9,11 +9,20 @@ export type RequestKind = {
   status: number
 }
 
+/** Instead of the same request over and over: each of these paths in turn, and another request once in `every`. */
+export type Mix = { paths: string[]; other: RequestKind; every: number }
+
 export type Job = { url: string; request: RequestKind; connections: number } & (
-  | /** Requests, one after the other on every connection. */ { kind: 'requests'; ms: number }
+  | /** Requests, one after the other on every connection, or so many per second on each. */ {
+      kind: 'requests'
+      ms: number
+      perSecond?: number
+      mix?: Mix
+    }
   | /** The same, sent by autocannon. */ { kind: 'autocannon'; ms: number }
-  | /** Whole answers, each on a connection of its own: one each, or for some time. */ {
+  | /** Whole answers, each on a connection of its own: so many one after the other, or for some time. */ {
       kind: 'pull'
+      times?: number
       ms?: number
     }
 )

@@ -1,6 +1,7 @@
 // The bench's side of a load generator process.
 import { fileURLToPath } from 'node:url'
-import { spawnPinned } from '../processes.ts'
+import { readUsage, type Usage } from '../proc.ts'
+import { spawnPinned, stop } from '../processes.ts'
 import type { Job, Result } from './job.ts'
 
 const script = fileURLToPath(new URL('./process.ts', import.meta.url))
@@ -29,6 +30,16 @@ export class Load {
     this.#child.on('exit', () => {
       for (const { reject } of this.#waiting.values()) reject(new Error('the load generator ended'))
     })
+  }
+
+  /** What the generator's process has used so far. */
+  usage(): Usage {
+    return readUsage(this.#child.pid as number)
+  }
+
+  /** Ends the generator's process. */
+  end(): Promise<void> {
+    return stop(this.#child)
   }
 
   run(job: Job): Promise<Result> {

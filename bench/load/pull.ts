@@ -2,16 +2,22 @@
 import { connect } from 'node:net'
 import type { Job, Result } from './job.ts'
 
-/** Pulls one answer a connection, or for `ms` one after the other. `p50Ms` is the median time of a whole answer. */
-export async function pull(job: Job & { ms?: number }): Promise<Result> {
+/** Where the head of an answer surely ends. */
+const headBytes = 2048
+
+type Pull = Extract<Job, { kind: 'pull' }>
+
+/** Pulls `times` answers per connection, or for `ms` one after the other. `p50Ms` is the median time of a whole answer. */
+export async function pull(job: Pull): Promise<Result> {
   const start = performance.now()
   const deadline = job.ms === undefined ? undefined : start + job.ms
   const times: number[] = []
   async function client(): Promise<void> {
+    let left = job.times ?? 1
     do {
       const ms = await pullOnce(job, deadline)
       if (ms !== undefined) times.push(ms)
-    } while (deadline !== undefined && performance.now() < deadline)
+    } while (deadline === undefined ? --left > 0 : performance.now() < deadline)
   }
   await Promise.all(Array.from({ length: job.connections }, client))
   times.sort((a, b) => a - b)
@@ -25,7 +31,7 @@ function pullOnce({ url, request }: Job, deadline: number | undefined): Promise<
   const lines = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}\r\n`)
   return new Promise((resolve, reject) => {
     const start = performance.now()
-    let first = ''
+    let head = ''
     let last = ''
     const socket = connect({
       host: hostname,
@@ -34,7 +40,7 @@ function pullOnce({ url, request }: Job, deadline: number | undefined): Promise<
         buffer: Buffer.allocUnsafe(256 * 1024),
         callback(count, shared) {
           const bytes = Buffer.from(shared.buffer, shared.byteOffset, count)
-          if (first === '') first = bytes.toString('latin1', 0, 12)
+          if (head.length < headBytes) head += bytes.toString('latin1', 0, headBytes)
           last = (last + bytes.toString('latin1', Math.max(0, count - 8))).slice(-8)
           if (deadline !== undefined && performance.now() > deadline) socket.destroy()
           return true
@@ -46,10 +52,20 @@ function pullOnce({ url, request }: Job, deadline: number | undefined): Promise<
     )
     socket.on('error', reject)
     socket.on('close', () => {
-      // A list ends with its bracket and, sent in chunks, with the empty chunk.
-      if (first === 'HTTP/1.1 200' && /\](\r\n0\r\n\r\n)?$/.test(last)) resolve(performance.now() - start)
+      if (isWhole(head, last)) resolve(performance.now() - start)
       else if (deadline !== undefined && performance.now() > deadline) resolve(undefined)
-      else reject(new Error(`${url}${request.path} answered ${first} and ended with ${JSON.stringify(last)}`))
+      else
+        reject(
+          new Error(
+            `${url}${request.path} answered ${head.slice(0, 12)}, ending with ${JSON.stringify(last)}`,
+          ),
+        )
     })
   })
+}
+
+/** A list ends with its bracket and, sent in chunks, with the empty chunk; of a coded one the chunk must do. */
+function isWhole(head: string, last: string): boolean {
+  const end = /\r\ncontent-encoding:/i.test(head) ? /\r\n0\r\n\r\n$/ : /\](\r\n0\r\n\r\n)?$/
+  return head.startsWith('HTTP/1.1 200') && end.test(last)
 }

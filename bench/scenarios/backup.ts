@@ -12,7 +12,7 @@ import {
   timeRatio,
 } from '../bulk/compare.ts'
 import { Inputs } from '../bulk/inputs.ts'
-import { atMost, type Goal } from '../findings.ts'
+import { atMost, type Goal } from '../goals.ts'
 import type { Scenario } from './scenario.ts'
 
 export const backup: Scenario = {
@@ -35,9 +35,9 @@ export const backup: Scenario = {
       goals: [
         atMost(copying, 'time of the copy / cp', timeRatio([ofCopy, ofCp]), [2, 1.5]),
         atMost(copying, 'with its check / cp', timeRatio([ofWhole, ofCp]), [2, 1.5]),
-        ...(await growthGoals(copying, whole, ofWhole)),
+        ...(await growthGoals(bench, copying, [whole, ofWhole])),
         rateGoal(checking, rows.at(-1)?.perSecond ?? Number.NaN),
-        ...(await growthGoals(checking, check, ofCheck)),
+        ...(await growthGoals(bench, checking, [check, ofCheck])),
       ],
     }
   },

@@ -6,10 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Bench, root } from '../bench.ts'
 import { Inputs } from '../bulk/inputs.ts'
-import { addPlant, getList, makeStore, startPlantStore } from '../contenders.ts'
+import { addPlant, getList, startPlantStore } from '../contenders.ts'
 import { type Findings, makeRows } from '../findings.ts'
 import { spawnPinned, stop } from '../processes.ts'
 import { measure, measureRounds } from '../rounds.ts'
+import { makeStore } from '../stores.ts'
 import type { Scenario } from './scenario.ts'
 
 const pollMs = 10

@@ -1,7 +1,8 @@
 // Short lists while other clients pull long ones: how long the short ones wait.
-import { getList, getWholeList, makeStore, startPlantStore } from '../contenders.ts'
+import { getList, getWholeList, startPlantStore } from '../contenders.ts'
 import { makeRows } from '../findings.ts'
 import { measureBeside, medianOf, type Round } from '../rounds.ts'
+import { makeStore } from '../stores.ts'
 import type { Scenario } from './scenario.ts'
 
 export const besideLists: Scenario = {

@@ -12,7 +12,7 @@ import {
   timeRatio,
 } from '../bulk/compare.ts'
 import { Inputs } from '../bulk/inputs.ts'
-import { atMost } from '../findings.ts'
+import { atMost } from '../goals.ts'
 import { isInstalled } from '../processes.ts'
 import type { Scenario } from './scenario.ts'
 
@@ -31,7 +31,7 @@ export const exportFile: Scenario = {
       rows: makeBulkRows(bench, work, [ours, theirs], nets),
       goals: [
         atMost(work, 'time / sqlite3', timeRatio(nets), [3, 1.5]),
-        ...(await growthGoals(work, ours, nets[0] as Net[])),
+        ...(await growthGoals(bench, work, [ours, nets[0] as Net[]])),
       ],
     }
   },

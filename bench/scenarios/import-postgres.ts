@@ -1,5 +1,5 @@
 // import into PostgreSQL, beside psql's \copy of the same rows into a table of its own.
-import { findPorts, PostgresServer } from '../../test/support/postgres.ts'
+import type { PostgresServer } from '../../test/support/postgres.ts'
 import type { Bench } from '../bench.ts'
 import { runCommand, runPlantStore } from '../bulk/command.ts'
 import {
@@ -11,8 +11,9 @@ import {
   timeRatio,
 } from '../bulk/compare.ts'
 import { Inputs } from '../bulk/inputs.ts'
-import { atMost } from '../findings.ts'
+import { atMost } from '../goals.ts'
 import { isInstalled } from '../processes.ts'
+import { startPostgres } from '../stores.ts'
 import type { Scenario } from './scenario.ts'
 
 const table = 'CREATE TABLE rows (id BIGSERIAL PRIMARY KEY, name TEXT NOT NULL, tag TEXT NOT NULL)'
@@ -22,17 +23,14 @@ export const importPostgres: Scenario = {
   title: 'import into PostgreSQL',
   unable: () => (isInstalled('psql') ? undefined : 'there is no psql'),
   async run(bench) {
-    const [port] = await findPorts(1)
-    const server = new PostgresServer({ port: port as number })
-    await server.init()
-    await server.start()
+    const server = await startPostgres()
     const inputs = new Inputs(bench)
     const contestants = [importer(bench, inputs, server), copier(bench, inputs, server)]
     const work = `import of ${bench.options.listPlants.toLocaleString('en')} plants, PostgreSQL`
     const nets = await compareBulk(bench, contestants)
     const goals = [
       atMost(work, 'time / \\copy', timeRatio(nets), [3, 1.5]),
-      ...(await growthGoals(work, contestants[0] as Contestant, nets[0] as Net[])),
+      ...(await growthGoals(bench, work, [contestants[0] as Contestant, nets[0] as Net[]])),
     ]
     server.destroy()
     return { rows: makeBulkRows(bench, work, contestants, nets), goals }

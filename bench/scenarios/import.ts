@@ -13,7 +13,7 @@ import {
   timeRatio,
 } from '../bulk/compare.ts'
 import { type Format, Inputs } from '../bulk/inputs.ts'
-import { atMost } from '../findings.ts'
+import { atMost } from '../goals.ts'
 import type { Scenario } from './scenario.ts'
 
 export const importFiles: Scenario = {
@@ -29,8 +29,8 @@ export const importFiles: Scenario = {
     const goals = [
       atMost(`${work}, NDJSON`, 'time / rows inserted', timeRatio([ndjson, rows]), [2.5, 1.5]),
       atMost(`${work}, CSV`, 'time / rows inserted', timeRatio([csv, rows]), [3.5, 2.5]),
-      ...(await growthGoals(`${work}, NDJSON`, ours[0] as Contestant, ndjson)),
-      ...(await growthGoals(`${work}, CSV`, ours[1] as Contestant, csv)),
+      ...(await growthGoals(bench, `${work}, NDJSON`, [ours[0] as Contestant, ndjson])),
+      ...(await growthGoals(bench, `${work}, CSV`, [ours[1] as Contestant, csv])),
     ]
     return { rows: makeBulkRows(bench, work, contestants, nets), goals }
   },

@@ -1,7 +1,8 @@
 // GET of a page of 100 plants, beside the bare server and the frameworks.
 import { getList, startServers } from '../contenders.ts'
-import { atLeast, atMost, makeRows } from '../findings.ts'
-import { measureRounds, type Round, ratioOf } from '../rounds.ts'
+import { makeRows } from '../findings.ts'
+import { leastAtMost, rateAtLeast, reach } from '../goals.ts'
+import { measureRounds, type Round } from '../rounds.ts'
 import type { Scenario } from './scenario.ts'
 
 const title = 'GET ?limit=100, 32 connections'
@@ -24,9 +25,9 @@ export const list: Scenario = {
     return {
       rows: makeRows(title, servers, results, 0),
       goals: [
-        atMost(title, 'CPU per request / bare', ratioOf(ours, bare, 'cpuUs'), [1.6, 1.25]),
-        atLeast(title, 'requests/s / Express', ratioOf(ours, express, 'perSecond'), [5, 7]),
-        atLeast(title, 'requests/s / Hono', ratioOf(ours, hono, 'perSecond'), [5, 7]),
+        leastAtMost({ work: title, figure: 'CPU per request / bare' }, [ours, bare], reach.listCpu),
+        rateAtLeast({ work: title, figure: 'requests/s / Express' }, [ours, express], [5, 7]),
+        rateAtLeast({ work: title, figure: 'requests/s / Hono' }, [ours, hono], [5, 7]),
       ],
     }
   },

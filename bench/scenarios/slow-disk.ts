@@ -1,25 +1,22 @@
-// A disk that takes long to sync: whoever reads must not notice. strace holds each fsync of the server back; the
-// other system calls run at full speed (--seccomp-bpf).
+// A disk that takes long to sync: whoever reads must not notice.
 import { addPlant, getList, startPlantStore } from '../contenders.ts'
-import { atMost, makeRows } from '../findings.ts'
-import { isInstalled } from '../processes.ts'
+import { makeRows } from '../findings.ts'
+import { atMost } from '../goals.ts'
 import { measure, measureBeside, medianOf, type Round, ratioOf } from '../rounds.ts'
+import { slowSync, unableToSlow } from '../slow-sync.ts'
 import type { Scenario } from './scenario.ts'
 
 const syncMs = 20
-const calls = 'fsync,fdatasync'
-const strace = ['strace', '-D', '-f', '--seccomp-bpf', '-o', '/dev/null', '-e', `trace=${calls}`]
-const slow = [...strace, '-e', `inject=${calls}:delay_exit=${syncMs}ms`]
 
 const title = `GET ?limit=100 while an fsync takes ${syncMs} ms`
 
 export const slowDisk: Scenario = {
   name: 'slow-disk',
   title,
-  unable: () => (isInstalled('strace') ? undefined : 'strace is not installed, which makes the disk slow'),
+  unable: unableToSlow,
   async run(bench) {
     const { rounds, roundMs, warmUpMs } = bench.options
-    const server = await startPlantStore(bench, { under: slow })
+    const server = await startPlantStore(bench, { under: slowSync(syncMs) })
     const contender = { server, request: getList, connections: 32 }
     const writers = { kind: 'requests', url: server.url, request: addPlant, connections: 64 } as const
     const alone: Round[] = []

@@ -1,13 +1,15 @@
 // The whole list of a large store: how long it takes beside a file that is piped, and the memory it needs.
 import { writeFile } from 'node:fs/promises'
 import type { Bench } from '../bench.ts'
-import { fetchText, getList, getWholeList, makeStore, startBare, startPlantStore } from '../contenders.ts'
-import { atMost, type Findings, type Goal, type Row } from '../findings.ts'
-import type { RequestKind } from '../load/job.ts'
-import { median } from '../rounds.ts'
-import type { Server } from '../server.ts'
+import { fetchText, getList, getWholeList, startBare, startPlantStore } from '../contenders.ts'
+import { type Findings, makeRows } from '../findings.ts'
+import { atMostMiB, type Goal, leastAtMost, reach } from '../goals.ts'
+import { measureRounds, type Round } from '../rounds.ts'
+import { makeStore } from '../stores.ts'
 import type { Scenario } from './scenario.ts'
 
+/** How many lists a slice has: several, since one is over before others can be seen to disturb it. */
+export const listsPerSlice = 4
 const shortList = 10_000
 
 export const wholeList: Scenario = {
@@ -15,57 +17,33 @@ export const wholeList: Scenario = {
   title: 'whole list',
   async run(bench) {
     const count = bench.options.listPlants
-    const title = `whole list of ${count.toLocaleString('en')} plants`
+    const work = `whole list of ${count.toLocaleString('en')} plants`
     const databaseUrl = await makeStore(bench, count)
-    const times = await compareTimes(bench, databaseUrl, title)
+    const times = await compareTimes(bench, databaseUrl, work)
     await bench.stopServers()
     const long = await measureGrowth(bench, databaseUrl)
     const short = await measureGrowth(bench, await makeStore(bench, shortList))
-    return {
-      rows: times.rows,
-      goals: [...times.goals, memoryGoal(title, long), memoryGoal('the same of 10,000', short)],
-    }
+    const goals = [growthGoal(work, long), growthGoal('whole list of 10,000 plants', short)]
+    return { rows: times.rows, goals: [...times.goals, ...goals] }
   },
 }
 
-async function compareTimes(bench: Bench, databaseUrl: string, title: string): Promise<Findings> {
+async function compareTimes(bench: Bench, databaseUrl: string, work: string): Promise<Findings> {
   const ours = await startPlantStore(bench, { databaseUrl })
   const file = bench.newFile('whole-list.json')
   await writeFile(file, await fetchText(ours, getWholeList))
   const bare = await startBare(bench, ours, { WHOLE_LIST_FILE: file })
-  const [floor, measured] = await pullInTurns(bench, title, [
-    [bare, { ...getWholeList, path: '/whole' }],
-    [ours, getWholeList],
+  const pulled = { connections: 1, lists: listsPerSlice }
+  const results = await measureRounds(bench, [
+    { server: bare, request: { ...getWholeList, path: '/whole' }, ...pulled },
+    { server: ours, request: getWholeList, ...pulled },
   ])
-  if (!floor || !measured) throw new Error('nothing was measured')
-  const ratio = median(measured.ms.map((ms, round) => ms / (floor.ms[round] ?? Number.NaN)))
-  const cpuRatio = measured.row.cpuUs / floor.row.cpuUs
-  const rows = [floor.row, { ...measured.row, ratio: cpuRatio }]
-  return { rows, goals: [atMost(title, 'wall time / file piped', ratio, [3, 2])] }
-}
-
-/** Pulls whole lists from each server in turn. */
-export async function pullInTurns(
-  bench: Bench,
-  work: string,
-  contenders: [Server, RequestKind][],
-): Promise<{ ms: number[]; row: Row }[]> {
-  const found = contenders.map(() => ({ ms: [] as number[], cpuUs: [] as number[] }))
-  for (let round = 0; round <= bench.options.rounds; round++)
-    for (const [index, [server, request]] of contenders.entries()) {
-      bench.progress.step(round / (bench.options.rounds + 1), `${server.name}, whole list ${round}`)
-      const before = server.cpuUs() ?? Number.NaN
-      const { p50Ms } = await bench.load.run({ kind: 'pull', url: server.url, request, connections: 1 })
-      if (round === 0) continue
-      found[index]?.ms.push(p50Ms)
-      found[index]?.cpuUs.push((server.cpuUs() ?? Number.NaN) - before)
-    }
-  return contenders.map(([{ name }], index) => {
-    const { ms = [], cpuUs = [] } = found[index] ?? {}
-    const p50Ms = median(ms)
-    const figures = { cpuUs: median(cpuUs), perSecond: 1000 / p50Ms, p50Ms, p99Ms: Math.max(...ms) }
-    return { ms, row: { work, server: name, ...figures, ratio: undefined } }
-  })
+  const [floor, measured] = results as [Round[], Round[]]
+  const goal = { work, figure: 'wall time / file piped', by: 'p50Ms' } as const
+  return {
+    rows: makeRows(work, [bare, ours], results, 0),
+    goals: [leastAtMost(goal, [measured, floor], reach.wholeListTime)],
+  }
 }
 
 /** MiB by which the resident memory of a new server grows while whole lists are read. */
@@ -75,14 +53,13 @@ export async function measureGrowth(bench: Bench, databaseUrl: string): Promise<
   await bench.load.run({ kind: 'requests', ms: bench.options.roundMs, ...job })
   server.resetPeak()
   const before = server.residentMiB() ?? Number.NaN
-  for (let list = 0; list < 3; list++)
-    await bench.load.run({ kind: 'pull', url: server.url, request: getWholeList, connections: 1 })
+  await bench.load.run({ kind: 'pull', times: 3, url: server.url, request: getWholeList, connections: 1 })
   const growth = (server.peakMiB() ?? Number.NaN) - before
   await bench.stopServers()
   return growth
 }
 
 /** What memory may grow by while lists are read. */
-export function memoryGoal(work: string, value: number): Goal {
-  return { work, figure: 'growth of memory', value, unit: ' MiB', target: 48, aim: 24, more: false }
+export function growthGoal(work: string, value: number): Goal {
+  return atMostMiB(work, 'growth of memory', value, reach.growthMiB)
 }
