@@ -34,5 +34,6 @@ try {
   post('listening')
 } catch (error) {
   post({ failed: (error as Error).message })
-  main.close()
+  // Whatever is open already would keep it.
+  process.exit()
 }
