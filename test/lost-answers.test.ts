@@ -32,7 +32,7 @@ async function open(t: Test): Promise<Relayed> {
 
 async function items({ log }: Store): Promise<string> {
   const { position, epochs } = await log.head()
-  return log.read(0, position, epochs.owner(position))
+  return String(await log.read(0, position, epochs.owner(position))).slice(1, -1)
 }
 
 tap.jobs = 8

@@ -6,8 +6,8 @@ import type { PlantLog } from '../store/store.ts'
 /** The plants after `after` up to `last`, in the log whose epochs these are. */
 export type Range = { after: number; last: number; epochs: Epochs }
 
-/** The items of some plants, up to position `reached`. `meanBytes`: of one item with its comma. */
-export type Part = { items: string; bytes: number; reached: number; meanBytes: number }
+/** The JSON array of some plants, up to position `reached`. `meanBytes`: of one item with its comma. */
+export type Part = { array: Buffer; reached: number; meanBytes: number }
 
 /** Two names of 255 characters, each of them four bytes or escaped in two, and what stands around them. */
 const maxItemBytes = 2060
@@ -40,11 +40,11 @@ export class PartReader {
       const reached = after + count
       const read = this.#log.read(after, reached, epochs.owner(reached))
       this.takesTime ||= read instanceof Promise
-      const items = await read
-      const bytes = Buffer.byteLength(items)
-      const measured = Math.max((bytes + 1) / count, meanBytes / maxGrowth)
+      const array = await read
+      // One of its brackets stands for the comma that the last item lacks.
+      const measured = Math.max((array.length - 1) / count, meanBytes / maxGrowth)
       if (count >= surePlants) this.#latelyBytes = measured
-      if (bytes <= pageBytes || count <= surePlants) return { items, bytes, reached, meanBytes: measured }
+      if (array.length <= pageBytes || count <= surePlants) return { array, reached, meanBytes: measured }
       count = Math.min(fitting(measured), count - 1)
     }
   }

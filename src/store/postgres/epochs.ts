@@ -32,12 +32,12 @@ export class HeadReader {
 export type Range = { after: number; last: number; epoch: string }
 
 /** Rejects with StoreUnavailable when the log of this server does not hold just that. */
-export async function readItems(session: Session, { after, last, epoch }: Range): Promise<string> {
+export async function readItems(session: Session, { after, last, epoch }: Range): Promise<Buffer> {
   const text = `SELECT string_agg(item, ',' ORDER BY position) AS items, count(*) AS count, ${ownerOf('$2')} AS owner
     FROM plants WHERE position > $1 AND position <= $2`
   const { rows } = await session.query({ name: 'read', text, values: [after, last] })
   const { items, count, owner } = rows[0]
-  if (count === last - after && (owner ?? '') === epoch) return items ?? ''
+  if (count === last - after && (owner ?? '') === epoch) return Buffer.from(`[${items ?? ''}]`)
   throw new StoreUnavailable(
     'unread',
     `${session.server} holds ${count} of the ${last - after} plants after ${after}, in epoch ${owner}, not ${epoch}`,

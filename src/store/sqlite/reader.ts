@@ -10,9 +10,9 @@ const head = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FR
 /** The head in each row: both are of one moment. */
 const epochs = `
   SELECT epoch, start, (SELECT coalesce(max(position), 0) FROM plants) FROM epochs ORDER BY number`
-// A range of the primary key is read in its order, and so joined in it.
+// A range of the primary key is read in its order, and so joined in it. As a blob, it is not decoded on the way.
 const items = `
-  SELECT group_concat(item, ','), count(*), coalesce(${ownerOf('?2')}, '') FROM plants
+  SELECT CAST('[' || coalesce(group_concat(item, ','), '') || ']' AS BLOB), count(*), coalesce(${ownerOf('?2')}, '') FROM plants
   WHERE position > ?1 AND position <= ?2`
 
 /** Files that were looked at so short a time ago are as they were, but for what no look can see in time. */
@@ -71,14 +71,11 @@ export class Reader {
   }
 
   /** Undefined when the log does not hold all of it, or not in this epoch. */
-  read(after: number, last: number, epoch: string): string | undefined {
+  read(after: number, last: number, epoch: string): Buffer | undefined {
     this.#restore()
-    const [text, count, owner] = this.#readItems.get(after, last) as unknown as [
-      string | null,
-      number,
-      string,
-    ]
-    return count === Math.max(0, last - after) && owner === epoch ? (text ?? '') : undefined
+    const [array, count, owner] = this.#readItems.get(after, last) as unknown as [Uint8Array, number, string]
+    if (count !== Math.max(0, last - after) || owner !== epoch) return undefined
+    return Buffer.from(array.buffer, array.byteOffset, array.byteLength)
   }
 
   select(text: string, values: Record<string, Value>): Row[] {
