@@ -1,5 +1,5 @@
 // A list is read in parts, each bounded by its count of plants and by its bytes.
-import { pageBytes, pagePlants, streamReads } from '../limits.ts'
+import { pageBytes, pagePlants, segmentPlants, streamReads } from '../limits.ts'
 import type { Epochs } from '../store/epochs.ts'
 import type { PlantLog } from '../store/store.ts'
 
@@ -14,7 +14,7 @@ const maxItemBytes = 2060
 /** So many plants are never too large for a part. */
 const surePlants = Math.floor(pageBytes / (maxItemBytes + 1))
 /** Plants differ in size: aimed lower, a part is rarely too large. */
-const aimedBytes = pageBytes * 0.75
+const aimedBytes = pageBytes * 0.9
 /** Items that were smaller than those before let the next part hold more plants, at most by this factor. */
 const maxGrowth = 4
 
@@ -35,7 +35,8 @@ export class PartReader {
    * (`meanBytes`; otherwise of those that were read lately). What turns out to be too large is read again, shorter.
    */
   async read({ last, epochs }: Range, after: number, meanBytes = this.#latelyBytes): Promise<Part> {
-    let count = Math.min(fitting(meanBytes), last - after)
+    let count = last - after
+    if (count > fitting(meanBytes)) count = toSegment(after, fitting(meanBytes))
     for (;;) {
       const reached = after + count
       const read = this.#log.read(after, reached, epochs.owner(reached))
@@ -72,4 +73,9 @@ export class PartReader {
 
 function fitting(meanBytes: number): number {
   return Math.max(surePlants, Math.min(Math.floor(aimedBytes / meanBytes), pagePlants))
+}
+
+/** So many plants, or fewer: up to where a segment ends, if they reach that far, so that segments come next. */
+function toSegment(after: number, count: number): number {
+  return count < segmentPlants ? count : count - ((after + count) % segmentPlants)
 }
