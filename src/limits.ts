@@ -64,8 +64,11 @@ export const maxUrlBytes = 8 * 1024
 /** The target, names and values of a request's head must be smaller together. */
 export const maxHeaderBytes = 16 * 1024
 /** How many plants a page holds at most, and how large it is meant to be. */
-export const pagePlants = 2000
+export const pagePlants = 4000
 export const pageBytes = 256 * 1024
+/** How many plants a segment has: it is in the data of every store, and so never changes. How large one is at most. */
+export const segmentPlants = 2000
+export const segmentBytes = 224 * 1024
 /** The bytes of all answers that are on their way to clients. */
 export const inFlightBytes = 128 * 2 ** 20
 /** How much of that one token may hold for each byte that is left for all: for pages, and for longer lists. */
@@ -97,6 +100,7 @@ const relations: [boolean, string][] = [
   [maxUrlBytes < maxHeaderBytes, 'a target that is too long can be told from a head that is too large'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
+  [pagePlants % segmentPlants === 0 && segmentBytes < pageBytes, 'parts of a list can be segments'],
   [streamReads < readConnections, 'long lists leave a connection for pages'],
   [listShare < pageShare, 'long lists are refused before pages are'],
   [connectionShare < 0.5, 'clients have less than half of the descriptors'],

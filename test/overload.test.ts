@@ -75,7 +75,7 @@ test('unknown tokens that wait to be looked up are a thousand at most, and those
 test('a page whose client left while it was read is sent to nobody', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
-  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()]
+  const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<Buffer>()]
   const read = () => {
     asked.resolve()
     return answered.promise
@@ -88,7 +88,7 @@ test('a page whose client left while it was read is sent to nobody', async (t) =
   await asked.promise
   socket.resetAndDestroy()
   t.equal(await gone.promise, 499)
-  answered.resolve('{"name":"a","tag":""}')
+  answered.resolve(Buffer.from('[{"name":"a","tag":""}]'))
   t.equal((await request(`${url}/plants?limit=1`)).text, '[{"name":"a","tag":""}]')
 })
 

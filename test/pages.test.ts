@@ -20,9 +20,9 @@ function makeLog(items: string[]) {
   const reads: number[] = []
   const read = log.read.bind(log)
   log.read = async (after, last, epoch) => {
-    const text = await read(after, last, epoch)
-    reads.push(Buffer.byteLength(text))
-    return text
+    const array = await read(after, last, epoch)
+    reads.push(array.length)
+    return array
   }
   return { log, reads, pages: new Pages(log) }
 }
@@ -163,7 +163,7 @@ test('pages of a store that takes its time are read in turns of those who want t
   const log = {
     read: (after: number) => {
       order.push(String(after))
-      return new Promise<string>((resolve) => answers.push(() => resolve('1')))
+      return new Promise<Buffer>((resolve) => answers.push(() => resolve(Buffer.from('[1]'))))
     },
   } as unknown as PlantLog
   const pages = new Pages(log)

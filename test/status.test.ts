@@ -55,7 +55,7 @@ for (const engine of engines)
     await new Tokens(store.sql).revoke('00000000')
     const status = await readJson(t, url)
     t.match(status, {
-      schemaVersion: 3,
+      schemaVersion: 4,
       store: store.id,
       head: 1500,
       tokens: { active: 1, expired: 1, revoked: 1 },
@@ -152,7 +152,7 @@ test('words for what was not measured are left out', async (t) => {
   const status = {
     engine: 'PostgreSQL' as const,
     engineVersion: '18',
-    schemaVersion: 3,
+    schemaVersion: 4,
     store: 'x',
     head: 1,
     epochs: 2,
@@ -166,7 +166,7 @@ test('words for what was not measured are left out', async (t) => {
     },
   }
   const lines = formatStatus(status).split('\n')
-  t.match(lines, ['engine   PostgreSQL 18, schema version 3', 'store    x', 'head     1 plant, 2 epochs'])
+  t.match(lines, ['engine   PostgreSQL 18, schema version 4', 'store    x', 'head     1 plant, 2 epochs'])
   t.strictSame(lines.slice(-3), [
     'standby  a at localhost: catchup, async, 2.0 MB behind (0.500 s)',
     'standby  a at localhost: catchup, async, 0 bytes behind',

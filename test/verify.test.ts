@@ -53,7 +53,7 @@ for (const engine of engines) {
     }
     t.strictSame(await verifyStore(url, { onProgress }), {
       engine: engine.name,
-      schemaVersion: 3,
+      schemaVersion: 4,
       plants: 12_000,
       unchecked: 0,
       checksum,
@@ -74,7 +74,7 @@ for (const engine of engines) {
     t.match(await ended, { code: 0 })
     t.match(output().stdout, `${items.length} plants had no checksum and got one\nno faults\n`)
     t.equal(output().stderr, '')
-    t.match(await verifyStore(url), { ...found, schemaVersion: 3, unchecked: 0, checksum })
+    t.match(await verifyStore(url), { ...found, schemaVersion: 4, unchecked: 0, checksum })
     await tamper(url, `UPDATE plants SET item = replace(item, 'Monstera', 'Monster') WHERE position = 1`)
     t.strictSame(await findFaults(url), ['plant 1 does not match its checksum'])
   })
@@ -299,7 +299,7 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
     return { ...(await ended), ...output() }
   }
   const { checksum } = await verifyStore(url)
-  const words = `SQLite, schema version 3: 61 plants, SHA-256 ${checksum}\n`
+  const words = `SQLite, schema version 4: 61 plants, SHA-256 ${checksum}\n`
   const good = { code: 0, signal: null, stdout: `${words}no faults\n`, stderr: '' }
   t.strictSame(await run([], { DATABASE_URL: url }), good)
   await tamper(

@@ -23,4 +23,11 @@ export const postgresDefects: Defect[] = [
     replacement: 'return origin.system === this.#followed?.system',
     checks: [inTest('postgres-servers', 'an old primary that nobody stopped')],
   },
+  {
+    breaks: 'a list from PostgreSQL misses plants whose segment is not there',
+    file: 'src/store/postgres/items.ts',
+    search: 'if (count === last - after && owner === epoch)',
+    replacement: 'if (owner === epoch)',
+    checks: [inTest('segments', 'PostgreSQL: lists come from segments where they are')],
+  },
 ]

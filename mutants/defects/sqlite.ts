@@ -44,4 +44,11 @@ export const sqliteDefects: Defect[] = [
     replacement: 'if (compatible > migrations.length + 1000)',
     checks: [inTest('log', 'SQLite', 'of a newer version is refused')],
   },
+  {
+    breaks: 'a list from SQLite misses plants whose segment is not there',
+    file: 'src/store/sqlite/reader.ts',
+    search: 'if (count === Math.max(0, last - after) && owner === epoch)',
+    replacement: 'if (owner === epoch)',
+    checks: [inTest('segments', 'SQLite: lists come from segments where they are')],
+  },
 ]

@@ -9,25 +9,30 @@ import { Progress } from '../console/progress.ts'
 import { openStore } from '../store/open.ts'
 import { StoreMissing, StoreRefused } from '../store/store.ts'
 import { describeFault } from '../verify/faults.ts'
-import { repairChecksums } from '../verify/repair.ts'
+import { repairChecksums, repairSegments } from '../verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../verify/verify.ts'
 
 type Options = { repair?: true; json?: true; quiet?: true }
+/** What a repair added: checksums, and segments. */
+type Added = { repaired: number; segments: number }
+
+const nothing: Added = { repaired: 0, segments: 0 }
 
 const help = `
 URL is like DATABASE_URL, which is taken when there is none. env:NAME takes it from the environment variable NAME, and @FILE
 from a file, where ps shows no password. A service may run on the database meanwhile. These are checked: the schema, SQLite's own integrity check,
 that the log has no gaps, the checksum of every row, that every item is a valid plant in the format in which it is stored,
-that ids are unique, and that heads and epochs agree with the log. The SHA-256 is that of plant-store copy.
+that ids are unique, and that heads, epochs and segments agree with the log. The SHA-256 is that of plant-store copy.
 
 Rows that version 1.0.0 wrote have no checksum; they are counted as unchecked, and --repair gives them theirs when nothing
-is wrong with the rest. The first ten faults are named, and the exit code is 1.`
+is wrong with the rest. It also adds the segments that long lists are read from, where 1.0.0 left them out. The first ten faults
+are named, and the exit code is 1.`
 
 export function verifyCommand(): Command {
   return new Command('verify')
     .description('Check a whole database, and change nothing.')
     .argument('[url]', 'the database (default: DATABASE_URL)')
-    .option('--repair', 'give rows without a checksum theirs')
+    .option('--repair', 'add checksums and segments that are missing')
     .option('--json', 'print the report as JSON')
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
@@ -50,10 +55,10 @@ async function runVerify(url: string, { repair, json, quiet }: Options): Promise
       signal,
       onProgress: (done, total) => progress.show(done, total, 'plants'),
     })
-    const { faultCount, unchecked } = report
-    const repaired = repair && faultCount === 0 && unchecked > 0 ? await fillChecksums(url, signal) : 0
+    const { faultCount, engine } = report
+    const added = repair && faultCount === 0 ? await runRepair(url, engine, signal) : nothing
     progress.end()
-    printResult({ ...report, repaired }, describe({ ...report, repaired }), json)
+    printResult({ ...report, ...added }, describe({ ...report, ...added }), json)
     if (faultCount > 0) process.exitCode = 1
   } catch (error) {
     if (!signal.aborted) throw error
@@ -64,20 +69,22 @@ async function runVerify(url: string, { repair, json, quiet }: Options): Promise
   }
 }
 
-async function fillChecksums(url: string, signal: AbortSignal): Promise<number> {
+async function runRepair(url: string, engine: VerifyReport['engine'], signal: AbortSignal): Promise<Added> {
   const store = await openStore(url, {
     logger: pino({ level: 'error' }, pino.destination(2)),
     mustExist: true,
   })
   try {
-    return await repairChecksums(store, { signal })
+    const repaired = await repairChecksums(store, { signal })
+    return { repaired, segments: await repairSegments(store, engine, signal) }
   } finally {
     await store.close()
   }
 }
 
-function describe(report: VerifyReport & { repaired: number }): string {
-  const { engine, schemaVersion, plants, unchecked, repaired, checksum, faults, faultCount } = report
+function describe(report: VerifyReport & Added): string {
+  const { engine, schemaVersion, plants, unchecked, repaired, segments, checksum, faults, faultCount } =
+    report
   const lines = [
     `${engine}, schema version ${schemaVersion}: ${plants} plants, SHA-256 ${checksum ?? 'unknown'}`,
     ...faults.map(describeFault),
@@ -86,6 +93,7 @@ function describe(report: VerifyReport & { repaired: number }): string {
   if (repaired > 0) lines.push(`${repaired} plants had no checksum and got one`)
   else if (unchecked > 0)
     lines.push(`${unchecked} plants have no checksum: plant-store verify --repair gives them one`)
+  if (segments > 0) lines.push(`${segments} segments were missing and are there now`)
   lines.push(faultCount === 0 ? 'no faults' : `${faultCount} fault${faultCount === 1 ? '' : 's'}`)
   return lines.join('\n')
 }

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { Part, PartReader, Range } from './parts.ts'
 
 const nothing = Buffer.alloc(0)
+const comma = 0x2c
 
 type Chunk = { bytes: Buffer; ends: boolean }
 
@@ -23,8 +24,8 @@ export class ListStream extends Readable {
     super({ highWaterMark: 0 })
     this.#parts = parts
     this.#range = range
-    this.#before = { ...first, items: '' }
-    this.#ahead = Promise.resolve(this.#toChunk('[', first))
+    this.#before = first
+    this.#ahead = Promise.resolve(this.#toChunk(first, true))
   }
 
   /** How much of the list its reader has taken. */
@@ -50,23 +51,21 @@ export class ListStream extends Readable {
   async #readAhead(): Promise<Chunk> {
     await new Promise(setImmediate)
     const part = await this.#parts.readInTurn(() => (this.destroyed ? undefined : this.#readNext()))
-    return part ? this.#toChunk(',', part) : { bytes: nothing, ends: true }
+    return part ? this.#toChunk(part, false) : { bytes: nothing, ends: true }
   }
 
   async #readNext(): Promise<Part> {
     const { reached, meanBytes } = this.#before
     const part = await this.#parts.read(this.#range, reached, meanBytes)
-    this.#before = { ...part, items: '' }
+    this.#before = part
     return part
   }
 
-  /** As bytes: what they take is known then, and they are encoded and counted once. */
-  #toChunk(mark: string, { items, bytes, reached }: Part): Chunk {
+  /** The brackets of the parts become those of the list, and the commas between them. */
+  #toChunk({ array, reached }: Part, isFirst: boolean): Chunk {
     const ends = reached === this.#range.last
-    const chunk = Buffer.allocUnsafeSlow(bytes + (ends ? 2 : 1))
-    chunk.write(mark)
-    chunk.write(items, 1)
-    if (ends) chunk.write(']', bytes + 1)
-    return { bytes: chunk, ends }
+    // The first part may be that of several streams.
+    if (!isFirst) array[0] = comma
+    return { bytes: ends ? array : array.subarray(0, -1), ends }
   }
 }

@@ -20,6 +20,7 @@ const maxCachedBytes = 32 * 2 ** 20
 const entryBytes = 200
 
 const emptyList = Buffer.from('[]')
+const comma = Buffer.from(',')
 
 /** The plants after `after` up to `last`. Whatever is before `last` is as the epoch that owns it has it. */
 export function pageOf(after: number, last: number, epochs: Epochs): Page {
@@ -63,7 +64,7 @@ export class Pages {
 
   async #open(page: Page, owner: string): Promise<Buffer | ListStream> {
     const begun = await (this.#reading.get(page.name) ?? this.#begin(page, owner))
-    return 'items' in begun ? new ListStream(this.#parts, page, begun) : begun
+    return 'array' in begun ? new ListStream(this.#parts, page, begun) : begun
   }
 
   #begin(page: Page, owner: string): Promise<Buffer | Part> {
@@ -80,24 +81,21 @@ export class Pages {
     let part = await this.#parts.read(page, page.after)
     while (part.reached < page.last && seemsSmall(part, page)) {
       const more = await this.#parts.read(page, part.reached, part.meanBytes)
-      part = { ...more, items: `${part.items},${more.items}`, bytes: part.bytes + 1 + more.bytes }
+      part = { ...more, array: joinArrays(part.array, more.array) }
     }
-    if (part.reached < page.last || part.bytes > pageBytes) return part
-    const bytes = toBuffer(`[${part.items}]`, part.bytes + 2)
-    this.#cache.set(page.name, bytes)
-    return bytes
+    if (part.reached < page.last || part.array.length > pageBytes) return part
+    this.#cache.set(page.name, part.array)
+    return part.array
   }
 }
 
 /** Whether all of a page is likely to be no larger than a part, when the rest of it is like its beginning. */
-function seemsSmall({ bytes, reached }: Part, { after, last }: Page): boolean {
+function seemsSmall({ array, reached }: Part, { after, last }: Page): boolean {
   const count = last - after
-  return count <= pagePlants && (bytes / (reached - after)) * count <= pageBytes
+  return count <= pagePlants && (array.length / (reached - after)) * count <= pageBytes
 }
 
-/** Not from the pool: what is kept would keep all of its pool's memory. */
-function toBuffer(text: string, length: number): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(length)
-  bytes.write(text)
-  return bytes
+/** One JSON array of the elements of two that are not empty. */
+function joinArrays(one: Buffer, other: Buffer): Buffer {
+  return Buffer.concat([one.subarray(0, -1), comma, other.subarray(1)])
 }

@@ -68,6 +68,14 @@ export const migrations: Migration[] = [
       CREATE TRIGGER plants_no_change BEFORE UPDATE OF position, id, item OR DELETE ON plants
         FOR EACH ROW EXECUTE FUNCTION plants_append_only();`,
   },
+  // Of the plants that are there already: by `verify --repair`, too.
+  {
+    sqlite: 'CREATE TABLE segments (last INTEGER PRIMARY KEY, items TEXT NOT NULL) STRICT;',
+    // Uncompressed: to expand pglz takes as long as to read the plants.
+    postgres: `
+      CREATE TABLE segments (last BIGINT PRIMARY KEY, items TEXT NOT NULL);
+      ALTER TABLE segments ALTER COLUMN items SET STORAGE EXTERNAL;`,
+  },
 ]
 
 /**

@@ -27,10 +27,11 @@ export interface PlantLog {
   /** The durable log's head. It counts every batch that was acknowledged, by any replica, before the call. */
   head(): Head | Promise<Head>
   /**
-   * The items at positions `after` + 1 to `last`, joined by commas. `epoch` owns position `last` (see `Head`): the
-   * text is what the log held in that epoch and all of it, or the call rejects with StoreUnavailable (`unread`).
+   * The JSON array of the items at positions `after` + 1 to `last`: bytes in UTF-8, which are the caller's own. `epoch`
+   * owns position `last` (see `Head`): the array is what the log held in that epoch and all of it, or the call rejects
+   * with StoreUnavailable (`unread`).
    */
-  read(after: number, last: number, epoch: string): string | Promise<string>
+  read(after: number, last: number, epoch: string): Buffer | Promise<Buffer>
 }
 
 export type Value = string | number | null

@@ -1,13 +1,17 @@
 // Checks the plants of a range, row by row.
 import { isUtf8 } from 'node:buffer'
 import { crc32 } from 'node:zlib'
+import { segmentPlants } from '../limits.ts'
 import { checksumOf, lineInSql } from '../store/checksum.ts'
+import { joinedItems } from '../store/segments.ts'
 import type { Range, StoreView } from '../store/view.ts'
 import type { Fault } from './faults.ts'
 import { findItemFault } from './item.ts'
 
 /** The first schema version whose rows carry a checksum. */
 const checksumVersion = 3
+/** The first that keeps segments. */
+const segmentsVersion = 4
 
 /** `lines`: the line of each plant, see `lineOf`; `unchecked`: how many have no checksum. */
 export type PageReport = { lines: Buffer; unchecked: number; faults: Fault[] }
@@ -18,8 +22,19 @@ export async function checkPage(view: StoreView, range: Range): Promise<PageRepo
   const { texts } = await view.join([lineInSql, `coalesce(CAST(${checksum} AS TEXT), '')`], range, '\n')
   const [lines, checksums] = texts as [Buffer, Buffer]
   const unchecked = countUnchecked(lines, checksums.toString().split('\n'), range)
-  if (unchecked !== undefined) return { lines, unchecked, faults: [] }
+  if (unchecked !== undefined) return { lines, unchecked, faults: await findSegmentFaults(view, range) }
   return { lines, ...(await findFaults(view, range, isUtf8(lines))) }
+}
+
+/** A segment is checked with the page in which it ends, and only beside plants that are in order. */
+async function findSegmentFaults(view: StoreView, { after, last }: Range): Promise<Fault[]> {
+  if (view.version < segmentsVersion) return []
+  const rows = await view.select<[number]>(
+    `SELECT last FROM segments WHERE last > $1 AND last <= $2 AND items <> coalesce(
+      (SELECT ${joinedItems[view.engine]} FROM plants WHERE position > last - ${segmentPlants} AND position <= last), '')`,
+    [after, last],
+  )
+  return rows.map(([position]) => ({ position, detail: 'ends a segment that differs from its plants' }))
 }
 
 /** How many plants have no checksum; undefined when anything at all is wrong with one. */

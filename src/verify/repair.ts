@@ -1,7 +1,9 @@
-// Gives the rows that have no checksum theirs: those that a version wrote which had none.
+// Adds what a store lacks because a version wrote it that did not know of it: the checksums of rows, and segments.
 
 import { checksumOf } from '../store/checksum.ts'
+import { keepSegment, segmentEnds } from '../store/segments.ts'
 import type { Row, Store } from '../store/store.ts'
+import type { StoreView } from '../store/view.ts'
 
 const batchPlants = 2000
 
@@ -24,6 +26,21 @@ export async function repairChecksums(
     position = Number(last.position)
     onProgress?.(done)
   }
+}
+
+/** Resolves to how many segments were kept that were not there. Only for a store that was found to be without fault. */
+export async function repairSegments(
+  { sql, log }: Pick<Store, 'sql' | 'log'>,
+  engine: StoreView['engine'],
+  signal?: AbortSignal,
+): Promise<number> {
+  const { position } = await log.head()
+  let kept = 0
+  for (const last of segmentEnds(0, position)) {
+    signal?.throwIfAborted()
+    kept += await sql.execute(keepSegment(engine), [last])
+  }
+  return kept
 }
 
 /** The trigger of the log lets nothing but the checksum change. */

@@ -14,7 +14,7 @@ const pagePlants = 1000
 const threadedPlants = 50_000
 
 export type VerifyReport = {
-  engine: string
+  engine: StoreView['engine']
   schemaVersion: number
   plants: number
   /** How many of them have no checksum: a version wrote them that had none. */

@@ -10,7 +10,7 @@ import { noteDirectory } from './leftovers.ts'
 import { findPorts, PostgresServer } from './postgres.ts'
 
 export type Engine = {
-  name: string
+  name: 'SQLite' | 'PostgreSQL'
   /** The URL of a new, empty database, which goes when the test ends. */
   createDatabase(t: Test): Promise<string>
 }

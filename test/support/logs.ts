@@ -20,7 +20,7 @@ export function entries(...names: string[]): Entry[] {
 /** The names in the whole log. */
 export async function namesIn({ log }: Store): Promise<string[]> {
   const { position, epochs } = await log.head()
-  return JSON.parse(`[${await log.read(0, position, epochs.owner(position))}]`)
+  return JSON.parse(String(await log.read(0, position, epochs.owner(position))))
 }
 
 /** What `work` resolves to, as soon as it does: while servers change, a store may say that it cannot. */
@@ -43,7 +43,7 @@ export class Sightings {
   /** Looks at every position of a store's log, as a page that ends there is named. Resolves to the owner of each. */
   async look(store: Store): Promise<string[]> {
     const { position, epochs } = await store.log.head()
-    const names = JSON.parse(`[${await store.log.read(0, position, epochs.owner(position))}]`)
+    const names = JSON.parse(String(await store.log.read(0, position, epochs.owner(position))))
     return names.map((_: string, index: number) => {
       const name = `${epochs.owner(index + 1)}.${index + 1}`
       const text = names.slice(0, index + 1).join()

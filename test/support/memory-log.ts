@@ -52,13 +52,13 @@ export class MemoryLog implements PlantLog {
     return head
   }
 
-  async read(after: number, last: number, epoch: string): Promise<string> {
+  async read(after: number, last: number, epoch: string): Promise<Buffer> {
     await this.#step('read: asked for')
     if (last > this.entries.length || new Epochs(this.#epochs).owner(last) !== epoch)
       throw new StoreUnavailable('unread', 'the log was cut')
     const items = this.entries.slice(after, last).map(({ item }) => item)
     await this.#step('read: on its way')
-    return items.join()
+    return Buffer.from(`[${items.join()}]`)
   }
 
   /** Loses all entries after `position`; the log goes on in a new epoch. Returns what was lost. */

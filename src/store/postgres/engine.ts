@@ -2,9 +2,10 @@
 // its commits, because each batch holds the lock on the one row that says where the log ends.
 import { randomBytes } from 'node:crypto'
 import { type Row, type Store, type StoreOptions, StoreRefused } from '../store.ts'
-import { HeadReader, readItems } from './epochs.ts'
+import { HeadReader } from './epochs.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
+import { readItems } from './items.ts'
 import { Link } from './links.ts'
 import { Reads } from './reads.ts'
 import { deleteOldNotes } from './schema.ts'

@@ -1,8 +1,8 @@
 // The epochs of a log in PostgreSQL. Each names the origin of its history; the first batch of a connection whose origin
 // is another one begins a new epoch, in the transaction of that batch.
 import type { QueryConfig } from 'pg'
-import { type Epoch, Epochs, latestEpoch, makeEpoch, ownerOf } from '../epochs.ts'
-import { type Head, StoreUnavailable } from '../store.ts'
+import { type Epoch, Epochs, latestEpoch, makeEpoch } from '../epochs.ts'
+import type { Head } from '../store.ts'
 import type { Session } from './session.ts'
 
 /** Looks at the head of the log. The epochs come along only when there is a new one. */
@@ -26,22 +26,6 @@ export class HeadReader {
     this.#epochs = new Epochs(epochs)
     return { position, epochs: this.#epochs }
   }
-}
-
-/** What a read asks for: see `PlantLog`. */
-export type Range = { after: number; last: number; epoch: string }
-
-/** Rejects with StoreUnavailable when the log of this server does not hold just that. */
-export async function readItems(session: Session, { after, last, epoch }: Range): Promise<string> {
-  const text = `SELECT string_agg(item, ',' ORDER BY position) AS items, count(*) AS count, ${ownerOf('$2')} AS owner
-    FROM plants WHERE position > $1 AND position <= $2`
-  const { rows } = await session.query({ name: 'read', text, values: [after, last] })
-  const { items, count, owner } = rows[0]
-  if (count === last - after && (owner ?? '') === epoch) return items ?? ''
-  throw new StoreUnavailable(
-    'unread',
-    `${session.server} holds ${count} of the ${last - after} plants after ${after}, in epoch ${owner}, not ${epoch}`,
-  )
 }
 
 /** The origin of the latest epoch. */

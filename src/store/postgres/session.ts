@@ -1,6 +1,7 @@
 // A session with one server: what it is made to promise, what history its log has, and the barrier before it is believed.
 import pg from 'pg'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
+import { CopiedRows } from './copied-rows.ts'
 
 /** Which history a server writes. `name` also tells its restarts and its databases apart. */
 export type Origin = { readonly name: string; readonly system: string; readonly timeline: number }
@@ -63,6 +64,14 @@ export class Session {
 
   async queryArrays<R extends unknown[]>(query: pg.QueryArrayConfig): Promise<pg.QueryArrayResult<R>> {
     return this.#client.query<R>(query)
+  }
+
+  /** The rows of a SELECT without parameters, their fields as bytes; see `CopiedRows`. */
+  copy(select: string): Promise<Buffer[][]> {
+    return new Promise((resolve, reject) => {
+      const query = new CopiedRows(select, (error) => (error ? reject(error) : resolve(query.copied)))
+      this.#client.query(query)
+    })
   }
 
   /**

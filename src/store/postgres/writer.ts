@@ -5,6 +5,7 @@ import { storeLimitMs } from '../../limits.ts'
 import { checksumOf } from '../checksum.ts'
 import { setMark } from '../marks.ts'
 import { sameItem } from '../same-item.ts'
+import { keepSegment, segmentEnds } from '../segments.ts'
 import { type Entry, type Mark, type Outcome, StoreUnavailable, type Value } from '../store.ts'
 import { beginEpoch, findOrigin } from './epochs.ts'
 import { isFinal, refuse, unavailable } from './failures.ts'
@@ -52,7 +53,7 @@ export class PostgresWriter {
       const { outcomes, added } = judge(entries, items)
       const marks = mark ? [{ text: setMark('$1', '$2'), values: [mark.key, mark.value] }] : []
       if (added.length === 0) return { result: outcomes, changes: marks }
-      const changes = [insert(position, added), ...marks]
+      const changes = [insert(position, added), ...keepSegments(position, added.length), ...marks]
       if (latest !== origin) changes.push(beginEpoch(position, origin))
       return { result: outcomes, changes, committed: () => this.#origins.set(session, origin) }
     }, deadlineMs)
@@ -177,6 +178,15 @@ function insert(position: number, entries: Entry[]): QueryConfig {
   const items = entries.map(({ item }) => item).join('\n')
   const checksums = toArray(entries.map(({ id, item }, n) => checksumOf(position + 1 + n, id, item)))
   return { name: 'insert', text, values: [position, ids, items, position + entries.length, checksums] }
+}
+
+/** Keeps the segments that are complete with so many plants more. */
+function keepSegments(position: number, count: number): QueryConfig[] {
+  return segmentEnds(position, position + count).map((last) => ({
+    name: 'segment',
+    text: keepSegment('PostgreSQL'),
+    values: [last],
+  }))
 }
 
 /** An array as PostgreSQL writes it. */

@@ -4,6 +4,7 @@ import { checksumOf } from '../checksum.ts'
 import { makeEpoch } from '../epochs.ts'
 import { setMark } from '../marks.ts'
 import { sameItem } from '../same-item.ts'
+import { keepSegment, segmentEnds } from '../segments.ts'
 import type { Outcome } from '../store.ts'
 import type { Batch } from './messages.ts'
 
@@ -12,6 +13,7 @@ export class BatchInsert {
   readonly #insert: StatementSync
   readonly #known: StatementSync
   readonly #addEpoch: StatementSync
+  readonly #keepSegment: StatementSync
   readonly #setMark: StatementSync
   /** Since this opening the log has not grown: its next plant begins an epoch. */
   #epochIsDue = true
@@ -26,6 +28,7 @@ export class BatchInsert {
     this.#known = db.prepare('SELECT item FROM plants WHERE id = ?')
     this.#known.setReturnArrays(true)
     this.#addEpoch = db.prepare('INSERT INTO epochs SELECT coalesce(max(number), 0) + 1, ?, ? FROM epochs')
+    this.#keepSegment = db.prepare(keepSegment('SQLite'))
     this.#setMark = db.prepare(setMark('?', '?'))
   }
 
@@ -44,6 +47,7 @@ export class BatchInsert {
     })
     this.#epochIsPending = this.#epochIsDue && position > start
     if (this.#epochIsPending) this.#addEpoch.run(makeEpoch(), start)
+    for (const last of segmentEnds(start, position)) this.#keepSegment.run({ 1: last })
     for (const { mark } of batches) if (mark) this.#setMark.run(mark.key, mark.value)
     return outcomes
   }

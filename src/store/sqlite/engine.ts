@@ -131,11 +131,11 @@ class SqliteStore implements Store {
   }
 }
 
-function readItems(reader: Reader, after: number, last: number, epoch: string): string {
-  const text = reader.read(after, last, epoch)
-  if (text === undefined)
+function readItems(reader: Reader, after: number, last: number, epoch: string): Buffer {
+  const array = reader.read(after, last, epoch)
+  if (array === undefined)
     throw new Error(`the log does not hold plants ${after + 1} to ${last} of epoch ${epoch}`)
-  return text
+  return array
 }
 
 function flatten(entries: Entry[]): FlatEntries {

@@ -1,7 +1,8 @@
 // The reading connection, in the main thread: a read takes microseconds.
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { sqliteReadLockMs } from '../../limits.ts'
+import { segmentPlants, sqliteReadLockMs } from '../../limits.ts'
 import { type Epoch, Epochs, latestEpoch, ownerOf } from '../epochs.ts'
+import { findSources, joinedItems, type Source } from '../segments.ts'
 import { type Head, type Row, StoreRefused, type Value } from '../store.ts'
 import { type FileFault, type FileIds, OpenFiles } from './files.ts'
 import type { WalIndex } from './wal-index.ts'
@@ -10,10 +11,16 @@ const head = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FR
 /** The head in each row: both are of one moment. */
 const epochs = `
   SELECT epoch, start, (SELECT coalesce(max(position), 0) FROM plants) FROM epochs ORDER BY number`
-// A range of the primary key is read in its order, and so joined in it.
-const items = `
-  SELECT group_concat(item, ','), count(*), coalesce(${ownerOf('?2')}, '') FROM plants
-  WHERE position > ?1 AND position <= ?2`
+/** A range of a primary key is read in its order, and so joined in it. */
+const sources: Record<Source, string> = {
+  segments: `${selectItems(`group_concat(items, ',')`, segmentPlants)} FROM segments WHERE last > ?1 AND last <= ?2`,
+  plants: `${selectItems(joinedItems.SQLite, 1)} FROM plants WHERE position > ?1 AND position <= ?2`,
+}
+
+/** The array as a blob: so it is not decoded on the way. */
+function selectItems(joined: string, rowPlants: number): string {
+  return `SELECT CAST('[' || coalesce(${joined}, '') || ']' AS BLOB), count(*) * ${rowPlants}, coalesce(${ownerOf('?2')}, '')`
+}
 
 /** Files that were looked at so short a time ago are as they were, but for what no look can see in time. */
 const recentMs = 1
@@ -24,7 +31,7 @@ export class Reader {
   readonly #files: OpenFiles
   readonly #readHead: StatementSync
   readonly #readEpochs: StatementSync
-  readonly #readItems: StatementSync
+  readonly #readItems: Record<Source, StatementSync>
   #lookedMs = Number.NEGATIVE_INFINITY
   #head: Head = { position: 0, epochs: new Epochs([]) }
 
@@ -33,7 +40,10 @@ export class Reader {
     this.#db = new DatabaseSync(path, { readOnly: true, timeout: sqliteReadLockMs })
     this.#readHead = this.#prepare(head)
     this.#readEpochs = this.#prepare(epochs)
-    this.#readItems = this.#prepare(items)
+    this.#readItems = {
+      segments: this.#prepare(sources.segments),
+      plants: this.#prepare(sources.plants),
+    }
     this.#index = index
     this.#files = new OpenFiles(path, ids, this.#index)
     const fault = this.findFault()
@@ -71,14 +81,15 @@ export class Reader {
   }
 
   /** Undefined when the log does not hold all of it, or not in this epoch. */
-  read(after: number, last: number, epoch: string): string | undefined {
+  read(after: number, last: number, epoch: string): Buffer | undefined {
     this.#restore()
-    const [text, count, owner] = this.#readItems.get(after, last) as unknown as [
-      string | null,
-      number,
-      string,
-    ]
-    return count === Math.max(0, last - after) && owner === epoch ? (text ?? '') : undefined
+    for (const source of findSources(after, last)) {
+      const row = this.#readItems[source].get(after, last)
+      const [array, count, owner] = row as unknown as [Uint8Array, number, string]
+      if (count === Math.max(0, last - after) && owner === epoch)
+        return Buffer.from(array.buffer, array.byteOffset, array.byteLength)
+    }
+    return undefined
   }
 
   /** The id of the store. */

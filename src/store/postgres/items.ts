@@ -1,0 +1,53 @@
+// Reads the items of a log in PostgreSQL as the bytes that lists show.
+import { segmentPlants } from '../../limits.ts'
+import { ownerOf } from '../epochs.ts'
+import { findSources, joinedItems, type Source } from '../segments.ts'
+import { StoreUnavailable } from '../store.ts'
+import type { Session } from './session.ts'
+
+const [open, comma, close] = Buffer.from('[,]') as unknown as [number, number, number]
+
+/** What a read asks for: see `PlantLog`. */
+export type Range = { after: number; last: number; epoch: string }
+
+/** How the items of a range are selected, in a row or in several, each with the number of its plants. */
+const selects: Record<Source, (after: number, last: number) => string> = {
+  // As they are: to join a few large texts takes the server longer than to read them.
+  segments: (after, last) => `
+    SELECT items, ${segmentPlants}, coalesce(${ownerOf(`${last}`)}, '')
+    FROM segments WHERE last > ${after} AND last <= ${last} ORDER BY last`,
+  plants: (after, last) => `
+    SELECT coalesce(${joinedItems.PostgreSQL}, ''), count(*)::int, coalesce(${ownerOf(`${last}`)}, '')
+    FROM plants WHERE position > ${after} AND position <= ${last}`,
+}
+
+/** Rejects with StoreUnavailable when the log of this server does not hold just that. */
+export async function readItems(session: Session, { after, last, epoch }: Range): Promise<Buffer> {
+  let held = ''
+  for (const source of findSources(after, last)) {
+    const rows = (await session.copy(selects[source](after, last))) as [
+      items: Buffer,
+      count: Buffer,
+      owner: Buffer,
+    ][]
+    const count = rows.reduce((sum, [, count]) => sum + count.readInt32BE(), 0)
+    const owner = String(rows[0]?.[2])
+    if (count === last - after && owner === epoch) return joinArray(rows.map(([items]) => items))
+    held = `${count} of the ${last - after} plants after ${after}, in epoch ${owner}, not ${epoch}`
+  }
+  throw new StoreUnavailable('unread', `${session.server} holds ${held}`)
+}
+
+function joinArray(texts: Buffer[]): Buffer {
+  const length = texts.reduce((sum, text) => sum + 1 + text.length, 1)
+  // Not from the pool: what is kept would keep all of its pool's memory.
+  const array = Buffer.allocUnsafeSlow(length)
+  let at = 0
+  for (const text of texts) {
+    array[at] = at === 0 ? open : comma
+    text.copy(array, at + 1)
+    at += 1 + text.length
+  }
+  array[at] = close
+  return array
+}
