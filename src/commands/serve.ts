@@ -59,7 +59,7 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
     stopAdmin(admin)
     throw error
   })
-  const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso' })
+  const accessLog = makeAccessLog(log.sink, { isIso: config.logTime === 'iso', mask: log.mask })
   setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const app = await buildApp({
