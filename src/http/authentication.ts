@@ -67,8 +67,8 @@ export async function requireBearer(
 
 /**
  * What bearer-auth and the verifier said of the same header when it last came on this connection, for as long as that may
- * be believed: it saves a hash and a promise, a twentieth of a GET. The two texts are of one client, who knows both, so
- * the time that their comparison takes tells it nothing.
+ * be believed: a hash, a look-up and a promise less. The two texts are of one client, who knows both, so the time that
+ * their comparison takes tells it nothing.
  */
 function knownGrant({ via, raw }: Exchange): Grant {
   const { kept } = via

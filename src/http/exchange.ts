@@ -45,6 +45,8 @@ export class Exchange implements Access {
   /** How many bytes of its answer are in flight, and on whose account. */
   bytes = 0
   account: Account | undefined
+  /** Whether its answer has headers that were gathered on the way, beside those of every answer. */
+  gathers = false
   /** How long the body of its answer is, when that was not left to the framework. */
   bodyBytes: number | undefined
   /** The body of its answer, when that is a stream. */

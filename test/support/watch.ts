@@ -43,8 +43,7 @@ function record(response: ServerResponse) {
   // Headers that are handed over with the status are not among those that can be asked for.
   response.writeHead = (...all: unknown[]) => {
     const headers = all.at(-1)
-    if (Array.isArray(headers)) given = { ...given, ...fromPairs(headers) }
-    else if (typeof headers === 'object') given = { ...given, ...headers }
+    if (typeof headers === 'object') given = { ...given, ...headers }
     return writeHead.apply(response, all as never)
   }
   response.write = (...all: unknown[]) => {
@@ -66,11 +65,4 @@ function record(response: ServerResponse) {
 
 function find(headers: OutgoingHttpHeaders, name: string) {
   return Object.entries(headers).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1]
-}
-
-/** Names and values in turn. */
-function fromPairs(flat: string[]): OutgoingHttpHeaders {
-  const given: OutgoingHttpHeaders = {}
-  for (let i = 0; i < flat.length; i += 2) given[flat[i] as string] = flat[i + 1]
-  return given
 }
