@@ -1,6 +1,9 @@
 // Lines put together from pieces of bytes. A line of a log is made for each request: as text it would be copied, looked
 // through and encoded several times.
 
+/** Of ten, up to the first that no number reaches. */
+const powers = Array.from({ length: 17 }, (_, exponent) => 10 ** exponent)
+
 export class LineBytes {
   readonly #bytes: Buffer
   #length = 0
@@ -29,7 +32,7 @@ export class LineBytes {
   /** A natural number, in decimal digits: at least `digits` of them. */
   putNumber(value: number, digits = 1): void {
     let count = digits
-    for (let limit = 10 ** digits; value >= limit; limit *= 10) count++
+    while (value >= (powers[count] as number)) count++
     this.#length += count
     let left = value
     for (let at = this.#length - 1; at >= this.#length - count; at--) {

@@ -6,7 +6,7 @@ import { write } from 'node:fs'
 /** What is written at once: a reader that is slow makes room in steps of this size. */
 const writeBytes = 256 * 1024
 /** A buffer that has grown beyond this is given up once it is written. */
-const usualBytes = 256 * 1024
+const usualBytes = 512 * 1024
 /** How long a descriptor that does not block is left alone when it takes nothing. */
 const retryMs = 100
 const lineFeed = 0x0a
