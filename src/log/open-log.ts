@@ -10,7 +10,7 @@ const maxLogBytes = 8 * 2 ** 20
 
 /**
  * Where whole lines of JSON go: written out in time, and never waited for. Text is masked on the way; whoever hands over
- * bytes, which are copied, has masked them.
+ * bytes has masked them. They are copied before the call returns, and may be a part of a larger buffer that is used again.
  */
 export type LineSink = { write(lines: Uint8Array | string): void }
 
