@@ -1,6 +1,6 @@
 // Where the lines of the log go: into one of two buffers, while the other is being written. Nobody waits for them, and
-// beyond a limit they are counted instead of kept. pino's destination took 500 ns for each line of a busy service, most
-// of it for making text of bytes and bytes of text.
+// beyond a limit they are counted instead of kept. pino's destination takes text only: access lines, which are bytes, had
+// to become text for it and bytes again (docs/decisions/0004-a-lean-request-path.md).
 import { write } from 'node:fs'
 
 /** What is written at once: a reader that is slow makes room in steps of this size. */
