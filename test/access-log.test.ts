@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type Test, test } from 'tap'
+import { makeAccessLog } from '../src/http/access-log.ts'
 import type { Access } from '../src/http/exchange.ts'
 import { StoreUnavailable } from '../src/store/store.ts'
 import { createDirectory, sqlite } from './support/engines.ts'
@@ -121,6 +122,71 @@ test('the address of a client behind a trusted proxy is its own, and cannot forg
       TRUST_PROXY,
     )
   }
+})
+
+/** What the log makes of requests, line by line. */
+function linesOf(accesses: Access[], options: Parameters<typeof makeAccessLog>[1] = {}): Line[] {
+  let text = ''
+  const write = (lines: Uint8Array | string) => {
+    text += Buffer.from(lines as Uint8Array)
+  }
+  const log = makeAccessLog({ write }, options)
+  for (const access of accesses) log.add(access)
+  log.flush()
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+}
+
+test('each line is that of its own request, however much they have in common', async (t) => {
+  const one: Access = {
+    requestId: 'a-1',
+    trace: undefined,
+    method: 'GET',
+    url: '/plants?limit=1',
+    route: '/plants',
+    status: 200,
+    durationMs: 1.5,
+    problem: undefined,
+    remoteAddress: '127.0.0.1',
+    token: 'x',
+    sentBytes: 12,
+  }
+  const changes: Partial<Access>[] = [
+    {},
+    { requestId: 'a-2', sentBytes: 0, durationMs: 0 },
+    { method: 'POST', durationMs: 0.0004 },
+    { status: 304, durationMs: 9.9996 },
+    { status: 404, route: undefined, token: undefined, problem: 'not-found' },
+    { status: 403, problem: 'forbidden', token: 'x' },
+    { status: 403, problem: 'forbidden', token: 'y' },
+    { token: 'y' },
+    { url: `/plants?${'x'.repeat(2000)}` },
+    { remoteAddress: '::1', sentBytes: 1_234_567_890_123, durationMs: 123_456.789 },
+    { remoteAddress: '"\\ñ', url: '/"ñ' },
+    { trace: { traceId: 'f'.repeat(32), spanId: '0'.repeat(16) }, problem: 'invalid' },
+    ...Array.from({ length: 1200 }, (_, n) => ({ url: `/plants?limit=${n}`, sentBytes: n })),
+  ]
+  const accesses = changes.flatMap((change) => [{ ...one, ...change }, one])
+  let nowMs = 1_700_000_000_000
+  const lines = linesOf(accesses, { now: () => nowMs++ })
+  t.equal(lines.length, accesses.length)
+  t.same(
+    lines.map(({ level, time, pid, msg, ...line }) => line),
+    accesses.map(({ trace, sentBytes, durationMs, ...access }) =>
+      JSON.parse(
+        JSON.stringify({ ...access, ...trace, bytes: sentBytes, durationMs: Number(durationMs.toFixed(3)) }),
+      ),
+    ),
+  )
+  const names =
+    'level time requestId traceId spanId method url route status bytes durationMs remoteAddress token'
+  t.strictSame(Object.keys(lines[22] as Line), `${names} problem pid msg`.split(' '))
+  t.same(
+    lines.map(({ time }) => time),
+    lines.map((_, index) => 1_700_000_000_000 + index),
+  )
 })
 
 test('LOG_LEVEL says what is logged', async (t) => {

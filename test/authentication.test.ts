@@ -1,6 +1,8 @@
 // Who may do what: tokens from the environment and from the database, their scopes, their end, and what is kept of them.
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -237,6 +239,54 @@ test('401 and 403 come before the body is read', async (t) => {
       assertProblem(t, await send(port, head), status)
     }
   t.equal((await request(`${url}/plants`)).text, '[]')
+})
+
+test('each request of a connection is judged by its own credentials', async (t) => {
+  const { port, store } = await startApp(t, await sqlite.createDatabase(t))
+  const reader = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
+  const attempts: [authorization: string | undefined, status: number][] = [
+    [`Bearer ${token}`, 200],
+    [`Bearer ${token}x`, 401],
+    [`Bearer ${token}`, 200],
+    [undefined, 401],
+    [`Bearer ${reader}`, 200],
+    [`Bearer ${token.toUpperCase()}`, 401],
+    [`Bearer ${'x'.repeat(1000)}`, 401],
+    [`Bearer ${' '.repeat(1000)}${token}`, 200],
+  ]
+  const bytes = attempts.map(([Authorization]) => compose({ headers: { Authorization } }))
+  const answers = await exchange(port, Buffer.concat(bytes), attempts.length)
+  t.same(
+    answers.map(({ status }) => status),
+    attempts.map(([, status]) => status),
+  )
+})
+
+test('what a token lost it has lost on the connections that it was used on, too', async (t) => {
+  const { port, store } = await startApp(t, await sqlite.createDatabase(t))
+  const tokens = new Tokens(store.sql)
+  const [revoked, expired] = [
+    await tokens.create({ name: 'revoked', scopes: ['plants:read'] }),
+    await tokens.create({ name: 'expired', expiresAt: Date.now() + 2500 }),
+  ]
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const ask = async (text: string, method = 'GET') => {
+    const asking = get({ port, agent, method, path: '/plants?limit=1', headers: bearer(text) })
+    const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+    await once(answer.resume(), 'end')
+    return { status: answer.statusCode, isReused: asking.reusedSocket }
+  }
+  for (const text of [expired, revoked]) {
+    t.equal((await ask(text)).status, 200)
+    t.same(await ask(text), { status: 200, isReused: true })
+    if (text === revoked) t.same(await ask(text, 'POST'), { status: 403, isReused: true })
+    if (text === revoked) await tokens.revoke(text.slice(6, 14))
+    const signal = AbortSignal.timeout(15_000)
+    let last = await ask(text)
+    for (; last.status === 200; signal.throwIfAborted()) last = await ask(text)
+    t.same(last, { status: 401, isReused: true })
+  }
 })
 
 test('a request that waits for 100 Continue gets it once its token is known', async (t) => {

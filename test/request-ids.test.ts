@@ -1,6 +1,7 @@
 // Every answer names its request, and the log calls the request by the same name.
 import { type Test, test } from 'tap'
 import type { Access } from '../src/http/exchange.ts'
+import { makeRequestIds } from '../src/http/request-ids.ts'
 import { sqlite } from './support/engines.ts'
 import { request, startApp } from './support/service.ts'
 import { compose, send } from './support/wire.ts'
@@ -43,6 +44,15 @@ test('without a well-formed one an id is made, and no two are alike', async (t) 
   const twice = compose({ headers: { 'X-Request-Id': 'a\r\nX-Request-Id: b' } })
   ids.add((await send(port, twice)).headers.get('x-request-id') as string)
   t.equal(ids.size, given.length + 1)
+})
+
+test('ids count on when their last digits are used up', (t) => {
+  const next = makeRequestIds()
+  const ids = Array.from({ length: 36 ** 2 * 3 }, () => next())
+  t.equal(new Set(ids).size, ids.length)
+  t.equal(new Set(ids.map((id) => id.slice(0, 10))).size, 1)
+  for (const id of ids) if (!made.test(id)) t.fail(id)
+  t.end()
 })
 
 test('whatever is answered, the answer names its request', async (t) => {

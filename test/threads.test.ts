@@ -140,7 +140,12 @@ test('a thread that dies costs its own requests, and another one takes its place
   const seen = watchThreads(t)
   const lines: string[] = []
   const logger = pino({}, { write: (line) => lines.push(line) })
-  const running = await startThreads(t, await sqlite.createDatabase(t), {}, { logger, sink: { write() {} } })
+  const running = await startThreads(
+    t,
+    await sqlite.createDatabase(t),
+    {},
+    { logger, sink: { write() {} }, mask: String },
+  )
   const { url, metrics } = running
   const [, thread] = seen
   const [main, other] = await findMain(running, await openLines(t, url))
@@ -248,7 +253,7 @@ test('threads that cannot start keep the service from starting, and say why', as
   const logger = pino({ level: 'silent' })
   const config = readConfig({ DATABASE_URL: await sqlite.createDatabase(t), HOST: '192.0.2.1', THREADS: '2' })
   const store = await openStore(config.databaseUrl, { logger })
-  const log = { logger, sink: { write() {} } }
+  const log = { logger, sink: { write() {} }, mask: String }
   const threads = new Threads({ store, shared: makeShared(2), log, isCounted: false })
   await t.rejects(threads.start(config), { message: /EADDRNOTAVAIL/ })
   await once(process, 'worker')

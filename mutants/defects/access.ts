@@ -38,6 +38,20 @@ export const accessDefects: Defect[] = [
     checks: [inTest('authentication', 'what has not the form of a token')],
   },
   {
+    breaks: 'what a token allowed once it allows for ever on its connection',
+    file: 'src/http/authentication.ts',
+    search: 'return kept.grant.untilMs > performance.now() ? kept.grant : undefined',
+    replacement: 'return kept.grant',
+    checks: [inTest('authentication', 'what a token lost')],
+  },
+  {
+    breaks: 'the first token of a connection lets every other one pass',
+    file: 'src/http/authentication.ts',
+    search: 'kept === undefined || kept.authorization !== raw.headers.authorization',
+    replacement: 'kept === undefined',
+    checks: [inTest('authentication', 'each request of a connection')],
+  },
+  {
     breaks: 'the access log holds the token',
     file: 'src/http/exchange.ts',
     search: 'return this.raw.url as string',

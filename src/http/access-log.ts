@@ -1,4 +1,6 @@
 // One line per request, written by hand: through a logger's machinery it would be the most expensive part of a request.
+// Most of a line is like the line before, so it is put together from pieces that are kept as bytes.
+import { LineBytes } from '../log/line-bytes.ts'
 import type { LineSink } from '../log/open-log.ts'
 import type { Access } from './exchange.ts'
 
@@ -8,47 +10,90 @@ export type AccessLog = {
   flush(): void
 }
 
-/** Lines are gathered up to this size: bytes in a buffer cost the garbage collector nothing, strings do. */
-const chunkBytes = 64 * 1024
+/**
+ * Lines are gathered up to this size: bytes in a buffer cost the garbage collector nothing, strings do; and each time that
+ * some are handed on, a thread is woken for them, which costs as much as 200 lines.
+ */
+const chunkBytes = 256 * 1024
 /** The longest line, with a URL as long as Node takes it and every character of it escaped. */
 const maxLineBytes = 100 * 1024
 
-/** `isIso`: whether times are RFC 3339 in UTC, and not milliseconds since 1970. */
-export type AccessLogOptions = { isIso?: boolean; now?: () => number }
+/**
+ * `isIso`: whether times are RFC 3339 in UTC, and not milliseconds since 1970; `mask`: takes secrets out of what clients
+ * have sent.
+ */
+export type AccessLogOptions = { isIso?: boolean; mask?: (text: string) => string; now?: () => number }
 
 /** Makes a log of access lines in pino's form. The `Authorization` header is no part of them. */
 export function makeAccessLog(
   sink: LineSink,
-  { isIso = false, now = Date.now }: AccessLogOptions = {},
+  { isIso = false, mask = String, now = Date.now }: AccessLogOptions = {},
 ): AccessLog {
-  const constant = `"pid":${process.pid},"msg":"request"}\n`
-  const chunk = Buffer.allocUnsafe(chunkBytes + maxLineBytes)
-  let length = 0
+  const lines = new LineBytes(chunkBytes + maxLineBytes)
+  const time = makeTime(isIso)
+  /** By method: GET and POST have a path in common. */
+  const targets = new Map<string, Pieces>()
+  const describe = (access: Access) => Buffer.from(mask(describeClient(access)))
+  const clients = new Pieces(describe)
+
+  function piecesOf(method: string): Pieces {
+    const made = new Pieces((access) => Buffer.from(mask(describeTarget(access))))
+    targets.set(method, made)
+    return made
+  }
 
   function flush(): void {
-    if (length === 0) return
-    sink.write(chunk.toString('utf8', 0, length))
-    length = 0
+    if (lines.length > 0) sink.write(lines.take())
   }
 
   return {
     add(access) {
-      const time = isIso ? `"${new Date(now()).toISOString()}"` : now()
-      length += chunk.write(`{"level":30,"time":${time},${describe(access)},${constant}`, length)
-      if (length >= chunkBytes) flush()
+      const { method, url, status, remoteAddress, token, problem, trace } = access
+      lines.put(time(now()))
+      lines.putAscii(mask(access.requestId))
+      if (trace) lines.putAscii(mask(`","traceId":"${trace.traceId}","spanId":"${trace.spanId}`))
+      lines.put((targets.get(method) ?? piecesOf(method)).get(access, url, status))
+      lines.putNumber(access.sentBytes)
+      putDuration(lines, access.durationMs)
+      lines.put(problem ? describe(access) : clients.get(access, String(remoteAddress), token))
+      if (lines.length >= chunkBytes) flush()
     },
     flush,
   }
 }
 
-function describe(access: Access): string {
-  const { requestId, trace, method, url, route, status, durationMs, remoteAddress, token, problem } = access
+/** The beginning of a line: many are of one millisecond. */
+function makeTime(isIso: boolean): (nowMs: number) => Uint8Array {
+  let latestMs = Number.NaN
+  let latest = Buffer.alloc(0)
+  return (nowMs) => {
+    if (nowMs === latestMs) return latest
+    latestMs = nowMs
+    const time = isIso ? `"${new Date(nowMs).toISOString()}"` : nowMs
+    latest = Buffer.from(`{"level":30,"time":${time},"requestId":"`)
+    return latest
+  }
+}
+
+/** Milliseconds, to the microsecond. */
+function putDuration(lines: LineBytes, durationMs: number): void {
+  const us = Math.round(durationMs * 1000)
+  const ms = Math.floor(us / 1000)
+  lines.putAscii(',"durationMs":')
+  lines.putNumber(ms)
+  lines.putAscii('.')
+  lines.putNumber(us - ms * 1000, 3)
+}
+
+function describeTarget({ method, url, route, status }: Access): string {
+  return `","method":"${method}","url":${quote(url)}${route ? `,"route":"${route}"` : ''},"status":${status},"bytes":`
+}
+
+function describeClient({ remoteAddress, token, problem }: Access): string {
   return (
-    `"requestId":"${requestId}"${trace ? `,"traceId":"${trace.traceId}","spanId":"${trace.spanId}"` : ''}` +
-    `,"method":"${method}","url":${quote(url)}${route ? `,"route":"${route}"` : ''},"status":${status}` +
-    `,"bytes":${access.sentBytes},"durationMs":${durationMs.toFixed(3)}` +
     `,"remoteAddress":${quote(String(remoteAddress))}` +
-    `${token ? `,"token":"${token}"` : ''}${problem ? `,"problem":"${problem}"` : ''}`
+    `${token ? `,"token":"${token}"` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
+    `,"pid":${process.pid},"msg":"request"}\n`
   )
 }
 
@@ -57,4 +102,31 @@ const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 function quote(text: string): string {
   return plain.test(text) ? `"${text}"` : JSON.stringify(text)
+}
+
+const maxPieces = 1000
+const maxPieceBytes = 512
+
+/** Parts of lines, the latest for each key; one that differs in a detail takes its place. */
+class Pieces {
+  readonly #kept = new Map<string, { detail: unknown; bytes: Uint8Array }>()
+  readonly #describe: (access: Access) => Uint8Array
+
+  constructor(describe: (access: Access) => Uint8Array) {
+    this.#describe = describe
+  }
+
+  get(access: Access, key: string, detail: unknown): Uint8Array {
+    const kept = this.#kept.get(key)
+    return kept !== undefined && kept.detail === detail ? kept.bytes : this.#make(access, key, detail)
+  }
+
+  #make(access: Access, key: string, detail: unknown): Uint8Array {
+    const bytes = this.#describe(access)
+    if (bytes.length > maxPieceBytes) return bytes
+    // Starting anew now and then costs less than knowing which was used last.
+    if (this.#kept.size >= maxPieces) this.#kept.clear()
+    this.#kept.set(key, { detail, bytes })
+    return bytes
+  }
 }

@@ -5,9 +5,13 @@ import type { Config } from '../config/config.ts'
 import type { Scope } from '../tokens/tokens.ts'
 import type { Grant, Verify } from '../tokens/verifier.ts'
 import { makeFailureLimit } from './auth-failures.ts'
+import type { Exchange } from './exchange.ts'
 import { exchangeOf } from './in-flight.ts'
 import { ProblemError } from './problem-error.ts'
 import { makeRateLimit } from './rate-limit.ts'
+
+/** A longer `Authorization` is not kept with its connection: thousands of them would be megabytes. */
+const maxKeptLength = 512
 
 /** `shared`: where the threads of the process count together. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
@@ -24,12 +28,17 @@ export async function requireBearer(
   const countRequest = makeRateLimit(rateLimit, shared?.rates)
   const countFailure = makeFailureLimit(authFailureLimit, shared?.failures)
 
-  function admit(grant: Grant, scope: Scope, request: FastifyRequest): boolean {
+  function admit(grant: Grant, scope: Scope, exchange: Exchange): boolean {
     if (!grant) return false
-    const exchange = exchangeOf(request)
     exchange.owner = grant.id
     countRequest(exchange)
     return allows(grant, scope)
+  }
+
+  function admitAndKeep(grant: Grant, scope: Scope, request: FastifyRequest): boolean {
+    const exchange = exchangeOf(request)
+    if (grant) keep(grant, exchange)
+    return admit(grant, scope, exchange)
   }
 
   return (scope) => {
@@ -41,17 +50,40 @@ export async function requireBearer(
       auth(token: string, request: FastifyRequest) {
         const grant = verify(token)
         return grant instanceof Promise
-          ? grant.then((late) => admit(late, scope, request))
-          : admit(grant, scope, request)
+          ? grant.then((late) => admitAndKeep(late, scope, request))
+          : admitAndKeep(grant, scope, request)
       },
     })
     return function authenticate(request, reply, done) {
+      const exchange = exchangeOf(request)
+      const known = knownGrant(exchange)
+      if (known) {
+        admit(known, scope, exchange)
+        done()
+        return
+      }
       check.call(app, request, reply, (error?: Error) => {
-        const refused = isFailure(error) ? countFailure(exchangeOf(request).remoteAddress) : undefined
+        const refused = isFailure(error) ? countFailure(exchange.remoteAddress) : undefined
         done(refused ?? error)
       })
     }
   }
+}
+
+/**
+ * What bearer-auth and the verifier said of the same header when it last came on this connection, for as long as that may
+ * be believed: a hash, a look-up and a promise less. The two texts are of one client, who knows both, so the time that
+ * their comparison takes tells it nothing.
+ */
+function knownGrant({ via, raw }: Exchange): Grant {
+  const { kept } = via
+  if (kept === undefined || kept.authorization !== raw.headers.authorization) return undefined
+  return kept.grant.untilMs > performance.now() ? kept.grant : undefined
+}
+
+function keep(grant: NonNullable<Grant>, { via, raw }: Exchange): void {
+  const authorization = raw.headers.authorization as string
+  if (authorization.length <= maxKeptLength) via.kept = { authorization, grant }
 }
 
 /** Whether nobody is known to have asked. A token without the scope is somebody's, and a store that failed nobody's fault. */

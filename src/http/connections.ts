@@ -2,6 +2,7 @@
 // the connection until they have had their turn. So what one client can make wait is bounded by what one read brings.
 import type { Socket } from 'node:net'
 import { lingerMs, requestsPerConnection, stalledMs } from '../limits.ts'
+import type { Grant } from '../tokens/verifier.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Node's own way to stop reading requests (`parserOnIncoming` and `socketOnDrain` in lib/_http_server.js). */
@@ -20,6 +21,8 @@ export class Connection {
   #latest: Exchange | undefined
   /** The Host of a request before, which was a proper one. */
   host: string | undefined
+  /** The credentials of a request before, which let it pass, and what they allow. */
+  kept: { authorization: string; grant: NonNullable<Grant> } | undefined
   #waiting: Waiting[] = []
   #working = 0
   #last = false

@@ -45,6 +45,10 @@ export class Exchange implements Access {
   /** How many bytes of its answer are in flight, and on whose account. */
   bytes = 0
   account: Account | undefined
+  /** Whether its answer has headers that were gathered on the way, beside those of every answer. */
+  gathers = false
+  /** How long the body of its answer is, when that was not left to the framework. */
+  bodyBytes: number | undefined
   /** The body of its answer, when that is a stream. */
   stream: { readonly sentBytes: number } | undefined
   /** Whether its connection has given it its turn. */
@@ -105,6 +109,6 @@ export class Exchange implements Access {
     if (!raw.headersSent || this.raw.method === 'HEAD') return 0
     // It waited behind another answer of its connection to the end.
     if (!raw.writableFinished && raw.socket === null) return 0
-    return this.stream?.sentBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
+    return this.stream?.sentBytes ?? this.bodyBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
   }
 }

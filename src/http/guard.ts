@@ -3,9 +3,10 @@ import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
 import { maxUrlBytes } from '../limits.ts'
+import { beginAnswer } from './answer.ts'
 import type { Connection } from './connections.ts'
 import type { Exchange } from './exchange.ts'
-import type { InFlight } from './in-flight.ts'
+import { exchangeOf, type InFlight } from './in-flight.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
@@ -13,9 +14,8 @@ const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 /** Makes the root hooks and the not-found handler. `cors`: whether preflights are answered elsewhere. */
 export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
-    reply.header('x-content-type-options', 'nosniff')
     const exchange = inFlight.observe(request, reply)
-    if (exchange) reply.header('x-request-id', exchange.requestId)
+    if (exchange) beginAnswer(reply, exchange)
     return exchange
   }
 
@@ -48,6 +48,7 @@ export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
 
   /** Before the plugin that answers preflights, which would answer on any path. */
   const beforeCors: onRequestHookHandler = (request, reply, done) => {
+    exchangeOf(request).gathers = true
     if (request.method === 'OPTIONS') answerOptions(request, reply, done)
     else done()
   }

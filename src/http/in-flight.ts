@@ -19,7 +19,11 @@ const lateTurnMs = 10
 const idleRequests = 4
 const idleBytes = 2 ** 20
 
+/** On the socket itself: a WeakMap is looked through for each request, and by the garbage collector. */
+const connectionKey = Symbol('connection')
+
 type Carrier = IncomingMessage & { exchange: Exchange }
+type Carried = Socket & { [connectionKey]?: Connection }
 
 /** The exchange of a request. */
 export function exchangeOf({ raw }: FastifyRequest): Exchange {
@@ -45,7 +49,6 @@ export type InFlightOptions = {
 export class InFlight {
   readonly #report: (exchange: Exchange) => void
   readonly #isDraining: () => boolean
-  readonly #connections = new WeakMap<Socket, Connection>()
   /** An array and not a Set: the tables that a busy Set leaves behind keep what was in them through many collections. */
   readonly #open: Exchange[] = []
   readonly #closed: (this: ServerResponse) => void
@@ -75,13 +78,13 @@ export class InFlight {
 
   /** The connection of a socket, from its first request on. */
   connection(socket: Socket): Connection | undefined {
-    return this.#connections.get(socket)
+    return (socket as Carried)[connectionKey]
   }
 
   /** Takes a request up; undefined when its connection is ending: then it is not served, nor answered. */
   observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
     const { socket } = request.raw
-    const via = this.#connections.get(socket) ?? this.#connect(socket)
+    const via = this.connection(socket) ?? this.#connect(socket)
     /* c8 ignore next: what is parsed behind the end of a connection depends on how packets fall */
     if (via.ending) return undefined
     /* c8 ignore next 5: it takes twenty thousand requests at once */
@@ -113,7 +116,7 @@ export class InFlight {
 
   #connect(socket: Socket): Connection {
     const connection = new Connection(socket)
-    this.#connections.set(socket, connection)
+    ;(socket as Carried)[connectionKey] = connection
     // Node tells only the first of several answers on a connection that it was closed.
     socket.once('close', () => {
       for (const exchange of [...connection.open]) this.#ended(exchange)

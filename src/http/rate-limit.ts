@@ -18,9 +18,11 @@ export function makeRateLimit(
   if (rate === undefined) return () => {}
   const gcra = new Gcra(rate, memory && { memory })
   const policy = `"default";q=${rate.count};w=${rate.perMs / 1000}`
-  return function countRequest({ owner, reply }) {
+  return function countRequest(exchange) {
+    const { owner, reply } = exchange
     const { allowed, remaining, nextMs } = gcra.take(owner)
     const waitS = toSeconds(nextMs)
+    exchange.gathers = true
     reply.header('ratelimit-policy', policy).header('ratelimit', `"default";r=${remaining};t=${waitS}`)
     if (!allowed) throw tooMany('rate-limited', 'This token sent too many requests in a short time.', waitS)
   }

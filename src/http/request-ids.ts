@@ -9,13 +9,20 @@ const wellFormed = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 export function makeRequestIds(): (given?: string | string[]) => string {
   // Random bytes for each request would cost more than its line.
   const prefix = randomBytes(5).toString('hex')
+  let block = `${prefix}-`
   let made = 0
   return (given) => {
     if (typeof given === 'string' && wellFormed.test(given)) return given
     made++
-    return `${prefix}-${made.toString(36)}`
+    const last = made % lastDigits.length
+    // Digits cost ten times as much when all of them are made anew.
+    if (last === 0) block = `${prefix}-${(made / lastDigits.length).toString(36)}`
+    return block + lastDigits[last]
   }
 }
+
+/** The last two digits of an id, in base 36. */
+const lastDigits = Array.from({ length: 36 ** 2 }, (_, n) => n.toString(36).padStart(2, '0'))
 
 /** `traceId`: of the whole trace; `spanId`: of the caller's part of it. */
 export type Trace = { readonly traceId: string; readonly spanId: string }

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, onRequestHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
 import { NewPlant, NoQuery, Plant } from '../../schemas/plant.ts'
+import { sendAnswer } from '../http/answer.ts'
 import { requirePlainJson } from '../http/bodies.ts'
 import { exchangeOf, waits } from '../http/in-flight.ts'
 import { ProblemError } from '../http/problem-error.ts'
@@ -30,6 +31,8 @@ export const addSchema = {
   response: { 200: ref(Plant) },
 }
 
+const jsonHeaders = { 'content-type': 'application/json; charset=utf-8' }
+
 const adder: Adder<Adding> = {
   waits: ({ reply }) => waits(reply),
   owner: ({ reply }) => exchangeOf(reply.request).owner,
@@ -39,7 +42,7 @@ const adder: Adder<Adding> = {
   answer(outcome, { reply, item }) {
     if (outcome === 'conflict') throw conflict()
     checkAdded(outcome)
-    reply.header('content-type', 'application/json; charset=utf-8').send(item)
+    sendAnswer(reply, jsonHeaders, item)
   },
   fail(error, { reply }) {
     reply.send(error)

@@ -3,6 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
 import { ListHeaders, ListQuery, PlantList } from '../../schemas/plant.ts'
+import { sendAnswer } from '../http/answer.ts'
 import type { FailureLog } from '../http/failure-log.ts'
 import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
 import { invalid, ProblemError } from '../http/problem-error.ts'
@@ -76,8 +77,8 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     const { page, etag, headers } = describe(head, after, limit)
     if (isCurrent(request, etag)) {
       const { 'content-type': _, ...current } = headers
-      reply.code(304).headers(current).send()
-    } else if (request.method === 'HEAD') reply.headers(headers).send()
+      sendAnswer(reply.code(304), current)
+    } else if (request.method === 'HEAD') sendAnswer(reply, headers)
     else send(reply, headers, pages.read(page, readerOf(reply)))
   }
 
@@ -134,7 +135,7 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
 
   function sendPage(reply: FastifyReply, headers: Headers, page: Buffer): void {
     inFlight.hold(exchangeOf(reply.request), page.length, pageShare)
-    reply.headers(headers).send(page)
+    sendAnswer(reply, headers, page)
   }
 
   /** A list that breaks off resets the connection: no client takes a part for the whole, not in HTTP/1.0 either. */

@@ -16,4 +16,9 @@ export type PartData = {
 export type ToPart = 'drain' | 'close' | 'count'
 
 /** `closed`: all that there was is answered; `failed`: it cannot start. */
-export type FromPart = 'listening' | 'closed' | { log: string } | { counted: Snapshot } | { failed: string }
+export type FromPart =
+  | 'listening'
+  | 'closed'
+  | { log: Uint8Array<ArrayBuffer> | string }
+  | { counted: Snapshot }
+  | { failed: string }

@@ -1,12 +1,11 @@
 // What every thread that serves requests has, be it the only one: the store, an app on it, and a line for each request.
 import type { FastifyInstance } from 'fastify'
-import type { Logger } from 'pino'
 import type { ThreadMetrics } from '../admin/thread-metrics.ts'
 import { buildApp } from '../app.ts'
 import type { Config } from '../config/config.ts'
 import { makeAccessLog } from '../http/access-log.ts'
 import type { Access } from '../http/exchange.ts'
-import type { LineSink } from '../log/open-log.ts'
+import type { ServiceLog } from '../log/open-log.ts'
 import { serviceName } from '../status/postgres.ts'
 import { openStore } from '../store/open.ts'
 import type { Store, StoreOptions } from '../store/store.ts'
@@ -30,7 +29,7 @@ export async function openCounted(
 export type PartOptions = {
   store: Store
   config: Config
-  log: { logger: Logger; sink: LineSink }
+  log: Pick<ServiceLog, 'logger' | 'sink' | 'mask'>
   metrics: ThreadMetrics | undefined
   shared: Shared
   isDraining: () => boolean
@@ -42,12 +41,12 @@ export type Part = { readonly app: FastifyInstance; close(): Promise<void> }
 export async function buildPart({
   store,
   config,
-  log: { logger, sink },
+  log: { logger, sink, mask },
   metrics,
   shared,
   isDraining,
 }: PartOptions): Promise<Part> {
-  const accessLog = makeAccessLog(sink, { isIso: config.logTime === 'iso' })
+  const accessLog = makeAccessLog(sink, { isIso: config.logTime === 'iso', mask })
   const flushing = setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const report = metrics ? both(add, metrics.count) : add

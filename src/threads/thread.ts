@@ -1,7 +1,8 @@
 // A thread that serves requests beside the main one, on the same port. Its log lines are written by the main thread.
 import { parentPort, workerData } from 'node:worker_threads'
 import { listen } from '../http/listen.ts'
-import { makeLogger } from '../log/open-log.ts'
+import { type LineSink, makeLogger } from '../log/open-log.ts'
+import { makeMask } from '../log/secrets.ts'
 import type { FromPart, PartData, ToPart } from './messages.ts'
 import { buildPart, openCounted } from './part.ts'
 
@@ -9,7 +10,7 @@ const main = parentPort as NonNullable<typeof parentPort>
 const { config, shared, store: port, isCounted } = workerData as PartData
 
 const post = (message: FromPart) => main.postMessage(message)
-const sink = { write: (log: string) => post({ log }) }
+const sink: LineSink = { write: hand }
 const logger = makeLogger(sink, config)
 // As in the main thread, it is loaded where somebody can ask for it.
 const metrics = isCounted ? new (await import('../admin/thread-metrics.ts')).ThreadMetrics() : undefined
@@ -17,7 +18,7 @@ let isDraining = false
 
 try {
   const store = await openCounted(config.databaseUrl, { logger, port }, metrics)
-  const log = { logger, sink }
+  const log = { logger, sink, mask: makeMask(config.accessTokens) }
   const part = await buildPart({ store, config, log, metrics, shared, isDraining: () => isDraining })
   main.on('message', async (message: ToPart) => {
     if (message === 'count' && metrics) post({ counted: await metrics.takeSnapshot() })
@@ -36,4 +37,10 @@ try {
   post({ failed: (error as Error).message })
   // Whatever is open already would keep it.
   process.exit()
+}
+
+/** Bytes are a part of a buffer that is used again: a copy of them goes, and is not copied once more on the way. */
+function hand(lines: Uint8Array | string): void {
+  const log = typeof lines === 'string' ? lines : new Uint8Array(lines)
+  main.postMessage({ log } satisfies FromPart, typeof log === 'string' ? [] : [log.buffer])
 }

@@ -8,10 +8,13 @@ import { readTokenId } from './format.ts'
 import { LookUps } from './look-ups.ts'
 import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
-/** What a token allows; undefined: it is not valid. */
-export type Grant = { readonly id: string; readonly scopes: ReadonlySet<Scope> } | undefined
-/** `untilMs`: of the monotonic clock, so that no step of the wall clock makes a verdict last. */
-type Verdict = { grant: Grant; untilMs: number }
+/**
+ * What a token allows; undefined: it is not valid. It may be believed until `untilMs` of the monotonic clock, so that no
+ * step of the wall clock makes it last.
+ */
+export type Grant =
+  | { readonly id: string; readonly scopes: ReadonlySet<Scope>; readonly untilMs: number }
+  | undefined
 
 const touchWords = {
   gone: 'the use of a token could not be noted',
@@ -40,8 +43,9 @@ export function makeVerifier(
 ) {
   const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
   // In caches of their own, so that a flood of junk drives out no good verdict.
-  const good = new LRUCache<string, Verdict>({ max: maxVerdicts })
-  const bad = new LRUCache<string, Verdict>({ max: maxVerdicts })
+  const good = new LRUCache<string, NonNullable<Grant>>({ max: maxVerdicts })
+  /** Until when they need not be looked up again. */
+  const bad = new LRUCache<string, number>({ max: maxVerdicts })
   const lookUps = new LookUps(tokens)
   const touches = new Outage(logger, touchWords)
 
@@ -49,15 +53,15 @@ export function makeVerifier(
     const id = readTokenId(token)
     if (id === undefined) return undefined
     const found = await lookUps.find(id, { known: good.has(digest) })
-    const grant = found && isValid(found, digest) ? { id, scopes: new Set(found.scopes) } : undefined
-    const leftMs = Math.min(verdictMs, (found?.expiresAt ?? Number.POSITIVE_INFINITY) - now())
-    const verdict = { grant, untilMs: monotonicNow() + (grant ? leftMs : verdictMs) }
-    if (grant) good.set(digest, verdict)
-    else {
+    if (!found || !isValid(found, digest)) {
       good.delete(digest)
-      bad.set(digest, verdict)
+      bad.set(digest, monotonicNow() + verdictMs)
+      return undefined
     }
-    if (grant && found) touch(found)
+    const leftMs = Math.min(verdictMs, (found.expiresAt ?? Number.POSITIVE_INFINITY) - now())
+    const grant = { id, scopes: new Set(found.scopes), untilMs: monotonicNow() + leftMs }
+    good.set(digest, grant)
+    touch(found)
     return grant
   }
 
@@ -79,12 +83,14 @@ export function makeVerifier(
     const digest = hashToken(Buffer.from(token, 'latin1'))
     const mine = own.get(digest)
     if (mine) return mine
-    const verdict = good.get(digest) ?? bad.get(digest)
-    return verdict && verdict.untilMs > monotonicNow() ? verdict.grant : lookUp(token, digest)
+    const grant = good.get(digest)
+    const untilMs = grant?.untilMs ?? bad.get(digest)
+    return untilMs !== undefined && untilMs > monotonicNow() ? grant : lookUp(token, digest)
   }
 }
 export type Verify = ReturnType<typeof makeVerifier>
 
+/** Nobody can revoke it while the process runs. */
 function makeOwnGrant(index: number): Grant {
-  return { id: `ACCESS_TOKENS ${index + 1}`, scopes: new Set(scopes) }
+  return { id: `ACCESS_TOKENS ${index + 1}`, scopes: new Set(scopes), untilMs: Number.POSITIVE_INFINITY }
 }

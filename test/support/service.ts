@@ -54,7 +54,7 @@ export async function startThreads(
   t: Test,
   databaseUrl: string,
   env: NodeJS.ProcessEnv = {},
-  log = { logger: pino({ level: 'silent' }), sink: { write() {} } },
+  log = { logger: pino({ level: 'silent' }), sink: { write() {} }, mask: String },
 ): Promise<Running & { metrics: Metrics }> {
   const config = readConfig({
     ACCESS_TOKENS: token,

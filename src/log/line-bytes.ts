@@ -1,0 +1,51 @@
+// Lines put together from pieces of bytes. A line of a log is made for each request: as text it would be copied, looked
+// through and encoded several times.
+
+/** Of ten, up to the first that no number reaches. */
+const powers = Array.from({ length: 17 }, (_, exponent) => 10 ** exponent)
+
+export class LineBytes {
+  readonly #bytes: Buffer
+  #length = 0
+
+  constructor(maxBytes: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(maxBytes)
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  put(piece: Uint8Array): void {
+    this.#bytes.set(piece, this.#length)
+    this.#length += piece.length
+  }
+
+  /** Short text of ASCII: a call into the runtime would cost more than the loop. */
+  putAscii(text: string): void {
+    const bytes = this.#bytes
+    let at = this.#length
+    for (let i = 0; i < text.length; i++) bytes[at++] = text.charCodeAt(i)
+    this.#length = at
+  }
+
+  /** A natural number, in decimal digits: at least `digits` of them. */
+  putNumber(value: number, digits = 1): void {
+    let count = digits
+    while (value >= (powers[count] as number)) count++
+    this.#length += count
+    let left = value
+    for (let at = this.#length - 1; at >= this.#length - count; at--) {
+      const rest = Math.floor(left / 10)
+      this.#bytes[at] = 0x30 + left - rest * 10
+      left = rest
+    }
+  }
+
+  /** What was put so far, until the next piece is put; then it starts anew. */
+  take(): Uint8Array {
+    const taken = this.#bytes.subarray(0, this.#length)
+    this.#length = 0
+    return taken
+  }
+}

@@ -1,0 +1,50 @@
+// The file behind the log: whole lines, in order, and no more of them in memory than there may be.
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { LineFile } from '../src/log/line-file.ts'
+import { createDirectory } from './support/engines.ts'
+
+function open(t: Test, maxBytes: number) {
+  const path = join(createDirectory(t), 'log')
+  const descriptor = openSync(path, 'w')
+  t.teardown(() => closeSync(descriptor))
+  const told: number[] = []
+  const file = new LineFile({ descriptor, maxBytes, dropped: (lines) => told.push(lines) })
+  return { file, told, lines: () => readFileSync(path, 'utf8').split('\n').slice(0, -1) }
+}
+
+test('lines that come while others are written follow them, text and bytes alike', async (t) => {
+  const { file, told, lines } = open(t, 8 * 2 ** 20)
+  const expected: string[] = []
+  for (let round = 0; round < 3; round++) {
+    for (let n = 0; n < 3000; n++) {
+      const line = `${round}.${n} ñ ${'x'.repeat(n % 500)}`
+      expected.push(line)
+      if (n % 2 === 0) file.write(`${line}\n`)
+      else {
+        const bytes = Buffer.from(`${line}\n`)
+        file.write(bytes)
+        bytes.fill(0)
+      }
+    }
+    await file.end()
+    t.strictSame(lines(), expected)
+  }
+  t.equal(file.dropped, 0)
+  t.same(told, [])
+})
+
+test('what has no room is counted line by line, and told once there is room again', async (t) => {
+  const { file, told, lines } = open(t, 1000)
+  const two = `${'a'.repeat(199)}\n${'b'.repeat(199)}\n`
+  for (let n = 0; n < 4; n++) file.write(n % 2 === 0 ? two : Buffer.from(two))
+  t.equal(file.dropped, 4)
+  t.same(told, [], 'not while there is none')
+  await file.end()
+  t.same(told, [4])
+  t.equal(lines().length, 4)
+  file.write('c\n')
+  await file.end()
+  t.same([lines().at(-1), told, file.dropped], ['c', [4], 4])
+})
