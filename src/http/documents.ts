@@ -38,7 +38,7 @@ export async function sendCoded(
 ): Promise<FastifyReply> {
   const coding = chooseCoding(request.headers['accept-encoding'])
   const etag = coded.etag(coding)
-  const isCurrent = findCurrent(request, () => [etag], 'document') >= 0
+  const isCurrent = findCurrent(request, () => [{ etag }], 'document') !== undefined
   const bytes = isCurrent ? undefined : await coded.form(coding)
   reply.headers({ 'cache-control': 'no-cache', ...more, etag, vary: varyByCoding(reply) })
   if (bytes === undefined) return reply.code(304).send()

@@ -87,11 +87,17 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     if (after === undefined || after > head.position) throw badCursor()
     const listed = describe(head, after, limit)
     const codings = negotiate(request.headers['accept-encoding'])
-    const current = findCurrent(request, () => codings.map((coding) => listed.form(coding).etag), 'list')
-    if (current >= 0) sendCurrent(reply, listed.form(codings[current] as Coding))
+    const current = findCurrent(request, () => formsOf(listed, codings), 'list')
+    if (current) sendCurrent(reply, current)
     else if (request.method === 'HEAD')
       setHeaders(reply, listed.form(codedPages.foretell(listed.page, codings))).send()
     else send(reply, { listed, codings })
+  }
+
+  /** The form that a client would get now, and the others that it accepts. */
+  function formsOf({ page, form }: Listed, codings: readonly Coding[]): Form[] {
+    const now = codedPages.foretell(page, codings)
+    return [now, ...codings.filter((coding) => coding !== now)].map(form)
   }
 
   function readerOf({ request }: FastifyReply): PageReader {
