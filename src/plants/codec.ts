@@ -19,10 +19,11 @@ export const codecBytes = 2 ** 20
 // Measured on 100 plants, and on 400,000: docs/decisions/0018-codings.md.
 const gzipLevels = { page: 6, long: 2 }
 const zstdLevels = { page: 6, long: 1 }
-const brotliLevels = { page: 5, long: 4 }
+const brotliLevel = 5
 /** As powers of two. What they are is what a codec takes of memory. */
 const zstdWindows = { page: 18, long: 19 }
-const brotliWindow = 18
+/** Twice as much is gathered before anything comes out: less than one part of a list, whose first bytes are waited for. */
+const brotliWindow = 16
 /** Any constant will do: by default it is the size of the first piece, and the bytes depend on that. */
 const brotliSizeHint = 256 * kibibyte
 
@@ -41,12 +42,12 @@ const codecs = {
   },
   br: {
     finish: zlib.BROTLI_OPERATION_FINISH,
-    version: [process.versions.brotli, brotliLevels, brotliWindow, brotliSizeHint],
-    make: (level: Level) =>
+    version: [process.versions.brotli, brotliLevel, brotliWindow, brotliSizeHint],
+    make: () =>
       createBrotliCompress({
         ...streamOptions(),
         params: {
-          [zlib.BROTLI_PARAM_QUALITY]: brotliLevels[level],
+          [zlib.BROTLI_PARAM_QUALITY]: brotliLevel,
           [zlib.BROTLI_PARAM_LGWIN]: brotliWindow,
           [zlib.BROTLI_PARAM_SIZE_HINT]: brotliSizeHint,
         },
