@@ -34,12 +34,14 @@ async function openFilled(t: Test, engine: Engine, count: number) {
   const store = await openStore(database, { logger: pino({ level: 'silent' }) })
   for (let n = 0; n < count; n += 4000)
     await store.log.append(items.slice(n, Math.min(n + 4000, count)).map((item) => ({ item, id: undefined })))
-  const reads = Object.assign(new EventEmitter(), { count: 0, broken: false })
-  const read: Store['log']['read'] = (after, last, epoch) => {
+  const before: () => Promise<void> | undefined = () => undefined
+  const reads = Object.assign(new EventEmitter(), { count: 0, broken: false, before })
+  const read: Store['log']['read'] = async (after, last, epoch) => {
     reads.count++
+    await reads.before()
     if (!reads.broken) return store.log.read(after, last, epoch)
     reads.emit('fault')
-    return Promise.reject(new StoreUnavailable('unread', 'the disk is gone'))
+    throw new StoreUnavailable('unread', 'the disk is gone')
   }
   return { database, store: { ...store, log: { ...store.log, read } }, reads }
 }
@@ -133,6 +135,17 @@ test('a compressed list waits for slow readers, and stops when they leave', asyn
   for (const socket of sockets) socket.destroy()
   t.ok((await quiet(url, reads)) - stalled <= 4 * 2, 'nothing more is read once they are gone')
   t.equal(bytesInFlight(), 0)
+})
+
+test('a compressed list is answered before its codec gives any bytes', async (t) => {
+  const { port, reads } = await start(t, { count: 8000 })
+  const read = Promise.withResolvers<void>()
+  reads.before = () => (reads.count > 1 ? read.promise : undefined)
+  const socket = await startReading(port, 'zstd')
+  t.match(String(socket.read()), /^HTTP\/1\.1 200 /)
+  read.resolve()
+  socket.resume()
+  await once(socket, 'close')
 })
 
 test('a fault in mid-list resets the connection of a compressed list', async (t) => {

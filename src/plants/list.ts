@@ -180,6 +180,8 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
       reply.request.raw.socket.resetAndDestroy()
     })
     setHeaders(reply, form).send(sent)
+    // A codec may want several parts before it gives any bytes, and a request is answered in time.
+    if (sent !== list) reply.raw.flushHeaders()
   }
 
   function encode(list: ListStream, { page, coding }: Form, owner: string): ListStream | CodedStream {
