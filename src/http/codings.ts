@@ -39,17 +39,15 @@ function rank(order: readonly Coding[], weights: Map<string, number>): readonly 
   return acceptable.length > 0 ? acceptable.sort((one, other) => weigh(other) - weigh(one)) : plain
 }
 
-/** One element of Accept-Encoding: a coding and its weight. Each part begins where the one before cannot go on. */
-const element =
-  /^[\t ]*([!#$%&'*+.^_`|~0-9a-z-]+)[\t ]*(?:;[\t ]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[\t ]*)?$/i
+/** The elements of Accept-Encoding that matter here, each with its weight. What they end with is not theirs. */
+const elements =
+  /(?:^|,)[\t ]*(zstd|br|gzip|x-gzip|identity|\*)[\t ]*(?:;[\t ]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[\t ]*)?(?=,|$)/gi
 
 function readWeights(accepted: string): Map<string, number> {
   const weights = new Map<string, number>()
-  for (const text of accepted.split(',')) {
-    const [, name, weight = '1'] = element.exec(text) ?? []
-    // RFC 9110, section 8.4.1.3: the older name of gzip.
-    if (name !== undefined) weights.set(name.toLowerCase().replace(/^x-gzip$/, 'gzip'), Number(weight))
-  }
+  // RFC 9110, section 8.4.1.3: the older name of gzip.
+  for (const [, name = '', weight = '1'] of accepted.matchAll(elements))
+    weights.set(name.toLowerCase().replace(/^x-/, ''), Number(weight))
   return weights
 }
 
