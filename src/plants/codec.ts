@@ -18,10 +18,11 @@ export const codecBytes = 2 ** 20
 
 // Measured on 100 plants, and on 400,000: docs/decisions/0018-codings.md.
 const gzipLevels = { page: 6, long: 2 }
-const zstdLevels = { page: 6, long: 1 }
+const zstdLevels = { page: 9, long: 1 }
 const brotliLevel = 5
-/** As powers of two. What they are is what a codec takes of memory. */
+/** As powers of two: most of what a codec takes of memory. Larger tables would make no page smaller, and cost time. */
 const zstdWindows = { page: 18, long: 19 }
+const zstdTables = 16
 /** Twice as much is gathered before anything comes out: less than one part of a list, whose first bytes are waited for. */
 const brotliWindow = 16
 /** Any constant will do: by default it is the size of the first piece, and the bytes depend on that. */
@@ -30,13 +31,15 @@ const brotliSizeHint = 256 * kibibyte
 const codecs = {
   zstd: {
     finish: zlib.ZSTD_e_end,
-    version: [process.versions.zstd, zstdLevels, zstdWindows],
+    version: [process.versions.zstd, zstdLevels, zstdWindows, zstdTables],
     make: (level: Level) =>
       createZstdCompress({
         ...streamOptions(),
         params: {
           [zlib.ZSTD_c_compressionLevel]: zstdLevels[level],
           [zlib.ZSTD_c_windowLog]: zstdWindows[level],
+          [zlib.ZSTD_c_hashLog]: zstdTables,
+          [zlib.ZSTD_c_chainLog]: zstdTables,
         },
       }),
   },
