@@ -8,6 +8,7 @@ import { Readable, Writable } from 'node:stream'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Access } from '../src/http/exchange.ts'
+import { maxCodedLists } from '../src/limits.ts'
 import { Codec, type Compression } from '../src/plants/codec.ts'
 import { CodecTurns } from '../src/plants/codec-turns.ts'
 import { CodedStream } from '../src/plants/coded-stream.ts'
@@ -146,6 +147,19 @@ test('a compressed list is answered before its codec gives any bytes', async (t)
   read.resolve()
   socket.resume()
   await once(socket, 'close')
+})
+
+test('beside many lists that are being compressed, others are sent plain to those who accept that', async (t) => {
+  const { url, port } = await start(t)
+  const target = `${url}/plants?limit=${limit}`
+  const sockets = await Promise.all(Array.from({ length: maxCodedLists }, () => startReading(port, 'gzip')))
+  const codingOf = async (accepted: string) =>
+    (await askList(target, { 'accept-encoding': accepted })).headers['content-encoding']
+  t.equal(await codingOf('zstd'), undefined)
+  t.equal(await codingOf('zstd, identity;q=0'), 'zstd')
+  for (const socket of sockets) socket.destroy()
+  for (let poll = 0; poll < 1000 && (await codingOf('zstd')) === undefined; poll++);
+  t.equal(await codingOf('zstd'), 'zstd')
 })
 
 test('a fault in mid-list resets the connection of a compressed list', async (t) => {

@@ -18,6 +18,7 @@ export class CodedStream extends Readable {
     this.#list = list
     this.#parts = list[Symbol.asyncIterator]()
     this.#options = options
+    options.turns.lists++
   }
 
   /** How much its reader has taken, compressed. */
@@ -46,6 +47,7 @@ export class CodedStream extends Readable {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#list.destroy()
     this.#options.codec.close()
+    this.#options.turns.lists--
     done(error)
   }
 }

@@ -147,13 +147,15 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     )
   }
 
-  /** A page that is not compressed yet is sent as it is, unless the client refuses that. */
+  /** A page that is not compressed yet is sent as it is, and a list beside many others, unless the client refuses that. */
   function sendRead(reply: FastifyReply, { listed, codings }: Wanted, list: Buffer | ListStream): void {
     const { page } = listed
     const best = codings[0] as Coding
-    if (list instanceof ListStream) sendStream(reply, listed.form(best), list)
+    const isPlainGood = codings.includes('identity')
+    if (list instanceof ListStream)
+      sendStream(reply, listed.form(isPlainGood && codecTurns.isBusy ? 'identity' : best), list)
     else if (best === 'identity') sendPage(reply, listed.form(best), list)
-    else if (codings.includes('identity')) {
+    else if (isPlainGood) {
       sendPage(reply, listed.form('identity'), list)
       codedPages.prepare(page, best, { bytes: list, owner: ownerOf(reply) })
     } else {
