@@ -26,6 +26,16 @@ export const headers = {
     schema: { type: 'string' },
     example: 'private, no-cache',
   },
+  Vary: {
+    description: 'Each coding has a form of its own (RFC 9110, 12.5.5).',
+    schema: { type: 'string' },
+    example: 'Accept-Encoding',
+  },
+  'Content-Encoding': {
+    description: 'How the list is compressed, when `Accept-Encoding` asks for it.',
+    schema: { type: 'string' },
+    example: 'gzip',
+  },
   'Retry-After': {
     description: 'After how many seconds to try again (RFC 9110, 10.2.3).',
     schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
@@ -33,8 +43,7 @@ export const headers = {
   },
   'RateLimit-Policy': {
     description:
-      'How many requests (`q`) a token has in so many seconds (`w`), where the service limits rates ' +
-      '(draft-ietf-httpapi-ratelimit-headers-10).',
+      'Where rates are limited: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).',
     schema: { type: 'string' },
     example: '"default";q=100;w=1',
   },
@@ -75,13 +84,13 @@ function answer(name: keyof typeof examples, description: string, names?: Header
 
 /** What an answer to a request with a valid token may say beside the rest. */
 const ofRate: HeaderName[] = ['RateLimit-Policy', 'RateLimit']
-const ofList: HeaderName[] = ['ETag', 'Link', 'Cache-Control', ...ofRate]
+const ofList: HeaderName[] = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate]
 
 /** `components.responses`. */
 export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
   NotModified: respond('The list is still the one that `If-None-Match` names.', ofList),
   ...answer('PlantAdded', 'The plant is in the store, on stable storage.', ofRate, Plant as never),
-  ...answer('PlantsListed', 'The plants.', ofList, PlantList as never),
+  ...answer('PlantsListed', 'The plants.', ['Content-Encoding', ...ofList], PlantList as never),
   ...answer(
     'InvalidAddition',
     'The request is not valid; `errors` names every fault and where it is.',

@@ -1,12 +1,10 @@
 // What is open to everyone: how documents, pages and assets are compressed, cached and asked for again.
-import { once } from 'node:events'
-import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
-import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
 import fastify from 'fastify'
 import { type Test, test } from 'tap'
 import { chooseCoding } from '../src/http/coded.ts'
 import { serveDocument } from '../src/http/documents.ts'
 import { findAssets } from './support/assets.ts'
+import { ask, decode, type Reply } from './support/coded.ts'
 import { sqlite } from './support/engines.ts'
 import { startApp } from './support/service.ts'
 
@@ -56,24 +54,7 @@ test('a long Accept-Encoding is read in one pass', async (t) => {
   }
 })
 
-const decode: Record<string, (bytes: Buffer) => Buffer> = {
-  br: brotliDecompressSync,
-  zstd: zstdDecompressSync,
-  gzip: gunzipSync,
-}
-
 const documents = ['docs', 'problems/unread', 'openapi.yaml', 'openapi.json', 'openapi-3.0.json']
-
-/** Sends a request with these header lines, and nothing else that a browser would add. */
-async function ask(url: string, headers: OutgoingHttpHeaders, method = 'GET'): Promise<Reply> {
-  const asked = request(url, { method, headers, agent: false }).end()
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
-  const chunks: Buffer[] = []
-  for await (const chunk of answer) chunks.push(chunk)
-  return { status: Number(answer.statusCode), headers: answer.headers, body: Buffer.concat(chunks) }
-}
-
-type Reply = { status: number; headers: IncomingHttpHeaders; body: Buffer }
 
 /** What must be the same in each answer about the same form of a document. */
 const lasting = ({ headers }: Reply) => [headers.etag, headers.vary, headers['cache-control']]

@@ -198,6 +198,7 @@ export interface components {
                 ETag: components["headers"]["ETag"];
                 Link: components["headers"]["Link"];
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Vary: components["headers"]["Vary"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -220,9 +221,11 @@ export interface components {
         /** @description The plants. */
         PlantsListed: {
             headers: {
+                "Content-Encoding": components["headers"]["Content-Encoding"];
                 ETag: components["headers"]["ETag"];
                 Link: components["headers"]["Link"];
                 "Cache-Control": components["headers"]["Cache-Control"];
+                Vary: components["headers"]["Vary"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -466,12 +469,22 @@ export interface components {
          */
         "Cache-Control": string;
         /**
+         * @description Each coding has a form of its own (RFC 9110, 12.5.5).
+         * @example Accept-Encoding
+         */
+        Vary: string;
+        /**
+         * @description How the list is compressed, when `Accept-Encoding` asks for it.
+         * @example gzip
+         */
+        "Content-Encoding": string;
+        /**
          * @description After how many seconds to try again (RFC 9110, 10.2.3).
          * @example 1
          */
         "Retry-After": number;
         /**
-         * @description How many requests (`q`) a token has in so many seconds (`w`), where the service limits rates (draft-ietf-httpapi-ratelimit-headers-10).
+         * @description Where rates are limited: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).
          * @example "default";q=100;w=1
          */
         "RateLimit-Policy": string;
@@ -590,9 +603,11 @@ export interface operations {
             /** @description The plants. */
             200: {
                 headers: {
+                    "Content-Encoding": components["headers"]["Content-Encoding"];
                     ETag: components["headers"]["ETag"];
                     Link: components["headers"]["Link"];
                     "Cache-Control": components["headers"]["Cache-Control"];
+                    Vary: components["headers"]["Vary"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -606,6 +621,7 @@ export interface operations {
                     ETag: components["headers"]["ETag"];
                     Link: components["headers"]["Link"];
                     "Cache-Control": components["headers"]["Cache-Control"];
+                    Vary: components["headers"]["Vary"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];

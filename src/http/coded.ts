@@ -3,40 +3,14 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip, constants as zlib, zstdCompress } from 'node:zlib'
+import { type Coding, makeNegotiator } from './codings.ts'
 
-export type Coding = 'br' | 'zstd' | 'gzip' | 'identity'
+/** In the order of preference: what is compressed once may take its time. */
+const negotiate = makeNegotiator(['br', 'zstd', 'gzip', 'identity'])
 
-/** In the order of preference. */
-const codings: readonly Coding[] = ['br', 'zstd', 'gzip', 'identity']
-
-/** The weight of what is acceptable although nobody named it: below every weight that can be written. */
-const unnamed = 0.0001
-
-/** One element of Accept-Encoding: a coding and its weight. Each part begins where the one before cannot go on. */
-const element =
-  /^[\t ]*([!#$%&'*+.^_`|~0-9a-z-]+)[\t ]*(?:;[\t ]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[\t ]*)?$/i
-
-/**
- * The coding for a client that sent this Accept-Encoding. Malformed elements count for nothing. A client that refuses
- * the plain bytes and names no other coding gets one all the same; one that refuses every coding gets the plain bytes.
- */
+/** The coding for a client that sent this Accept-Encoding. */
 export function chooseCoding(accepted: string | undefined): Coding {
-  if (accepted === undefined) return 'identity'
-  const weights = readWeights(accepted)
-  const byDefault = (coding: Coding) => (coding === 'identity' || weights.get('identity') === 0 ? unnamed : 0)
-  const weigh = (coding: Coding) => weights.get(coding) ?? weights.get('*') ?? byDefault(coding)
-  const [best] = codings.toSorted((one, other) => weigh(other) - weigh(one)) as [Coding]
-  return weigh(best) > 0 ? best : 'identity'
-}
-
-function readWeights(accepted: string): Map<string, number> {
-  const weights = new Map<string, number>()
-  for (const text of accepted.split(',')) {
-    const [, name, weight = '1'] = element.exec(text) ?? []
-    // RFC 9110, section 8.4.1.3: the older name of gzip.
-    if (name !== undefined) weights.set(name.toLowerCase().replace(/^x-gzip$/, 'gzip'), Number(weight))
-  }
-  return weights
+  return negotiate(accepted)[0] as Coding
 }
 
 /** The best ratio that does not keep the first client waiting. */

@@ -1,8 +1,8 @@
 // Serves what is the same for everyone until the next release: pages, assets and the contract. Open without a token.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { matchesStrongly, matchesWeakly } from '../plants/etag.ts'
 import { Coded, chooseCoding } from './coded.ts'
-import { ProblemError } from './problem-error.ts'
+import { varyByCoding } from './codings.ts'
+import { findCurrent } from './conditions.ts'
 
 export type Content = string | Buffer
 
@@ -30,21 +30,16 @@ export function serveDocument(
 
 /** Answers with the form of a document that the client accepts, or 304. Throws when If-Match is false. */
 export async function sendCoded(
-  { headers }: FastifyRequest,
+  request: FastifyRequest,
   reply: FastifyReply,
   coded: Coded,
   { type, headers: more }: DocumentOptions,
 ): Promise<FastifyReply> {
-  const coding = chooseCoding(headers['accept-encoding'])
+  const coding = chooseCoding(request.headers['accept-encoding'])
   const etag = coded.etag(coding)
-  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
-  if (ifMatch !== undefined && !matchesStrongly(ifMatch, etag))
-    throw new ProblemError('precondition-failed', 'The document is not one that If-Match names.')
-  const isCurrent = ifNoneMatch !== undefined && matchesWeakly(ifNoneMatch, etag)
+  const isCurrent = findCurrent(request, () => [{ etag }], 'document') !== undefined
   const bytes = isCurrent ? undefined : await coded.form(coding)
-  // Cross-origin answers vary by more than their coding.
-  const vary = [reply.getHeader('vary'), 'Accept-Encoding'].filter((name) => name !== undefined).join(', ')
-  reply.headers({ 'cache-control': 'no-cache', ...more, etag, vary })
+  reply.headers({ 'cache-control': 'no-cache', ...more, etag, vary: varyByCoding(reply) })
   if (bytes === undefined) return reply.code(304).send()
   if (coding !== 'identity') reply.header('content-encoding', coding)
   return reply.type(type).send(bytes)

@@ -3,25 +3,31 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ref } from '../../schemas/component.ts'
 import { ListHeaders, ListQuery, PlantList } from '../../schemas/plant.ts'
-import { sendAnswer } from '../http/answer.ts'
+import { type AnswerHeaders, sendAnswer } from '../http/answer.ts'
+import { type Coding, makeNegotiator, varyByCoding } from '../http/codings.ts'
+import { findCurrent } from '../http/conditions.ts'
 import type { FailureLog } from '../http/failure-log.ts'
 import { exchangeOf, type InFlight, waits } from '../http/in-flight.ts'
-import { invalid, ProblemError } from '../http/problem-error.ts'
+import { invalid, type ProblemError } from '../http/problem-error.ts'
 import { listShare, pageBytes, pageShare } from '../limits.ts'
 import type { Meter } from '../meter.ts'
 import type { Head, PlantLog } from '../store/store.ts'
+import { Codec, codecBytes } from './codec.ts'
+import { CodecTurns } from './codec-turns.ts'
+import { CodedPages } from './coded-pages.ts'
+import { CodedStream } from './coded-stream.ts'
 import { makeCursors } from './cursor.ts'
-import { makeEtags, matchesStrongly, matchesWeakly } from './etag.ts'
+import { type Form, type Listed, makeListForms } from './list-forms.ts'
 import { ListStream } from './list-stream.ts'
-import { type Page, type PageReader, Pages, pageOf } from './pages.ts'
+import { PageCache } from './page-cache.ts'
+import { type PageReader, Pages } from './pages.ts'
 import { SharedHead } from './shared-head.ts'
 import type { Turns } from './turns.ts'
 
 /** A request on its way. */
 type Listing = { request: FastifyRequest; reply: FastifyReply }
-type Headers = Record<string, string>
-/** What is asked for of a log, and what is said of it. */
-type Described = { head: Head; after: number; limit: number; page: Page; etag: string; headers: Headers }
+/** A list that is to be sent, and the codings that its client accepts, the best one first. */
+type Wanted = { listed: Listed; codings: readonly Coding[] }
 
 /** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
 export type ListOptions = {
@@ -47,16 +53,22 @@ export const listSchema = {
   response: { 200: ref(PlantList) },
 }
 
+/** The order of preference: zstd is the cheapest by far, for us and for clients, and makes lists the smallest. */
+const negotiate = makeNegotiator(['zstd', 'br', 'gzip', 'identity'])
+
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
   const { access, log, storeId, path, turns, inFlight, failures, meter } = options
-  const pages = new Pages(log)
-  showCache(pages, meter)
+  const cache = new PageCache()
+  cache.show(meter)
+  const pages = new Pages(log, cache)
+  const codecTurns = new CodecTurns()
+  const codedPages = new CodedPages(cache, codecTurns)
   const cursors = makeCursors(storeId)
-  const etagOf = makeEtags(storeId)
-  const owner = ({ request }: Listing) => exchangeOf(request).owner
+  const describe = makeListForms({ storeId, path, cursors })
+  const ownerOf = ({ request }: { request: FastifyRequest }) => exchangeOf(request).owner
   const head = new SharedHead<Listing>(
     log,
-    { waits: ({ reply }) => waits(reply), owner, answer, fail },
+    { waits: ({ reply }) => waits(reply), owner: ownerOf, answer, fail },
     turns,
   )
 
@@ -74,29 +86,20 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
     const after = cursor === undefined ? 0 : cursors.decode(cursor, head.epochs)
     if (after === undefined || after > head.position) throw badCursor()
-    const { page, etag, headers } = describe(head, after, limit)
-    if (isCurrent(request, etag)) {
-      const { 'content-type': _, ...current } = headers
-      sendAnswer(reply.code(304), current)
-    } else if (request.method === 'HEAD') sendAnswer(reply, headers)
-    else send(reply, headers, pages.read(page, readerOf(reply)))
+    const listed = describe(head, after, limit)
+    const codings = negotiate(request.headers['accept-encoding'])
+    const current = findCurrent(request, () => formsOf(listed, codings), 'list')
+    if (current) sendAnswer(reply.code(304), vary(reply, current.current))
+    else if (request.method === 'HEAD') {
+      const { headers } = listed.form(codedPages.foretell(listed.page, codings))
+      sendAnswer(reply, vary(reply, headers))
+    } else send(reply, { listed, codings })
   }
 
-  /** Kept for the next who asks for the same: while nobody writes, most do. */
-  let latest: Described | undefined
-
-  function describe(head: Head, after: number, limit: number): Described {
-    if (latest?.head === head && latest.after === after && latest.limit === limit) return latest
-    const page = pageOf(after, Math.min(after + limit, head.position), head.epochs)
-    const etag = etagOf(page)
-    const headers: Headers = {
-      etag,
-      'cache-control': 'private, no-cache',
-      'content-type': 'application/json; charset=utf-8',
-    }
-    if (page.last < head.position && limit > 0) headers.link = linkTo(page, limit)
-    latest = { head, after, limit, page, etag, headers }
-    return latest
+  /** The form that a client would get now, and the others that it accepts. */
+  function formsOf({ page, form }: Listed, codings: readonly Coding[]): Form[] {
+    const now = codedPages.foretell(page, codings)
+    return [now, ...codings.filter((coding) => coding !== now)].map(form)
   }
 
   function readerOf({ request }: FastifyReply): PageReader {
@@ -105,66 +108,88 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     return { owner: exchange.owner, reserve }
   }
 
-  function linkTo({ last, epochs }: Page, limit: number): string {
-    return `<${path}plants?after=${cursors.encode(last, epochs)}&limit=${limit}>; rel="next"`
+  /** Cross-origin answers vary by more. The headers belong to the list: an error in its place has none of them. */
+  function vary(reply: FastifyReply, headers: AnswerHeaders): AnswerHeaders {
+    return exchangeOf(reply.request).gathers ? { ...headers, vary: varyByCoding(reply) } : headers
   }
 
-  /** The headers belong to the list: an error in its place has none of them. */
-  function send(reply: FastifyReply, headers: Headers, list: Buffer | Promise<Buffer | ListStream>): void {
-    if (!(list instanceof Promise)) {
-      sendPage(reply, headers, list)
+  function send(reply: FastifyReply, wanted: Wanted): void {
+    const { listed, codings } = wanted
+    const best = codings[0] as Coding
+    const coded = best === 'identity' ? undefined : codedPages.find(listed.page, best)
+    if (coded) {
+      sendPage(reply, listed.form(best), coded)
       return
     }
-    // In a line of its own: what was read is sent, and counted, before much more is read.
+    const list = pages.read(listed.page, readerOf(reply))
+    if (list instanceof Promise) sendLater(reply, list, (read) => sendRead(reply, wanted, read))
+    else sendRead(reply, wanted, list)
+  }
+
+  /** In a line of its own: what was read is sent, and counted, before much more is read. */
+  function sendLater<T>(reply: FastifyReply, coming: Promise<T>, sendNow: (come: T) => void): void {
     const line = `read for ${exchangeOf(reply.request).owner}`
-    list.then(
-      (read) => turns.run(() => sendRead(reply, headers, read), line),
+    const sendUnlessGone = (come: T) => {
+      if (!waits(reply)) return
+      try {
+        sendNow(come)
+      } catch (error) {
+        reply.send(error)
+      }
+    }
+    coming.then(
+      (come) => turns.run(() => sendUnlessGone(come), line),
       (error) => turns.run(() => waits(reply) && reply.send(error), line),
     )
   }
 
-  function sendRead(reply: FastifyReply, headers: Headers, list: Buffer | ListStream): void {
-    if (!waits(reply)) return
-    try {
-      if (list instanceof ListStream) sendStream(reply, headers, list)
-      else sendPage(reply, headers, list)
-    } catch (error) {
-      reply.send(error)
+  /** A page that is not compressed yet is sent as it is, and a list beside many others, unless the client refuses that. */
+  function sendRead(reply: FastifyReply, { listed, codings }: Wanted, list: Buffer | ListStream): void {
+    const { page } = listed
+    const best = codings[0] as Coding
+    const isPlainGood = codings.includes('identity')
+    if (list instanceof ListStream)
+      sendStream(reply, listed.form(isPlainGood && codecTurns.isBusy ? 'identity' : best), list)
+    else if (best === 'identity') sendPage(reply, listed.form(best), list)
+    else if (isPlainGood) {
+      sendPage(reply, listed.form('identity'), list)
+      codedPages.prepare(page, best, { bytes: list, owner: ownerOf(reply) })
+    } else {
+      inFlight.hold(exchangeOf(reply.request), list.length, pageShare)
+      const coming = codedPages.make(page, best, { bytes: list, owner: ownerOf(reply) })
+      sendLater(reply, coming, (coded) => sendPage(reply, listed.form(best), coded))
     }
   }
 
-  function sendPage(reply: FastifyReply, headers: Headers, page: Buffer): void {
+  function sendPage(reply: FastifyReply, form: Form, page: Buffer): void {
     inFlight.hold(exchangeOf(reply.request), page.length, pageShare)
-    sendAnswer(reply, headers, page)
+    sendAnswer(reply, vary(reply, form.headers), page)
   }
 
   /** A list that breaks off resets the connection: no client takes a part for the whole, not in HTTP/1.0 either. */
-  function sendStream(reply: FastifyReply, headers: Headers, list: ListStream): void {
+  function sendStream(reply: FastifyReply, form: Form, list: ListStream): void {
     const exchange = exchangeOf(reply.request)
     // One part on its way, and one ahead.
-    inFlight.hold(exchange, 2 * pageBytes, listShare)
-    exchange.stream = list
-    list.on('error', (error) => {
+    inFlight.hold(exchange, 2 * pageBytes + (form.coding === 'identity' ? 0 : codecBytes), listShare)
+    const sent = encode(list, form, exchange.owner)
+    exchange.stream = sent
+    sent.on('error', (error) => {
       failures.failed(error, exchange, 'a list was broken off')
       reply.request.raw.socket.resetAndDestroy()
     })
-    reply.headers(headers).send(list)
+    reply.headers(vary(reply, form.headers)).send(sent)
+    // A codec may want several parts before it gives any bytes, and a request is answered in time.
+    if (sent !== list) reply.raw.flushHeaders()
   }
-}
 
-function showCache(pages: Pages, meter: Meter): void {
-  const name = 'plant_store_page_cache'
-  meter.counter(`${name}_hits_total`, 'Pages that were in the cache.', () => pages.cache.hits)
-  meter.counter(`${name}_misses_total`, 'Pages that were not in the cache.', () => pages.cache.misses)
-  meter.gauge(`${name}_bytes`, 'Size of the cached pages.', () => pages.cache.bytes)
-}
-
-/** Evaluates the conditions of a request (RFC 9110, section 13.2.2). Throws when If-Match is false. */
-function isCurrent({ headers }: FastifyRequest, etag: string): boolean {
-  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
-  if (ifMatch !== undefined && !matchesStrongly(ifMatch, etag))
-    throw new ProblemError('precondition-failed', 'The list is not one that If-Match names.')
-  return ifNoneMatch !== undefined && matchesWeakly(ifNoneMatch, etag)
+  function encode(list: ListStream, { page, coding }: Form, owner: string): ListStream | CodedStream {
+    if (coding === 'identity') return list
+    return new CodedStream(list, {
+      codec: new Codec(coding, page.last - page.after),
+      turns: codecTurns,
+      owner,
+    })
+  }
 }
 
 function fail(error: unknown, { reply }: Listing): void {

@@ -1,11 +1,11 @@
 // The bytes of lists. Plants at given positions in a given epoch never change, so neither does their JSON: a page is
 // cached under its name, and can never be stale.
-import { LRUCache } from 'lru-cache'
 import { pageBytes, pagePlants } from '../limits.ts'
 import type { Epochs } from '../store/epochs.ts'
 import type { PlantLog } from '../store/store.ts'
 import { itemFormat } from './item.ts'
 import { ListStream } from './list-stream.ts'
+import { PageCache } from './page-cache.ts'
 import { type Part, PartReader, type Range } from './parts.ts'
 import { ReadTurns } from './read-turns.ts'
 
@@ -14,10 +14,6 @@ export type Page = Range & { name: string }
 
 /** Who wants to read: whose turn it is, and how room is made for what is to be read. `reserve` throws when there is none. */
 export type PageReader = { owner: string; reserve: (bytes: number) => void }
-
-const maxCachedBytes = 32 * 2 ** 20
-/** What an entry of the cache takes beside its bytes and its name, about. */
-const entryBytes = 200
 
 const emptyList = Buffer.from('[]')
 const comma = Buffer.from(',')
@@ -29,35 +25,23 @@ export function pageOf(after: number, last: number, epochs: Epochs): Page {
 
 export class Pages {
   readonly #parts: PartReader
-  readonly #cache = new LRUCache<string, Buffer>({
-    maxSize: maxCachedBytes,
-    sizeCalculation: (bytes, name) => bytes.length + name.length + entryBytes,
-  })
+  readonly #cache: PageCache
   /** What is being read, so that those who ask for one page at one moment share its reading. */
   readonly #reading = new Map<string, Promise<Buffer | Part>>()
 
   readonly #turns = new ReadTurns()
-  #hits = 0
-  #misses = 0
 
-  constructor(log: PlantLog) {
+  constructor(log: PlantLog, cache = new PageCache()) {
     this.#parts = new PartReader(log)
-  }
-
-  /** How the cache has done. */
-  get cache(): { hits: number; misses: number; bytes: number } {
-    return { hits: this.#hits, misses: this.#misses, bytes: this.#cache.calculatedSize }
+    this.#cache = cache
   }
 
   /** The JSON array of a page: at once when it is cached, and as a stream when it is large. */
   read(page: Page, reader: PageReader): Buffer | Promise<Buffer | ListStream> {
     if (page.after === page.last) return emptyList
     const cached = this.#cache.get(page.name)
-    if (cached) {
-      this.#hits++
-      return cached
-    }
-    this.#misses++
+    if (cached) return cached
+    this.#cache.miss()
     reader.reserve(pageBytes)
     return this.#open(page, reader.owner)
   }

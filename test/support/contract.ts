@@ -71,7 +71,7 @@ export function holdAgainstContract(answer: Seen): string[] {
 }
 
 /** The headers whose descriptions say when they are there; every other one is always. */
-const sometimes = new Set(['Link', 'RateLimit', 'RateLimit-Policy'])
+const sometimes = new Set(['Content-Encoding', 'Link', 'RateLimit', 'RateLimit-Policy'])
 
 function checkHeaders(answer: Seen, response: Node): string[] {
   const { method, path, status, headers } = answer

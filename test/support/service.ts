@@ -89,6 +89,8 @@ export async function request(
     redirect: 'manual',
     headers: {
       authorization: `Bearer ${token}`,
+      // Whether a page has been compressed yet is of no interest to most.
+      'accept-encoding': 'identity',
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...headers,
     },

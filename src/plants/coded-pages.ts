@@ -1,0 +1,78 @@
+// Pages never change, so each is compressed once, in the thread pool, and kept beside its plain bytes. Whoever accepts
+// those is not kept waiting for it.
+import type { Coding } from '../http/codings.ts'
+import { pagePlants } from '../limits.ts'
+import { Codec, type Compression } from './codec.ts'
+import type { CodecTurns } from './codec-turns.ts'
+import type { PageCache } from './page-cache.ts'
+import type { Page } from './pages.ts'
+
+/** What fits into one packet anyway, with its head, arrives no sooner when it is smaller. */
+const fewestBytes = 1024
+/** With so many at hand, further pages are not compressed unless somebody has to wait for them. */
+const maxMaking = 16
+
+export class CodedPages {
+  readonly #cache: PageCache
+  readonly #turns: CodecTurns
+  /** What is being made, so that it is made once. */
+  readonly #making = new Map<string, Promise<Buffer>>()
+
+  constructor(cache: PageCache, turns: CodecTurns) {
+    this.#cache = cache
+    this.#turns = turns
+  }
+
+  /** The page in a coding, when it is at hand. */
+  find(page: Page, coding: Compression): Buffer | undefined {
+    return this.#cache.get(nameOf(page, coding))
+  }
+
+  /** In which coding a list would be answered now, as far as can be told before it is read. */
+  foretell(page: Page, codings: readonly Coding[]): Coding {
+    const best = codings[0] as Coding
+    if (best === 'identity' || page.last - page.after > pagePlants || !codings.includes('identity'))
+      return best
+    return this.#cache.has(nameOf(page, best)) ? best : 'identity'
+  }
+
+  /** Has a page compressed for those who come later, when it is worth it and little else is at hand. */
+  prepare(page: Page, coding: Compression, { bytes, owner }: { bytes: Buffer; owner: string }): void {
+    if (bytes.length < fewestBytes || this.#making.size >= maxMaking) return
+    /* c8 ignore next: there is no memory for a codec; the page is there as it is */
+    this.make(page, coding, { bytes, owner }).catch(() => {})
+  }
+
+  /** A page in a coding: for a client that has to wait, since it refuses the plain bytes. */
+  make(page: Page, coding: Compression, { bytes, owner }: { bytes: Buffer; owner: string }): Promise<Buffer> {
+    const name = nameOf(page, coding)
+    const making = this.#making.get(name)
+    if (making) return making
+    const compress = async () => {
+      const made = await compressPage(page, coding, bytes)
+      this.#cache.set(name, made)
+      return made
+    }
+    const made = this.#turns.run(owner, compress).finally(() => this.#making.delete(name))
+    this.#making.set(name, made)
+    return made
+  }
+}
+
+function nameOf({ name }: Page, coding: Compression): string {
+  return `${name}.${coding}`
+}
+
+async function compressPage({ after, last }: Page, coding: Compression, bytes: Buffer): Promise<Buffer> {
+  const codec = new Codec(coding, last - after)
+  try {
+    const parts = [await codec.add(bytes), await codec.finish()]
+    const size = parts.reduce((sum, part) => sum + part.length, 0)
+    // Not from the pool, nor from the codec's memory: what is kept would keep all of that.
+    const made = Buffer.allocUnsafeSlow(size)
+    parts[1]?.copy(made, parts[0]?.copy(made))
+    return made
+  } finally {
+    codec.close()
+  }
+}

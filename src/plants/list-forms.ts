@@ -1,0 +1,54 @@
+// What is said of a list beside its plants: its headers, in each content coding.
+import type { Coding } from '../http/codings.ts'
+import type { Head } from '../store/store.ts'
+import type { Cursors } from './cursor.ts'
+import { makeEtags } from './etag.ts'
+import { type Page, pageOf } from './pages.ts'
+
+/** A page in a content coding, and what is said of it: with its bytes, or to whoever has them (304). */
+export type Form = {
+  page: Page
+  coding: Coding
+  etag: string
+  headers: Record<string, string>
+  current: Record<string, string>
+}
+
+/** A list, with its forms as far as anybody has asked for them. */
+export type Listed = { readonly page: Page; form: (coding: Coding) => Form }
+
+/** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
+export type ListFormsOptions = { storeId: string; path: string; cursors: Cursors }
+
+/** Makes what describes the plants after position `after` of a log, at most `limit` of them. */
+export function makeListForms({ storeId, path, cursors }: ListFormsOptions) {
+  const etagOf = makeEtags(storeId)
+  /** Kept for the next who asks for the same: while nobody writes, most do. */
+  let latest: (Listed & { head: Head; after: number; limit: number }) | undefined
+
+  return (head: Head, after: number, limit: number): Listed => {
+    if (latest?.head === head && latest.after === after && latest.limit === limit) return latest
+    const page = pageOf(after, Math.min(after + limit, head.position), head.epochs)
+    const link = page.last < head.position && limit > 0 ? linkTo(page, limit) : undefined
+    const forms: Partial<Record<Coding, Form>> = {}
+    const form = (coding: Coding) => {
+      forms[coding] ??= describe(page, coding, link)
+      return forms[coding]
+    }
+    latest = { head, after, limit, page, form }
+    return latest
+  }
+
+  function describe(page: Page, coding: Coding, link: string | undefined): Form {
+    const etag = etagOf(page, coding)
+    const current: Form['current'] = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
+    if (link !== undefined) current.link = link
+    const headers: Form['headers'] = { ...current, 'content-type': 'application/json; charset=utf-8' }
+    if (coding !== 'identity') headers['content-encoding'] = coding
+    return { page, coding, etag, headers, current }
+  }
+
+  function linkTo({ last, epochs }: Page, limit: number): string {
+    return `<${path}plants?after=${cursors.encode(last, epochs)}&limit=${limit}>; rel="next"`
+  }
+}

@@ -1,0 +1,253 @@
+// Pages in the content codings that clients accept (RFC 9110, section 12.5.3): the same plants in fewer bytes, and each
+// coding with an entity tag of its own.
+import { randomBytes } from 'node:crypto'
+import { type Test, test } from 'tap'
+import { makeNegotiator } from '../src/http/codings.ts'
+import { codecJobs } from '../src/limits.ts'
+import { CodecTurns } from '../src/plants/codec-turns.ts'
+import { CodedPages } from '../src/plants/coded-pages.ts'
+import { PageCache } from '../src/plants/page-cache.ts'
+import { pageOf } from '../src/plants/pages.ts'
+import { Epochs } from '../src/store/epochs.ts'
+import { askList, compressions, decode, type Reply } from './support/coded.ts'
+import { type Engine, engines, sqlite } from './support/engines.ts'
+import { request, startApp } from './support/service.ts'
+
+const plants = Array.from({ length: 60 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n % 7}` }))
+const maxPolls = 1000
+
+async function start(t: Test, engine: Engine = sqlite, env: NodeJS.ProcessEnv = {}) {
+  const { url, store } = await startApp(t, await engine.createDatabase(t), { env })
+  await store.log.append(plants.map((plant) => ({ item: JSON.stringify(plant), id: undefined })))
+  return `${url}/plants`
+}
+
+/** Asks until the answer comes in the coding. */
+async function until(coding: string, url: string): Promise<Reply> {
+  for (let poll = 0; poll < maxPolls; poll++) {
+    const answer = await askList(url, { 'accept-encoding': coding })
+    if (answer.headers['content-encoding'] === coding) return answer
+  }
+  throw new Error(`no answer came in ${coding}`)
+}
+
+/** What a list says of itself, but for the coding. */
+const said = ({ headers }: Reply) => [headers.vary, headers['cache-control'], headers.link]
+
+for (const engine of engines)
+  test(`${engine.name}: a page comes in each coding as soon as it is compressed`, async (t) => {
+    const url = `${await start(t, engine)}?limit=50`
+    const plain = await askList(url)
+    t.match(plain, { status: 200, headers: { 'content-encoding': undefined, vary: 'Accept-Encoding' } })
+    const etags = new Set([plain.headers.etag])
+    for (const coding of compressions) {
+      const first = await askList(url, { 'accept-encoding': coding })
+      t.equal(first.headers['content-encoding'], undefined, `nobody waits for ${coding}`)
+      t.equal(first.headers.etag, plain.headers.etag)
+      t.ok(first.body.equals(plain.body))
+      const coded = await until(coding, url)
+      t.ok(decode[coding]?.(coded.body).equals(plain.body), `the same to the byte in ${coding}`)
+      t.ok(coded.body.length < plain.body.length / 3, `${coded.body.length} of ${plain.body.length} bytes`)
+      t.equal(coded.headers['content-length'], String(coded.body.length))
+      t.same(said(coded), said(plain))
+      etags.add(coded.headers.etag)
+      const again = await askList(url, { 'accept-encoding': coding })
+      t.equal(again.headers.etag, coded.headers.etag)
+      t.ok(again.body.equals(coded.body), 'what a strong tag names is always the same')
+    }
+    t.equal(etags.size, 4)
+    for (const etag of etags) t.match(etag, /^"[\x21\x23-\x7e]+"$/, 'a strong one')
+  })
+
+const choices: [accepted: string | string[], coding: string | undefined][] = [
+  ['', undefined],
+  ['zstd, br, gzip', 'zstd'],
+  ['gzip, deflate, br', 'br'],
+  ['gzip, deflate, br, zstd', 'zstd'],
+  ['gzip, deflate', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['GZIP;Q=0.5', 'gzip'],
+  ['zstd;q=0.1, gzip;q=0.2', 'gzip'],
+  ['br;q=0.5, zstd;q=0.5', 'zstd'],
+  ['*', 'zstd'],
+  ['*;q=0.5, zstd;q=0', 'br'],
+  ['deflate, compress', undefined],
+  ['gzip;q=0', undefined],
+  ['identity, gzip;q=0.5', undefined],
+  ['identity;q=0.5, gzip;q=0.5', 'gzip'],
+  ['identity;q=0', 'zstd'],
+  ['identity;q=0, zstd;q=0', 'br'],
+  ['*;q=0, gzip', 'gzip'],
+  ['*;q=0', undefined],
+  [['br;q=0', 'zstd;q=0.5', 'gzip'], 'gzip'],
+  ['gzip;q=1.1', undefined],
+  ['gz ip', undefined],
+  [`${'a,'.repeat(4000)}gzip`, 'gzip'],
+]
+
+test('the coding is the one that the client prefers, and zstd before br before gzip', async (t) => {
+  const url = await start(t)
+  for (const coding of compressions) await until(coding, url)
+  for (const [accepted, coding] of choices) {
+    const { status, headers } = await askList(url, { 'accept-encoding': accepted })
+    t.equal(status, 200)
+    t.equal(headers['content-encoding'], coding, `${accepted}`.slice(0, 60))
+  }
+})
+
+test('who refuses the plain bytes waits for others, however few they are', async (t) => {
+  const url = await start(t)
+  for (const query of ['', '?limit=50', '?limit=1', '?limit=0'])
+    for (const coding of compressions) {
+      const { body } = await askList(url + query)
+      const headers = { 'accept-encoding': `identity;q=0, ${coding}` }
+      const head = await askList(url + query, headers, 'HEAD')
+      const all = await Promise.all([1, 2, 3].map(() => askList(url + query, headers)))
+      for (const answer of all) {
+        t.match(answer, { status: 200, headers: { 'content-encoding': coding } }, `${coding} ${query}`)
+        t.ok(decode[coding]?.(answer.body).equals(body))
+        t.equal(answer.headers.etag, head.headers.etag)
+        t.equal(head.headers['content-encoding'], coding)
+      }
+    }
+})
+
+test('what fits into one packet is not compressed without need', async (t) => {
+  const url = `${await start(t)}?limit=10`
+  for (let turn = 0; turn < 20; turn++)
+    t.match(await askList(url, { 'accept-encoding': 'gzip' }), { headers: { 'content-encoding': undefined } })
+})
+
+test('HEAD says what GET would say', async (t) => {
+  const url = await start(t)
+  const headers = { 'accept-encoding': 'br' }
+  const same = ['etag', 'vary', 'content-type', 'content-encoding', 'cache-control']
+  const compare = async () => {
+    const head = await askList(url, headers, 'HEAD')
+    const get = await askList(url, headers)
+    for (const name of same) t.equal(head.headers[name], get.headers[name], name)
+    return head.headers['content-encoding']
+  }
+  t.equal(await compare(), undefined, 'it does not have the page compressed')
+  await until('br', url)
+  t.equal(await compare(), 'br')
+})
+
+test('a client that has the page in any coding that it accepts is told so', async (t) => {
+  const url = await start(t)
+  const etags: Record<string, string> = { identity: String((await askList(url)).headers.etag) }
+  for (const coding of compressions) etags[coding] = String((await until(coding, url)).headers.etag)
+  const { identity, br, gzip } = etags
+  const conditions: [accepted: string, condition: string, current: string | undefined][] = [
+    ['gzip', `${gzip}`, gzip],
+    ['gzip', `W/${gzip}`, gzip],
+    ['gzip', `${identity}`, identity],
+    ['zstd, br, gzip', `${gzip}`, gzip],
+    ['zstd, br, gzip', `"x", ${gzip}, ${identity}, ${br}`, br],
+    ['gzip;q=0.5, br;q=0.1', `${br}, ${gzip}`, gzip],
+    ['gzip', '*', gzip],
+    ['', '*', identity],
+    ['', `${gzip}`, undefined],
+    ['br', `${gzip}`, undefined],
+    ['gzip;q=0', `${gzip}`, undefined],
+    ['gzip, identity;q=0', `${identity}`, undefined],
+    ['gzip', `${gzip}, `.repeat(2), gzip],
+    ['gzip', `${gzip} ${gzip}`, undefined],
+    ['zstd', `"x", ${gzip}`, undefined],
+  ]
+  for (const [accepted, condition, current] of conditions)
+    for (const method of ['GET', 'HEAD']) {
+      const title = `${method} ${accepted}: ${condition}`
+      const headers = { 'accept-encoding': accepted }
+      const answer = await askList(url, { ...headers, 'if-none-match': condition }, method)
+      t.equal(answer.status, current === undefined ? 200 : 304, title)
+      t.equal(answer.headers.vary, 'Accept-Encoding')
+      if (current === undefined) continue
+      t.equal(answer.headers.etag, current, title)
+      t.equal(answer.headers['cache-control'], 'private, no-cache')
+      t.same([answer.headers['content-encoding'], answer.body.length], [undefined, 0])
+    }
+  for (const [accepted, condition, current] of conditions) {
+    const isStrong = current !== undefined && !condition.startsWith('W/')
+    const headers = { 'accept-encoding': accepted, 'if-match': condition }
+    t.equal((await askList(url, headers)).status, isStrong ? 200 : 412, `If-Match ${accepted}: ${condition}`)
+  }
+  await request(url, { body: { name: 'new', tag: '' } })
+  const later = await askList(url, { 'accept-encoding': 'gzip', 'if-none-match': `${gzip}, ${identity}` })
+  t.equal(later.status, 200, 'it is another list now')
+})
+
+test('a page of another origin is told that the list varies by both; a problem is never compressed', async (t) => {
+  const url = await start(t, sqlite, { CORS_ORIGIN: 'https://a.test,https://b.test' })
+  const headers = { origin: 'https://a.test', 'accept-encoding': 'gzip, identity;q=0' }
+  const answers = [
+    await askList(url, headers),
+    await askList(url, headers, 'HEAD'),
+    await askList(url, { ...headers, 'if-none-match': '*' }),
+  ]
+  for (const answer of answers) t.equal(answer.headers.vary, 'Origin, Accept-Encoding')
+  const problem = await askList(`${url}?limit=x`, headers)
+  t.match(problem, { status: 400, headers: { 'content-encoding': undefined, vary: 'Origin' } })
+})
+
+test('a few texts of Accept-Encoding are kept, and no long ones', async (t) => {
+  const negotiate = makeNegotiator(['zstd', 'gzip', 'identity'])
+  const kept = negotiate('gzip, zstd;q=0')
+  t.same(kept, ['gzip', 'identity'])
+  t.equal(negotiate('gzip, zstd;q=0'), kept)
+  const long = `gzip${' '.repeat(8000)}`
+  t.same(negotiate(long), kept)
+  t.not(negotiate(long), negotiate(long))
+  for (let n = 0; n < 1000; n++) negotiate(`gzip, x${n}`)
+  t.not(negotiate('gzip, zstd;q=0'), kept)
+})
+
+const epochs = new Epochs([{ epoch: 'e', start: 0 }])
+
+function makePages() {
+  const cache = new PageCache()
+  return { cache, coded: new CodedPages(cache, new CodecTurns()) }
+}
+
+test('a flood of pages has a few of them compressed, and each of these once', async (t) => {
+  const { coded } = makePages()
+  const bytes = Buffer.from(JSON.stringify(plants))
+  const all = Array.from({ length: 200 }, (_, n) => pageOf(n, n + 60, epochs))
+  for (const page of [...all, ...all]) coded.prepare(page, 'gzip', { bytes, owner: 'a' })
+  await coded.make(pageOf(0, 1, epochs), 'gzip', { bytes, owner: 'a' })
+  const made = all.filter((page) => coded.find(page, 'gzip') !== undefined)
+  t.same(made, all.slice(0, 16))
+  const page = all.at(-1) as (typeof all)[0]
+  t.equal(coded.make(page, 'br', { bytes, owner: 'a' }), coded.make(page, 'br', { bytes, owner: 'b' }))
+})
+
+test('the thread pool has a few jobs at a time, for one owner after the other', async (t) => {
+  const turns = new CodecTurns()
+  const order: string[] = []
+  let atWork = 0
+  const job = (name: string) => async () => {
+    order.push(name)
+    atWork++
+    if (atWork > codecJobs) t.fail('there are too many')
+    await new Promise(setImmediate)
+    atWork--
+    if (name === 'failing') throw new Error('it failed')
+  }
+  const jobs = ['a', 'a', 'a', 'a', 'failing', 'b'].map((owner) => turns.run(owner, job(owner)))
+  const ends = await Promise.allSettled(jobs)
+  t.equal(ends.filter(({ status }) => status === 'rejected').length, 1)
+  t.same(order, ['a', 'a', 'a', 'failing', 'b', 'a'])
+})
+
+test('compressed pages have their part in the bytes of the cache', async (t) => {
+  const { cache, coded } = makePages()
+  let shown = () => 0
+  cache.show({ gauge: (_name, _help, read) => (shown = read), counter() {} })
+  const bytes = randomBytes(2 ** 20)
+  const all = Array.from({ length: 40 }, (_, n) => pageOf(n, n + 1, epochs))
+  for (const page of all) await coded.make(page, 'zstd', { bytes, owner: 'a' })
+  t.ok(shown() > 30 * 2 ** 20 && shown() <= 32 * 2 ** 20, `${shown()} bytes`)
+  const kept = all.filter((page) => coded.find(page, 'zstd') !== undefined)
+  t.same(kept, all.slice(-kept.length))
+  t.ok(kept.length > 28 && kept.length < 32, `${kept.length} pages`)
+})
