@@ -16,7 +16,7 @@ const chunkBytes = 64 * kibibyte
 /** About what one of them takes beside its output. */
 export const codecBytes = 2 ** 20
 
-// Measured on 100 plants, and on 400,000: docs/decisions/0018-codings.md.
+// Measured on 100 plants, and on 400,000: docs/decisions/0020-codings.md.
 const gzipLevels = { page: 6, long: 2 }
 const zstdLevels = { page: 9, long: 1 }
 const brotliLevel = 5

@@ -18,7 +18,7 @@ const surePlants = Math.floor(pageBytes / (maxItemBytes + 1))
 const aimedBytes = pageBytes * 0.9
 /**
  * After so many bytes what was read before is collected: memory that is still in the processor's caches is used again.
- * V8 counts buffers late, and lets them take 64 MiB first; a whole list then takes twice the time (decision 17).
+ * V8 counts buffers late, and lets them take 64 MiB first; a whole list then takes twice the time (decision 19).
  */
 const collectedBytes = 4 * 2 ** 20
 /** Items that were smaller than those before let the next part hold more plants, at most by this factor. */
