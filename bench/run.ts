@@ -76,7 +76,7 @@ async function runAll(): Promise<Report> {
 
 function write(report: Report): void {
   const directory = options.output ?? join(root, 'bench/results')
-  const name = fileName(options)
+  const name = fileName(options, report)
   const file = join(directory, name)
   mkdirSync(directory, { recursive: true })
   writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
@@ -86,10 +86,10 @@ function write(report: Report): void {
   console.log(`Written to ${file}.json, .md and .svg`)
 }
 
-/** Only a full run becomes the result that is kept. */
-function fileName({ quick, only }: Options): string {
+/** Only a full run becomes the result that is kept: what has failed would be missing from it. */
+function fileName({ quick, only }: Options, { complete }: Report): string {
   if (quick) return 'quick'
-  return only.length < scenarios.length ? 'partial' : 'latest'
+  return only.length < scenarios.length || !complete ? 'partial' : 'latest'
 }
 
 function end(code: number): never {
