@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Bench, root } from './bench.ts'
 import { toSvg } from './chart.ts'
+import { describeUnsteadiness } from './findings.ts'
 import { describeMachine, describeNeighbours, pinMachine } from './machine.ts'
 import { type Options, readOptions } from './options.ts'
 import { killAll } from './processes.ts'
@@ -70,7 +71,8 @@ async function runAll(): Promise<Report> {
   }
   const { taken, rejected, used } = bench.slices
   report.slices = { taken, rejected, used }
-  report.notes.unshift(bench.slices.describe())
+  const notes = [bench.slices.describe(), describeUnsteadiness(report.rows)]
+  report.notes.unshift(...notes.filter((note) => note !== undefined))
   return { ...report, summary: summarize(report) }
 }
 
