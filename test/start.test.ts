@@ -54,7 +54,7 @@ const documents = [
   'openapi-3.0.json',
 ]
 
-test('who asks first, at once with others or in vain, changes no document', async (t) => {
+test('a document is the same whoever asks first: alone, with others at once, or in vain', async (t) => {
   const [first, second] = await Promise.all([0, 1].map(() => startEmpty()))
   for (const path of documents) {
     const url = `${first?.url}/${path}`
