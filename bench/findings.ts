@@ -15,6 +15,23 @@ export type Row = Omit<Round, 'others'> & {
   mib?: number
 }
 
+/** On a quiet machine the median of the slices is this little above their least. */
+const steady = 1.25
+
+/**
+ * What to say of a processor that was slower at times, though nobody here took it: one that it is shared with, or its clock.
+ * Undefined when it was steady.
+ */
+export function describeUnsteadiness(rows: Row[]): string | undefined {
+  const measured = rows.filter(({ leastCpuUs }) => Number.isFinite(leastCpuUs))
+  const unsteady = measured.filter(({ cpuUs, leastCpuUs }) => cpuUs > steady * leastCpuUs)
+  if (unsteady.length * 4 <= measured.length) return undefined
+  return (
+    `THE PROCESSOR'S SPEED CHANGED MEANWHILE: in ${unsteady.length} of ${measured.length} rows most slices took more than ` +
+    `${steady} times the least. Where the two ratios of a row are far apart, believe neither.`
+  )
+}
+
 export type Findings = { rows: Row[]; goals: Goal[] }
 
 /** The rows of one piece of work; `bare` is the index of the server that the others are compared with. */

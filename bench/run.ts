@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Bench, root } from './bench.ts'
 import { toSvg } from './chart.ts'
+import { describeUnsteadiness } from './findings.ts'
 import { describeMachine, describeNeighbours, pinMachine } from './machine.ts'
 import { type Options, readOptions } from './options.ts'
 import { killAll } from './processes.ts'
@@ -70,13 +71,14 @@ async function runAll(): Promise<Report> {
   }
   const { taken, rejected, used } = bench.slices
   report.slices = { taken, rejected, used }
-  report.notes.unshift(bench.slices.describe())
+  const notes = [bench.slices.describe(), describeUnsteadiness(report.rows)]
+  report.notes.unshift(...notes.filter((note) => note !== undefined))
   return { ...report, summary: summarize(report) }
 }
 
 function write(report: Report): void {
   const directory = options.output ?? join(root, 'bench/results')
-  const name = fileName(options)
+  const name = fileName(options, report)
   const file = join(directory, name)
   mkdirSync(directory, { recursive: true })
   writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
@@ -86,10 +88,10 @@ function write(report: Report): void {
   console.log(`Written to ${file}.json, .md and .svg`)
 }
 
-/** Only a full run becomes the result that is kept. */
-function fileName({ quick, only }: Options): string {
+/** Only a full run becomes the result that is kept: what has failed would be missing from it. */
+function fileName({ quick, only }: Options, { complete }: Report): string {
   if (quick) return 'quick'
-  return only.length < scenarios.length ? 'partial' : 'latest'
+  return only.length < scenarios.length || !complete ? 'partial' : 'latest'
 }
 
 function end(code: number): never {

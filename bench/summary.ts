@@ -15,9 +15,10 @@ const [cpu, rate, time] = ['CPU per request / bare', 'requests/s / Express', 're
 /** A word on the machine, the picture, the lines, and how many goals are met. */
 export function summarize(report: Omit<Report, 'summary'>): string {
   const met = report.goals.filter(isMet).length
-  const processor = report.machine.processor?.replace(/ \(.*\)/, '')
+  const { processor, pinned } = report.machine
+  const place = pinned === 'no' ? 'nothing pinned' : pinned
   return [
-    `Measured on ${report.date}: ${processor}, the server pinned to one and the load to the other.`,
+    `Measured on ${report.date}: ${processor?.replace(/ \(.*\)/, '')}; ${place}.`,
     '\n![Requests per second, beside a bare server, Express, Hono and json-server](bench/results/latest.svg)\n',
     ...describeWorks(report),
     `\n${met} of ${report.goals.length} goals are met; [bench/results/latest.md](bench/results/latest.md) has them all.`,

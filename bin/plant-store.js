@@ -16,11 +16,12 @@ const source = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
 const cli = existsSync(source) ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
 
 /**
- * What was compiled is kept for the next start. Whoever may write there may change the packages, too. Of code that comes
- * from it nobody knows what a test has covered.
+ * What was compiled is kept for the next start. Whoever may write there may change the packages, too; where Node would
+ * make folders that everybody may write, nothing is kept. Of code that comes from it nobody knows what a test has covered.
  */
 const cache = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url))
-if (!process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= cache
+const isSafe = process.platform === 'win32' || (process.umask() & 0o002) !== 0
+if (isSafe && !process.env.NODE_V8_COVERAGE) process.env.NODE_COMPILE_CACHE ??= cache
 
 const [major, minor] = process.versions.node.split('.').map(Number)
 const isNewEnough = major > needed[0] || (major === needed[0] && minor >= needed[1])

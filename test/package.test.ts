@@ -60,12 +60,12 @@ test('the package holds what runs, and nothing else', async (t) => {
   t.same(paths.toSorted(), expected.toSorted())
 })
 
-/** Starts an installed service in an empty directory. */
+/** Starts an installed service in an empty directory, with threads, whose files are its own as well. */
 async function serve(t: Test) {
   mkdirSync(home)
   const child = spawn(join(prefix, 'bin/plant-store'), ['serve'], {
     cwd: createDirectory(t),
-    env: { PATH: systemPath, HOME: home, PORT: '0' },
+    env: { PATH: systemPath, HOME: home, PORT: '0', THREADS: '2' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   noteProcess(child)

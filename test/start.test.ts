@@ -1,5 +1,5 @@
 // What a start loads, and what it leaves until somebody asks for it; where compiled code is kept for the next one.
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -54,7 +54,7 @@ const documents = [
   'openapi-3.0.json',
 ]
 
-test('who asks first, at once with others or in vain, changes no document', async (t) => {
+test('a document is the same whoever asks first: alone, with others at once, or in vain', async (t) => {
   const [first, second] = await Promise.all([0, 1].map(() => startEmpty()))
   for (const path of documents) {
     const url = `${first?.url}/${path}`
@@ -81,6 +81,14 @@ function createClone(directory: string): string {
     if (name !== '.cache') symlinkSync(join(root, 'node_modules', name), join(packages, name))
   return join(directory, 'bin/plant-store.js')
 }
+
+test('compiled code is kept nowhere that others could change it', async (t) => {
+  const directory = createDirectory(t)
+  const line = 'umask 0; exec "$@"'
+  const command = [process.execPath, createClone(directory), 'config']
+  t.match(await run('sh', ['-c', line, 'sh', ...command], { cwd: directory }), { code: 0, stderr: '' })
+  t.notOk(existsSync(join(directory, 'node_modules/.cache')))
+})
 
 const ways = [['becomes it'], ['holds it', '--min-semi-space-size=8']]
 

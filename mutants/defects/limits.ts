@@ -42,8 +42,8 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'connections past the limit are served',
     file: 'src/http/max-connections.ts',
-    search: 'if (this.open < this.max) {',
-    replacement: 'if (this.open <= this.max) {',
+    search: 'if (this.#countAll() < this.max) {',
+    replacement: 'if (this.#countAll() <= this.max) {',
     checks: [inTest('connections', 'past MAX_CONNECTIONS')],
   },
   {
