@@ -68,11 +68,14 @@ function streamOptions() {
   return { chunkSize: chunkBytes, readableHighWaterMark: Number.MAX_SAFE_INTEGER }
 }
 
-/** Names the bytes that a codec makes: those of another version, or for another processor, may be others. */
+/**
+ * Names the bytes that a codec makes. They may differ where its version does, the count from which lists are long, or the
+ * processor; the head of gzip names the system.
+ */
 export const codecNames = { zstd: nameCodec('zstd'), br: nameCodec('br'), gzip: nameCodec('gzip') }
 
 function nameCodec(coding: Compression): string {
-  const version = JSON.stringify([codecs[coding].version, process.arch])
+  const version = JSON.stringify([codecs[coding].version, pagePlants, process.platform, process.arch])
   return `${coding}-${createHash('sha256').update(version).digest('base64url').slice(0, 4)}`
 }
 
