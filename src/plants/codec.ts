@@ -91,7 +91,7 @@ export class Codec {
     const { make, finish } = codecs[coding]
     this.#stream = make(plants > pagePlants ? 'long' : 'page')
     this.#finish = finish
-    // A step rejects with what goes wrong in it.
+    // A step rejects with what goes wrong in it; after the last one nobody asks.
     this.#stream.on('error', () => {})
   }
 
@@ -110,7 +110,16 @@ export class Codec {
   }
 
   async #step(begin: (done: (error?: Error | null) => void) => void): Promise<Buffer> {
-    await new Promise<void>((resolve, reject) => begin((error) => (error ? reject(error) : resolve())))
-    return this.#stream.read() ?? nothing
+    const stream = this.#stream
+    await new Promise<void>((resolve, reject) => {
+      // Node calls nobody back whose step fails.
+      stream.once('error', reject)
+      begin((error) => {
+        stream.off('error', reject)
+        if (error) reject(error)
+        else resolve()
+      })
+    })
+    return stream.read() ?? nothing
   }
 }
