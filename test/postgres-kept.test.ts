@@ -30,7 +30,7 @@ async function assertKept(t: Test, { id, log, sql }: Store): Promise<void> {
   t.equal(position, 4)
   t.not(epochs.owner(4), '', 'the plants belong to an epoch')
   const items = await log.read(0, 4, epochs.owner(4))
-  t.equal(items, plants.map((plant) => JSON.stringify(plant)).join(), 'to the byte')
+  t.equal(String(items), `[${plants.map((plant) => JSON.stringify(plant))}]`, 'to the byte')
   const [row] = await sql.select('SELECT hash, scopes FROM tokens WHERE id = $1', ['2GS2RA3D'])
   t.equal(row?.hash, hashToken(token), 'a token that was issued then is honoured')
   t.equal(row?.scopes, 'plants:read plants:write')

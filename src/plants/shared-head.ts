@@ -30,19 +30,16 @@ export class SharedHead<T> {
   readonly #look = async (): Promise<void> => {
     const waiting = this.#waiting.filter((one) => this.#waiter.waits(one))
     this.#waiting = []
-    if (waiting.length > 0) await this.#lookFor(waiting)
-    this.#looking = this.#waiting.length > 0
-    if (this.#looking) setImmediate(this.#look)
-  }
-
-  async #lookFor(waiting: T[]): Promise<void> {
-    let head: Head
+    let answer: (one: T) => void = () => {}
     try {
-      head = await this.#log.head()
+      const head = waiting.length > 0 ? await this.#log.head() : undefined
+      if (head) answer = (one) => this.#answers.give(head, one)
     } catch (error) {
-      for (const one of waiting) this.#answers.fail(error, one)
-      return
+      answer = (one) => this.#answers.fail(error, one)
     }
-    for (const one of waiting) this.#answers.give(head, one)
+    // The database is at the next look while these are answered.
+    this.#looking = this.#waiting.length > 0
+    if (this.#looking) void this.#look()
+    for (const one of waiting) answer(one)
   }
 }

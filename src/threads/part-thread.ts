@@ -8,6 +8,8 @@ import type { FromPart, PartData, ToPart } from './messages.ts'
 
 /** Beside this file, as TypeScript or compiled like it. */
 const threadFile = join(import.meta.dirname, `thread${extname(import.meta.filename)}`)
+/** Three times the flag that the launcher gives (bin/plant-store.js): by itself it would grow to twice as much. */
+const youngMiB = 24
 /** How long the counts are waited for; those before are taken then. */
 const countMs = 500
 
@@ -28,7 +30,11 @@ export class PartThread {
     const closed = Promise.withResolvers<void>()
     this.listening = listening.promise
     this.closed = closed.promise
-    this.#worker = new Worker(threadFile, { workerData: data, transferList: data.store ? [data.store] : [] })
+    this.#worker = new Worker(threadFile, {
+      workerData: data,
+      transferList: data.store ? [data.store] : [],
+      resourceLimits: { maxYoungGenerationSizeMb: youngMiB },
+    })
     this.#worker.on('message', (message: FromPart) => {
       if (message === 'listening') listening.resolve()
       else if (message === 'closed') closed.resolve()
