@@ -80,7 +80,9 @@ export class Connections {
 
   /** Are the files still there? */
   check(): void {
-    const found = this.#lost === undefined ? this.reader?.findFault() : undefined
+    /* c8 ignore next: a read that fails while a good file is looked for */
+    if (this.#lost !== undefined) return
+    const found = this.reader?.findFault()
     /* c8 ignore next: who looks first, this or the thread, is a matter of moments */
     if (found) this.#lose(found.fault)
   }

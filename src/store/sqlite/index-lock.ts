@@ -32,7 +32,7 @@ export class IndexLock {
   tryLook(look: () => void): boolean {
     while (!this.#take(inLook)) {
       if (Atomics.load(this.#state, 0) === inTransaction) return false
-      /* c8 ignore next: another thread looks in the same moment */
+      /* c8 ignore next 2: another thread looks in the same moment */
       Atomics.wait(this.#state, 0, inLook, waitMs)
     }
     try {

@@ -56,6 +56,12 @@ export class Transactions {
   /** Does one request, or several batches, wholly or not at all. */
   do(requests: Request[]): { done: Done[] } | Failure {
     this.#lock.begin()
+    const result = this.#attempt(requests)
+    this.#lock.end()
+    return result
+  }
+
+  #attempt(requests: Request[]): { done: Done[] } | Failure {
     try {
       if (monotonicMs() - this.#checkedMs > recentMs) this.#check('nothing-added')
       else this.#index.restore()
@@ -65,8 +71,6 @@ export class Transactions {
     } catch (error) {
       if (error instanceof Failed) return error.failure
       return this.#rollBack(error)
-    } finally {
-      this.#lock.end()
     }
   }
 
