@@ -19,8 +19,8 @@ export const plantDefects: Defect[] = [
   {
     breaks: 'a list shows a head that was read before the request came',
     file: 'src/plants/shared-head.ts',
-    search: 'this.#waiting = []\n    if (waiting.length > 0) await this.#lookFor(waiting)',
-    replacement: 'if (waiting.length > 0) await this.#lookFor(this.#waiting)\n    this.#waiting = []',
+    search: 'this.#looking = this.#waiting.length > 0',
+    replacement: 'waiting.push(...this.#waiting.splice(0))\n    this.#looking = false',
     checks: [inTest('waiting', 'a look at the head is for those who came before it')],
   },
   {
