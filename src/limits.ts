@@ -76,8 +76,10 @@ export const pageShare = 2
 export const listShare = 1
 /** How many long lists may read at one moment: pages have a connection left for them. */
 export const streamReads = 2
-/** How many jobs that compress lists the thread pool has at one moment: half of its threads, as Node makes it. */
+/** How many jobs that compress lists each thread that serves requests has in the pool: alone, half of what Node makes it. */
 export const codecJobs = 2
+/** How many pages of a token may wait for that, because their clients refuse the plain bytes. */
+export const maxWaitingPages = 100
 /** How many long lists are compressed at a time; further ones are sent plain to those who accept that. */
 export const maxCodedLists = 16
 /** How many requests of one connection are worked on at a time. */

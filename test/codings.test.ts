@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Test, test } from 'tap'
 import { makeNegotiator } from '../src/http/codings.ts'
-import { codecJobs } from '../src/limits.ts'
+import { codecJobs, maxWaitingPages } from '../src/limits.ts'
 import { CodecTurns } from '../src/plants/codec-turns.ts'
 import { CodedPages } from '../src/plants/coded-pages.ts'
 import { PageCache } from '../src/plants/page-cache.ts'
@@ -206,19 +206,42 @@ const epochs = new Epochs([{ epoch: 'e', start: 0 }])
 
 function makePages() {
   const cache = new PageCache()
-  return { cache, coded: new CodedPages(cache, new CodecTurns()) }
+  const turns = new CodecTurns()
+  return { cache, turns, coded: new CodedPages(cache, turns) }
+}
+
+/** Resolves once all jobs of an owner are done that came before: jobs that wait for each other take every place. */
+async function settle(turns: CodecTurns, owner: string): Promise<void> {
+  const all = Promise.withResolvers<void>()
+  let left = codecJobs
+  const job = () => {
+    if (--left === 0) all.resolve()
+    return all.promise
+  }
+  await Promise.all(Array.from({ length: codecJobs }, () => turns.run(owner, job)))
 }
 
 test('a flood of pages has a few of them compressed, and each of these once', async (t) => {
-  const { coded } = makePages()
+  const { coded, turns } = makePages()
   const bytes = Buffer.from(JSON.stringify(plants))
   const all = Array.from({ length: 200 }, (_, n) => pageOf(n, n + 60, epochs))
   for (const page of [...all, ...all]) coded.prepare(page, 'gzip', { bytes, owner: 'a' })
-  await coded.make(pageOf(0, 1, epochs), 'gzip', { bytes, owner: 'a' })
+  await settle(turns, 'a')
   const made = all.filter((page) => coded.find(page, 'gzip') !== undefined)
   t.same(made, all.slice(0, 16))
   const page = all.at(-1) as (typeof all)[0]
   t.equal(coded.make(page, 'br', { bytes, owner: 'a' }), coded.make(page, 'br', { bytes, owner: 'b' }))
+})
+
+test('a few pages of a token wait to be compressed, and further ones are refused', async (t) => {
+  const { coded } = makePages()
+  const bytes = Buffer.from(JSON.stringify(plants))
+  const make = (n: number, owner: string) => coded.make(pageOf(n, n + 60, epochs), 'gzip', { bytes, owner })
+  const waiting = Array.from({ length: codecJobs + maxWaitingPages }, (_, n) => make(n, 'a'))
+  await t.rejects(make(waiting.length, 'a'), { code: 'overloaded' })
+  t.ok((await make(waiting.length, 'b')).length > 0, 'another token has a line of its own')
+  await Promise.all(waiting)
+  t.ok((await make(waiting.length + 1, 'a')).length > 0)
 })
 
 test('the thread pool has a few jobs at a time, for one owner after the other', async (t) => {

@@ -182,6 +182,7 @@ test('the limits in docs/operating.md are those of the service', (t) => {
     ['answers on their way to clients', `${limits.inFlightBytes / 2 ** 20} MiB`],
     ['plants that wait for the next batch', `${limits.maxWaitingPlants}`],
     ['reads that wait for a connection to the database', `${limits.maxWaitingReads}`],
+    ['pages that wait to be compressed, for clients that refuse plain ones', `${limits.maxWaitingPages}`],
     ['a shutdown', `${limits.stopMs / 1000} s`],
   ]
   const operating = readFileSync(`${root}docs/operating.md`, 'utf8')

@@ -1,5 +1,5 @@
 // The file behind the log: whole lines, in order, and no more of them in memory than there may be.
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { LineFile } from '../src/log/line-file.ts'
@@ -47,4 +47,23 @@ test('what has no room is counted line by line, and told once there is room agai
   file.write('c\n')
   await file.end()
   t.same([lines().at(-1), told, file.dropped], ['c', [4], 4])
+})
+
+test('a log that is full because it could not be written goes on once it can be', async (t) => {
+  const path = join(createDirectory(t), 'log')
+  writeFileSync(path, '')
+  const descriptor = openSync(path, 'r')
+  const told = Promise.withResolvers<number>()
+  const file = new LineFile({ descriptor, maxBytes: 1000, dropped: told.resolve })
+  const line = `${'a'.repeat(199)}\n`
+  for (let n = 0; n < 6; n++) file.write(line)
+  await file.end()
+  t.equal(file.dropped, 1)
+  closeSync(descriptor)
+  const writable = openSync(path, 'a')
+  t.teardown(() => closeSync(writable))
+  t.equal(writable, descriptor, 'the number is free, and the lowest one')
+  file.write(line)
+  t.equal(await told.promise, 2)
+  t.equal(readFileSync(path, 'utf8'), line.repeat(5))
 })

@@ -49,14 +49,9 @@ export class LineFile {
   /** Takes whole lines, and keeps no hold of them. */
   write(lines: Uint8Array | string): void {
     const bytes = typeof lines === 'string' ? Buffer.byteLength(lines) : lines.length
-    if (this.#isGone || this.#kept + bytes > this.#maxBytes) {
-      this.#dropped += countLines(typeof lines === 'string' ? Buffer.from(lines) : lines)
-      return
-    }
-    this.#makeRoom(bytes)
-    if (typeof lines === 'string') this.#filling.write(lines, this.#length)
-    else this.#filling.set(lines, this.#length)
-    this.#length += bytes
+    if (this.#isGone || this.#kept + bytes > this.#maxBytes) this.#drop(lines)
+    else this.#keep(lines, bytes)
+    // What could not be written before is tried again, and makes room.
     if (!this.#isUnderWay) this.#writeOn()
   }
 
@@ -70,6 +65,17 @@ export class LineFile {
 
   get #kept(): number {
     return this.#length + this.#to - this.#from
+  }
+
+  #drop(lines: Uint8Array | string): void {
+    this.#dropped += countLines(typeof lines === 'string' ? Buffer.from(lines) : lines)
+  }
+
+  #keep(lines: Uint8Array | string, bytes: number): void {
+    this.#makeRoom(bytes)
+    if (typeof lines === 'string') this.#filling.write(lines, this.#length)
+    else this.#filling.set(lines, this.#length)
+    this.#length += bytes
   }
 
   #makeRoom(bytes: number): void {

@@ -14,6 +14,11 @@ export class CodecTurns {
     return this.lists >= maxCodedLists
   }
 
+  /** How many jobs of an owner wait for their turn. */
+  waiting(owner: string): number {
+    return this.#waiting.count(owner)
+  }
+
   /** Does `job` when its turn has come. */
   async run<T>(owner: string, job: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--

@@ -68,11 +68,14 @@ function streamOptions() {
   return { chunkSize: chunkBytes, readableHighWaterMark: Number.MAX_SAFE_INTEGER }
 }
 
-/** Names the bytes that a codec makes: those of another version, or for another processor, may be others. */
+/**
+ * Names the bytes that a codec makes. They may differ where its version does, the count from which lists are long, or the
+ * processor; the head of gzip names the system.
+ */
 export const codecNames = { zstd: nameCodec('zstd'), br: nameCodec('br'), gzip: nameCodec('gzip') }
 
 function nameCodec(coding: Compression): string {
-  const version = JSON.stringify([codecs[coding].version, process.arch])
+  const version = JSON.stringify([codecs[coding].version, pagePlants, process.platform, process.arch])
   return `${coding}-${createHash('sha256').update(version).digest('base64url').slice(0, 4)}`
 }
 
@@ -88,7 +91,7 @@ export class Codec {
     const { make, finish } = codecs[coding]
     this.#stream = make(plants > pagePlants ? 'long' : 'page')
     this.#finish = finish
-    // A step rejects with what goes wrong in it.
+    // A step rejects with what goes wrong in it; after the last one nobody asks.
     this.#stream.on('error', () => {})
   }
 
@@ -107,7 +110,16 @@ export class Codec {
   }
 
   async #step(begin: (done: (error?: Error | null) => void) => void): Promise<Buffer> {
-    await new Promise<void>((resolve, reject) => begin((error) => (error ? reject(error) : resolve())))
-    return this.#stream.read() ?? nothing
+    const stream = this.#stream
+    await new Promise<void>((resolve, reject) => {
+      // Node calls nobody back whose step fails.
+      stream.once('error', reject)
+      begin((error) => {
+        stream.off('error', reject)
+        if (error) reject(error)
+        else resolve()
+      })
+    })
+    return stream.read() ?? nothing
   }
 }

@@ -1,7 +1,8 @@
 // Pages never change, so each is compressed once, in the thread pool, and kept beside its plain bytes. Whoever accepts
 // those is not kept waiting for it.
 import type { Coding } from '../http/codings.ts'
-import { pagePlants } from '../limits.ts'
+import { ProblemError } from '../http/problem-error.ts'
+import { maxWaitingPages, pagePlants } from '../limits.ts'
 import { Codec, type Compression } from './codec.ts'
 import type { CodecTurns } from './codec-turns.ts'
 import type { PageCache } from './page-cache.ts'
@@ -39,15 +40,20 @@ export class CodedPages {
   /** Has a page compressed for those who come later, when it is worth it and little else is at hand. */
   prepare(page: Page, coding: Compression, { bytes, owner }: { bytes: Buffer; owner: string }): void {
     if (bytes.length < fewestBytes || this.#making.size >= maxMaking) return
-    /* c8 ignore next: there is no memory for a codec; the page is there as it is */
+    /* c8 ignore next: there is no memory for a codec, or no room in the line; the page is there as it is */
     this.make(page, coding, { bytes, owner }).catch(() => {})
   }
 
-  /** A page in a coding: for a client that has to wait, since it refuses the plain bytes. */
+  /**
+   * A page in a coding: for a client that has to wait, since it refuses the plain bytes. Rejects with `overloaded` when
+   * too much of its owner waits already: who leaves does not take back what was asked for.
+   */
   make(page: Page, coding: Compression, { bytes, owner }: { bytes: Buffer; owner: string }): Promise<Buffer> {
     const name = nameOf(page, coding)
     const making = this.#making.get(name)
     if (making) return making
+    if (this.#turns.waiting(owner) >= maxWaitingPages)
+      return Promise.reject(new ProblemError('overloaded', 'Too many pages wait to be compressed already.'))
     const compress = async () => {
       const made = await compressPage(page, coding, bytes)
       this.#cache.set(name, made)
