@@ -8,7 +8,7 @@ import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
 import type { Bind } from '../src/store/sqlite/messages.ts'
 import type { Store } from '../src/store/store.ts'
-import { entry, listNames, openFile, unavailable } from './support/stores.ts'
+import { entry, listNames, openFile, recovered, unavailable } from './support/stores.ts'
 
 type Share = Bind & { port: MessagePort }
 
@@ -72,6 +72,20 @@ test('a writer that lets go of the file says so to the main thread, whichever th
   writer.postMessage({ text, values: {}, number: 1, deadlineMs: Number.MAX_SAFE_INTEGER })
   const [answer] = await once(writer, 'message')
   t.match(answer, { number: 1, outcome: 'nothing-added', broken: true })
+  await recovered(store)
   t.strictSame(await store.log.append([entry('a', 1)]), ['added'])
-  t.match(lines, [{ msg: /^the database failed: / }, { msg: 'the database takes plants again' }])
+  t.match(lines[0], { msg: /^the database failed: / })
+})
+
+test('a thread is told of what it cannot read, and of a store that is closed', async (t) => {
+  const { store, path } = await openFile(t)
+  const logger = pino({ level: 'silent' })
+  const branch = await openStore(`file:${path}`, { logger, port: store.share?.() })
+  await t.rejects(branch.sql.select('no SQL at all'), unavailable('unread'))
+  await store.close()
+  await t.rejects(branch.log.append([entry('a', 1)]), {
+    ...unavailable('nothing-added'),
+    message: 'the store is closed',
+  })
+  await branch.close()
 })

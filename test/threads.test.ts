@@ -320,6 +320,8 @@ test('threads that cannot start keep the service from starting, and say why', as
   while (seen.length < 3) await once(process, 'worker')
   t.equal(seen.length, 3, 'it is tried again')
   await threads.close()
+  await threads.start(config)
+  t.equal(seen.length, 3, 'but not once it is to end')
   await Promise.all([store.close(), threads.end()])
 })
 

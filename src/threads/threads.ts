@@ -39,6 +39,8 @@ export class Threads {
 
   /** `config`: with the port that the main thread listens on. Resolves when all listen. Rejects when one cannot. */
   async start(config: Config): Promise<void> {
+    // It may have been told to end meanwhile.
+    if (this.#isClosing) return
     const started: Promise<void>[] = []
     for (let n = 1; n < this.#options.shared.counts.length; n++)
       started.push(this.#start(n, config).listening)
