@@ -47,7 +47,7 @@ export const accessDefects: Defect[] = [
   {
     breaks: 'the first token of a connection lets every other one pass',
     file: 'src/http/authentication.ts',
-    search: 'kept === undefined || kept.authorization !== raw.headers.authorization',
+    search: 'kept === undefined || !isSame(kept.authorization, raw.headers.authorization)',
     replacement: 'kept === undefined',
     checks: [inTest('authentication', 'each request of a connection')],
   },

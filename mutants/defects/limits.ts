@@ -14,8 +14,8 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'a request that is refused costs another one',
     file: 'src/http/gcra.ts',
-    search: 'if (allowed) cell.usedUpMs = usedUpMs',
-    replacement: 'cell.usedUpMs = usedUpMs',
+    search: 'if (!allowed) return this.#describe(allowed, formerMs - now)',
+    replacement: '',
     checks: [inTest('gcra', 'who keeps to the rate')],
   },
   {
@@ -42,8 +42,8 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'connections past the limit are served',
     file: 'src/http/max-connections.ts',
-    search: 'if (this.open < this.max) {',
-    replacement: 'if (this.open <= this.max) {',
+    search: 'if (this.#countAll() < this.max) {',
+    replacement: 'if (this.#countAll() <= this.max) {',
     checks: [inTest('connections', 'past MAX_CONNECTIONS')],
   },
   {
