@@ -15,7 +15,7 @@ import { ConnectionLimit } from './http/max-connections.ts'
 import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
 import { rateLimitFields } from './http/rate-limit.ts'
 import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
-import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs } from './limits.ts'
+import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs, threadBytes } from './limits.ts'
 import { ConnectionLog } from './log/connection-log.ts'
 import { type Meter, noMeter } from './meter.ts'
 import { addRoute } from './plants/add.ts'
@@ -78,7 +78,7 @@ export async function buildApp({
 }: AppOptions): Promise<FastifyInstance> {
   const failures = new FailureLog(logger)
   const connectionLog = new ConnectionLog(logger)
-  const maxBytes = inFlightBytes / (shared?.counts.length ?? 1)
+  const maxBytes = Math.max(threadBytes, inFlightBytes / (shared?.counts.length ?? 1))
   const inFlight = new InFlight({ log: connectionLog, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
     report(exchange)

@@ -71,6 +71,8 @@ export const segmentPlants = 2000
 export const segmentBytes = 224 * 1024
 /** The bytes of all answers that are on their way to clients. */
 export const inFlightBytes = 128 * 2 ** 20
+/** How many of them each thread that serves requests has at the least. */
+export const threadBytes = 8 * 2 ** 20
 /** How much of that one token may hold for each byte that is left for all: for pages, and for longer lists. */
 export const pageShare = 2
 export const listShare = 1
@@ -118,7 +120,7 @@ const relations: [boolean, string][] = [
     'a store that does not answer, and a log that nobody reads, are left in time',
   ],
   [
-    pageBytes * requestsPerConnection * 8 <= inFlightBytes,
+    pageBytes * requestsPerConnection * 8 <= threadBytes && threadBytes <= inFlightBytes,
     'no connection holds a large part of the bytes in flight',
   ],
 ]

@@ -19,10 +19,10 @@ type Line = { msg: string; max: number; open: number; refused: number }
 type Limited = Running & { connections: ConnectionLimit; lines: Line[] }
 
 /** Starts an app that serves so many connections. */
-async function startLimited(t: Test, max: number, descriptors = 1000): Promise<Limited> {
+async function startLimited(t: Test, max: number, descriptors = 1000, threads = 1): Promise<Limited> {
   const lines: Line[] = []
   const logger = pino({}, { write: (line) => lines.push(JSON.parse(line)) })
-  const connections = new ConnectionLimit({ max, logger, descriptors })
+  const connections = new ConnectionLimit({ max, logger, descriptors, counts: new Int32Array(threads) })
   const running = await startApp(t, await sqlite.createDatabase(t), { connections, logger })
   return { ...running, connections, lines }
 }
@@ -101,8 +101,8 @@ test('refused connections are one line in the log, not one each', async (t) => {
 })
 
 test('refused connections that do not go do not pile up', { timeout: 60_000 }, async (t) => {
-  // A tenth of these descriptors: one connection.
-  const { port, connections } = await startLimited(t, 1, 10)
+  // A tenth of these descriptors, for two threads: one connection for each.
+  const { port, connections } = await startLimited(t, 1, 20, 2)
   await occupy(t, port, 1)
   const patient = await open(t, port)
   const [error] = await once(connect(port, '127.0.0.1'), 'error')

@@ -15,7 +15,7 @@ import { Threads } from '../src/threads/threads.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
 import { ask, findAdmin } from './support/admin.ts'
 import { createDirectory, engines, sqlite } from './support/engines.ts'
-import { type Running, startService, startThreads, token } from './support/service.ts'
+import { type Running, request, startApp, startService, startThreads, token } from './support/service.ts'
 
 type Heard = { status: number; text: string; headers: Record<string, string | string[] | undefined> }
 /** A connection that stays open: all that is sent over it meets the same thread. */
@@ -128,6 +128,15 @@ test('the rates of a token and of failures are those of all threads together', a
   }
 })
 
+test('however many threads there are, each has room for a long list that is compressed', async (t) => {
+  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { shared: makeShared(256) })
+  const entries = Array.from({ length: 4001 }, (_, n) => ({ item: JSON.stringify(named(`${n}`)), id: n }))
+  await store.log.append(entries)
+  const { status, text } = await request(`${url}/plants`, { headers: { 'accept-encoding': 'gzip' } })
+  t.equal(status, 200)
+  t.equal(namesIn(text).length, 4001)
+})
+
 test('MAX_CONNECTIONS counts the connections of all threads', async (t) => {
   const { url } = await startThreads(t, await sqlite.createDatabase(t), { MAX_CONNECTIONS: '4' })
   const lines = Array.from({ length: 12 }, () => openLine(t, url))
@@ -204,6 +213,58 @@ async function findMain({ app }: Running, [one, other]: [Line, Line]): Promise<[
   return isMain ? [one, other] : [other, one]
 }
 
+test('threads that fail at one moment are replaced, and what they had counted stays in the sums', async (t) => {
+  const seen = watchThreads(t)
+  const lines: string[] = []
+  const logger = pino({}, { write: (line) => lines.push(line) })
+  const log = { logger, sink: { write() {} }, mask: String }
+  const env = { THREADS: '3' }
+  const { url, metrics } = await startThreads(t, await sqlite.createDatabase(t), env, log)
+  const served = async () => {
+    const text = await metrics.write()
+    const count = /^http_request_duration_seconds_count{.*} (\d+)$/m.exec(text)?.[1]
+    return { count: Number(count), died: Number(/^plant_store_threads_died_total (\d+)$/m.exec(text)?.[1]) }
+  }
+  for (let n = 1; n <= 60; n++) await openLine(t, url).send('/plants?limit=1')
+  t.equal((await served()).count, 60)
+  for (const thread of seen.slice(-2)) {
+    // Node says so of a fault that nobody has caught.
+    thread.emit('error', new Error('a fault'))
+    void thread.terminate()
+  }
+  let died = 0
+  while (died < 2) {
+    const now = await served()
+    died = now.died
+    if (now.count !== 60) t.fail(`${now.count} of 60 requests are counted`)
+  }
+  t.match(lines.join(''), /a fault/)
+  t.equal((await served()).count, 60)
+})
+
+test('a thread that takes the place of another one while the service drains ends connections, too', async (t) => {
+  const seen = watchThreads(t)
+  const running = await startThreads(t, await sqlite.createDatabase(t))
+  running.drain()
+  void seen.at(-1)?.terminate()
+  while (seen.length < 3) await once(process, 'worker')
+  let answer: Heard
+  // The main thread is told in another way, of which this test makes no use.
+  do answer = await openLine(t, running.url).send('/plants?limit=0')
+  while (answer.headers.connection !== 'close')
+  t.equal(answer.status, 200)
+})
+
+test('however often metrics are asked for at one moment, each thread is asked once', async (t) => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => warnings.push(warning)
+  process.on('warning', note)
+  t.teardown(() => process.off('warning', note))
+  const { metrics } = await startThreads(t, await sqlite.createDatabase(t))
+  await Promise.all(Array.from({ length: 12 }, () => metrics.write()))
+  t.strictSame(warnings, [])
+})
+
 test('files that are lost are exchanged under all threads', async (t) => {
   const database = await sqlite.createDatabase(t)
   const path = fileURLToPath(database)
@@ -256,9 +317,11 @@ test('threads that cannot start keep the service from starting, and say why', as
   const log = { logger, sink: { write() {} }, mask: String }
   const threads = new Threads({ store, shared: makeShared(2), log, isCounted: false })
   await t.rejects(threads.start(config), { message: /EADDRNOTAVAIL/ })
-  await once(process, 'worker')
+  while (seen.length < 3) await once(process, 'worker')
   t.equal(seen.length, 3, 'it is tried again')
   await threads.close()
+  await threads.start(config)
+  t.equal(seen.length, 3, 'but not once it is to end')
   await Promise.all([store.close(), threads.end()])
 })
 

@@ -61,7 +61,7 @@ export class ConnectionLimit {
     this.#thread = thread
     this.max = max ?? deriveMax(descriptors)
     this.#descriptors = descriptors
-    this.#maxEnding = Math.min(maxRefused, Math.ceil(this.#descriptors * refusedShare))
+    this.#maxEnding = Math.ceil(Math.min(maxRefused, this.#descriptors * refusedShare) / counts.length)
     this.#logger = logger
     if (this.max >= descriptors && thread === 0)
       logger.warn(`MAX_CONNECTIONS ${this.max}: this process may open ${descriptors} file descriptors in all`)

@@ -1,7 +1,7 @@
 // One thread that serves requests, as the main thread sees it, from its start to its end.
-import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { makeInTime } from '../admin/in-time.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { LineSink } from '../log/open-log.ts'
 import type { FromPart, PartData, ToPart } from './messages.ts'
@@ -24,6 +24,9 @@ export class PartThread {
   counted: Snapshot = []
   readonly #worker: Worker
   #error: Error | undefined
+  #answered = Promise.withResolvers<void>()
+  /** Whoever asks meanwhile shares the answer. */
+  readonly #ask = makeInTime(() => this.#askNow(), countMs)
 
   constructor(data: PartData, sink: LineSink) {
     const listening = Promise.withResolvers<void>()
@@ -39,17 +42,18 @@ export class PartThread {
       if (message === 'listening') listening.resolve()
       else if (message === 'closed') closed.resolve()
       else if ('log' in message) sink.write(message.log)
-      else if ('counted' in message) this.counted = message.counted
+      else if ('counted' in message) this.#take(message.counted)
       else this.#error = new Error(message.failed)
     })
-    /* c8 ignore next 3: a fault of the thread that is not known yet */
     this.#worker.on('error', (error) => {
       this.#error = error
     })
-    this.ended = once(this.#worker, 'exit').then(() => {
-      listening.reject(this.#error ?? new Error('a thread did not start'))
-      closed.resolve()
-      return this.#error
+    this.ended = new Promise((resolve) => {
+      this.#worker.once('exit', () => {
+        listening.reject(this.#error ?? new Error('a thread did not start'))
+        closed.resolve()
+        resolve(this.#error)
+      })
     })
     this.listening.catch(() => {})
   }
@@ -60,17 +64,19 @@ export class PartThread {
 
   /** What it has counted; when it does not answer, what it said before. */
   async count(): Promise<Snapshot> {
-    const answered = Promise.withResolvers<void>()
-    const timer = setTimeout(answered.resolve, countMs)
-    const take = (message: FromPart) => {
-      if (typeof message === 'object' && 'counted' in message) answered.resolve()
-    }
-    this.#worker.on('message', take)
-    this.post('count')
-    await Promise.race([answered.promise, this.ended])
-    this.#worker.off('message', take)
-    clearTimeout(timer)
+    await this.#ask()
     return this.counted
+  }
+
+  async #askNow(): Promise<void> {
+    this.#answered = Promise.withResolvers()
+    this.post('count')
+    await Promise.race([this.#answered.promise, this.ended])
+  }
+
+  #take(counted: Snapshot): void {
+    this.counted = counted
+    this.#answered.resolve()
   }
 
   /** Ends it, whatever it is at. */

@@ -26,10 +26,12 @@ export type ThreadsOptions = {
 export class Threads {
   readonly #options: ThreadsOptions
   readonly #running = new Set<PartThread>()
+  #isDraining = false
   #isClosing = false
   #died = 0
   /** What threads that are no more had counted: counters never go back. */
   #former: Snapshot = []
+  #kept = Promise.resolve()
 
   constructor(options: ThreadsOptions) {
     this.#options = options
@@ -37,6 +39,8 @@ export class Threads {
 
   /** `config`: with the port that the main thread listens on. Resolves when all listen. Rejects when one cannot. */
   async start(config: Config): Promise<void> {
+    // It may have been told to end meanwhile.
+    if (this.#isClosing) return
     const started: Promise<void>[] = []
     for (let n = 1; n < this.#options.shared.counts.length; n++)
       started.push(this.#start(n, config).listening)
@@ -45,6 +49,7 @@ export class Threads {
 
   /** From now on every answer ends its connection. */
   drain(): void {
+    this.#isDraining = true
     for (const thread of this.#running) thread.post('drain')
   }
 
@@ -80,11 +85,12 @@ export class Threads {
     const startMs = performance.now()
     const thread = new PartThread(data, log.sink)
     this.#running.add(thread)
+    if (this.#isDraining) thread.post('drain')
     void thread.ended.then(async (err) => {
-      this.#running.delete(thread)
       shared.counts[number] = 0
+      if (isCounted) await this.#keep(thread)
+      else this.#running.delete(thread)
       if (this.#isClosing) return
-      if (isCounted) await this.#keep(thread.counted)
       this.#died++
       log.logger.error({ err, thread: number }, 'a thread ended, and is replaced; its requests are lost')
       await wait(Math.max(0, startMs + retryMs - performance.now()))
@@ -93,8 +99,13 @@ export class Threads {
     return thread
   }
 
-  async #keep(counted: Snapshot): Promise<void> {
-    const { sumCounters } = await import('../admin/metrics.ts')
-    this.#former = await sumCounters([this.#former, counted])
+  /** One after the other. What a thread has counted is in the sums all the time, and only once. */
+  #keep(thread: PartThread): Promise<void> {
+    this.#kept = this.#kept.then(async () => {
+      const { sumCounters } = await import('../admin/metrics.ts')
+      this.#former = await sumCounters([this.#former, thread.counted])
+      this.#running.delete(thread)
+    })
+    return this.#kept
   }
 }

@@ -55,7 +55,7 @@ export async function startThreads(
   databaseUrl: string,
   env: NodeJS.ProcessEnv = {},
   log = { logger: pino({ level: 'silent' }), sink: { write() {} }, mask: String },
-): Promise<Running & { metrics: Metrics }> {
+): Promise<Running & { metrics: Metrics; drain: () => void }> {
   const config = readConfig({
     ACCESS_TOKENS: token,
     DATABASE_URL: databaseUrl,
@@ -70,7 +70,7 @@ export async function startThreads(
   watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
   t.teardown(() => service.close())
   const { port } = await service.listen()
-  return { url: `http://127.0.0.1:${port}`, port, app, store, metrics }
+  return { url: `http://127.0.0.1:${port}`, port, app, store, metrics, drain: service.drain }
 }
 
 export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }

@@ -96,9 +96,9 @@ export class Branch {
     else this.#refuse(message.unavailable)
   }
 
-  #bind({ writer, index, ids, path }: Bind): void {
+  #bind({ writer, index, looker, ids, path }: Bind): void {
     try {
-      this.reader ??= new Reader(path, ids, new WalIndex(index.descriptor, new IndexLock(index.lock)))
+      this.reader ??= new Reader(path, ids, new WalIndex(index.descriptor, new IndexLock(index.lock, looker)))
       this.#writer?.close()
       this.#writer = new Writer(writer, (failed) => {
         this.#hasFailed = true

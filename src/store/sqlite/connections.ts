@@ -47,10 +47,14 @@ export class Connections {
     this.#condition = new Condition(logger, 'the database takes plants again')
     this.#reconnected = reconnected
     this.#shares = new Shares({
-      bind: async () => this.#describe(await this.writer(performance.now() + storeLimitMs)),
+      bind: async (looker) => ({
+        ...this.#describe(await this.writer(performance.now() + storeLimitMs)),
+        looker,
+      }),
       failed: (failure) => this.#note(failure),
       check: () => this.check(),
       holds: () => this.holds(),
+      ended: (looker) => this.#lock.removeLooker(looker),
     })
   }
 
@@ -94,7 +98,7 @@ export class Connections {
 
   /** A port at which another thread opens the store (see branch.ts), once it is open here. */
   share(): MessagePort {
-    return this.#shares.add()
+    return this.#shares.add(this.#lock.addLooker())
   }
 
   /** Waits for what is under way, but not for a disk that does not answer. */
@@ -201,7 +205,7 @@ export class Connections {
   }
 
   /** What another thread needs to work on the files that are open now. */
-  #describe(link: ThreadLink): Bind {
+  #describe(link: ThreadLink): Omit<Bind, 'looker'> {
     const index = { descriptor: (this.#index as WalIndex).descriptor, lock: this.#lock.memory }
     return { writer: link.openPort(), index, ids: this.#ids as FileIds, path: this.#path }
   }

@@ -3,45 +3,72 @@
 
 const free = 0
 const inTransaction = 1
-const inLook = 2
-/** A look takes microseconds. Who waits for longer tries again. */
+/** Whoever looks has a number of its own: what is held by a thread that has ended can be told. */
+const firstLooker = 2
+/** A look takes microseconds; one that takes longer is of a thread that hangs, or has ended. */
 const waitMs = 100
 
 export class IndexLock {
   /** For the other threads, which make locks of the same memory. */
   readonly memory: SharedArrayBuffer
+  readonly #looker: number
   readonly #state: Int32Array
+  #lookers = firstLooker
 
-  constructor(memory = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {
+  /** `looker`: what `addLooker` of the main thread gave. */
+  constructor(memory = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT), looker = firstLooker) {
     this.memory = memory
+    this.#looker = looker
     this.#state = new Int32Array(memory)
   }
 
   /** The writer's transaction begins; while somebody looks it waits. */
   begin(): void {
-    /* c8 ignore next: somebody looks in the same moment */
-    while (!this.#take(inTransaction)) Atomics.wait(this.#state, 0, inLook, waitMs)
+    while (!this.#take(inTransaction)) this.#waitFor(this.#holder)
   }
 
   /** The writer's transaction is over, or its thread has ended. */
   end(): void {
-    Atomics.compareExchange(this.#state, 0, inTransaction, free)
+    this.#free(inTransaction)
   }
 
-  /** Does `look` when no transaction is under way; otherwise it is false. */
+  /** A number for one more thread that looks. */
+  addLooker(): number {
+    this.#lookers++
+    return this.#lookers
+  }
+
+  /** The thread with this number has ended, be it in the middle of a look. */
+  removeLooker(looker: number): void {
+    this.#free(looker)
+  }
+
+  /** Does `look` when nobody else is at work for long; otherwise it is false. */
   tryLook(look: () => void): boolean {
-    while (!this.#take(inLook)) {
-      if (Atomics.load(this.#state, 0) === inTransaction) return false
-      /* c8 ignore next 2: another thread looks in the same moment */
-      Atomics.wait(this.#state, 0, inLook, waitMs)
+    while (!this.#take(this.#looker)) {
+      const holder = this.#holder
+      if (holder === inTransaction || !this.#waitFor(holder)) return false
     }
     try {
       look()
     } finally {
-      Atomics.store(this.#state, 0, free)
-      Atomics.notify(this.#state, 0)
+      this.#free(this.#looker)
     }
     return true
+  }
+
+  get #holder(): number {
+    return Atomics.load(this.#state, 0)
+  }
+
+  /** False when it takes too long. */
+  #waitFor(holder: number): boolean {
+    return holder === free || Atomics.wait(this.#state, 0, holder, waitMs) !== 'timed-out'
+  }
+
+  #free(holder: number): void {
+    Atomics.compareExchange(this.#state, 0, holder, free)
+    Atomics.notify(this.#state, 0)
   }
 
   #take(state: number): boolean {

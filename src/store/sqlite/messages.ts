@@ -41,8 +41,8 @@ export type ThreadOptions = {
   verify?: boolean
 }
 
-/** What another thread needs to work on the files that are open. `writer`: where its requests go. */
-export type Bind = { writer: MessagePort; index: SharedIndex; ids: FileIds; path: string }
+/** What another thread needs to work on the files that are open. `writer`: where its requests go; `looker`: see IndexLock. */
+export type Bind = { writer: MessagePort; index: SharedIndex; looker: number; ids: FileIds; path: string }
 
 /** What the main thread says to another one that shares its store. `release`: the reader must let go of the files. */
 export type ToBranch = { bind: Bind } | { unavailable: string } | 'release'

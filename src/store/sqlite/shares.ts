@@ -6,18 +6,21 @@ import type { Bind, Failure, FromBranch, ToBranch } from './messages.ts'
 
 export type ShareEvents = {
   /** What a thread needs to work on the files, once they are usable. Rejects with StoreUnavailable. */
-  bind: () => Promise<Bind>
+  bind: (looker: number) => Promise<Bind>
   /** The writer could not do a request of such a thread. */
   failed: (failure: Failure) => void
   /** A read of such a thread failed: are the files still there? */
   check: () => void
   /** The writer did a request of such a thread, after one that had failed. */
   holds: () => void
+  /** Such a thread has ended, or closed its store. */
+  ended: (looker: number) => void
 }
 
 export class Shares {
   readonly #events: ShareEvents
-  readonly #ports = new Set<MessagePort>()
+  /** With the numbers that they have for the wal-index. */
+  readonly #ports = new Map<MessagePort, number>()
   /** What is waited for of those that have not let go yet. */
   readonly #released = new Map<MessagePort, () => void>()
 
@@ -25,14 +28,15 @@ export class Shares {
     this.#events = events
   }
 
-  /** The other end of a new share. A thread that ends has its port closed, and no share any more. */
-  add(): MessagePort {
+  /** The other end of a new share. A thread that ends has its port closed, and no share any more. `looker`: see IndexLock. */
+  add(looker: number): MessagePort {
     const { port1: port, port2 } = new MessageChannel()
-    this.#ports.add(port)
+    this.#ports.set(port, looker)
     port.on('message', (message: FromBranch) => this.#take(port, message))
     port.on('close', () => {
       this.#ports.delete(port)
       this.#released.get(port)?.()
+      this.#events.ended(looker)
     })
     port.unref()
     return port2
@@ -40,7 +44,7 @@ export class Shares {
 
   /** Resolves when no other thread has the files open. Rejects with StoreUnavailable when one does not let go. */
   async release(): Promise<void> {
-    const all = Promise.all([...this.#ports].map((port) => this.#release(port)))
+    const all = Promise.all([...this.#ports.keys()].map((port) => this.#release(port)))
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(
       /* c8 ignore next: a thread that hangs */
@@ -69,7 +73,7 @@ export class Shares {
 
   async #bind(port: MessagePort): Promise<void> {
     try {
-      const bind = await this.#events.bind()
+      const bind = await this.#events.bind(this.#ports.get(port) as number)
       port.postMessage({ bind } satisfies ToBranch, [bind.writer])
     } catch (error) {
       post(port, { unavailable: (error as Error).message })

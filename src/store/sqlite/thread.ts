@@ -4,7 +4,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { StoreRefused } from '../store.ts'
 import { type OpenDatabase, openDatabase } from './database.ts'
 import { IndexLock } from './index-lock.ts'
-import type { Answer, Done, Opened, Order, Request, ThreadOptions } from './messages.ts'
+import type { Answer, Done, Failure, Opened, Order, Request, ThreadOptions } from './messages.ts'
 import { Transactions } from './transactions.ts'
 import { WalIndex } from './wal-index.ts'
 
@@ -60,11 +60,19 @@ function serve(opened: OpenDatabase): void {
   /** The main thread has told of the index before. */
   function answer(requests: Waiting<Request>[]): void {
     const result = (transactions as Transactions).do(requests.map(({ order }) => order))
+    // What one of them failed for, its deadline for instance, is no reason for those of other threads to fail.
+    if (requests.length > 1 && 'failed' in result && canBeRepeated(result)) {
+      for (const request of requests) if (ports.size > 0) answer([request])
+      return
+    }
     requests.forEach(({ order: { number }, port }, index) => {
       const answer = 'failed' in result ? result : { done: result.done[index] as Done }
       port.postMessage({ number, ...answer } satisfies Answer)
     })
-    if ('broken' in result && result.broken) end()
+    if (!('broken' in result && result.broken)) return
+    // Whichever threads it answers: who starts the next writer has to know before this one has ended.
+    main.postMessage({ number: 0, ...result } satisfies Answer)
+    end()
   }
 
   function obey(order: Exclude<Order, Request>): void {
@@ -82,6 +90,11 @@ function serve(opened: OpenDatabase): void {
     for (const port of ports) port.close()
     ports.clear()
   }
+}
+
+/** Nothing was added, and the database is still good. */
+function canBeRepeated({ outcome, lost, broken }: Failure): boolean {
+  return outcome === 'nothing-added' && !lost && !broken
 }
 
 /** The batches that are first in line, or the one other request; none when it is something else that is first. */
