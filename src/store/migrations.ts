@@ -71,8 +71,10 @@ export const migrations: Migration[] = [
   // Of the plants that are there already: by `verify --repair`, too.
   {
     sqlite: 'CREATE TABLE segments (last INTEGER PRIMARY KEY, items TEXT NOT NULL) STRICT;',
-    // Uncompressed: to expand pglz takes as long as to read the plants.
+    // A dump of an older version that was put back may have left those of other plants. Uncompressed: to expand pglz takes
+    // as long as to read the plants.
     postgres: `
+      DROP TABLE IF EXISTS segments;
       CREATE TABLE segments (last BIGINT PRIMARY KEY, items TEXT NOT NULL);
       ALTER TABLE segments ALTER COLUMN items SET STORAGE EXTERNAL;`,
   },
