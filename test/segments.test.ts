@@ -86,7 +86,7 @@ for (const engine of engines) {
     t.match(await verifyStore(url), { faultCount: 0 }, 'a missing one is no fault')
     const { ended, output } = spawnCli(t, ['verify', url, '--repair'])
     t.match(await ended, { code: 0 })
-    t.match(output().stdout, '\n1 missing segment added\nno faults\n')
+    t.match(output().stdout, '\nsegments that were missing and are there now: 1\nno faults\n')
     t.equal(await repairSegments(store, engine.name), 0)
     await t.rejects(repairSegments(store, engine.name, AbortSignal.abort(new Error('enough'))), {
       message: 'enough',

@@ -1,6 +1,7 @@
 // A SQLite store that another thread has open through the port of the first: the same plants, one writer, and the first
 // alone opens, watches and exchanges the files.
 import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../src/store/open.ts'
@@ -45,6 +46,20 @@ test('while no good file is there the other one hears why; afterwards both have 
   await add(shared, 'b')
   t.strictSame(await listNames(shared), ['a', 'b'])
   t.strictSame(await listNames(store), ['a', 'b'])
+})
+
+test('when the writer ends both have the next one', async (t) => {
+  const threads: Worker[] = []
+  const note = (thread: Worker) => threads.push(thread)
+  process.on('worker', note)
+  t.teardown(() => process.off('worker', note))
+  const { store, shared } = await openShared(t)
+  await add(shared, 'a')
+  await threads[0]?.terminate()
+  await until(shared, undefined)
+  await add(shared, 'b')
+  await add(store, 'c')
+  t.strictSame(await listNames(shared), ['a', 'b', 'c'])
 })
 
 test('when the store is closed what shares it is told so', async (t) => {

@@ -93,7 +93,7 @@ function describe(report: VerifyReport & Added): string {
   if (repaired > 0) lines.push(`${repaired} plants had no checksum and got one`)
   else if (unchecked > 0)
     lines.push(`${unchecked} plants have no checksum: plant-store verify --repair gives them one`)
-  if (segments > 0) lines.push(`${segments} missing segment${segments === 1 ? '' : 's'} added`)
+  if (segments > 0) lines.push(`segments that were missing and are there now: ${segments}`)
   lines.push(faultCount === 0 ? 'no faults' : `${faultCount} fault${faultCount === 1 ? '' : 's'}`)
   return lines.join('\n')
 }

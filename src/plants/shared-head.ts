@@ -30,16 +30,20 @@ export class SharedHead<T> {
   readonly #look = async (): Promise<void> => {
     const waiting = this.#waiting.filter((one) => this.#waiter.waits(one))
     this.#waiting = []
-    let answer: (one: T) => void = () => {}
-    try {
-      const head = waiting.length > 0 ? await this.#log.head() : undefined
-      if (head) answer = (one) => this.#answers.give(head, one)
-    } catch (error) {
-      answer = (one) => this.#answers.fail(error, one)
-    }
+    const answer = waiting.length > 0 ? await this.#read() : undefined
     // The database is at the next look while these are answered.
     this.#looking = this.#waiting.length > 0
     if (this.#looking) void this.#look()
-    for (const one of waiting) answer(one)
+    if (answer) for (const one of waiting) answer(one)
+  }
+
+  /** What to do with each that waited for this look. */
+  async #read(): Promise<(one: T) => void> {
+    try {
+      const head = await this.#log.head()
+      return (one) => this.#answers.give(head, one)
+    } catch (error) {
+      return (one) => this.#answers.fail(error, one)
+    }
   }
 }

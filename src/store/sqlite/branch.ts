@@ -63,6 +63,7 @@ export class Branch {
 
   /** The writer, once the main thread has one. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
   async writer(deadlineMs: number): Promise<Writer> {
+    /* c8 ignore next: it was bound in the same moment */
     if (this.link) return this.link
     if (!this.#bound) {
       this.#bound = Promise.withResolvers()
