@@ -18,7 +18,8 @@ import { openStore } from '../src/store/open.ts'
 import { type Store, StoreUnavailable } from '../src/store/store.ts'
 import { askList, compressions, decode } from './support/coded.ts'
 import { type Engine, engines, sqlite } from './support/engines.ts'
-import { request, startApp } from './support/service.ts'
+import { quiet } from './support/quiet.ts'
+import { startApp } from './support/service.ts'
 import { compose } from './support/wire.ts'
 
 /** So many that what no client takes is far more than the buffers of a connection hold. */
@@ -77,16 +78,6 @@ async function send(port: number, asked: string) {
   socket.write(asked)
   await once(socket, 'readable')
   return socket
-}
-
-/** Resolves when nothing has been read of the store for ten turns of its clients' requests. */
-async function quiet(url: string, reads: { count: number }): Promise<number> {
-  let before = -1
-  while (before !== reads.count) {
-    before = reads.count
-    for (let turn = 0; turn < 10; turn++) await request(`${url}/plants?limit=0`)
-  }
-  return reads.count
 }
 
 for (const engine of engines)

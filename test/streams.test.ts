@@ -7,6 +7,7 @@ import { openStore } from '../src/store/open.ts'
 import { type Store, StoreUnavailable } from '../src/store/store.ts'
 import { type Engine, engines, sqlite } from './support/engines.ts'
 import { assertProblem } from './support/problem.ts'
+import { quiet } from './support/quiet.ts'
 import { request, startApp } from './support/service.ts'
 import { compose } from './support/wire.ts'
 
@@ -46,16 +47,6 @@ async function startReading(port: number) {
   socket.write(compose())
   await once(socket, 'readable')
   return socket
-}
-
-/** Resolves when nothing has been read of the store for ten turns of its clients' requests. */
-async function quiet(url: string, reads: { count: number }): Promise<number> {
-  let before = -1
-  while (before !== reads.count) {
-    before = reads.count
-    for (let turn = 0; turn < 10; turn++) await request(`${url}/plants?limit=0`)
-  }
-  return reads.count
 }
 
 for (const engine of engines) {

@@ -1,5 +1,6 @@
 // Who may do with the wal-index what nobody else may do meanwhile: the writer thread, whose transaction it is, or a thread
-// that looks at the files and makes them whole again. It is a word of shared memory, since no thread waits for another one's event loop.
+// that looks at the files and makes them whole again. It is a word of shared memory, since no thread waits for the event
+// loop of another one.
 
 const free = 0
 const inTransaction = 1
