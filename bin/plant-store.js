@@ -8,8 +8,11 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const needed = [24, 15]
-/** A new generation of objects this large (in MiB) is collected seldom, and by then most requests are over. */
-const flags = ['--min-semi-space-size=8']
+/**
+ * A new generation of objects this large (in MiB) is collected seldom, and by then most requests are over. A signal opens
+ * no debugger.
+ */
+const flags = ['--min-semi-space-size=8', '--disable-sigusr1']
 const require = module.createRequire(import.meta.url)
 /** A clone runs its sources, a package has none. */
 const source = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
@@ -73,6 +76,8 @@ async function load() {
 
 /** The channel closes when this process ends, however it does; src/cli.ts stops then. */
 async function run(runtime, args) {
+  // This Node may know no flag that keeps the signal from opening a debugger.
+  process.on('SIGUSR1', () => {})
   const { spawn } = await import('node:child_process')
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
   const child = spawn(runtime, args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] })

@@ -2,30 +2,28 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
-// Patterns that ECMAScript with and without the `u` flag, RE2, Rust and Python read alike: no look-ahead, no `\u`,
-// white space by its characters (Unicode's White_Space, and U+FEFF). A lone surrogate, which half of those engines
-// cannot even be shown, is refused where JSON is read. Bounds and the first pattern stand beside `type`, and what is in
-// `allOf` has a `type` too: elsewhere generators lose one or the other.
+// Patterns that ECMAScript with and without the `u` and `v` flags, RE2, Rust and Python read alike: ASCII alone, one for
+// each text, no look-ahead, no `\u`. Each is held against a text in one pass. A lone surrogate, which half of those engines
+// cannot even be shown, is refused where JSON is read.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
-const blank = '\\x20\\xA0\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF'
-
 const plain = `^[^${control}]*$`
-/** White space, then the first character that is none: an engine need not try where to begin. */
-const visible = `^[${blank}]*[^${control}${blank}][^${control}]*$`
+/** Spaces and no-break spaces, then the first other character: an engine need not try where to begin. */
+const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
+const noControls = 'no control characters (U+0000 to U+001F, U+007F to U+009F)'
 /** What a text that is refused by a pattern should have had, in words for the client. */
 export const patternWords: Readonly<Record<string, string>> = {
-  [plain]: 'no control characters (U+0000 to U+001F, U+007F to U+009F)',
-  [visible]: 'at least one character that is not white space',
+  [plain]: noControls,
+  [visible]: `${noControls}, and at least one character that is neither a space nor a no-break space`,
 }
 
 const name = Type.String({
   description:
-    'What the plant is called: no control characters, not white space alone. Kept to the byte; lengths count code points.',
+    'What the plant is called: no control characters, at least one character that is neither a space nor a no-break space. ' +
+    'Kept to the byte; lengths count code points.',
   minLength: 1,
   maxLength: 255,
-  pattern: plain,
-  allOf: [{ type: 'string', pattern: visible, description: patternWords[visible] }],
+  pattern: visible,
   examples: ['Black alder', '山椒'],
 })
 
@@ -36,10 +34,25 @@ const tag = Type.String({
   examples: ['Alnus glutinosa', ''],
 })
 
+/** What is kept of a plant and shown of it, in the order in which it is written: what is optional comes last. */
+const shown = { name, tag }
+
+/** The names of these fields in words: `name or tag`. */
+export function listShown(word: 'and' | 'or', quote = ''): string {
+  return joinWords(
+    Object.keys(shown).map((field) => quote + field + quote),
+    word,
+  )
+}
+
+export function joinWords(words: readonly string[], last: 'and' | 'or'): string {
+  return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
+}
+
 const id = Type.Integer({
   description:
-    'Your own number for the plant. It makes a retry safe: the same id with the same name and tag adds nothing, ' +
-    'with another name or tag it is refused. It is never returned.',
+    `Your own number for the plant. It makes a retry safe: the same id with the same ${listShown('and')} adds nothing, ` +
+    `with another ${listShown('or')} it is refused. It is never returned.`,
   format: 'int64',
   minimum: 0,
   maximum: Number.MAX_SAFE_INTEGER,
@@ -50,7 +63,7 @@ const id = Type.Integer({
 export const NewPlant = component(
   'NewPlant',
   Type.Object(
-    { name, tag, id: Type.Optional(id) },
+    { ...shown, id: Type.Optional(id) },
     {
       description: 'A plant to add.',
       additionalProperties: false,
@@ -66,14 +79,11 @@ export type NewPlant = Static<typeof NewPlant>
 /** A plant as every response shows it. */
 export const Plant = component(
   'Plant',
-  Type.Object(
-    { name, tag },
-    {
-      description: 'A plant of the store.',
-      additionalProperties: false,
-      examples: [{ name: 'Black alder', tag: 'Alnus glutinosa' }],
-    },
-  ),
+  Type.Object(shown, {
+    description: 'A plant of the store.',
+    additionalProperties: false,
+    examples: [{ name: 'Black alder', tag: 'Alnus glutinosa' }],
+  }),
 )
 export type Plant = Static<typeof Plant>
 
@@ -104,7 +114,7 @@ export const ListQuery = Type.Object(
           'Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store ' +
           'can make. Take it from the `Link` header of the page before; a made-up one is refused.',
         maxLength: 64,
-        pattern: '^[0-9a-z]{1,11}-[0-9A-Za-z_-]{11}$',
+        pattern: '^[0-9a-z]{1,11}-[0-9A-Za-z_\\-]{11}$',
         examples: ['2s-qM0f3zj9c1E'],
       }),
     ),

@@ -4,20 +4,26 @@ import { component, ref } from './component.ts'
 
 const faultCodes = ['required', 'type', 'unknown', 'range', 'length', 'text', 'duplicate', 'format'] as const
 
+export const FaultCode = component(
+  'FaultCode',
+  Type.Unsafe<(typeof faultCodes)[number]>({
+    type: 'string',
+    description:
+      'The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a ' +
+      'number), `length` (of a text), `text` (a character that is not allowed, or blanks alone), `duplicate` (given ' +
+      'twice), `format` (anything else).',
+    enum: faultCodes,
+    examples: ['type'],
+  }),
+)
+export type FaultCode = Static<typeof FaultCode>
+
 /** One fault of a request, and where it is. */
 export const Fault = component(
   'Fault',
   Type.Object(
     {
-      code: Type.Unsafe<(typeof faultCodes)[number]>({
-        type: 'string',
-        description:
-          'The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a ' +
-          'number), `length` (of a text), `text` (a character that is not allowed, or white space alone), `duplicate` ' +
-          '(given twice), `format` (anything else).',
-        enum: faultCodes,
-        examples: ['type'],
-      }),
+      code: ref(FaultCode),
       detail: Type.String({ description: 'What is wrong, for people.', examples: ['must be a string'] }),
       pointer: Type.Optional(
         Type.String({

@@ -1,4 +1,8 @@
-// The kinds of problems that say more than their status: each has a URI below the base path, and a page there.
+// Every problem that there is: what it means to a client, and the sentence that says so. The service, the contract, its
+// examples and the pages of the problems are made from here.
+import { maxBodyBytes, maxHeaderBytes, maxUrlBytes } from '../src/limits.ts'
+import { joinWords, listShown } from './plant.ts'
+import type { Problem } from './problem.ts'
 
 /** `title` and `status` come with every problem of the type; `meaning` and `advice` are Markdown for its page. */
 export type ProblemType = {
@@ -8,6 +12,7 @@ export type ProblemType = {
   readonly advice: string
 }
 
+/** The kinds that say more than their status: each has a URI below the base path, and a page there. */
 export const problemTypes = {
   'invalid-request': {
     status: 400,
@@ -21,7 +26,7 @@ export const problemTypes = {
   'id-conflict': {
     status: 409,
     title: 'Id already taken',
-    meaning: 'A plant with this `id` already exists with a different `name` or `tag`. Nothing was changed.',
+    meaning: `A plant with this \`id\` already exists with a different ${listShown('or', '`')}. Nothing was changed.`,
     advice:
       'Choose another `id`, or leave it out. The same plant with its own `id` is a retry, and is answered 200.',
   },
@@ -77,3 +82,116 @@ export const problemTypes = {
 } as const satisfies Record<string, ProblemType>
 
 export type ProblemTypeName = keyof typeof problemTypes
+
+/** What statuses are called (RFC 9110, section 15; RFC 6585). */
+const statusTitles = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  413: 'Content Too Large',
+  414: 'URI Too Long',
+  415: 'Unsupported Media Type',
+  417: 'Expectation Failed',
+  431: 'Request Header Fields Too Large',
+  500: 'Internal Server Error',
+} as const
+
+/** What a code means to a client: a type of problem, or no more than a status. The log and the metrics have the code. */
+const kinds = {
+  invalid: 'invalid-request',
+  unauthorized: 401,
+  forbidden: 403,
+  'not-found': 404,
+  'method-not-allowed': 405,
+  timeout: 408,
+  conflict: 'id-conflict',
+  'precondition-failed': 'precondition-failed',
+  'too-large': 413,
+  'rate-limited': 'rate-limited',
+  'auth-limited': 'rate-limited',
+  'uri-too-long': 414,
+  'unsupported-media-type': 415,
+  'expectation-failed': 417,
+  'headers-too-large': 431,
+  internal: 500,
+  'nothing-added': 'nothing-added',
+  'outcome-unknown': 'outcome-unknown',
+  unread: 'unread',
+  overloaded: 'overloaded',
+} as const satisfies Record<string, ProblemTypeName | keyof typeof statusTitles>
+export type ProblemCode = keyof typeof kinds
+
+/** One thing that goes wrong. `detail` never speaks of the inside of the service. */
+export type KnownProblem = { readonly code: ProblemCode; readonly detail: string }
+
+export const problems = {
+  faults: (count: number) => say('invalid', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
+  notHttp: say('invalid', 'This is not an HTTP/1.1 request.'),
+  httpVersion: say('invalid', 'The version of HTTP must be 1.0 or 1.1.'),
+  transferCoding: say('invalid', 'The only transfer coding that is understood is chunked, in HTTP/1.1.'),
+  fragment: say('invalid', 'A request target has no fragment.'),
+  badPath: say('invalid', 'The path is not a valid URL path.'),
+  bodyLength: say('invalid', 'The body is not as long as Content-Length says.'),
+  brokenOff: say('invalid', 'The request cannot be met as it is, or ended too early.'),
+  noToken: say('unauthorized', 'The request carries no bearer token.'),
+  badToken: say('unauthorized', 'The token is not valid.'),
+  noScope: (scope: string) => say('forbidden', `The token lacks the scope ${scope}.`),
+  nothingHere: say('not-found', 'There is nothing at this path.'),
+  noProxy: say('not-found', 'This is not a proxy.'),
+  otherMethods: (allowed: readonly string[]) =>
+    say('method-not-allowed', `Only ${joinWords(allowed, 'and')} are allowed here.`),
+  late: say('timeout', 'The request did not arrive in time.'),
+  idTaken: say('conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
+  otherForm: (what: string) => say('precondition-failed', `The ${what} is not one that If-Match names.`),
+  conditionalAddition: say(
+    'precondition-failed',
+    'Additions are not conditional; nothing was added. An id makes a retry safe.',
+  ),
+  bodyTooLarge: say('too-large', `The body is larger than ${formatBytes(maxBodyBytes)}.`),
+  urlTooLong: say('uri-too-long', 'The URL is too long.'),
+  notJson: say('unsupported-media-type', 'The body must be application/json.'),
+  charset: say('unsupported-media-type', 'The charset must be UTF-8.'),
+  contentEncoding: say('unsupported-media-type', 'A content encoding is not understood here.'),
+  expectation: say('expectation-failed', 'The only expectation that is understood is 100-continue.'),
+  rate: say('rate-limited', 'This token sent too many requests in a short time.'),
+  failures: say('auth-limited', 'Too many requests without a valid token came from this address.'),
+  headTooLarge: say('headers-too-large', 'The header section is too large.'),
+  ours: say('internal', 'The service failed; the fault is ours.'),
+  nothingAdded: say('nothing-added', 'The store cannot take plants now; nothing was added.'),
+  outcomeUnknown: say(
+    'outcome-unknown',
+    'The store stopped while it worked on the request; whether the plant was added is unknown.',
+  ),
+  unread: say('unread', 'The store cannot be read now.'),
+  overloaded: say('overloaded', 'Too many requests are at work already; nothing was changed.'),
+  tooManyConnections: say('overloaded', 'Too many connections are open already; nothing was changed.'),
+  tooManyBytes: say('overloaded', 'Too much is on its way to clients already.'),
+  tooManyCodings: say('overloaded', 'Too many pages wait to be compressed already.'),
+}
+
+function say(code: ProblemCode, detail: string): KnownProblem {
+  return { code, detail }
+}
+
+/** Bytes in words. */
+export function formatBytes(bytes: number): string {
+  return `${bytes / 1024} KiB`
+}
+
+/** The limits of a request, as documents name them. */
+export const requestLimits = {
+  body: formatBytes(maxBodyBytes),
+  url: formatBytes(maxUrlBytes),
+  headers: formatBytes(maxHeaderBytes),
+}
+
+/** The body of a problem. The pages of the types are below `basePath`, which ends with a slash. */
+export function describeProblem({ code, detail }: KnownProblem, basePath = '/'): Problem {
+  const kind = kinds[code]
+  if (typeof kind === 'number')
+    return { type: 'about:blank', title: statusTitles[kind], status: kind, detail }
+  const { title, status } = problemTypes[kind]
+  return { type: `${basePath}problems/${kind}`, title, status, detail }
+}

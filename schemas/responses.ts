@@ -1,7 +1,8 @@
 // What each status means, and the headers that come with it: the answers of the contract, as OpenAPI has them.
 import { examples } from './examples.ts'
-import { Plant, PlantList } from './plant.ts'
+import { listShown, Plant, PlantList } from './plant.ts'
 import { Problem } from './problem.ts'
+import { problems } from './problems.ts'
 
 const challenges = {
   missing: { value: 'Bearer realm="plant-store"' },
@@ -99,10 +100,10 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
   ...answer('InvalidList', 'The request is not valid; `errors` names every fault and where it is.', ofRate),
   ...answer('Unauthorized', 'The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
   ...answer('Forbidden', 'The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
-  ...answer('RequestTimeout', 'The request did not arrive in time.'),
+  ...answer('RequestTimeout', problems.late.detail),
   ...answer(
     'IdConflict',
-    'A plant with this id already exists with a different name or tag. Nothing was changed.',
+    `A plant with this id already exists with a different ${listShown('or')}. Nothing was changed.`,
     ofRate,
   ),
   ...answer(
@@ -111,8 +112,8 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
     ofRate,
   ),
   ...answer('OtherList', 'The list is not one that `If-Match` names.', ofRate),
-  ...answer('ContentTooLarge', 'The body is larger than 16 KiB.', ofRate),
-  ...answer('UriTooLong', 'The URL is too long.'),
+  ...answer('ContentTooLarge', problems.bodyTooLarge.detail, ofRate),
+  ...answer('UriTooLong', problems.urlTooLong.detail),
   ...answer('UnsupportedMediaType', 'The body is not JSON in UTF-8 without a content encoding.', ofRate),
   ...answer('ExpectationFailed', 'The expectation cannot be met: only `100-continue` is understood.'),
   ...answer(
@@ -121,7 +122,7 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
       'was changed.',
     ['Retry-After', ...ofRate],
   ),
-  ...answer('HeadersTooLarge', 'The header section is too large.'),
+  ...answer('HeadersTooLarge', problems.headTooLarge.detail),
   ...answer('InternalError', 'The fault is ours.', ofRate),
   ...answer(
     'AdditionUnavailable',

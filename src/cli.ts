@@ -1,10 +1,10 @@
-// argv -> one command -> exit code: 0 done, 1 failed, 2 not understood, 130 or 143 interrupted.
+// argv -> one command -> exit code: 0 done, 1 failed, 2 not understood, 129, 130 or 143 interrupted.
 import { CommanderError } from 'commander'
+import { Interrupted } from './cli/console/interrupt.ts'
+import { watchOutput } from './cli/console/output.ts'
+import { buildProgram } from './cli/program.ts'
 import { ConfigError } from './config/values.ts'
-import { Interrupted } from './console/interrupt.ts'
-import { watchOutput } from './console/output.ts'
-import { FileRefused } from './files/new-file.ts'
-import { buildProgram } from './program.ts'
+import { FileRefused } from './runtime/new-file.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from './store/store.ts'
 
 const whereDatabasesAre =
@@ -13,7 +13,7 @@ const whereDatabasesAre =
 endWithLauncher()
 const output = watchOutput()
 try {
-  await (await buildProgram(process.argv[2])).parseAsync()
+  await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
   process.exitCode = explain(error)
 }
@@ -23,13 +23,17 @@ function endWithLauncher(): void {
   const end = () => process.kill(process.pid, 'SIGTERM')
   process.once('disconnect', end)
   process.channel?.unref()
-  /* c8 ignore next: what a process that ends by a signal has covered is not known */
+  /* c8 ignore next: the launcher was killed before this line; no event says when that is, and a signal leaves no coverage */
   if (process.send && !process.connected) end()
 }
 
 function explain(error: unknown): number {
   // Commander has said by itself what it did not understand, or what help was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+  if (error instanceof Interrupted) {
+    error.tell()
+    return error.exitCode
+  }
   const code = output.explain(error)
   if (code !== undefined) return code
   if (error instanceof StoreUnavailable) {
@@ -44,9 +48,7 @@ function explain(error: unknown): number {
     error instanceof ConfigError ||
     error instanceof StoreRefused ||
     error instanceof FileRefused ||
-    error instanceof Interrupted ||
     (error as NodeJS.ErrnoException).code
-  /* c8 ignore next: no test can bring about a fault that is not known yet */
   console.error(`plant-store: ${operational ? (error as Error).message : (error as Error).stack}`)
-  return error instanceof Interrupted ? error.exitCode : 1
+  return 1
 }

@@ -1,4 +1,5 @@
 // Every limit and time-out that must stand in a relation to another, and the relations. Times are milliseconds.
+import assert from 'node:assert'
 
 /** A request that is there in full is answered within this time, whatever its stages wait for. */
 export const promisedMs = 5000
@@ -27,10 +28,10 @@ export const maxLookups = 1000
 
 /** How long a SQLite file that is opened, or looked at whether it can be written, may be locked by others. */
 export const sqliteLockMs = 2000
+/** How often the files of the database are looked at when nobody writes. */
+export const fileCheckMs = 1000
 /** A batch waits for that lock until so long before its deadline: the database's own word comes first. */
 export const sqliteMarginMs = 100
-/** How long files that are to be exchanged wait for the other threads to let go of them. */
-export const releaseMs = 1000
 /** A read of SQLite holds up the event loop while it waits, which it does only beside a recovery. */
 export const sqliteReadLockMs = 200
 
@@ -41,13 +42,42 @@ export const receiveMs = 20_000
 export const stalledMs = 30_000
 /** How long a connection that is refused is waited for with its request; then it is told so without one. */
 export const refusalMs = 200
-/** How long what is still being sent is read and dropped after the last answer of a connection. */
+/** How long what is still being sent is read and dropped after the last answer of a connection, and how much of it. */
 export const lingerMs = 2000
+export const lingerBytes = 16 * 2 ** 20
+/** How many connections are read like that in one turn of the event loop, and how many wait for theirs; others are cut. */
+export const lingerReads = 16
+export const maxLingering = 64
 /** How long a shutdown waits for requests in flight before it cuts them, and how long it takes at most. */
 export const drainMs = 8000
 export const stopMs = 10_000
+/** A thread whose event loop has not turned for this long hangs: no request may wait so long for an answer. */
+export const hungMs = 10_000
+/** How often a thread says that its event loop turns. */
+export const beatMs = 1000
+/** How long a token is believed without a look at the store, and of how many tokens that is known, good and bad. */
+export const verdictMs = 2000
+export const maxVerdicts = 10_000
+/** The same for the tokens of an issuer, when they are good: nobody can revoke them. */
+export const issuedVerdictMs = 60_000
+/** How many of those are verified at once in each thread, and how many may wait for that, or for a key. */
+export const verificationsAtOnce = 4
+export const maxWaitingJwts = 1000
+/** How long the keys of an issuer may take to load, and how long after an attempt there is another. */
+export const issuerLoadMs = 2000
+export const keysCooldownMs = 10_000
+/** After how long they are loaded again, and how long they are believed while the issuer is away. */
+export const keysFreshMs = 300_000
+export const keysStaleMs = 86_400_000
+/** How much of one turn of the event loop work may take that others wait for: answers, and requests in a row. */
+export const turnMs = 10
+/** The answers of `/readyz`, for which probes commonly wait a second, and of `/metrics` wait so long for the store. */
+export const readyMs = 600
+export const gaugeMs = 500
 /** How long the end of a store waits for a database that does not answer. */
 export const storeCloseMs = 1500
+/** How long the end waits for the collector of traces, beside the store. */
+export const traceFlushMs = 1000
 /** How long the end waits for whoever reads the log. */
 export const logEndMs = 400
 
@@ -71,6 +101,9 @@ export const segmentPlants = 2000
 export const segmentBytes = 224 * 1024
 /** The bytes of all answers that are on their way to clients. */
 export const inFlightBytes = 128 * 2 ** 20
+/** The pages that are kept, and the lines of the log that its reader has not taken: further lines are dropped. */
+export const maxCachedBytes = 32 * 2 ** 20
+export const maxLogBytes = 8 * 2 ** 20
 /** How many of them each thread that serves requests has at the least. */
 export const threadBytes = 8 * 2 ** 20
 /** How much of that one token may hold for each byte that is left for all: for pages, and for longer lists. */
@@ -80,14 +113,19 @@ export const listShare = 1
 export const streamReads = 2
 /** How many jobs that compress lists each thread that serves requests has in the pool: alone, half of what Node makes it. */
 export const codecJobs = 2
+/** About what one of them takes beside its output. */
+export const codecBytes = 2 ** 20
+/** With so many pages at hand, further ones are compressed for those alone who have to wait for them. */
+export const maxPreparedPages = 16
 /** How many pages of a token may wait for that, because their clients refuse the plain bytes. */
 export const maxWaitingPages = 100
 /** How many long lists are compressed at a time; further ones are sent plain to those who accept that. */
 export const maxCodedLists = 16
-/** How many requests of one connection are worked on at a time. */
+/** How many requests of one connection are worked on at a time; behind them nothing of it is parsed. */
 export const requestsPerConnection = 4
-/** With more requests than this at hand, a connection that has others waiting behind those is cut. */
-export const maxOpenRequests = 20_000
+/** How many tokens one query looks for, and how many that were not valid before may wait for theirs. */
+export const tokensPerLookUp = 2048
+export const unknownTokens = 4096
 /** How many plants may wait for the next batch. */
 export const maxWaitingPlants = 4096
 
@@ -114,6 +152,8 @@ const relations: [boolean, string][] = [
   [connectionShare < 0.5, 'clients have less than half of the descriptors'],
   [connectionShare + refusedShare < 0.6, 'the store, the log and the admin server have descriptors left'],
   [refusalMs < lingerMs, 'a client that is refused hears of it before it is cut'],
+  [2 * requestMs < hungMs, 'a thread that hangs has failed requests before it is said to'],
+  [traceFlushMs < storeCloseMs, 'a collector is waited for no longer than the store'],
   [drainMs < stopMs, 'a shutdown has time to close the store'],
   [
     drainMs + storeCloseMs + logEndMs < stopMs,
@@ -123,6 +163,16 @@ const relations: [boolean, string][] = [
     pageBytes * requestsPerConnection * 8 <= threadBytes && threadBytes <= inFlightBytes,
     'no connection holds a large part of the bytes in flight',
   ],
+  [verdictMs < promisedMs, 'a token that was revoked is refused in the promised time'],
+  [issuerLoadMs < requestMs, 'an issuer that hangs is given up within the time of a request'],
+  [issuerLoadMs < keysCooldownMs && keysCooldownMs < keysFreshMs, 'an attempt is over before the next'],
+  [fileCheckMs < storeLimitMs, 'a file that is gone is noticed within the time of a request'],
+  [gaugeMs <= readyMs && readyMs < 1000, 'probes and scrapes are answered while a store does not'],
+  [2 * beatMs < hungMs, 'a thread that beats late is not taken for one that hangs'],
+  [maxCodedLists * codecBytes < inFlightBytes, 'codecs leave room for what they are fed with'],
+  [
+    inFlightBytes + maxCachedBytes + maxLogBytes < 256 * 2 ** 20,
+    'what clients can fill is bounded as promised',
+  ],
 ]
-/* c8 ignore next: no test can break a relation between constants */
-for (const [holds, relation] of relations) if (!holds) throw new Error(`limits: ${relation}`)
+for (const [holds, relation] of relations) assert(holds, `limits: ${relation}`)

@@ -1,7 +1,7 @@
 // Settings as options of commands.
 import { type Command, Option } from 'commander'
-import type { Flags } from './config.ts'
-import { flagOf, type Setting, type SettingName, settingEntries, settings } from './settings.ts'
+import type { Setting } from '../config/setting.ts'
+import { type Flags, flagOf, type SettingName, settingEntries, settings } from '../config/settings.ts'
 
 /** Gives a command a flag for every setting. */
 export function addSettingOptions(command: Command): Command {

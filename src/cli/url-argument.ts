@@ -1,8 +1,8 @@
 // Database URLs among the arguments of a command, where `ps` shows them to every user of the machine.
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { maskUrl } from './mask.ts'
-import { ConfigError, readDatabaseUrl } from './values.ts'
+import { maskUrl } from '../config/mask.ts'
+import { ConfigError, readDatabaseUrl } from '../config/values.ts'
 
 /**
  * The URL that an argument or option called `name` gives: itself, as `env:NAME` in the environment, or as `@FILE` in a

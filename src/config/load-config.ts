@@ -1,14 +1,13 @@
 // What is in force, and where it comes from: a flag beats the environment, the environment beats `.env`.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { findBareSecrets, findMisspelt, findShortTokens } from './mistakes.ts'
-import { flagOf, type Setting, type SettingName, settingEntries, settings } from './settings.ts'
+import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } from './mistakes.ts'
+import type { Setting } from './setting.ts'
+import { type Flags, flagOf, type SettingName, settingEntries, settings } from './settings.ts'
+import { traceOptionsOf } from './trace-settings.ts'
 import { ConfigError } from './values.ts'
 
 export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
-
-/** The texts of flags, by the names of their settings. */
-export type Flags = Partial<Record<SettingName, string>>
 
 export type Origin = 'flag' | 'environment' | '.env' | 'default'
 
@@ -38,6 +37,7 @@ export function loadConfig(flags: Flags = {}): Loaded {
   const warnings = [
     ...findMisspelt({ ...file, ...env }, names),
     ...findShortTokens(config.accessTokens),
+    ...findBroadAudiences(config.oidcAudience),
     ...findBareSecrets(flags),
   ]
   return { config, found, warnings }
@@ -68,8 +68,17 @@ function readEnvFile(): NodeJS.ProcessEnv {
 
 function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
   const entries = settingEntries.map(([key, setting]) => ({ key, ...resolveOne(key, setting, sources) }))
+  const config = Object.fromEntries(entries.map(({ key, value }) => [key, value])) as Config
+  const lone = entries.find(({ key, found }) => key.startsWith('oidc') && found.origin !== 'default')
+  if (lone && config.oidcIssuer === undefined)
+    throw new ConfigError(`${nameOf(settings[lone.key], lone.found)} means nothing without OIDC_ISSUER`)
+  if (config.oidcIssuer !== undefined && config.oidcAudience.length === 0)
+    throw new ConfigError(
+      'OIDC_ISSUER needs OIDC_AUDIENCE: which tokens of the issuer are meant for this service',
+    )
+  traceOptionsOf(config)
   return {
-    config: Object.fromEntries(entries.map(({ key, value }) => [key, value])) as Config,
+    config,
     found: Object.fromEntries(entries.map(({ key, found }) => [key, found])) as Loaded['found'],
   }
 }

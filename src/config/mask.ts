@@ -1,4 +1,5 @@
 // What may be shown of a URL that can hold a password, and of a text that can hold tokens or such URLs.
+import { jwt } from '../logging/secrets.ts'
 
 /** The password of a URL as asterisks, wherever it stands. A URL may name several hosts, so it is not parsed. */
 export function maskUrl(url: string): string {
@@ -9,7 +10,7 @@ export function maskUrl(url: string): string {
 
 /** Tokens without their secrets. */
 export function hideTokens(text: string): string {
-  return text.replaceAll(/(plant_[0-9A-Za-z]{8}_)[0-9A-Za-z_]+/g, '$1***')
+  return text.replaceAll(/(plant_[0-9A-Za-z]{8}_)[0-9A-Za-z_]+/g, '$1***').replaceAll(jwt, '***')
 }
 
 /** A message that repeats what was typed, without the secrets in it. */

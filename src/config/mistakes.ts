@@ -1,24 +1,50 @@
 // What is no fault, and hardly meant: a misspelt setting, a token that can be guessed, a secret in a flag. A line for each; values are not
 // repeated, since they may be secrets.
-import { closest, distance } from 'fastest-levenshtein'
-import type { Flags } from './config.ts'
-import { flagOf, settingEntries } from './settings.ts'
+import { type Flags, flagOf, settingEntries } from './settings.ts'
 
 const minTokenLength = 16
+/** Of OpenTelemetry, for what the service does not send. */
+const others = /^OTEL_(BLRP|LOGS|METRICS?)_/
 const known = new Set(settingEntries.map(([, { name }]) => name))
 
-/** The variables that look like one of `names` and are none. */
+/** Warnings for variables that look like one of `names` and are none. */
 export function findMisspelt(env: NodeJS.ProcessEnv, names: string[]): string[] {
   return Object.keys(env).flatMap((variable) => {
-    const nearest = closest(variable.toUpperCase(), names)
-    const isNear = distance(variable.toUpperCase(), nearest) <= tolerance(nearest)
-    return isNear && !known.has(variable) ? [`${variable} is not a setting; did you mean ${nearest}?`] : []
+    const nearest =
+      known.has(variable) || others.test(variable) ? undefined : findNearest(variable.toUpperCase(), names)
+    return nearest === undefined ? [] : [`${variable} is not a setting; did you mean ${nearest}?`]
   })
+}
+
+function findNearest(variable: string, names: string[]): string | undefined {
+  for (let edits = 0; edits <= 2; edits++) {
+    const found = names.find((name) => edits <= tolerance(name) && isWithin(edits, variable, name))
+    if (found !== undefined) return found
+  }
+  return undefined
 }
 
 /** The environment has many names that are none of ours: HOME is not far from HOST. */
 function tolerance(name: string): number {
   return name.length < 6 ? 1 : 2
+}
+
+/**
+ * Whether so many edits make one text of the other: a letter more, less or another, or two neighbours swapped
+ * (optimal string alignment).
+ */
+function isWithin(edits: number, one: string, other: string): boolean {
+  let same = 0
+  while (same < one.length && one[same] === other[same]) same++
+  const [a, b] = [one.slice(same), other.slice(same)]
+  if (edits === 0 || a === b) return a === b
+  const isSwapped = a[0] === b[1] && a[1] === b[0]
+  return (
+    isWithin(edits - 1, a.slice(1), b) ||
+    isWithin(edits - 1, a, b.slice(1)) ||
+    isWithin(edits - 1, a.slice(1), b.slice(1)) ||
+    (isSwapped && isWithin(edits - 1, a.slice(2), b.slice(2)))
+  )
 }
 
 export function findShortTokens(tokens: string[]): string[] {
@@ -27,6 +53,12 @@ export function findShortTokens(tokens: string[]): string[] {
       ? [`ACCESS_TOKENS: token ${index + 1} has fewer than ${minTokenLength} characters and may be guessed`]
       : [],
   )
+}
+
+/** Keycloak puts `account` into the tokens of every client. */
+export function findBroadAudiences(audiences: string[]): string[] {
+  const isBroad = audiences.includes('account')
+  return isBroad ? ['OIDC_AUDIENCE: account is in tokens that were issued for other services, too'] : []
 }
 
 /** The flags with a secret: `ps` shows the arguments of a command to every user of the machine. */

@@ -1,5 +1,8 @@
 // Every setting, once: environment variables, flags of `serve`, help, docs and `plant-store config` are made from this.
+import { issuerSettings } from './issuer-settings.ts'
 import { maskUrl } from './mask.ts'
+import { type Setting, setting } from './setting.ts'
+import { traceSettings } from './trace-settings.ts'
 import {
   readBasePath,
   readChoice,
@@ -14,24 +17,6 @@ import {
   readTokens,
   readTrustProxy,
 } from './values.ts'
-
-export type Setting<T> = {
-  /** The environment variable. The flag is the same in kebab case. */
-  readonly name: string
-  /** What a flag's value is called. */
-  readonly value: string
-  readonly about: string
-  /** The text that is read when nothing is set. */
-  readonly initial: string
-  /** What happens when nothing is set, where `initial` does not say it. */
-  readonly otherwise?: string
-  /** Takes `initial` or what was set; `name`: how whoever set it called it. Throws ConfigError. */
-  read(text: string, name: string): T
-  /** What may be shown of a secret text. */
-  mask?(text: string): string
-}
-
-const setting = <T>(one: Setting<T>): Setting<T> => one
 
 export const settings = {
   host: setting({
@@ -58,7 +43,8 @@ export const settings = {
   databaseUrl: setting({
     name: 'DATABASE_URL',
     value: 'url',
-    about: 'file:PATH for SQLite, postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE for PostgreSQL.',
+    about:
+      'file:PATH for SQLite, postgres://USER:PASSWORD@HOST/DATABASE for PostgreSQL; HOST:5432,HOST:5432 for several servers.',
     initial: 'file:data/plants.db',
     read: readDatabaseUrl,
     mask: maskUrl,
@@ -72,6 +58,7 @@ export const settings = {
     read: readTokens,
     mask: (text) => text.replaceAll(/[^,\s]+/g, '***'),
   }),
+  ...issuerSettings,
   firstTokenFile: setting({
     name: 'FIRST_TOKEN_FILE',
     value: 'file',
@@ -175,9 +162,13 @@ export const settings = {
     initial: '0',
     read: readSeconds,
   }),
+  ...traceSettings,
 }
 
 export type SettingName = keyof typeof settings
+
+/** The texts of flags, by the names of their settings. */
+export type Flags = Partial<Record<SettingName, string>>
 
 /** Entries of the table, in its order. */
 export const settingEntries = Object.entries(settings) as [SettingName, Setting<unknown>][]

@@ -1,7 +1,7 @@
 // How the text of a setting is read. `name` is the setting as whoever set it called it: PORT, or --port.
 import { isIP, isIPv4 } from 'node:net'
 import { availableParallelism } from 'node:os'
-import { namesServers } from '../store/postgres/hosts.ts'
+import { engines } from '../store/engines.ts'
 
 /** A setting that cannot be used; the message is one line that names it. */
 export class ConfigError extends Error {}
@@ -20,23 +20,14 @@ export function readPort(text: string, name: string): number {
 
 /** The URL of a database, as the setting, option or argument called `name` gives it. Throws ConfigError. */
 export function readDatabaseUrl(text: string, name: string): string {
-  if (/^file:./.test(text) && isDecodable(text)) return text
-  // A database URL can hold a password: no message repeats it.
-  if (/^postgres(ql)?:\/\/./.test(text)) {
-    if (namesServers(text)) return text
-    throw new ConfigError(
-      `${name} must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded`,
-    )
+  const engine = engines.find(({ scheme }) => scheme.test(text))
+  if (engine === undefined) {
+    const prefixes = engines.map(({ name, prefix }) => `${prefix} (${name})`)
+    throw new ConfigError(`${name} must start with ${prefixes.join(' or ')}`)
   }
-  throw new ConfigError(`${name} must start with file: (SQLite) or postgres:// (PostgreSQL)`)
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    return decodeURIComponent(text) !== ''
-  } catch {
-    return false
-  }
+  const fault = engine.findFault(text)
+  if (fault !== undefined) throw new ConfigError(`${name} ${fault}`)
+  return text
 }
 
 /** Tokens, separated by commas. None has to be there, but a text that holds none is a mistake. */
@@ -57,11 +48,40 @@ export function readLogLevel(text: string, name: string): string {
   return readChoice(text, name, logLevels)
 }
 
-export function readChoice<T extends string>(text: string, name: string, choices: readonly T[]): T {
+export function readChoice<const T extends string>(text: string, name: string, choices: readonly T[]): T {
   const choice = choices.find((one) => one === text)
   if (choice === undefined)
     throw new ConfigError(`${name} must be one of ${choices.join(', ')}, not "${text}"`)
   return choice
+}
+
+/** https, or http on a loopback address; without credentials, white space or a fragment. Empty: none. */
+export function readSecureUrl(text: string, name: string): string | undefined {
+  if (text === '') return undefined
+  if (!isSecureUrl(text) || !/^\w+:\/\/[^\s/?#@\\]+(\/[^\s#\\]*)?$/.test(text))
+    throw new ConfigError(`${name} must be a URL with https (http on a loopback address)`)
+  return text
+}
+
+/** OpenID Connect Discovery 1.0, section 3: an issuer has no query. */
+export function readIssuer(text: string, name: string): string | undefined {
+  if (text.includes('?')) throw new ConfigError(`${name} must be a URL without a query`)
+  return readSecureUrl(text, name)
+}
+
+/** Whether what comes from there can be believed: https, or http on a loopback address. */
+export function isSecureUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname } = new URL(text)
+  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback)
+}
+
+/** As a scope may begin (RFC 6749, section 3.3). */
+export function readScopePrefix(text: string, name: string): string {
+  if (!/^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(text))
+    throw new ConfigError(`${name} must be printable ASCII without spaces, " and \\`)
+  return text
 }
 
 /** As Fastify takes it: yes or no, or the proxies' addresses. A mere number of proxies makes it trust nobody. */
@@ -151,7 +171,14 @@ function readFlag(text: string): boolean | undefined {
   return text === 'true' || text === 'on' ? true : undefined
 }
 
-function splitList(text: string): string[] {
+/** What stands between commas: at least one name, unless there is no text at all. */
+export function readNames(text: string, name: string): string[] {
+  const names = splitList(text)
+  if (text !== '' && names.length === 0) throw new ConfigError(`${name} must hold a name between its commas`)
+  return names
+}
+
+export function splitList(text: string): string[] {
   return text
     .split(',')
     .map((part) => part.trim())

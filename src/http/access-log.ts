@@ -1,8 +1,9 @@
 // One line per request, written by hand: through a logger's machinery it would be the most expensive part of a request.
 // Most of a line is like the line before, so it is put together from pieces that are kept as bytes.
-import { LineBytes } from '../log/line-bytes.ts'
-import type { LineSink } from '../log/open-log.ts'
-import type { Access } from './exchange.ts'
+import { LineBytes } from '../logging/line-bytes.ts'
+import type { LineSink } from '../logging/open-log.ts'
+import type { Access } from './connection/exchange.ts'
+import type { Trace } from './connection/request-ids.ts'
 
 export type AccessLog = {
   add(access: Access): void
@@ -51,7 +52,8 @@ export function makeAccessLog(
       const { method, url, status, remoteAddress, token, problem, trace } = access
       lines.put(time(now()))
       lines.putAscii(mask(access.requestId))
-      if (trace) lines.putAscii(mask(`","traceId":"${trace.traceId}","spanId":"${trace.spanId}`))
+      // Ids that were made here are no secret, and need no look.
+      if (trace) lines.putAscii(trace.parent === null ? describeTrace(trace) : mask(describeTrace(trace)))
       lines.put((targets.get(method) ?? piecesOf(method)).get(access, url, status))
       lines.putNumber(access.sentBytes)
       putDuration(lines, access.durationMs)
@@ -85,6 +87,10 @@ function putDuration(lines: LineBytes, durationMs: number): void {
   lines.putNumber(us - ms * 1000, 3)
 }
 
+function describeTrace({ traceId, spanId, parent }: Trace): string {
+  return `","traceId":"${traceId}","spanId":"${spanId}${parent ? `","parentSpanId":"${parent.spanId}` : ''}`
+}
+
 function describeTarget({ method, url, route, status }: Access): string {
   return `","method":"${method}","url":${quote(url)}${route ? `,"route":"${route}"` : ''},"status":${status},"bytes":`
 }
@@ -92,7 +98,7 @@ function describeTarget({ method, url, route, status }: Access): string {
 function describeClient({ remoteAddress, token, problem }: Access): string {
   return (
     `,"remoteAddress":${quote(String(remoteAddress))}` +
-    `${token ? `,"token":"${token}"` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
+    `${token ? `,"token":${quote(token)}` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
     `,"pid":${process.pid},"msg":"request"}\n`
   )
 }

@@ -2,8 +2,8 @@
 // `reply.send` each header is looked up, each body asked what it is, and each content type taken apart.
 import { isAscii } from 'node:buffer'
 import type { FastifyReply } from 'fastify'
-import type { Exchange } from './exchange.ts'
-import { exchangeOf } from './in-flight.ts'
+import type { Exchange } from './connection/exchange.ts'
+import { exchangeOf } from './connection/in-flight.ts'
 
 /** Names in lower case, with their values. */
 export type AnswerHeaders = Readonly<Record<string, string>>

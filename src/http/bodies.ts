@@ -1,7 +1,8 @@
 // Which bodies are read at all: JSON in UTF-8, up to a size, and no others.
 import type { FastifyInstance, preParsingHookHandler } from 'fastify'
+import { problems } from '../../schemas/problems.ts'
 import { maxBodyBytes, requestMs } from '../limits.ts'
-import { exchangeOf } from './in-flight.ts'
+import { exchangeOf } from './connection/in-flight.ts'
 import { parseJson } from './json.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 import { findFaults } from './validation.ts'
@@ -24,8 +25,8 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 export const requirePlainJson: preParsingHookHandler = (request, reply, payload, done) => {
   const { 'content-encoding': encoding, 'content-type': type, expect } = request.headers
   const charset = type && /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1]
-  if (encoding !== undefined) return done(unsupported('A content encoding is not understood here.'))
-  if (charset && charset.toLowerCase() !== 'utf-8') return done(unsupported('The charset must be UTF-8.'))
+  if (encoding !== undefined) return done(new ProblemError(problems.contentEncoding))
+  if (charset && charset.toLowerCase() !== 'utf-8') return done(new ProblemError(problems.charset))
   if (!request.raw.complete) exchangeOf(request).deadlineMs = Number.POSITIVE_INFINITY
   // RFC 9110, section 10.1.1: once nothing in the head speaks against the body, and it is about to be read.
   if (expect !== undefined && request.raw.httpVersionMinor > 0)
@@ -33,8 +34,4 @@ export const requirePlainJson: preParsingHookHandler = (request, reply, payload,
       if (!reply.raw.headersSent) reply.raw.writeContinue()
     })
   done(null, payload)
-}
-
-function unsupported(detail: string): ProblemError {
-  return new ProblemError('unsupported-media-type', detail)
 }

@@ -4,19 +4,19 @@ import { LRUCache } from 'lru-cache'
 
 export type Coding = 'zstd' | 'br' | 'gzip' | 'identity'
 
-/** The weight of what is acceptable although nobody named it: below every weight that can be written. */
-const unnamed = 0.0001
-
 /** Clients send one of a few texts; whatever else comes cannot take much memory. */
 const maxKept = 200
 const maxKeptLength = 100
 
 const plain: readonly Coding[] = ['identity']
+/** What `*` means, the best one first: what every client can read, and what nearly every one can. */
+const any: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
 
 /**
  * Makes what reads an Accept-Encoding: it gives the codings that are acceptable, the best one first. `order`: ours, for
- * those that a client likes equally. Malformed elements count for nothing. A client that refuses the plain bytes and
- * names no other coding accepts every one; one that refuses every coding gets the plain bytes.
+ * those that a client likes equally. Malformed elements count for nothing. Codings that are named come before what `*`
+ * means. A client that refuses the plain bytes and names no other coding is taken to say `*`; one that refuses every
+ * coding gets the plain bytes.
  */
 export function makeNegotiator(
   order: readonly Coding[],
@@ -33,10 +33,12 @@ export function makeNegotiator(
 }
 
 function rank(order: readonly Coding[], weights: Map<string, number>): readonly Coding[] {
-  const byDefault = (coding: Coding) => (coding === 'identity' || weights.get('identity') === 0 ? unnamed : 0)
-  const weigh = (coding: Coding) => weights.get(coding) ?? weights.get('*') ?? byDefault(coding)
-  const acceptable = order.filter((coding) => weigh(coding) > 0)
-  return acceptable.length > 0 ? acceptable.sort((one, other) => weigh(other) - weigh(one)) : plain
+  const weigh = (coding: Coding) => weights.get(coding) ?? 0
+  const named = order.filter((coding) => weigh(coding) > 0).sort((one, other) => weigh(other) - weigh(one))
+  const isAny = weights.get('*') ?? Number(named.length === 0 && weights.get('identity') === 0)
+  const unnamed = (isAny ? any : weights.has('*') ? [] : plain).filter((coding) => !weights.has(coding))
+  const acceptable = [...named, ...unnamed]
+  return acceptable.length > 0 ? acceptable : plain
 }
 
 /** The elements of Accept-Encoding that matter here, each with its weight. What they end with is not theirs. */

@@ -1,5 +1,6 @@
 // The conditions of a request, which name entity tags (RFC 9110, section 13.1).
 import type { FastifyRequest } from 'fastify'
+import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from './problem-error.ts'
 
 /** A form of what is asked for, as far as conditions are concerned. */
@@ -17,7 +18,7 @@ export function findCurrent<Form extends Tagged>(
 ): Form | undefined {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
   if (ifMatch !== undefined && findStrongly(ifMatch, forms()) === undefined)
-    throw new ProblemError('precondition-failed', `The ${what} is not one that If-Match names.`)
+    throw new ProblemError(problems.otherForm(what))
   return ifNoneMatch === undefined ? undefined : findWeakly(ifNoneMatch, forms())
 }
 

@@ -1,9 +1,10 @@
-// Why requests were answered 500 or 503. What fails in itself has its error in the log; a store that is away has a line
-// now and then, with the number of requests that it concerned.
+// Why requests were answered 500 or 503. A fault of a request has its error in the log; a store that is away, and has not
+// said so itself, has a line now and then, with the number of requests that it concerned.
 import type { Logger } from 'pino'
-import { Outage } from '../log/outage.ts'
+import { Outage } from '../logging/outage.ts'
 import { StoreUnavailable } from '../store/store.ts'
-import type { Exchange } from './exchange.ts'
+import { IssuerUnavailable } from '../tokens/oidc/issuer-unavailable.ts'
+import type { Exchange } from './connection/exchange.ts'
 import { ProblemError } from './problem-error.ts'
 
 const storeWords = {
@@ -33,32 +34,35 @@ export class FailureLog {
 
   /** A request failed, and not by its client's fault. */
   failed(error: Error, exchange: Exchange, message = 'a request failed'): void {
-    const { requestId } = exchange
-    if (isOverload(error)) this.#noteOverload(error, requestId)
-    else if (error instanceof StoreUnavailable) this.#noteOutage(error, exchange)
-    else this.#logger.error({ err: error, requestId }, message)
+    const { requestId, trace } = exchange
+    const ids = { requestId, traceId: trace?.traceId }
+    // The log is told of the issuer where its keys are loaded.
+    if (error instanceof IssuerUnavailable) return
+    if (isOverload(error)) this.#noteOverload(error, ids)
+    else if (error instanceof StoreUnavailable) this.#noteOutage(error, exchange, ids)
+    else this.#logger.error({ err: error, ...ids }, message)
   }
 
-  /** What piles up while the store is away is the same outage. */
-  #noteOverload(error: Error, requestId: string): void {
-    if (this.#failing.size === 0) this.#overload.fails(error, { requestId })
+  /** An overload while the store is away is part of the same outage. */
+  #noteOverload(error: Error, ids: object): void {
+    if (this.#failing.size === 0) this.#overload.reportFailure(error, ids)
   }
 
-  #noteOutage(error: StoreUnavailable, { requestId, method, startMs }: Exchange): void {
-    // It waited while the store was away, and only now its time is up.
+  #noteOutage(error: StoreUnavailable, { method, startMs }: Exchange, ids: object): void {
+    // The request waited while the store was away, and only now its time is up.
     if (startMs < this.#backMs) return
     this.#failing.add(kindOf(method))
-    this.#store.fails(error, { requestId, outcome: error.outcome })
+    if (!error.isLogged) this.#store.reportFailure(error, { ...ids, outcome: error.outcome })
   }
 
-  /** Is told of every request that has ended: what was served shows that the store is back. */
+  /** To be called for every request that has ended: one that was served shows that the store is back. */
   ended({ method, status, token, problem }: Exchange): void {
     if (this.#failing.size === 0) return
     if (token === undefined || problem !== undefined || status >= 400) return
     this.#failing.delete(kindOf(method))
     if (this.#failing.size > 0) return
     this.#backMs = this.#now()
-    this.#store.holds()
+    this.#store.reportRecovery()
   }
 }
 

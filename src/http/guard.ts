@@ -1,38 +1,36 @@
-// What every request meets first, whatever its path: it is observed, and refused when it is no proper request.
+// The first hooks of every request, whatever its path: it is observed, and refused when its head is not valid.
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
+import { type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxUrlBytes } from '../limits.ts'
 import { beginAnswer } from './answer.ts'
-import type { Connection } from './connections.ts'
-import type { Exchange } from './exchange.ts'
-import { exchangeOf, type InFlight } from './in-flight.ts'
+import { connectionOf } from './connection/connection.ts'
+import type { Exchange } from './connection/exchange.ts'
+import { exchangeOf, type InFlight } from './connection/in-flight.ts'
+import type { Trace } from './connection/request-ids.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 
-/** Makes the root hooks and the not-found handler. `cors`: whether preflights are answered elsewhere. */
-export function guardRequests(inFlight: InFlight, { cors }: { cors: boolean }) {
-  function observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
+/** `cors`: whether preflights are answered elsewhere; `beginSpan` gives a request its span, when traces are on. */
+export type GuardOptions = { cors: boolean; beginSpan?: ((traceparent?: string) => Trace) | undefined }
+
+/** Makes the root hooks and the not-found handler. */
+export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOptions) {
+  function observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const exchange = inFlight.observe(request, reply)
-    if (exchange) beginAnswer(reply, exchange)
+    if (beginSpan) exchange.span = beginSpan(request.headers.traceparent as string | undefined)
+    beginAnswer(reply, exchange)
     return exchange
   }
 
-  /** What is wrong with a request that the framework refuses before any hook; undefined when it is not answered. */
-  function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error | undefined {
-    const exchange = observe(request, reply)
-    return exchange && (findFlaw(exchange) ?? error)
+  /** The error for a request that the framework refuses before any hook. */
+  function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error {
+    return findFlaw(observe(request, reply)) ?? error
   }
 
-  /** A request waits here for its turn on its connection. One behind the end of its connection waits for ever. */
-  const onRequest: onRequestHookHandler = (request, reply, done) => {
-    const exchange = observe(request, reply)
-    /* c8 ignore next: what is parsed behind the end of a connection depends on how packets fall */
-    if (!exchange) return
-    const flaw = findFlaw(exchange)
-    exchange.via.enter(exchange, () => done(flaw))
-  }
+  const onRequest: onRequestHookHandler = (request, reply, done) => done(findFlaw(observe(request, reply)))
 
   /** RFC 9110, section 9.3.7. */
   function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
@@ -71,46 +69,43 @@ function describeMiss(request: FastifyRequest): ProblemError {
   const allowed = allowedMethods(request)
   // A route that has the method was there, and found nothing itself.
   if (allowed.length === 0 || allowed.includes(request.method as HTTPMethods))
-    return new ProblemError('not-found', 'There is nothing at this path.')
-  const last = allowed.at(-1)
-  const names = `${allowed.slice(0, -1).join(', ')} and ${last} are`
-  return new ProblemError('method-not-allowed', `Only ${names} allowed here.`, {
-    headers: { allow: allowed.join(', ') },
-  })
+    return new ProblemError(problems.nothingHere)
+  return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
 }
 
 function allowedMethods(request: FastifyRequest): HTTPMethods[] {
+  if (request.url === '*') return methods
   const url = request.url.split('?', 1)[0] as string
   return methods.filter((method) => request.server.findRoute({ url, method }) !== null)
 }
 
-/** What makes a request unfit to be served at all, as far as its head tells. */
+/** The reason why a request cannot be served at all, as far as its head tells. */
 function findFlaw(exchange: Exchange): ProblemError | undefined {
-  const { raw, via } = exchange
+  const { raw } = exchange
   const { url, headers, httpVersionMajor: major, httpVersionMinor: minor } = raw
   // RFC 9110, section 7.8: ours to disregard. Node loses what follows it in the same packet.
-  if (headers.upgrade !== undefined) via.endAfter(exchange)
-  if ((url as string).length > maxUrlBytes) return new ProblemError('uri-too-long', 'The URL is too long.')
-  if (major !== 1 || minor > 1) return unframed(exchange, 'The version of HTTP must be 1.0 or 1.1.')
+  if (headers.upgrade !== undefined) connectionOf(raw.socket).endAfter(exchange)
+  if ((url as string).length > maxUrlBytes) return new ProblemError(problems.urlTooLong)
+  if (major !== 1 || minor > 1) return unframed(exchange, problems.httpVersion)
   // RFC 9112, sections 6.1 and 6.3.
   const coding = headers['transfer-encoding']
   if (coding !== undefined && (minor === 0 || coding.toLowerCase() !== 'chunked'))
-    return unframed(exchange, 'The only transfer coding that is understood is chunked, in HTTP/1.1.')
-  if ((url as string).includes('#')) return malformed('A request target has no fragment.')
+    return unframed(exchange, problems.transferCoding)
+  if ((url as string).includes('#')) return new ProblemError(problems.fragment)
   // RFC 9110, section 10.1.1: in HTTP/1.0 it is disregarded.
   if (headers.expect !== undefined && minor > 0 && headers.expect.toLowerCase() !== '100-continue')
-    return new ProblemError('expectation-failed', 'The only expectation that is understood is 100-continue.')
-  return findHeaderFlaw(raw, via)
+    return new ProblemError(problems.expectation)
+  return findHeaderFlaw(raw)
 }
 
-/** Where a message that is framed like this ends is anybody's guess: nothing after it is read. */
-function unframed(exchange: Exchange, detail: string): ProblemError {
-  exchange.via.endAfter(exchange)
-  return malformed(detail)
+/** The end of a message framed like this is unknown: nothing after it is read. */
+function unframed(exchange: Exchange, problem: KnownProblem): ProblemError {
+  connectionOf(exchange.raw.socket).endAfter(exchange)
+  return new ProblemError(problem)
 }
 
-/** Of header lines that say who is asked, and by whom, there may be one each. */
-function findHeaderFlaw(raw: IncomingMessage, via: Connection): ProblemError | undefined {
+/** Host and Authorization may stand there once each. */
+function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
   const { rawHeaders } = raw
   let hosts = 0
   let authorizations = 0
@@ -119,10 +114,11 @@ function findHeaderFlaw(raw: IncomingMessage, via: Connection): ProblemError | u
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++
   }
-  if (hosts !== 1 || raw.headers.host !== via.host) {
+  const connection = connectionOf(raw.socket)
+  if (hosts !== 1 || raw.headers.host !== connection.host) {
     const flaw = findHostFlaw(raw, hosts)
     if (flaw) return flaw
-    via.host = raw.headers.host
+    connection.host = raw.headers.host
   }
   return authorizations > 1 ? twice('Authorization') : undefined
 }
@@ -146,10 +142,6 @@ const hostForm = /^(?:\[([0-9A-Za-z.:]+)\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-
 function isHost(text: string): boolean {
   const parts = hostForm.exec(text)
   return parts !== null && (parts[1] === undefined || isIPv6(parts[1])) && Number(parts[2] ?? 0) <= 65_535
-}
-
-function malformed(detail: string): ProblemError {
-  return new ProblemError('invalid', detail)
 }
 
 function twice(header: string): ProblemError {

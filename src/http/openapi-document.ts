@@ -2,10 +2,12 @@
 // is loaded when somebody asks for it: most processes never are.
 import swagger from '@fastify/swagger'
 import fastify, { type FastifyInstance, type FastifySchema } from 'fastify'
-import { Document, visit } from 'yaml'
 import { components as schemas } from '../../schemas/index.ts'
 import { NewPlant } from '../../schemas/plant.ts'
 import { headers, operationResponses, responses } from '../../schemas/responses.ts'
+import { discoveryUrls, type Issuer } from '../tokens/oidc/issuer.ts'
+
+export { stringify as toYaml } from 'yaml'
 
 const introduction =
   'A durable, append-only list of plants. Every answer of success means that the plant is on stable storage; every ' +
@@ -20,6 +22,7 @@ const document = {
     version: '1.0.0',
     summary: 'Add plants, list plants.',
     description: introduction,
+    contact: { name: 'Plant Store' },
     license: { name: 'MIT', identifier: 'MIT' },
   },
   tags: [
@@ -46,8 +49,11 @@ type Node = any
 /** By path and method. */
 export type Operations = Readonly<Record<string, { post: FastifySchema; get: FastifySchema }>>
 
-/** Makes the contract, with an app of its own, which answers nobody. `basePath` ends with a slash. */
-export async function makeContract(basePath: string, operations: Operations): Promise<Node> {
+/**
+ * Makes the contract, with an app of its own, which answers nobody. `basePath` ends with a slash; with an `issuer` its
+ * tokens are another way in.
+ */
+export async function makeContract(basePath: string, operations: Operations, issuer?: Issuer): Promise<Node> {
   const compilersFactory = {
     buildValidator: () => (() => Boolean) as never,
     buildSerializer: () => () => String,
@@ -61,10 +67,21 @@ export async function makeContract(basePath: string, operations: Operations): Pr
       app.route({ method, url: prefix + url, schema, handler: String })
   try {
     await app.ready()
-    return app.swagger()
+    const contract = app.swagger() as Node
+    return issuer ? withIssuer(contract, issuer) : contract
   } finally {
     await app.close()
   }
+}
+
+/** Each operation takes the tokens of the store, or those of the issuer. */
+function withIssuer(contract: Node, issuer: Issuer): Node {
+  const [openIdConnectUrl] = discoveryUrls(issuer)
+  const description = 'An access token (JWT) of the issuer.'
+  const oidc = { type: 'openIdConnect', openIdConnectUrl, description }
+  const securitySchemes = { ...contract.components.securitySchemes, oidc }
+  const components = { ...contract.components, securitySchemes }
+  return { ...contract, components, security: [...contract.security, { oidc: [] }] }
 }
 
 async function describe(app: FastifyInstance, basePath: string): Promise<void> {
@@ -73,8 +90,11 @@ async function describe(app: FastifyInstance, basePath: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       ...document,
-      info: { ...info, contact: { name: 'Plant Store', url: `${basePath}docs` } },
-      externalDocs: { description: 'The guide', url: `${basePath}docs/guide` },
+      // Links of this document have to be absolute, and those of Markdown need not be.
+      info: {
+        ...info,
+        description: `${info.description}\nThe [guide](${basePath}docs/guide) shows each step.\n`,
+      },
       servers: [{ url }],
     } as never,
     refResolver: { buildLocalReference: (json) => String(json.$id) },
@@ -135,22 +155,6 @@ function rebase(node: Node, basePath: string): Node {
   return JSON.parse(JSON.stringify(node), (_key, value) =>
     typeof value === 'string' ? value.replace(/^(<?)\/(problems\/|plants\?)/, `$1${basePath}$2`) : value,
   )
-}
-
-/** White space that versions of YAML take for line ends, or that no reader sees. */
-const odd = /[\x85\u1680\u2000-\u200A\u2028\u2029\u202F\u205F\u3000\uFEFF]/g
-
-/** A document as YAML that every version of YAML reads alike. */
-export function toYaml(tree: Node): string {
-  const yaml = new Document(tree)
-  visit(yaml, {
-    Scalar(_key, scalar) {
-      if (typeof scalar.value === 'string' && scalar.value.search(odd) >= 0) scalar.type = 'QUOTE_DOUBLE'
-    },
-  })
-  return yaml
-    .toString()
-    .replace(odd, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** The same contract for tools that stop at OpenAPI 3.0: what 3.1 took from JSON Schema is said in the older words. */

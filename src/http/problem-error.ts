@@ -1,48 +1,25 @@
-// The one error that is thrown on purpose. Whoever throws it picks a code; the HTTP layer knows what to answer.
+// The one error that is thrown on purpose. Whoever throws it picks a problem; the HTTP layer knows what to answer.
 import type { Fault } from '../../schemas/problem.ts'
-
-export type ProblemCode =
-  | 'invalid'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not-found'
-  | 'method-not-allowed'
-  | 'timeout'
-  | 'conflict'
-  | 'precondition-failed'
-  | 'too-large'
-  | 'rate-limited'
-  | 'auth-limited'
-  | 'uri-too-long'
-  | 'unsupported-media-type'
-  | 'expectation-failed'
-  | 'headers-too-large'
-  | 'internal'
-  | 'unavailable'
-  | 'nothing-added'
-  | 'outcome-unknown'
-  | 'unread'
-  | 'overloaded'
+import { type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 
 export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string> }
 
-/** A fault with a code. `detail` is meant for the client: it never speaks of the inside of the service. */
+/** What goes wrong, in the words that the client is told. */
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly errors: Fault[] | undefined
   readonly headers: Record<string, string>
 
-  constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
+  constructor({ code, detail }: KnownProblem, { errors, headers = {} }: ProblemOptions = {}) {
     super(detail)
     this.name = 'ProblemError'
     this.code = code
-    this.errors = options.errors
-    this.headers = options.headers ?? {}
+    this.errors = errors
+    this.headers = headers
   }
 }
 
-/** A request with faults. `detail` defaults to their number. */
-export function invalid(errors: Fault[], detail?: string): ProblemError {
-  const counted = `The request has ${errors.length} fault${errors.length === 1 ? '' : 's'}.`
-  return new ProblemError('invalid', detail ?? counted, { errors })
+/** A request with faults. */
+export function invalid(errors: Fault[]): ProblemError {
+  return new ProblemError(problems.faults(errors.length), { errors })
 }

@@ -1,7 +1,7 @@
 // Validation by the schemas alone: Ajv coerces nothing, drops nothing, and reports every fault.
 import type { TSchema } from '@sinclair/typebox'
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
-import type { FastifyRequest, FastifySchemaCompiler } from 'fastify'
+import type { FastifyRequest, FastifySchemaCompiler, FastifyServerOptions } from 'fastify'
 import { components } from '../../schemas/index.ts'
 import { patternWords } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
@@ -9,8 +9,25 @@ import { escapePointer } from './json.ts'
 
 const integerForm = /^-?[0-9]+$/
 
+type Compilers = NonNullable<FastifyServerOptions['schemaController']>
+
+/**
+ * What Fastify compiles the schemas of a route with; its own means are not even loaded. One Ajv for all routes, and no
+ * serializers: what is sent is text already, so they would never be called.
+ */
+export function makeCompilers(): Compilers {
+  const compile = makeValidatorCompiler()
+  return {
+    compilersFactory: {
+      // Its type is that of the factories of Fastify's own package alone.
+      buildValidator: () => compile as never,
+      buildSerializer: () => () => JSON.stringify,
+    },
+  }
+}
+
 /** Compiles the validator of one part of a request. Its errors are Ajv's, with `verbose`. */
-export function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
+function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
   const ajv = makeAjv()
   return ({ schema, httpPart }) => {
     // Their schemas are documentation: a header that is not understood is disregarded.
@@ -100,17 +117,14 @@ function describeFaults(errors: ErrorObject[], part: string): Fault[] {
   const faults = new Map<string, Fault>()
   for (const error of errors) {
     const fault = { ...describe(error, part), ...locate(error, part) }
-    // A text of white space that holds a line feed matches neither pattern, for one and the same reason.
     // A parameter is one value, and one fault is enough to say of it.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer}`
-    // What is in `allOf` comes first, and a control character, which neither allows, is what the other speaks of.
-    const isBetter = part === 'body' && error.keyword === 'pattern'
-    if ((isBetter || !faults.has(key)) && !isOfEmptyText(error, part)) faults.set(key, fault)
+    if (!faults.has(key) && !isOfEmptyText(error, part)) faults.set(key, fault)
   }
   return [...faults.values()]
 }
 
-/** That a member is empty is its fault; that it holds nothing but white space follows. */
+/** That a member is empty is its fault; that it holds nothing but blanks follows. */
 function isOfEmptyText({ keyword, data }: ErrorObject, part: string): boolean {
   return part === 'body' && keyword === 'pattern' && data === ''
 }

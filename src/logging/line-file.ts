@@ -123,7 +123,7 @@ export class LineFile {
 
   /** A log that cannot be written is no reason to stop serving: what there is waits for the next line to be tried again. */
   #fail({ code }: NodeJS.ErrnoException): void {
-    /* c8 ignore next 4: a terminal that another program has set not to block */
+    // Another program may have set a terminal, or a pipe, not to block.
     if (code === 'EAGAIN') {
       setTimeout(() => this.#writeOn(), retryMs)
       return

@@ -1,12 +1,9 @@
 // The log of a service, on stderr: it is never waited for, holds no secret, and grows no further than it may.
 import pino, { type Logger } from 'pino'
-import type { Config } from '../config/config.ts'
-import { logEndMs } from '../limits.ts'
+import { logEndMs, maxLogBytes } from '../limits.ts'
+import { withTimeout } from '../runtime/with-timeout.ts'
 import { LineFile } from './line-file.ts'
 import { makeMask } from './secrets.ts'
-
-/** What the log may hold in memory while its reader does not read; beyond it lines are dropped. */
-const maxLogBytes = 8 * 2 ** 20
 
 /**
  * Where whole lines of JSON go: written out in time, and never waited for. Text is masked on the way; whoever hands over
@@ -14,7 +11,13 @@ const maxLogBytes = 8 * 2 ** 20
  */
 export type LineSink = { write(lines: Uint8Array | string): void }
 
-export type LogConfig = Pick<Config, 'logLevel' | 'logFormat' | 'logTime' | 'accessTokens'>
+/** `accessTokens`: what no line may show. */
+export type LogConfig = {
+  logLevel: string
+  logFormat: string
+  logTime: string
+  accessTokens: string[]
+}
 
 export type ServiceLog = {
   readonly logger: Logger
@@ -68,11 +71,9 @@ function decode(lines: Uint8Array | string): string {
 
 /** Waits until the log is written, or cannot be. An exit would wait for its reader for ever: the process ends by the signal then. */
 async function endLog(file: LineFile, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-  const timer = setTimeout(() => {
-    /* c8 ignore next 2: what a process that ends by a signal has covered is not known */
+  await withTimeout(file.end(), logEndMs, () => {
+    /* c8 ignore next 2: nobody reads the log (test/service/service-log.test.ts); a signal leaves no coverage */
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
-  }, logEndMs)
-  await file.end()
-  clearTimeout(timer)
+  })
 }

@@ -45,7 +45,9 @@ function formatRequest(line: Line): string {
   const { method, url, status, durationMs, bytes, problem, token, remoteAddress, requestId } = line
   const paint = Number(status) >= 500 ? 'red' : Number(status) >= 400 ? 'yellow' : 'green'
   const took = `${Number(durationMs).toFixed(1)} ms`
-  const rest = [problem, token, remoteAddress].filter((part) => part !== undefined).map(printable)
+  // The text behind `oidc:` is an issuer's: spaces in it could be taken for other parts of the line.
+  const owner = String(token).startsWith('oidc:') ? toText(token) : token
+  const rest = [problem, owner, remoteAddress].filter((part) => part !== undefined).map(printable)
   return [
     formatTime(line),
     printable(method),

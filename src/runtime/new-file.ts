@@ -3,14 +3,18 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { identify, isSameFile, resolveLinks } from '../store/sqlite/files.ts'
+import { identify, isSameFile, resolveLinks } from './same-file.ts'
 import { syncDirectoryOf, syncFile } from './sync.ts'
 
 /** The file cannot be written there; the message is one line for the operator. */
 export class FileRefused extends Error {}
 
-/** `source`: the database that is read, which is never replaced. */
-export type NewFileOptions = { replace?: boolean | undefined; source?: string | undefined }
+/** `source`: the database that is read, which is never replaced; `signal`: what was written goes when it aborts. */
+export type NewFileOptions = {
+  replace?: boolean | undefined
+  source?: string | undefined
+  signal?: AbortSignal | undefined
+}
 
 export class NewFile {
   readonly path: string
@@ -19,7 +23,7 @@ export class NewFile {
   readonly #replace: boolean
 
   /** Throws FileRefused when there is something at the path already, unless it is a file that may be replaced. */
-  constructor(path: string, { replace = false, source }: NewFileOptions = {}) {
+  constructor(path: string, { replace = false, source, signal }: NewFileOptions = {}) {
     this.path = resolveLinks(path)
     this.#replace = replace
     this.#check(source)
@@ -27,14 +31,14 @@ export class NewFile {
       dirname(this.path),
       `.${basename(this.path)}.${randomBytes(4).toString('hex')}.partial`,
     )
+    signal?.addEventListener('abort', () => this.discard(), { once: true })
   }
 
   #check(source: string | undefined): void {
     const found = lstatSync(this.path, { throwIfNoEntry: false })
     if (found && !found.isFile()) throw new FileRefused(`${this.path} is not a regular file`)
     if (found && !this.#replace) throw alreadyThere(this.path)
-    if (source !== undefined && isSameFile(identify(source), identify(this.path)))
-      throw new FileRefused(`${this.path} is the database itself`)
+    if (source !== undefined) refuseSource(this.path, source)
     // SQLite would play them into whatever gets the name.
     const log = ['-wal', '-journal'].map((ending) => this.path + ending).find(existsSync)
     if (log !== undefined) throw new FileRefused(`${log} exists: ${this.path} is a database in use`)
@@ -54,7 +58,7 @@ export class NewFile {
       linkSync(this.temporaryPath, this.path)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(this.path)
-      /* c8 ignore next 3: a file system without links */
+      /* c8 ignore next 3: a file system without links, such as FAT, which only root can mount */
       if (existsSync(this.path)) throw error
       renameSync(this.temporaryPath, this.path)
     }
@@ -66,6 +70,12 @@ export class NewFile {
     for (const ending of ['', '-journal', '-wal', '-shm'])
       rmSync(this.temporaryPath + ending, { force: true })
   }
+}
+
+/** Throws FileRefused when a path names the database that is read. */
+export function refuseSource(path: string, source: string): void {
+  if (isSameFile(identify(source), identify(path)))
+    throw new FileRefused(`${resolveLinks(path)} is the database itself`)
 }
 
 function alreadyThere(path: string): FileRefused {

@@ -1,19 +1,23 @@
 // Work for many requests at once, a little per turn of the event loop, and for each owner in turn: answering thousands
 // of them must not keep everyone else waiting.
-import { OwnerLines } from './owner-lines.ts'
 
-/** How much of one turn of the event loop such work may take, all together. */
-const turnMs = 10
+import { turnMs } from '../limits.ts'
+import { FairQueue } from './fair-pool.ts'
 
 export class Turns {
   readonly #report: (error: unknown) => void
-  readonly #later = new OwnerLines()
+  readonly #later = new FairQueue<() => void>()
   #underWay = false
   #startMs = 0
 
   /** `report` is told what a piece of work throws; the others are done all the same. */
   constructor(report: (error: unknown) => void) {
     this.#report = report
+  }
+
+  /** Whether some work waits for a later turn. */
+  get isBusy(): boolean {
+    return this.#later.size > 0
   }
 
   /** Does `work` at once when this turn has time left, otherwise in a later one. The order of each owner is kept. */

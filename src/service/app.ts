@@ -1,31 +1,34 @@
 // The only place where the parts are joined: a Fastify app that serves one store. It does not listen by itself.
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
-import type { Config } from './config/config.ts'
-import { serveDocs } from './docs/serve-docs.ts'
-import { requireBearer } from './http/authentication.ts'
-import { acceptJsonBodies } from './http/bodies.ts'
-import { makeCompilers } from './http/compilers.ts'
-import type { Access } from './http/exchange.ts'
-import { FailureLog } from './http/failure-log.ts'
-import { guardRequests } from './http/guard.ts'
-import { collectWhenIdle } from './http/idle-collection.ts'
-import { InFlight } from './http/in-flight.ts'
-import { ConnectionLimit } from './http/max-connections.ts'
-import { makeDescribeProblem, makeErrorHandler } from './http/problems.ts'
-import { rateLimitFields } from './http/rate-limit.ts'
-import { answerOddRequests, makeClientErrorHandler } from './http/sockets.ts'
-import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs, threadBytes } from './limits.ts'
-import { ConnectionLog } from './log/connection-log.ts'
-import { type Meter, noMeter } from './meter.ts'
-import { addRoute } from './plants/add.ts'
-import { listRoutes } from './plants/list.ts'
-import { operations } from './plants/operations.ts'
-import { Turns } from './plants/turns.ts'
-import type { Store } from './store/store.ts'
+import type { Config } from '../config/load-config.ts'
+import { requireBearer } from '../http/access/authentication.ts'
+import { makeChallenge } from '../http/access/challenge.ts'
+import { acceptJsonBodies } from '../http/bodies.ts'
+import type { Exchange } from '../http/connection/exchange.ts'
+import { InFlight } from '../http/connection/in-flight.ts'
+import { ConnectionLimit } from '../http/connection/max-connections.ts'
+import { answerOddRequests, makeClientErrorHandler } from '../http/connection/sockets.ts'
+import { exposedHeaders, makeCorsHeaders, preflightSeconds } from '../http/cors.ts'
+import { FailureLog } from '../http/failure-log.ts'
+import { type GuardOptions, guardRequests } from '../http/guard.ts'
+import { makeDescribeProblem, makeErrorHandler } from '../http/problems.ts'
+import { makeCompilers } from '../http/validation.ts'
+import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs, threadBytes } from '../limits.ts'
+import { ConnectionLog } from '../logging/connection-log.ts'
+import { addRoute } from '../plants/add/add-route.ts'
+import { listRoutes } from '../plants/list/list-route.ts'
+import { ListSender } from '../plants/list/list-sender.ts'
+import { operations } from '../plants/operations.ts'
+import { type Meter, noMeter } from '../runtime/meter.ts'
+import { Turns } from '../runtime/turns.ts'
+import { serveDocs, serveResource } from '../site/serve-docs.ts'
+import type { Store } from '../store/store.ts'
+import { describeResource, type IssuerConfig, issuerOf } from '../tokens/oidc/issuer.ts'
+import { Tokens } from '../tokens/tokens.ts'
+import { makeVerifier } from '../tokens/verifier.ts'
+import { collectWhenIdle } from './idle-collection.ts'
 import type { Shared } from './threads/shared.ts'
-import { Tokens } from './tokens/tokens.ts'
-import { makeVerifier } from './tokens/verifier.ts'
 
 export type AppOptions = {
   store: Store
@@ -39,10 +42,12 @@ export type AppOptions = {
     | 'authFailureLimit'
     | 'maxConnections'
     | 'keepAliveMs'
-  >
+  > &
+    IssuerConfig
   logger: Logger
   /** Is told of every answered request. */
-  report?: (access: Access) => void
+  report?: (exchange: Exchange) => void
+  beginSpan?: GuardOptions['beginSpan']
   /** What it counts together with the other threads of the process. */
   shared?: Shared
   /** Refuses connections, for whoever wants to know how many there are. */
@@ -66,29 +71,63 @@ export type AppOptions = {
  *   problems    what was thrown on the way becomes the answer
  */
 /** Builds the app; `app.ready()` or `app.listen()` finish it, `app.close()` ends it and leaves the store open. */
-export async function buildApp({
-  store,
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const parts = makeParts(options)
+  const app = makeServer(options, parts)
+  watchConnections(app, parts)
+  const { config } = options
+  if (config.corsOrigin !== false) {
+    app.addHook('onRequest', parts.guard.beforeCors)
+    await app.register(import('@fastify/cors'), {
+      origin: config.corsOrigin,
+      exposedHeaders,
+      maxAge: preflightSeconds,
+      strictPreflight: false,
+    })
+  }
+  app.addHook('onRequest', parts.guard.requireRoute)
+  serveDocs(app, { basePath: config.basePath, operations, issuer: parts.issuer })
+  if (parts.resource) serveResource(app, parts.resource)
+  await servePlants(app, options, parts)
+  return app
+}
+
+type Parts = ReturnType<typeof makeParts>
+
+/** What the requests of an app have in common. */
+function makeParts({
   config,
   logger,
   report = () => {},
+  beginSpan,
   shared,
   connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }),
   meter = noMeter,
   isDraining = () => false,
-}: AppOptions): Promise<FastifyInstance> {
+}: AppOptions) {
   const failures = new FailureLog(logger)
-  const connectionLog = new ConnectionLog(logger)
+  const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / (shared?.counts.length ?? 1))
-  const inFlight = new InFlight({ log: connectionLog, isDraining, maxBytes }, (exchange) => {
+  const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
+  const inFlight = new InFlight({ log, turns, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
     report(exchange)
   })
   inFlight.show(meter)
   connections.show(meter)
   const describeProblem = makeDescribeProblem(config.basePath)
-  const below = { inFlight, log: connectionLog, describeProblem }
-  const handleError = makeErrorHandler(failures, describeProblem)
-  const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false })
+  const corsHeaders = makeCorsHeaders(config.corsOrigin)
+  const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false, beginSpan })
+  const issuer = issuerOf(config)
+  const resource = issuer && describeResource(issuer)
+  const challenge = makeChallenge({ resource: resource?.url, scopePrefix: issuer?.scopePrefix })
+  const handleError = makeErrorHandler(failures, { describeProblem, challenge })
+  const below = { inFlight, log, describeProblem, corsHeaders }
+  const access = { issuer, resource, challenge }
+  return { failures, turns, inFlight, connections, meter, guard, handleError, below, ...access }
+}
+
+function makeServer({ config }: AppOptions, { guard, handleError, below }: Parts): FastifyInstance {
   const app: FastifyInstance = fastify({
     logger: false,
     http: {
@@ -106,14 +145,17 @@ export async function buildApp({
     schemaController: makeCompilers(),
     clientErrorHandler: makeClientErrorHandler(below),
     frameworkErrors(error, request, reply) {
-      const flaw = guard.refuse(error, request, reply)
-      if (flaw) handleError(flaw, request, reply)
+      handleError(guard.refuse(error, request, reply), request, reply)
     },
   })
-
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(guard.notFound)
   acceptJsonBodies(app)
+  return app
+}
+
+/** From the connection to the end of the app. */
+function watchConnections(app: FastifyInstance, { guard, connections, inFlight, below }: Parts): void {
   connections.guard(app.server, below)
   answerOddRequests(app.server, below)
   app.addHook('onRequest', guard.onRequest)
@@ -125,36 +167,25 @@ export async function buildApp({
   app.addHook('onClose', async () => {
     collection.close()
     inFlight.close()
-    connectionLog.close()
+    below.log.close()
   })
+}
 
-  if (config.corsOrigin !== false) {
-    app.addHook('onRequest', guard.beforeCors)
-    await app.register(import('@fastify/cors'), {
-      origin: config.corsOrigin,
-      exposedHeaders: ['ETag', 'Link', ...rateLimitFields, 'Retry-After', 'WWW-Authenticate', 'X-Request-Id'],
-      strictPreflight: false,
-    })
-  }
-  app.addHook('onRequest', guard.requireRoute)
-  serveDocs(app, config.basePath, operations)
-  const verify = makeVerifier(new Tokens(store.sql), { accessTokens: config.accessTokens, logger })
-  const bearer = await requireBearer(app, verify, { ...config, shared })
-  const prefix = config.basePath.slice(0, -1)
-  const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
+async function servePlants(
+  app: FastifyInstance,
+  { store, config, logger, shared }: AppOptions,
+  { turns, inFlight, failures, meter, issuer, challenge }: Parts,
+): Promise<void> {
   const { log, id: storeId } = store
+  // Its library is loaded where it is needed.
+  const issued =
+    issuer && new (await import('../tokens/oidc/issuer-tokens.ts')).IssuerTokens(issuer, { logger, meter })
+  const verifyOther = issued?.verify.bind(issued)
+  const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
+  const bearer = await requireBearer(app, verify, { ...config, shared, turns, challenge })
+  const prefix = config.basePath.slice(0, -1)
   await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns, meter })
-  const access = bearer('plants:read')
-  await app.register(listRoutes, {
-    prefix,
-    access,
-    log,
-    storeId,
-    path: config.basePath,
-    turns,
-    inFlight,
-    failures,
-    meter,
-  })
-  return app
+  const access = bearer('plants:read').onRequest
+  const sender = new ListSender({ log, turns, inFlight, failures, meter })
+  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, turns, sender })
 }

@@ -1,12 +1,11 @@
 // The service as its caller has it, on as many threads as are asked for: what listens, drains and closes as one.
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import type { Metrics } from '../admin/metrics.ts'
-import { listen, refuseTaken } from '../http/listen.ts'
-import { countThreads } from './count.ts'
-import { buildPart, type PartOptions } from './part.ts'
-import { makeShared } from './shared.ts'
-import { Threads } from './threads.ts'
+import type { Metrics } from './admin/metrics.ts'
+import { listen, refuseTaken } from './listen.ts'
+import { buildPart, type PartOptions } from './threads/part.ts'
+import { makeShared } from './threads/shared.ts'
+import { countThreads, Threads } from './threads/threads.ts'
 
 /** `store`: open, and closed with the service. `metrics`: show what all threads count. */
 export type ServiceOptions = Omit<PartOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
@@ -14,6 +13,8 @@ export type ServiceOptions = Omit<PartOptions, 'metrics' | 'shared'> & { metrics
 export type Service = {
   /** That of the main thread. */
   readonly app: FastifyInstance
+  /** Whether a thread hangs. */
+  readonly hasHung: boolean
   /** Resolves when all threads listen, to where they do. Rejects as `listen` does, and when the port is taken. */
   listen(): Promise<AddressInfo>
   /** From now on every answer ends its connection; the main thread's do when `isDraining` says so. */
@@ -32,6 +33,9 @@ export async function buildService({ metrics, ...options }: ServiceOptions): Pro
 
   return {
     app: part.app,
+    get hasHung() {
+      return threads.hasHung
+    },
     async listen() {
       const place = { ...config, reusePort: count > 1 }
       if (place.reusePort) await refuseTaken(place)
@@ -45,7 +49,7 @@ export async function buildService({ metrics, ...options }: ServiceOptions): Pro
     },
     async close() {
       await Promise.all([part.close(), threads.close()])
-      await Promise.all([store.close(), threads.end()])
+      await Promise.all([store.close(), threads.end(), part.sendSpans()])
     },
   }
 }

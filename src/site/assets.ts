@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
-import { Coded } from '../http/coded.ts'
-import { once, sendCoded } from '../http/documents.ts'
+import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../http/problem-error.ts'
+import { Coded } from './coded.ts'
+import { once, sendCoded } from './documents.ts'
 
 const own = new URL('./static/', import.meta.url)
 /** Only the files of this package are used. The one that Swagger UI is published as reports each installation. */
@@ -61,7 +62,7 @@ export function serveAssets(app: FastifyInstance, basePath: string): () => Promi
       const { version, files } = await load()
       const asset = files.get(request.params.name)
       if (asset === undefined || request.params.version !== version)
-        throw new ProblemError('not-found', 'There is nothing at this path.')
+        throw new ProblemError(problems.nothingHere)
       return sendCoded(request, reply, asset.coded, { type: asset.type, headers: cache })
     },
   })

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip, constants as zlib, zstdCompress } from 'node:zlib'
-import { type Coding, makeNegotiator } from './codings.ts'
+import { type Coding, makeNegotiator } from '../http/codings.ts'
 
 /** In the order of preference: what is compressed once may take its time. */
 const negotiate = makeNegotiator(['br', 'zstd', 'gzip', 'identity'])
@@ -44,6 +44,8 @@ export class Coded {
     if (made) return made
     const form = coding === 'identity' ? Promise.resolve(this.#bytes) : compress[coding](this.#bytes)
     this.#forms.set(coding, form)
+    // The next client who asks has it tried again.
+    form.catch(() => this.#forms.delete(coding))
     return form
   }
 }

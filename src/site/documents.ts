@@ -1,8 +1,8 @@
 // Serves what is the same for everyone until the next release: pages, assets and the contract. Open without a token.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { varyByCoding } from '../http/codings.ts'
+import { findCurrent } from '../http/conditions.ts'
 import { Coded, chooseCoding } from './coded.ts'
-import { varyByCoding } from './codings.ts'
-import { findCurrent } from './conditions.ts'
 
 export type Content = string | Buffer
 

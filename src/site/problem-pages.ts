@@ -1,7 +1,7 @@
 // The pages at /problems/…: where the `type` of a problem leads whoever follows it.
 import { problemExamples } from '../../schemas/examples.ts'
 import type { Problem } from '../../schemas/problem.ts'
-import { type ProblemType, type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
+import { type ProblemType, type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 import { escapeHtml, renderFrame, type Site } from './frame.ts'
 import { renderMarkdown } from './markdown.ts'
 

@@ -1,14 +1,17 @@
 // Everything that is open without a token: the page, the guide, what each problem means, and the contract. What they are
 // made with is loaded when somebody first asks for them: it would be half of a start, and most processes never need it.
 import type { FastifyInstance } from 'fastify'
-import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
-import type { Operations } from '../http/document.ts'
-import { type Content, once, serveDocument } from '../http/documents.ts'
+import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
+import type { Operations } from '../http/openapi-document.ts'
+import type { describeResource, Issuer } from '../tokens/oidc/issuer.ts'
 import { serveAssets } from './assets.ts'
+import { type Content, once, serveDocument } from './documents.ts'
 import { pageOptions, type Site } from './frame.ts'
 
+export type DocsOptions = { basePath: string; operations: Operations; issuer: Issuer | undefined }
+
 /** Serves the contract and its pages below `basePath`, which ends with a slash. */
-export function serveDocs(app: FastifyInstance, basePath: string, operations: Operations): void {
+export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
   const assets = serveAssets(app, basePath)
   const servePage = (path: string, render: (site: Site) => Promise<Content>) =>
     serveDocument(app, basePath + path, pageOptions, async () => render({ basePath, assets: await assets() }))
@@ -28,13 +31,22 @@ export function serveDocs(app: FastifyInstance, basePath: string, operations: Op
     servePage(`problems/${name}`, async (site) =>
       (await import('./problem-pages.ts')).renderProblemPage(site, name),
     )
-  serveContract(app, basePath, operations)
+  serveContract(app, { basePath, operations, issuer })
 }
 
-function serveContract(app: FastifyInstance, basePath: string, operations: Operations): void {
+/** Tells clients of an issuer what the service is (RFC 9728), outside the base path. */
+export function serveResource(app: FastifyInstance, { path, metadata }: Resource): void {
+  // The router matches what is decoded, and takes one colon for the beginning of a parameter.
+  const route = decodeURI(path).replaceAll(':', '::')
+  serveDocument(app, route, 'application/json', () => JSON.stringify(metadata))
+}
+
+type Resource = NonNullable<ReturnType<typeof describeResource>>
+
+function serveContract(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
   const load = once(async () => {
-    const { makeContract, ...forms } = await import('../http/document.ts')
-    return { contract: await makeContract(basePath, operations), ...forms }
+    const { makeContract, ...forms } = await import('../http/openapi-document.ts')
+    return { contract: await makeContract(basePath, operations, issuer), ...forms }
   })
   const serve = (name: string, type: string, print: (loaded: Awaited<ReturnType<typeof load>>) => string) =>
     serveDocument(app, basePath + name, type, async () => print(await load()))

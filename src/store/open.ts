@@ -1,13 +1,14 @@
 // Opens a store by its URL.
+import { engineOf } from './engines.ts'
 import type { Store, StoreOptions } from './store.ts'
+import type { StoreView } from './view.ts'
 
-/**
- * Opens the store at a `file:` (SQLite) or `postgres://` URL, and brings its schema up to date.
- * Throws StoreRefused when what is there is no plant store, or a newer one.
- */
+/** Opens the store at a URL, as its engine does. */
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
-  if (options.port) return (await import('./sqlite/engine.ts')).openSharedSqlite(options.port, options)
-  // An engine that is not used is not loaded: its driver takes longer than the rest.
-  if (url.startsWith('file:')) return (await import('./sqlite/engine.ts')).openSqlite(url, options)
-  return (await import('./postgres/engine.ts')).openPostgres(url, options)
+  return engineOf(url).open(url, options)
+}
+
+/** Opens the store at a URL to be read, and nothing else. */
+export async function openView(url: string): Promise<StoreView> {
+  return engineOf(url).view(url)
 }

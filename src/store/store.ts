@@ -51,6 +51,8 @@ export interface Store {
   readonly sql: Sql
   /** Resolves when the store can be written now. Rejects with StoreUnavailable. */
   ready(): Promise<void>
+  /** The settings of the database's server that are off and can cost acknowledged plants, where there is a server. */
+  unsafeSettings?(): Promise<string[]>
   /**
    * A port through which another thread of this process opens the same store (see `StoreOptions`). Where there is none,
    * each thread opens the store by its URL.
@@ -66,13 +68,23 @@ export type Lost = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 /** The store cannot do now what it was asked for. The message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {
   readonly outcome: Lost
+  /** Whether the store has told the log itself; a caller then need not. */
+  readonly isLogged: boolean
 
-  constructor(outcome: Lost, message: string, options?: ErrorOptions) {
+  constructor(
+    outcome: Lost,
+    message: string,
+    { isLogged = false, ...options }: ErrorOptions & { isLogged?: boolean } = {},
+  ) {
     super(message, options)
     this.name = 'StoreUnavailable'
     this.outcome = outcome
+    this.isLogged = isLogged
   }
 }
+
+/** How sessions of the service are called; what follows names the process. */
+export const serviceName = 'plant-store serve'
 
 /** The database cannot be used as it is; the message is one line for the operator. */
 export class StoreRefused extends Error {}
@@ -85,13 +97,15 @@ export class StoreMissing extends StoreRefused {
 }
 
 /**
- * `mustExist`: a database that is not there is refused, not made. `name`: how its sessions are called in PostgreSQL.
+ * `mustExist`: a database that is not there is refused, not made. `keepsSchema`: so is one of an older version, which is
+ * brought up to date otherwise, when no service of such a version runs on it. `name`: how its sessions are called in PostgreSQL.
  * `reconnected`: is told of each connection that was made anew. `port`: what the `share` of the store gave, if anything,
  * in the thread that has it open.
  */
 export type StoreOptions = {
   logger: Logger
   mustExist?: boolean
+  keepsSchema?: boolean
   name?: string
   reconnected?: () => void
   port?: MessagePort | undefined

@@ -1,6 +1,7 @@
 // A store opened to be read, and nothing else: nothing is made, migrated or locked, and no writer is needed. The log only
 // grows, so what it holds up to a head stays the same, whatever a service adds meanwhile.
-import type { Value } from './store.ts'
+import type { EngineStatus } from './engine-status.ts'
+import type { Row, Value } from './store.ts'
 
 /** The positions `after` + 1 to `last`. */
 export type Range = { after: number; last: number }
@@ -8,8 +9,21 @@ export type Range = { after: number; last: number }
 /** `count`: how many plants there are; `texts`: the joined texts, in UTF-8, byte for byte as they are stored. */
 export type Joined = { count: number; texts: Buffer[] }
 
+/**
+ * How an engine says what SQL has no one way to say. `joinedItems`: joins the items of plants in the log's order; `locks`:
+ * how many rows there are for a batch to lock, of which there must be 1; `guards`: what keeps the log append-only and its
+ * ids unique, and the query that finds it; `isStandby`: 1 where other servers write; `integrity`: rows of what is broken.
+ */
+export type Dialect = {
+  readonly joinedItems: string
+  readonly locks: string
+  readonly guards: { readonly names: readonly string[]; readonly text: string }
+  readonly isStandby: string
+  readonly integrity: string
+}
+
 export interface StoreView {
-  readonly engine: 'SQLite' | 'PostgreSQL'
+  readonly dialect: Dialect
   /** The number of the schema's last migration: a store that no service has opened since an upgrade has an older one. */
   readonly version: number
   /** Portable SQL that reads, with parameters $1, $2, …; each row is an array. Rejects with StoreUnavailable. */
@@ -19,20 +33,24 @@ export interface StoreView {
    * many plants costs a fraction of one for each. Rejects with StoreUnavailable.
    */
   join(expressions: string[], range: Range, separator: string): Promise<Joined>
+  /** What the engine knows in its own way. */
+  readStatus(): Promise<EngineStatus>
   close(): Promise<void>
-}
-
-/**
- * Opens the store at a `file:` (SQLite) or `postgres://` URL. Throws StoreRefused when there is none, or one that a newer
- * version made.
- */
-export async function openView(url: string): Promise<StoreView> {
-  if (url.startsWith('file:')) return (await import('./sqlite/view.ts')).openSqliteView(url)
-  return (await import('./postgres/view.ts')).openPostgresView(url)
 }
 
 /** Where the log ends; 0: it is empty. */
 export async function findHead(view: StoreView): Promise<number> {
   const [row] = await view.select<[number]>('SELECT coalesce(max(position), 0) FROM plants')
   return (row as [number])[0]
+}
+
+/** The rows of `SELECT columns rest`, by the names of their columns. */
+export async function selectRows(
+  view: StoreView,
+  columns: readonly string[],
+  rest: string,
+  values: Value[] = [],
+): Promise<Row[]> {
+  const rows = await view.select(`SELECT ${columns} ${rest}`, values)
+  return rows.map((row) => Object.fromEntries(columns.map((name, index) => [name, row[index] as Value])))
 }

@@ -1,8 +1,8 @@
 // What a start says about tokens: the first one of a new store, or how to get one when all are lost.
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { FileRefused } from '../files/new-file.ts'
-import { syncDirectoryOf } from '../files/sync.ts'
+import { FileRefused } from '../runtime/new-file.ts'
+import { syncDirectoryOf } from '../runtime/sync.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -51,7 +51,7 @@ async function writeFirst(tokens: Tokens, file: string): Promise<string | undefi
     if (isWritten && token === undefined) rmSync(file)
     return token
   } catch (error) {
-    /* c8 ignore next: a COMMIT whose outcome is unknown: the token may count */
+    // After a COMMIT whose outcome is unknown the token may count.
     const mayCount = error instanceof StoreUnavailable && error.outcome === 'unknown'
     if (isWritten && !mayCount) rmSync(file)
     throw error

@@ -1,18 +1,15 @@
 // Looks tokens up for all who wait, many in one query: a flood of made-up tokens costs the database a few queries, and
-// those who were known before go first.
+// those who were known before do not wait behind them.
+import { tokensPerLookUp, unknownTokens } from '../limits.ts'
+import { FairQueue } from '../runtime/fair-pool.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import type { Token, Tokens } from './tokens.ts'
 
 type Waiting = { id: string; found: (token: Token | undefined) => void; failed: (error: unknown) => void }
 
-/** How many tokens one query looks for, and how many unknown ones may wait for theirs. */
-const maxTokens = 100
-const maxWaiting = 1000
-
 export class LookUps {
   readonly #tokens: Tokens
-  #known: Waiting[] = []
-  #unknown: Waiting[] = []
+  readonly #waiting = new FairQueue<Waiting>()
   #looking = false
 
   constructor(tokens: Tokens) {
@@ -22,9 +19,9 @@ export class LookUps {
   /** Resolves to the token with an id. `known`: it was valid before. Rejects with StoreUnavailable. */
   find(id: string, { known }: { known: boolean }): Promise<Token | undefined> {
     return new Promise((found, failed) => {
-      if (known) this.#known.push({ id, found, failed })
-      else if (this.#unknown.length < maxWaiting) this.#unknown.push({ id, found, failed })
-      else throw new StoreUnavailable('overloaded', 'too many unknown tokens are waiting to be looked up')
+      if (!known && this.#waiting.count('unknown') >= unknownTokens)
+        throw new StoreUnavailable('overloaded', 'too many unknown tokens are waiting to be looked up')
+      this.#waiting.put(known ? 'known' : 'unknown', { id, found, failed })
       if (this.#looking) return
       this.#looking = true
       setImmediate(() => void this.#look())
@@ -32,9 +29,10 @@ export class LookUps {
   }
 
   async #look(): Promise<void> {
-    while (this.#known.length + this.#unknown.length > 0) {
-      const batch = this.#known.splice(0, maxTokens)
-      batch.push(...this.#unknown.splice(0, maxTokens - batch.length))
+    while (this.#waiting.size > 0) {
+      const batch: Waiting[] = []
+      while (this.#waiting.size > 0 && batch.length < tokensPerLookUp)
+        batch.push(this.#waiting.take() as Waiting)
       await this.#lookFor(batch)
     }
     this.#looking = false

@@ -31,7 +31,17 @@ export const touchMs = 60_000
 /** The first token of a store has a known id, so that of many replicas starting at once one makes it. */
 const firstTokenId = '00000000'
 
-const columns = 'id, name, hash, scopes, created_at, expires_at, last_used_at, revoked_at'
+export const tokenColumns = [
+  'id',
+  'name',
+  'hash',
+  'scopes',
+  'created_at',
+  'expires_at',
+  'last_used_at',
+  'revoked_at',
+] as const
+const columns = tokenColumns.join()
 
 /** The condition for a row to be valid at a time. */
 const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
@@ -114,7 +124,8 @@ export class Tokens {
   }
 }
 
-function toToken(row: Row): Token {
+/** `row`: of `tokenColumns`. */
+export function toToken(row: Row): Token {
   return {
     id: String(row.id),
     name: String(row.name),

@@ -3,7 +3,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { Outage } from '../log/outage.ts'
+import { maxVerdicts, verdictMs } from '../limits.ts'
+import { Outage } from '../logging/outage.ts'
 import { readTokenId } from './format.ts'
 import { LookUps } from './look-ups.ts'
 import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
@@ -22,13 +23,12 @@ const touchWords = {
   back: 'the uses of tokens are noted again',
 }
 
-const verdictMs = 2000
-const maxVerdicts = 10_000
-
 /** `now`: the wall clock, which says when tokens expire; `monotonicNow`: the one that verdicts age by. */
 export type VerifierOptions = {
   accessTokens: string[]
   logger: Logger
+  /** Judges what has not the form of our own; `digest` stands for the token. */
+  verifyOther?: ((token: string, digest: string) => Grant | Promise<Grant>) | undefined
   now?: () => number
   monotonicNow?: () => number
 }
@@ -39,7 +39,13 @@ export type VerifierOptions = {
  */
 export function makeVerifier(
   tokens: Tokens,
-  { accessTokens, logger, now = Date.now, monotonicNow = () => performance.now() }: VerifierOptions,
+  {
+    accessTokens,
+    logger,
+    verifyOther = () => undefined,
+    now = Date.now,
+    monotonicNow = () => performance.now(),
+  }: VerifierOptions,
 ) {
   const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
   // In caches of their own, so that a flood of junk drives out no good verdict.
@@ -49,9 +55,7 @@ export function makeVerifier(
   const lookUps = new LookUps(tokens)
   const touches = new Outage(logger, touchWords)
 
-  async function lookUp(token: string, digest: string): Promise<Grant> {
-    const id = readTokenId(token)
-    if (id === undefined) return undefined
+  async function lookUp(id: string, digest: string): Promise<Grant> {
     const found = await lookUps.find(id, { known: good.has(digest) })
     if (!found || !isValid(found, digest)) {
       good.delete(digest)
@@ -73,8 +77,8 @@ export function makeVerifier(
   function touch({ id, lastUsedAt }: Token): void {
     if ((lastUsedAt ?? 0) + touchMs > now()) return
     tokens.touch(id).then(
-      () => touches.holds(),
-      (error) => touches.fails(error, { token: id }),
+      () => touches.reportRecovery(),
+      (error) => touches.reportFailure(error, { token: id }),
     )
   }
 
@@ -85,7 +89,9 @@ export function makeVerifier(
     if (mine) return mine
     const grant = good.get(digest)
     const untilMs = grant?.untilMs ?? bad.get(digest)
-    return untilMs !== undefined && untilMs > monotonicNow() ? grant : lookUp(token, digest)
+    if (untilMs !== undefined && untilMs > monotonicNow()) return grant
+    const id = readTokenId(token)
+    return id === undefined ? verifyOther(token, digest) : lookUp(id, digest)
   }
 }
 export type Verify = ReturnType<typeof makeVerifier>

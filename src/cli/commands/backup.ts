@@ -1,12 +1,13 @@
 // backup: copies a SQLite database while the service runs on it.
 import { Command } from 'commander'
-import { type BackupReport, copyVerified } from '../backup/backup.ts'
-import { loadDatabaseUrl } from '../config/config.ts'
-import { databaseOption } from '../config/options.ts'
+import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { type BackupReport, copyVerified } from '../../maintenance/backup/back-up.ts'
+import { engineOf } from '../../store/engines.ts'
+import { existingPath } from '../../store/sqlite/files/path.ts'
 import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
-import { existingPath } from '../store/sqlite/path.ts'
+import { databaseOption } from '../setting-options.ts'
 
 type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
 
@@ -19,7 +20,6 @@ A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.
 
 export function backupCommand(): Command {
   return new Command('backup')
-    .description('Copy a SQLite database into a file, while the service runs.')
     .argument('<file>', 'the file to make')
     .option('--force', 'replace FILE if it exists')
     .addOption(databaseOption())
@@ -34,10 +34,11 @@ export function backupCommand(): Command {
     })
 }
 
-/** Ends the command when the database is PostgreSQL; `instead` says what to use. */
+/** Ends the command when the database is no file; `instead` says what to use. */
 export function requireSqlite(command: Command, databaseUrl: string, instead: string): void {
-  if (!databaseUrl.startsWith('file:'))
-    command.error(`error: ${command.name()} is for SQLite databases. For PostgreSQL ${instead}`, {
+  const { name, path } = engineOf(databaseUrl)
+  if (!path)
+    command.error(`error: ${command.name()} is for SQLite databases. For ${name} ${instead}`, {
       exitCode: 2,
     })
 }
@@ -49,16 +50,15 @@ export async function runCopy(
   { quiet, force }: { quiet?: true | undefined; force?: true },
 ): Promise<BackupReport> {
   const progress = new Progress({ quiet: quiet ?? false })
-  const { signal, release } = onInterrupt()
+  const { signal, release } = onInterrupt(() => 'interrupted: nothing was written. Run it again')
   try {
     return await copyVerified(from, to, {
       replace: force,
       signal,
       onProgress: (done, total, unit) => progress.show(done, total, unit),
+    }).catch((error) => {
+      throw signal.aborted ? signal.reason : error
     })
-  } catch (error) {
-    throw signal.aborted ? signal.reason.saying('interrupted: nothing was written. Run it again') : error
-    /* c8 ignore next: V8 counts a branch behind `finally` that is none */
   } finally {
     progress.end()
     release()

@@ -2,7 +2,7 @@
 import { Argument, Command } from 'commander'
 import { formatBash } from '../completion/bash.ts'
 import { formatFish } from '../completion/fish.ts'
-import { listPlaces } from '../completion/place.ts'
+import { listPlaces } from '../completion/word-place.ts'
 import { formatZsh } from '../completion/zsh.ts'
 
 const shells = { bash: formatBash, zsh: formatZsh, fish: formatFish }
@@ -10,12 +10,11 @@ const shells = { bash: formatBash, zsh: formatZsh, fish: formatFish }
 const help = `
   bash   source <(plant-store completion bash)       in ~/.bashrc
   zsh    source <(plant-store completion zsh)        in ~/.zshrc, after compinit
-  fish   plant-store completion fish | source        in ~/.config/fish/config.fish`
+  fish   plant-store completion fish | source      in ~/.config/fish/config.fish`
 
 /** `buildProgram` builds the program with all its commands. */
 export function completionCommand(buildProgram: () => Promise<Command>): Command {
   return new Command('completion')
-    .description('Print a script that completes commands, options, formats and files in a shell.')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(shells)))
     .addHelpText('after', help)
     .action(async (shell: keyof typeof shells) => {

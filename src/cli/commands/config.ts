@@ -1,20 +1,18 @@
 // config: shows what is in force and where it comes from, secrets masked.
 import { Command } from 'commander'
-import { type Found, loadConfig, type Origin } from '../config/config.ts'
-import { addSettingOptions, readFlags } from '../config/options.ts'
-import { type Setting, settingEntries } from '../config/settings.ts'
+import { type Found, loadConfig, type Origin } from '../../config/load-config.ts'
+import type { Setting } from '../../config/setting.ts'
+import { settingEntries } from '../../config/settings.ts'
 import { printResult } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
+import { addSettingOptions, readFlags } from '../setting-options.ts'
 
 const help = `
 A flag beats the environment, and the environment beats .env in the working directory. It takes the flags of serve, to show
 what serve would do with them. Passwords and tokens are masked.`
 
 export function configCommand(): Command {
-  const command = new Command('config')
-    .description('Show the settings that are in force, and where each comes from.')
-    .option('--json', 'as JSON')
-    .addHelpText('after', help)
+  const command = new Command('config').option('--json', 'as JSON').addHelpText('after', help)
   return addSettingOptions(command).action(({ json }: { json?: true }) => {
     const { found, warnings } = loadConfig(readFlags(command))
     for (const warning of warnings) console.error(`plant-store: warning: ${warning}`)

@@ -1,16 +1,17 @@
 // copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
-import { readUrlArgument } from '../config/url-argument.ts'
-import { Interrupted, onInterrupt } from '../console/interrupt.ts'
+import { copyEpochs } from '../../maintenance/copy/copied-epochs.ts'
+import { copyPlants } from '../../maintenance/copy/copied-plants.ts'
+import { checkTokens, copyTokens } from '../../maintenance/copy/copied-tokens.ts'
+import { openSource, type Source } from '../../maintenance/copy/source.ts'
+import { claimTarget, renameTarget } from '../../maintenance/copy/target.ts'
+import { openStore } from '../../store/open.ts'
+import { type Store, StoreMissing, StoreRefused, StoreUnavailable } from '../../store/store.ts'
+import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
-import { copyEpochs } from '../copy/epochs.ts'
-import { copyPlants } from '../copy/plants.ts'
-import { claimTarget, renameTarget } from '../copy/target.ts'
-import { checkTokens, copyTokens } from '../copy/tokens.ts'
-import { openStore } from '../store/open.ts'
-import { type Store, StoreMissing, StoreRefused, StoreUnavailable } from '../store/store.ts'
+import { readUrlArgument } from '../url-argument.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
@@ -30,7 +31,6 @@ stop the service, copy again, and start it on --to. No service may run on --to b
 
 export function copyCommand(): Command {
   return new Command('copy')
-    .description('Copy all plants and tokens into another database, and check the copy.')
     .requiredOption('--from <url>', 'the database to copy; env:NAME and @FILE say where its URL is')
     .requiredOption('--to <url>', 'the database to copy into, likewise')
     .addOption(
@@ -50,17 +50,17 @@ export function copyCommand(): Command {
     })
 }
 
-async function copyStore(source: Store, target: Store, options: CopyOptions): Promise<void> {
+async function copyStore(source: Source, target: Store, options: CopyOptions): Promise<void> {
   const { batch, quiet = false, json } = options
   const { guard, release } = await claimTarget(source, target)
-  await checkTokens(source.sql, target.sql)
+  await checkTokens(source, target.sql)
   const progress = new Progress({ quiet })
   const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
-  const { signal } = onInterrupt()
+  const { signal } = onInterrupt(() => 'the copy was interrupted. Run it again to go on.')
   const copied = copyPlants(source, target, { batchPlants: batch, guard, onProgress, signal })
   const { plants, added, checksum } = await copied.finally(() => progress.end())
-  const tokens = await copyTokens(source.sql, target.sql)
-  await copyEpochs(source.sql, target.sql, plants)
+  const tokens = await copyTokens(source, target.sql)
+  await copyEpochs(source, target.sql, plants)
   await release()
   const text = `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`
   printResult({ added, tokens, plants, sha256: checksum }, text, json)
@@ -68,9 +68,9 @@ async function copyStore(source: Store, target: Store, options: CopyOptions): Pr
 
 async function withStores(
   { from, to }: Pick<CopyOptions, 'from' | 'to'>,
-  work: (source: Store, target: Store) => Promise<void>,
+  work: (source: Source, target: Store) => Promise<void>,
 ): Promise<void> {
-  const source = await open('--from', from)
+  const source = await named('--from', openSource(from))
   try {
     const target = await openTarget(source, to).catch(explain)
     await work(source, target)
@@ -82,21 +82,23 @@ async function withStores(
 }
 
 /** A store keeps to the name that it had when it was opened: a target that takes over another is opened again. */
-async function openTarget(source: Store, url: string): Promise<Store> {
-  const target = await open('--to', url)
+async function openTarget(source: Source, url: string): Promise<Store> {
+  const target = await openTo(url)
   if (target.id === source.id) return target
   await renameTarget(source, target).finally(() => target.close())
-  return open('--to', url)
+  return openTo(url)
 }
 
-async function open(option: '--from' | '--to', url: string): Promise<Store> {
+function openTo(url: string): Promise<Store> {
+  return named('--to', openStore(url, { logger: pino({ level: 'error' }, pino.destination(2)) }))
+}
+
+/** An engine knows its URL by the name of the service's setting, which has no say here, nor has the working directory. */
+async function named<T>(option: '--from' | '--to', opening: Promise<T>): Promise<T> {
   try {
-    const logger = pino({ level: 'error' }, pino.destination(2))
-    return await openStore(url, { logger, mustExist: option === '--from' })
+    return await opening
   } catch (error) {
-    // Neither the setting nor the working directory has a say in it.
     if (error instanceof StoreMissing) throw new StoreRefused(error.message)
-    // An engine knows its URL by the name of the service's setting.
     const refusal = error as Error
     refusal.message = refusal.message.replaceAll('DATABASE_URL', option)
     throw refusal
@@ -104,7 +106,6 @@ async function open(option: '--from' | '--to', url: string): Promise<Store> {
 }
 
 function explain(error: unknown): never {
-  if (error instanceof Interrupted) throw error.saying('the copy was interrupted. Run it again to go on.')
   if (!(error instanceof StoreUnavailable)) throw error
   throw new StoreRefused(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
 }

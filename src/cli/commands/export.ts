@@ -1,21 +1,24 @@
 // export: writes the plants of the log into a file, or to stdout.
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { loadDatabaseUrl } from '../config/config.ts'
-import { databaseOption } from '../config/options.ts'
-import { type Interrupted, onInterrupt } from '../console/interrupt.ts'
-import { printResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
-import { type ExportOptions, exportTo, exportToFile } from '../export/export.ts'
+import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { type ExportOptions, exportTo, exportToFile } from '../../maintenance/export/export-plants.ts'
 import {
   type CompressionName,
   compressionNames,
+  endings,
   type FormatName,
   formatNames,
   readName,
-} from '../export/formats.ts'
-import { sqlitePath } from '../store/sqlite/path.ts'
-import { StoreRefused } from '../store/store.ts'
-import { findHead, openView, type StoreView } from '../store/view.ts'
+} from '../../maintenance/export/formats.ts'
+import { refuseSource } from '../../runtime/new-file.ts'
+import { engineOf } from '../../store/engines.ts'
+import { openView } from '../../store/open.ts'
+import { StoreRefused } from '../../store/store.ts'
+import { findHead, type StoreView } from '../../store/view.ts'
+import { onInterrupt } from '../console/interrupt.ts'
+import { isApart, printResult, warnResult } from '../console/output.ts'
+import { Progress } from '../console/progress.ts'
+import { databaseOption } from '../setting-options.ts'
 
 type Options = {
   databaseUrl?: string
@@ -38,7 +41,6 @@ says where the log ended: --after with that number exports what is new since.`
 
 export function exportCommand(): Command {
   return new Command('export')
-    .description('Write the plants into a file, or to stdout.')
     .argument('[file]', 'the file; - is stdout', '-')
     .addOption(new Option('--format <format>', 'whatever the name says').choices(formatNames))
     .addOption(
@@ -56,15 +58,17 @@ export function exportCommand(): Command {
     .action(runExport)
 }
 
-async function runExport(file: string, options: Options): Promise<void> {
+async function runExport(file: string, options: Options, command: Command): Promise<void> {
   const databaseUrl = loadDatabaseUrl(options.databaseUrl)
+  const source = engineOf(databaseUrl).path?.(databaseUrl)
+  if (source !== undefined) refuseSource(file, source)
+  const form = chooseForm(file, options, command)
   const view = await openView(databaseUrl)
   try {
     const head = await findHead(view)
     if (options.after > head)
       throw new StoreRefused(`the log ends at plant ${head}: there is no plant ${options.after}`)
-    const source = databaseUrl.startsWith('file:') ? sqlitePath(databaseUrl) : undefined
-    await exportFrom(view, file, { head, source, ...options })
+    await exportFrom(view, file, { head, source, form, ...options })
   } finally {
     await view.close()
   }
@@ -73,12 +77,14 @@ async function runExport(file: string, options: Options): Promise<void> {
 async function exportFrom(
   view: StoreView,
   file: string,
-  options: Options & { head: number; source: string | undefined },
+  options: Options & { head: number; source: string | undefined; form: Form },
 ): Promise<void> {
-  const { head, source, after, quiet, json } = options
-  const progress = new Progress({ quiet: quiet ?? false })
-  const { signal, release } = onInterrupt()
-  const form = chooseForm(file, options)
+  const { head, source, form, after, quiet, json } = options
+  const progress = new Progress({ quiet: quiet || (file === '-' && !isApart()) })
+  const { signal, release } = onInterrupt(() => {
+    progress.end()
+    return 'interrupted: the export is incomplete. Run it again'
+  })
   const work: ExportOptions = {
     ...form,
     withId: options.id,
@@ -91,8 +97,7 @@ async function exportFrom(
     if (file === '-') await exportTo(process.stdout, view, work)
     else await exportToFile(file, view, { ...work, replace: options.force, source })
   } catch (error) {
-    if (!signal.aborted) throw error
-    throw (signal.reason as Interrupted).saying('interrupted: the export is incomplete. Run it again')
+    throw signal.aborted ? signal.reason : error
   } finally {
     progress.end()
     release()
@@ -100,12 +105,19 @@ async function exportFrom(
   const summary = { plants: head - after, after, head, file, ...form }
   const text = `exported ${head - after} plants${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
   if (file !== '-') printResult(summary, text, json)
-  else if (!quiet) console.error(json ? JSON.stringify(summary) : text)
+  else if (!quiet) warnResult(summary, text, json)
 }
 
-/** What an option says goes before what the name of the file says. */
-function chooseForm(file: string, options: Options): Pick<ExportOptions, 'format' | 'compression'> {
-  const { format = 'ndjson', compression } = readName(file)
+type Form = Pick<ExportOptions, 'format' | 'compression'>
+
+/** What an option says goes before what the name of the file says. Ends the command when neither is understood. */
+function chooseForm(file: string, options: Options, command: Command): Form {
+  const { format = 'ndjson', compression, unknown } = readName(file)
+  if (unknown !== undefined && options.format === undefined)
+    command.error(
+      `error: the ending ${unknown} of FILE is not known: expected ${endings}; --format says it for another`,
+      { exitCode: 2 },
+    )
   const { compress = compression } = options
   return { format: options.format ?? format, compression: compress === 'none' ? undefined : compress }
 }

@@ -2,18 +2,24 @@
 import { setFlagsFromString } from 'node:v8'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
-import { loadDatabaseUrl } from '../config/config.ts'
-import { databaseOption } from '../config/options.ts'
-import { Interrupted, onInterrupt } from '../console/interrupt.ts'
-import { printResult } from '../console/output.ts'
+import { joinWords, listShown } from '../../../schemas/plant.ts'
+import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { type FieldName, fieldNames, required } from '../../maintenance/import/fields.ts'
+import {
+  defaultBatchPlants,
+  defaultPatienceMs,
+  type ImportResult,
+} from '../../maintenance/import/import-options.ts'
+import { importPlants } from '../../maintenance/import/import-plants.ts'
+import type { Input } from '../../maintenance/import/input.ts'
+import { InputError } from '../../maintenance/import/input-error.ts'
+import { type Format, formats } from '../../maintenance/import/input-format.ts'
+import { openStore } from '../../store/open.ts'
+import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
+import { onInterrupt } from '../console/interrupt.ts'
+import { isApart, printResult, warnResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
-import { type FieldName, fieldNames } from '../import/fields.ts'
-import { type Format, formats } from '../import/format.ts'
-import { importPlants } from '../import/import.ts'
-import type { Input } from '../import/input.ts'
-import { defaultBatchPlants, defaultPatienceMs, type ImportResult } from '../import/options.ts'
-import { openStore } from '../store/open.ts'
-import { StoreRefused, StoreUnavailable } from '../store/store.ts'
+import { databaseOption } from '../setting-options.ts'
 
 type Map = Partial<Record<FieldName, string>>
 type Flags = {
@@ -25,6 +31,7 @@ type Flags = {
   strict?: true
   rejects?: string
   resume?: true
+  restart?: true
   dryRun?: true
   batch: number
   patience: number
@@ -35,33 +42,48 @@ type Flags = {
 const maxBatchPlants = 20_000
 const maxPatienceSeconds = 3600
 
+const members = joinWords(
+  fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`)),
+  'and',
+)
+
 const help = `
 FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row; - is stdin. gzip and
-zstd are decompressed. Objects and rows have a name, a tag and perhaps an id, as in POST /plants; an empty id cell is
-none. With --map or --ignore-unknown, other members and columns are left out; without, they are faults.
+zstd are decompressed. Members and columns are ${members},
+as in POST /plants; an empty cell of an optional one is none. With --map or --ignore-unknown, others are left out; without,
+they are faults.
 
 Records with a fault are not added; the rest is. They are reported with line and reason: the first ten here, all of them
-in the file of --rejects, as JSON lines with line, reason, errors and text; it takes the place of no other kind of file.
-A plant whose id exists with another name or tag is reported in the same way.
+in the file of --rejects, as JSON lines with line, reason, errors, text, and the header of CSV; it takes the place of no
+other kind of file. Once its texts are mended, that file is an input. A plant whose id exists with another ${listShown('or')}
+is reported in the same way. --strict reads the input twice, first to look: with a fault anywhere, nothing is added.
 
-Plants are added in batches, and each batch notes how far the import is. After an interruption, the same command with
---resume goes on after the last batch: nothing is missing, nothing is there twice. It needs the same input and options,
-and an input is known by its first 64 KiB: do not resume with one that differs before the place. An input that was
-imported to its end, and has grown since, is imported from there on. A service may run on the database.
+Plants are added in batches, and each batch notes how far the import is. After an interruption, or once a fault in mid-file is
+mended, the same command with --resume goes on there: nothing is missing, nothing is there twice. Without it such an import is
+refused, unless --restart begins anew. An input is known by its first records, 64 KiB of them: do not resume with one that
+differs before the place. What an input that has grown since its import has more is added by --resume. A service may run on
+the database.
 
-Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 not understood, 130 or 143 interrupted.`
+Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 not understood; 129, 130 or 143
+interrupted by SIGHUP, SIGINT or SIGTERM.`
 
 export function importCommand(): Command {
   return new Command('import')
-    .description('Add the plants of a file: NDJSON, JSON or CSV, also compressed.')
     .argument('<file>', 'what to import; - is stdin')
     .addOption(new Option('--format <format>', 'instead of looking at the content').choices(formats))
-    .option('--map <field=column>', 'take name, tag or id from this column or member (repeatable)', parseMap)
+    .option(
+      '--map <field=column>',
+      `take ${joinWords(fieldNames, 'or')} from this column or member (repeatable)`,
+      parseMap,
+    )
     .option('--ignore-unknown', 'leave out other columns or members')
-    .option('--trim', 'remove white space around names and tags')
-    .option('--strict', 'stop at the first record that is rejected')
-    .option('--rejects <file>', 'write all rejected records into this file')
-    .option('--resume', 'go on where an import of this file was cut short')
+    .option('--trim', 'remove white space around texts')
+    .option('--strict', 'look first, and add all records or none')
+    .option('--rejects <file>', 'write all rejected records into this file; - is stdout')
+    .option('--resume', 'go on where an import of this file was cut short, or where the file has grown')
+    .addOption(
+      new Option('--restart', 'begin anew although an import of this file was cut short').conflicts('resume'),
+    )
     .option('--dry-run', 'check the file and add nothing')
     .addOption(
       new Option('--batch <plants>', 'plants in one transaction')
@@ -84,12 +106,15 @@ async function run(path: string, flags: Flags): Promise<void> {
   // Hardly anything lives longer than a batch: a larger space for new objects would be memory without a use.
   setFlagsFromString('--semi-space-growth-factor=1')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
-  const progress = new Progress({ quiet: flags.quiet ?? false })
-  const interrupt = onInterrupt()
+  const progress = new Progress({ quiet: flags.quiet || (flags.rejects === '-' && !isApart()) })
   const startMs = performance.now()
-  let done = 0
+  let result: ImportResult | undefined
+  const interrupt = onInterrupt(() => {
+    progress.end()
+    return `interrupted at record ${count(result?.records ?? 0)}; ${how}`
+  })
   try {
-    const result = await importPlants({
+    await importPlants({
       ...flags,
       path,
       batchPlants: flags.batch,
@@ -97,16 +122,18 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal: interrupt.signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
-      onProgress(records, input) {
-        done = records
-        progress.show(records, estimate(records, input), 'plants')
+      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plants'),
+      onEnd(ended) {
+        result = ended
+        progress.end()
+        report(result, (performance.now() - startMs) / 1000, flags)
       },
     })
-    progress.end()
-    report(result, (performance.now() - startMs) / 1000, flags)
   } catch (error) {
     progress.end()
-    throw explain(error, done)
+    throw interrupt.signal.aborted
+      ? interrupt.signal.reason
+      : explain(error, flags.dryRun ? undefined : result)
   } finally {
     interrupt.release()
   }
@@ -117,39 +144,46 @@ function estimate(records: number, { size, bytesRead }: Input): number | undefin
   return size === undefined ? undefined : Math.max(records, Math.round((records * size) / bytesRead()))
 }
 
-function report(result: ImportResult, seconds: number, { dryRun, json }: Flags): void {
+function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
+  // What is rejected goes to stdout, and nothing else then.
+  const print = rejects === '-' ? warnResult : printResult
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
   const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
   const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond)} plants/s`
+  const [valid, invalid] = [added + replayed, rejected + conflicting]
   if (dryRun)
-    printResult(
-      { valid: added, rejected, ...time },
-      `${count(added)} valid, ${count(rejected)} rejected ${words}; nothing was added`,
+    print(
+      { valid, rejected: invalid, ...time },
+      `${count(valid)} valid, ${count(invalid)} rejected ${words}; nothing was added`,
       json,
     )
   else
-    printResult(
+    print(
       { added, replayed, conflicting, rejected, skipped, ...time },
       `${count(added)} added, ${count(replayed)} replayed, ${count(conflicting)} conflicting, ${count(rejected)} rejected ${words}`,
       json,
     )
-  if (rejected + conflicting > 0) process.exitCode = 1
+  if (invalid > 0) process.exitCode = 1
 }
 
 function count(number: number): string {
   return number.toLocaleString('en-US')
 }
 
-function explain(error: unknown, records: number): unknown {
-  const how = 'run the same command with --resume to go on'
-  if (error instanceof Interrupted) return error.saying(`interrupted at record ${count(records)}; ${how}`)
+const how = 'run the same command with --resume to go on'
+
+function explain(error: unknown, result: ImportResult | undefined): unknown {
+  const records = result?.records ?? 0
+  if (error instanceof InputError && records > 0)
+    return new StoreRefused(`${error.message}; mend it, and ${how}`)
   if (!(error instanceof StoreUnavailable)) return error
   return new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
 }
 
 function parseMap(text: string, map: Map = {}): Map {
-  const [, field, column] = /^(name|tag|id)=(.+)$/s.exec(text) ?? []
+  const [, name, column] = /^(\w+)=(.+)$/s.exec(text) ?? []
+  const field = fieldNames.find((one) => one === name)
   if (field === undefined || column === undefined || field in map)
     throw new InvalidArgumentError(`It takes ${fieldNames.join('=COLUMN, ')}=COLUMN, each once.`)
   return { ...map, [field]: column }

@@ -1,13 +1,12 @@
 // openapi: writes the contract, as the service itself serves it.
 import { writeFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { readConfig } from '../config/config.ts'
-import { makeContract, toYaml } from '../http/document.ts'
-import { operations } from '../plants/operations.ts'
+import { readConfig } from '../../config/load-config.ts'
+import { makeContract, toYaml } from '../../http/openapi-document.ts'
+import { operations } from '../../plants/operations.ts'
 
 export function openapiCommand(): Command {
   return new Command('openapi')
-    .description('Write the OpenAPI document.')
     .option('--json', 'as JSON instead of YAML')
     .option('-o, --output <file>', 'into a file instead of standard output')
     .action(async ({ json, output }: { json?: true; output?: string }) => {

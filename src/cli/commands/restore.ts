@@ -2,11 +2,11 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Command } from 'commander'
-import { loadDatabaseUrl } from '../config/config.ts'
-import { databaseOption } from '../config/options.ts'
-import { makeDirectory } from '../store/sqlite/engine.ts'
-import { sqlitePath } from '../store/sqlite/path.ts'
-import { StoreRefused } from '../store/store.ts'
+import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { sqlitePath } from '../../store/sqlite/files/path.ts'
+import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
+import { StoreRefused } from '../../store/store.ts'
+import { databaseOption } from '../setting-options.ts'
 import { printSummary, requireSqlite, runCopy } from './backup.ts'
 
 type Options = { databaseUrl?: string; json?: true; quiet?: true }
@@ -20,7 +20,6 @@ get other ETags as soon as a plant is added.`
 
 export function restoreCommand(): Command {
   return new Command('restore')
-    .description('Put a backup of a SQLite database where there is none.')
     .argument('<file>', 'what backup has made')
     .addOption(databaseOption())
     .option('--json', 'print the summary as JSON')

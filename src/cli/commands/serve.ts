@@ -1,36 +1,33 @@
 // serve: runs the service until it is told to stop.
 import { type AddressInfo, isIPv6 } from 'node:net'
-import closeWithGrace from 'close-with-grace'
 import { Command } from 'commander'
-import { endAtOnce, waitForDrain } from '../admin/drain.ts'
-import { Health } from '../admin/health.ts'
-import { type Config, type Loaded, loadConfig } from '../config/config.ts'
-import { addSettingOptions, readFlags } from '../config/options.ts'
-import { refuseAddress } from '../config/refuse-address.ts'
-import { stopMs } from '../limits.ts'
-import { openLog } from '../log/open-log.ts'
-import { describeDatabase } from '../store/describe.ts'
-import type { Store } from '../store/store.ts'
-import { openCounted } from '../threads/part.ts'
-import { buildService } from '../threads/service.ts'
-import { introduceTokens } from '../tokens/first-token.ts'
-import { Tokens } from '../tokens/tokens.ts'
+import { describeDatabase } from '../../config/describe-database.ts'
+import { type Config, type Loaded, loadConfig } from '../../config/load-config.ts'
+import { refuseAddress } from '../../config/refuse-address.ts'
+import { stopMs } from '../../limits.ts'
+import { openLog } from '../../logging/open-log.ts'
+import { Health } from '../../service/admin/health.ts'
+import { buildService } from '../../service/service.ts'
+import { type Cause, Shutdown } from '../../service/shutdown.ts'
+import { openCounted } from '../../service/threads/part.ts'
+import type { Store } from '../../store/store.ts'
+import { introduceTokens } from '../../tokens/first-token.ts'
+import { Tokens } from '../../tokens/tokens.ts'
+import { addSettingOptions, readFlags } from '../setting-options.ts'
 
 const help = `
 A flag beats the environment, and the environment beats .env in the working directory; plant-store config shows what is
 in force. SIGTERM and SIGINT let what is in flight finish; the exit code is 0 then.`
 
 export function serveCommand(): Command {
-  const command = new Command('serve')
-    .description('Run the service. Operator messages go to stdout, the log to stderr.')
-    .addHelpText('after', help)
+  const command = new Command('serve').addHelpText('after', help)
   return addSettingOptions(command).action(() =>
     serve(loadConfig(readFlags(command)), (command.parent as Command).version() as string),
   )
 }
 
 async function serve({ config, warnings }: Loaded, version: string): Promise<void> {
-  const started = endAtOnce()
+  const shutdown = new Shutdown()
   const log = await openLog(config)
   const { logger, droppedLines } = log
   for (const warning of warnings) logger.warn(warning)
@@ -39,47 +36,51 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
   const admin =
     config.adminPort === undefined
       ? undefined
-      : await (await import('../admin/admin.ts')).openAdmin({ config, health, version, droppedLines })
+      : await (await import('../../service/admin/admin.ts')).openAdmin({
+          config,
+          health,
+          version,
+          droppedLines,
+        })
   const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own).catch((error) => {
     admin?.close()
     throw error
   })
-  admin?.show(store.log)
+  admin?.show(store)
   const isDraining = () => health.isDraining
   const service = await buildService({ config, store, log, isDraining, metrics: admin?.metrics })
   const close = async () => {
     await service.close()
     admin?.close()
   }
-  const delay = config.drainDelayMs + stopMs
-  const grace = closeWithGrace({ delay, logger: false }, async ({ err, signal }) => {
+  const finish = async ({ err, signal }: Cause) => {
     health.drain()
     service.drain()
     /* c8 ignore next: no test can bring about a fault that is not known yet */
     if (err) logger.fatal({ err }, 'the service failed')
     else logger.info({ signal }, 'stopping')
     /* c8 ignore next: the same fault */
-    await waitForDrain(err ? 0 : config.drainDelayMs)
+    await shutdown.delay(err ? 0 : config.drainDelayMs)
     await close()
     await log.end(signal)
-  })
-  started()
+  }
+  shutdown.arm({ finish, limitMs: config.drainDelayMs + stopMs })
 
   try {
     const address = await service.listen().catch(refuseAddress('', config))
-    health.serve(store)
+    health.serve(store, service)
     console.log(`store: ${database}`)
     await announce(address, store, config)
     if (admin) console.log(`admin on ${origin(admin.address)}`)
   } catch (error) {
-    grace.uninstall()
+    shutdown.disarm()
     await close()
     throw error
   }
 }
 
 async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {
-  if (config.accessTokens.length === 0) {
+  if (config.accessTokens.length === 0 && config.oidcIssuer === undefined) {
     const plantsUrl = `${origin(loopback(address))}${config.basePath}plants`
     console.log(await introduceTokens(new Tokens(store.sql), { file: config.firstTokenFile, plantsUrl }))
   }

@@ -1,10 +1,10 @@
 // status: what is in a store, and who works on it.
 import { Command } from 'commander'
-import { loadDatabaseUrl } from '../config/config.ts'
-import { databaseOption } from '../config/options.ts'
+import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { readStatus } from '../../maintenance/status/read-status.ts'
+import { formatStatus } from '../../maintenance/status/status-text.ts'
 import { printResult } from '../console/output.ts'
-import { readStatus } from '../status/status.ts'
-import { formatStatus } from '../status/text.ts'
+import { databaseOption } from '../setting-options.ts'
 
 const help = `
 It only reads, beside a running service, too. A service is known by the locks of its process on SQLite (on Linux, and not
@@ -12,7 +12,6 @@ across containers), by its sessions on PostgreSQL. The lag of standbys is seen b
 
 export function statusCommand(): Command {
   return new Command('status')
-    .description('Show what is in the store, its size, and whether a service runs on it.')
     .addOption(databaseOption())
     .option('--json', 'as JSON')
     .addHelpText('after', help)

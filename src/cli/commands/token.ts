@@ -1,13 +1,14 @@
 // token: issues, lists, rotates and revokes access tokens.
 import { Command } from 'commander'
 import { createCommand } from './token/create.ts'
+import { explainCommand } from './token/explain.ts'
 import { listCommand } from './token/list.ts'
 import { revokeCommand } from './token/revoke.ts'
 import { rotateCommand } from './token/rotate.ts'
 
 export function tokenCommand(): Command {
-  const command = new Command('token').description('Issue, list, rotate and revoke access tokens.')
-  for (const verb of [createCommand(), listCommand(), rotateCommand(), revokeCommand()])
-    command.addCommand(verb)
+  const command = new Command('token')
+  const verbs = [createCommand(), listCommand(), rotateCommand(), revokeCommand(), explainCommand()]
+  for (const verb of verbs) command.addCommand(verb)
   return command
 }

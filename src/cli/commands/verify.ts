@@ -1,16 +1,17 @@
 // verify: holds a whole store against what the service promises, and changes nothing.
 import { Command } from 'commander'
 import pino from 'pino'
-import { loadDatabaseUrl } from '../config/config.ts'
-import { readUrlArgument } from '../config/url-argument.ts'
-import { type Interrupted, onInterrupt } from '../console/interrupt.ts'
+import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { describeFault } from '../../maintenance/verify/faults.ts'
+import { repairChecksums, repairSegments } from '../../maintenance/verify/repair.ts'
+import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
+import { engineOf } from '../../store/engines.ts'
+import { openStore } from '../../store/open.ts'
+import { StoreMissing, StoreRefused } from '../../store/store.ts'
+import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
-import { openStore } from '../store/open.ts'
-import { StoreMissing, StoreRefused } from '../store/store.ts'
-import { describeFault } from '../verify/faults.ts'
-import { repairChecksums, repairSegments } from '../verify/repair.ts'
-import { type VerifyReport, verifyStore } from '../verify/verify.ts'
+import { readUrlArgument } from '../url-argument.ts'
 
 type Options = { repair?: true; json?: true; quiet?: true }
 /** What a repair added: checksums, and segments. */
@@ -30,7 +31,6 @@ are named, and the exit code is 1.`
 
 export function verifyCommand(): Command {
   return new Command('verify')
-    .description('Check a whole database, and change nothing.')
     .argument('[url]', 'the database (default: DATABASE_URL)')
     .option('--repair', 'add checksums and segments that are missing')
     .option('--json', 'print the report as JSON')
@@ -49,34 +49,33 @@ function refuseMissing(error: Error): never {
 
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
   const progress = new Progress({ quiet: quiet ?? false })
-  const { signal, release } = onInterrupt()
+  const { signal, release } = onInterrupt(() => 'interrupted: the check is incomplete. Run it again')
   try {
     const report = await verifyStore(url, {
       signal,
       onProgress: (done, total) => progress.show(done, total, 'plants'),
     })
-    const { faultCount, engine } = report
-    const added = repair && faultCount === 0 ? await runRepair(url, engine, signal) : nothing
+    const { faultCount } = report
+    const added = repair && faultCount === 0 ? await runRepair(url, signal) : nothing
     progress.end()
     printResult({ ...report, ...added }, describe({ ...report, ...added }), json)
     if (faultCount > 0) process.exitCode = 1
   } catch (error) {
-    if (!signal.aborted) throw error
-    throw (signal.reason as Interrupted).saying('interrupted: the check is incomplete. Run it again')
+    throw signal.aborted ? signal.reason : error
   } finally {
     progress.end()
     release()
   }
 }
 
-async function runRepair(url: string, engine: VerifyReport['engine'], signal: AbortSignal): Promise<Added> {
+async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
   const store = await openStore(url, {
     logger: pino({ level: 'error' }, pino.destination(2)),
     mustExist: true,
   })
   try {
     const repaired = await repairChecksums(store, { signal })
-    return { repaired, segments: await repairSegments(store, engine, signal) }
+    return { repaired, segments: await repairSegments(store, engineOf(url).dialect, signal) }
   } finally {
     await store.close()
   }

@@ -1,5 +1,5 @@
 // Completion for bash, 3.2 included: a script that needs neither the program nor any other script when Tab is pressed.
-import type { Place, Values } from './place.ts'
+import type { Place, Values } from './word-place.ts'
 
 export function formatBash(places: Place[]): string {
   const paths = places.slice(1).map(({ path }) => path)

@@ -1,5 +1,5 @@
 // Completion for fish: sourced, or as plant-store.fish in ~/.config/fish/completions.
-import type { Choice, Place, Values } from './place.ts'
+import type { Choice, Place, Values } from './word-place.ts'
 
 export function formatFish(places: Place[]): string {
   const paths = places.slice(1).map(({ path }) => path)

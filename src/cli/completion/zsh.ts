@@ -1,5 +1,5 @@
 // Completion for zsh: sourced after compinit, or as _plant-store in a directory of $fpath.
-import type { Choice, Place, Values } from './place.ts'
+import type { Choice, Place, Values } from './word-place.ts'
 
 export function formatZsh(places: Place[]): string {
   const paths = places.slice(1).map(({ path }) => path)

@@ -1,5 +1,8 @@
 // What goes to stdout: results alone, as words or as JSON. Whoever reads them may stop at any moment (`| head -1`).
 
+import { fstatSync } from 'node:fs'
+import { isSameFile } from '../../runtime/same-file.ts'
+
 /** Prints a line. */
 export function print(line: string): void {
   process.stdout.write(`${line}\n`)
@@ -8,6 +11,17 @@ export function print(line: string): void {
 /** Prints what a command has to say, for machines with --json. */
 export function printResult(json: unknown, text: string, asJson: boolean | undefined): void {
   print(asJson ? JSON.stringify(json, null, 2) : text)
+}
+
+/** Likewise for commands whose stdout holds data: on stderr, and in one line. */
+export function warnResult(json: unknown, text: string, asJson: boolean | undefined): void {
+  console.error(asJson ? JSON.stringify(json) : text)
+}
+
+/** Whether what stands on stderr is apart from stdout: on one terminal, or behind a pipe to one, it is among the data. */
+export function isApart(): boolean {
+  const [stdout, stderr] = [fstatSync(1), fstatSync(2)]
+  return stdout.isFile() && !isSameFile(stdout, stderr)
 }
 
 /** How a fault of stdout ends the command: 0 when nobody reads it any more, 1 when the disk is full, for instance. */
@@ -21,9 +35,9 @@ export type Output = { explain(error: unknown): number | undefined }
 export function watchOutput(): Output {
   let fault: NodeJS.ErrnoException | undefined
   process.stderr.on('error', () => {})
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    /* c8 ignore next: it says so for each write that is still to come */
-    if (fault) return
+  // Each further write fails like the first.
+  process.stdout.on('error', () => {})
+  process.stdout.once('error', (error: NodeJS.ErrnoException) => {
     fault = error
     if (error.code === 'EPIPE') return
     process.exitCode = 1
@@ -31,7 +45,6 @@ export function watchOutput(): Output {
   })
   return {
     explain(error) {
-      /* c8 ignore next: a failure of another kind, after one of stdout */
       if (fault && (error as NodeJS.ErrnoException).code !== fault.code) return undefined
       return fault && (fault.code === 'EPIPE' ? 0 : 1)
     },

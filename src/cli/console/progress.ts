@@ -1,10 +1,11 @@
 // How far a long command is: a bar on a terminal, a line every few seconds elsewhere, nothing with --quiet.
 // It goes to stderr, so that stdout holds results alone.
-import { SingleBar } from 'cli-progress'
 
 const barWidth = 12
 const barMs = 100
+const clearLine = '\x1b[1G\x1b[2K'
 const lineMs = 5000
+const defaultColumns = 80
 
 export type ProgressStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 
@@ -18,28 +19,27 @@ export class Progress {
   readonly #stream: ProgressStream
   readonly #now: () => number
   readonly #startedAt: number
-  #lineAt: number
-  #bar: SingleBar | undefined
-  #words = ''
+  #shownAt: number
+  #hasBar = false
 
   constructor({ quiet = false, stream = process.stderr, now = Date.now }: ProgressOptions = {}) {
     this.#quiet = quiet
     this.#stream = stream
     this.#now = now
     this.#startedAt = now()
-    this.#lineAt = this.#startedAt
+    this.#shownAt = this.#startedAt
   }
 
   /** Shows it, unless it has just done so. Without a `total` there is neither a bar nor a time left. */
   show(done: number, total: number | undefined, unit: Unit, more = ''): void {
     const now = this.#now()
-    if (this.#quiet || now - this.#startedAt < barMs) return
-    this.#words = describe(done, total, unit, now - this.#startedAt) + (more && ` · ${more}`)
-    if (isTerminal(this.#stream)) this.#draw(done, total)
-    else if (now - this.#lineAt >= lineMs) {
-      this.#lineAt = now
-      this.#stream.write(`${this.#words}\n`)
-    }
+    if (this.#quiet) return
+    const bar = isTerminal(this.#stream)
+    if (now - this.#shownAt < (bar ? barMs : lineMs)) return
+    this.#shownAt = now
+    const words = describe(done, total, unit, now - this.#startedAt) + (more && ` · ${more}`)
+    if (bar) this.#draw(total === undefined ? words : `${drawBar(done, total)} ${words}`)
+    else this.#stream.write(`${words}\n`)
   }
 
   /** Writes a line that stays, above the bar if there is one; also with --quiet. */
@@ -50,23 +50,17 @@ export class Progress {
 
   /** Takes the bar away. */
   end(): void {
-    this.#bar?.stop()
-    this.#bar = undefined
+    if (!this.#hasBar) return
+    this.#stream.write(clearLine)
+    this.#hasBar = false
+    // What comes next is drawn at once.
+    this.#shownAt = Number.NEGATIVE_INFINITY
   }
 
-  #draw(done: number, total: number | undefined): void {
-    this.#bar ??= this.#startBar(done, total)
-    this.#bar.setTotal(total ?? 0)
-    this.#bar.update(done)
-  }
-
-  #startBar(done: number, total: number | undefined): SingleBar {
-    const format = (_: unknown, { progress }: { progress: number }) =>
-      total === undefined ? this.#words : `${drawBar(progress)} ${this.#words}`
-    // With `linewrap` the library cuts the line at the terminal's edge; without it, by control characters.
-    const bar = new SingleBar({ stream: this.#stream, format, clearOnComplete: true, linewrap: true })
-    bar.start(total ?? 0, done)
-    return bar
+  /** Cuts the line at the terminal's edge: one that wraps could not be taken away. */
+  #draw(line: string): void {
+    this.#stream.write(clearLine + line.slice(0, this.#stream.columns || defaultColumns))
+    this.#hasBar = true
   }
 }
 
@@ -74,8 +68,8 @@ function isTerminal(stream: ProgressStream): boolean {
   return stream.isTTY === true && process.env.TERM !== 'dumb'
 }
 
-function drawBar(part: number): string {
-  const full = Math.floor(part * barWidth)
+function drawBar(done: number, total: number): string {
+  const full = Math.min(barWidth, Math.floor((done / Math.max(total, 1)) * barWidth))
   return '█'.repeat(full) + '░'.repeat(barWidth - full)
 }
 

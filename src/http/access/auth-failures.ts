@@ -1,9 +1,10 @@
 // AUTH_FAILURE_LIMIT: how often each client address may fail to say who it is. Only further failures are refused: whose
 // token is good is served whatever others do from the same address.
 import { isIPv4, isIPv6 } from 'node:net'
-import type { Rate } from '../config/values.ts'
+import { problems } from '../../../schemas/problems.ts'
+import type { Rate } from '../../config/values.ts'
+import type { ProblemError } from '../problem-error.ts'
 import { Gcra } from './gcra.ts'
-import type { ProblemError } from './problem-error.ts'
 import { tooMany, toSeconds } from './rate-limit.ts'
 
 /** What is no address at all comes from a proxy that hides its clients: they are counted together. */
@@ -21,13 +22,7 @@ export function makeFailureLimit(
   const gcra = new Gcra(rate, memory && { memory })
   return function countFailure(address) {
     const { allowed, nextMs } = gcra.take(networkOf(address))
-    return allowed
-      ? undefined
-      : tooMany(
-          'auth-limited',
-          'Too many requests without a valid token came from this address.',
-          toSeconds(nextMs),
-        )
+    return allowed ? undefined : tooMany(problems.failures, toSeconds(nextMs))
   }
 }
 

@@ -1,44 +1,73 @@
-// Who may pass: the bearer tokens of RFC 6750, checked before anything of a body is read, and how often they may.
+// Bearer tokens (RFC 6750), checked and counted before anything of a body is read.
 import bearerAuth from '@fastify/bearer-auth'
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
-import type { Config } from '../config/config.ts'
-import type { Scope } from '../tokens/tokens.ts'
-import type { Grant, Verify } from '../tokens/verifier.ts'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+  preValidationHookHandler,
+} from 'fastify'
+import { problems } from '../../../schemas/problems.ts'
+import type { Config } from '../../config/load-config.ts'
+import type { Turns } from '../../runtime/turns.ts'
+import { StoreUnavailable } from '../../store/store.ts'
+import { IssuerUnavailable } from '../../tokens/oidc/issuer-unavailable.ts'
+import type { Scope } from '../../tokens/tokens.ts'
+import type { Grant, Verify } from '../../tokens/verifier.ts'
+import { connectionOf } from '../connection/connection.ts'
+import type { Exchange } from '../connection/exchange.ts'
+import { exchangeOf } from '../connection/in-flight.ts'
+import { ProblemError } from '../problem-error.ts'
 import { makeFailureLimit } from './auth-failures.ts'
-import type { Exchange } from './exchange.ts'
-import { exchangeOf } from './in-flight.ts'
-import { ProblemError } from './problem-error.ts'
+import type { Challenge } from './challenge.ts'
 import { makeRateLimit } from './rate-limit.ts'
 
 /** A longer `Authorization` is not kept with its connection: thousands of them would be megabytes. */
-const maxKeptLength = 512
+const maxKeptLength = 1024
 
-/** `shared`: where the threads of the process count together. */
+/** `shared`: where the threads of the process count together; `turns`: when those are answered who may not pass. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
   shared: { rates: SharedArrayBuffer; failures: SharedArrayBuffer } | undefined
+  turns: Turns
+  challenge: Challenge
 }
 
-/** Makes the onRequest hooks that let a request pass when its token is valid, grants a scope, and has requests left. */
+/** `preValidation`: for requests whose body may come late. */
+export type AccessHooks = { onRequest: onRequestHookHandler; preValidation: preValidationHookHandler }
+
+/** Makes the hooks that let a request pass when its token is valid, grants a scope, and has requests left. */
 export async function requireBearer(
   app: FastifyInstance,
   verify: Verify,
-  { rateLimit, authFailureLimit, shared }: Limits,
-): Promise<(scope: Scope) => onRequestHookHandler> {
+  { rateLimit, authFailureLimit, shared, turns, challenge }: Limits,
+): Promise<(scope: Scope) => AccessHooks> {
   await app.register(bearerAuth, { keys: [], addHook: false })
   const countRequest = makeRateLimit(rateLimit, shared?.rates)
   const countFailure = makeFailureLimit(authFailureLimit, shared?.failures)
 
   function admit(grant: Grant, scope: Scope, exchange: Exchange): boolean {
     if (!grant) return false
-    exchange.owner = grant.id
-    countRequest(exchange)
-    return allows(grant, scope)
+    exchange.grantedUntilMs = grant.untilMs
+    if (exchange.owner === '') {
+      exchange.owner = grant.id
+      countRequest(exchange)
+    }
+    if (grant.scopes.has(scope)) return true
+    throw new ProblemError(problems.noScope(scope), { headers: { 'www-authenticate': challenge(scope) } })
   }
 
   function admitAndKeep(grant: Grant, scope: Scope, request: FastifyRequest): boolean {
     const exchange = exchangeOf(request)
     if (grant) keep(grant, exchange)
     return admit(grant, scope, exchange)
+  }
+
+  /** A client that floods has to reconnect for more. */
+  function refuse(error: Error, exchange: Exchange): Error {
+    const refused = isFailure(error) ? countFailure(exchange.remoteAddress) : undefined
+    if (refused || (error instanceof StoreUnavailable && error.outcome === 'overloaded'))
+      connectionOf(exchange.raw.socket).endAfter(exchange)
+    return refused ?? error
   }
 
   return (scope) => {
@@ -54,7 +83,7 @@ export async function requireBearer(
           : admitAndKeep(grant, scope, request)
       },
     })
-    return function authenticate(request, reply, done) {
+    const authenticate: onRequestHookHandler = (request, reply, done) => {
       const exchange = exchangeOf(request)
       const known = knownGrant(exchange)
       if (known) {
@@ -63,24 +92,34 @@ export async function requireBearer(
         return
       }
       check.call(app, request, reply, (error?: Error) => {
-        const refused = isFailure(error) ? countFailure(exchange.remoteAddress) : undefined
-        done(refused ?? error)
+        if (error === undefined) done()
+        else turns.run(() => done(refuse(error, exchange)), 'refused')
       })
     }
+    /** A token may have been revoked, or have expired, while a body came. */
+    function preValidation(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      done: (error?: Error) => void,
+    ): void {
+      if (exchangeOf(request).grantedUntilMs > performance.now()) done()
+      else authenticate.call(app, request, reply, done)
+    }
+    return { onRequest: authenticate, preValidation }
   }
 }
 
 /**
- * What bearer-auth and the verifier said of the same header when it last came on this connection, for as long as that may
- * be believed: a hash, a look-up and a promise less.
+ * The grant of the same header when it last came on this connection, while it may be believed: saves a hash, a look-up
+ * and a promise.
  */
-function knownGrant({ via, raw }: Exchange): Grant {
-  const { kept } = via
+function knownGrant({ raw }: Exchange): Grant {
+  const { kept } = connectionOf(raw.socket)
   if (kept === undefined || !isSame(kept.authorization, raw.headers.authorization)) return undefined
   return kept.grant.untilMs > performance.now() ? kept.grant : undefined
 }
 
-/** Takes as long whatever it is that differs: behind a proxy the clients of one connection are not one. */
+/** Compares in constant time: behind a proxy one connection carries many clients. */
 function isSame(kept: string, given = ''): boolean {
   if (given.length !== kept.length) return false
   let difference = 0
@@ -88,21 +127,15 @@ function isSame(kept: string, given = ''): boolean {
   return difference === 0
 }
 
-function keep(grant: NonNullable<Grant>, { via, raw }: Exchange): void {
+function keep(grant: NonNullable<Grant>, { raw }: Exchange): void {
   const authorization = raw.headers.authorization as string
-  if (authorization.length <= maxKeptLength) via.kept = { authorization, grant }
+  if (authorization.length <= maxKeptLength) connectionOf(raw.socket).kept = { authorization, grant }
 }
 
-/** Whether nobody is known to have asked. A token without the scope is somebody's, and a store that failed nobody's fault. */
+/**
+ * True when no valid token was presented: a missing scope or a failed store does not count as a failed authentication, a
+ * key of the issuer that cannot be looked up does.
+ */
 function isFailure(error: (Error & { code?: string }) | undefined): boolean {
-  return error?.code?.startsWith('FST_BEARER_AUTH_') === true
-}
-
-function allows(grant: NonNullable<Grant>, scope: Scope): boolean {
-  if (grant.scopes.has(scope)) return true
-  // RFC 6750, section 3.1.
-  const challenge = `Bearer realm="plant-store", error="insufficient_scope", scope="${scope}"`
-  throw new ProblemError('forbidden', `The token lacks the scope ${scope}.`, {
-    headers: { 'www-authenticate': challenge },
-  })
+  return error?.code?.startsWith('FST_BEARER_AUTH_') === true || error instanceof IssuerUnavailable
 }

@@ -1,8 +1,8 @@
 // How often something may be done: the generic cell rate algorithm (ITU-T I.371). What it remembers of each key is one
 // number, in memory that the threads of a process can share: they count as one.
 import { randomBytes } from 'node:crypto'
-import { monotonicMs } from '../clock.ts'
-import type { Rate } from '../config/values.ts'
+import type { Rate } from '../../config/values.ts'
+import { monotonicMs } from '../../runtime/clock.ts'
 
 /** `remaining`: how many more are allowed at once; `nextMs`: after how long it is one more than that. */
 export type Verdict = { readonly allowed: boolean; readonly remaining: number; readonly nextMs: number }
@@ -52,16 +52,18 @@ export class Gcra {
   /** Counts one for `key`, unless it is one too many: that costs nothing. */
   take(key: string): Verdict {
     const now = this.#now()
-    const place = this.#find(this.#hash(key), now) + 1
+    const hash = this.#hash(key)
     for (;;) {
+      const place = this.#find(hash, now) + 1
       const former = Atomics.load(this.#words, place)
       const formerMs = Math.max(this.#toTime(former), now)
       const usedUpMs = formerMs + this.#intervalMs
       const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
       if (!allowed) return this.#describe(allowed, formerMs - now)
       const exchanged = Atomics.compareExchange(this.#words, place, former, this.#toBits(usedUpMs))
-      /* c8 ignore next: another thread counts in the same moment */
-      if (exchanged === former) return this.#describe(allowed, usedUpMs - now)
+      // Otherwise another thread has counted in the same moment, or has given the cell to another key.
+      if (exchanged === former && Atomics.load(this.#words, place - 1) === hash)
+        return this.#describe(allowed, usedUpMs - now)
     }
   }
 
@@ -85,12 +87,19 @@ export class Gcra {
         if (usedUpMs < bestMs) [best, bestMs] = [place, usedUpMs]
         if (found === 0n) break
       }
-      const former = Atomics.load(this.#words, best)
-      /* c8 ignore next: another thread takes the cell in the same moment */
-      if (Atomics.compareExchange(this.#words, best, former, key) !== former) continue
-      if (bestMs > now) Atomics.store(this.#words, best + 1, 0n)
-      return best
+      this.#claim(best, key, now)
     }
+  }
+
+  /**
+   * Has a cell be that of a key, unless another thread changes it in the same moment: whoever looks again sees who has
+   * it. What the former key used up goes first, so that nothing is taken off what is counted for the new one.
+   */
+  #claim(place: number, key: bigint, now: number): void {
+    const former = Atomics.load(this.#words, place)
+    const used = Atomics.load(this.#words, place + 1)
+    if (this.#toTime(used) > now && Atomics.compareExchange(this.#words, place + 1, used, 0n) !== used) return
+    Atomics.compareExchange(this.#words, place, former, key)
   }
 
   /** 64 bits that are never 0: two rounds of FNV-1a, from two beginnings. */

@@ -1,8 +1,9 @@
 // RATE_LIMIT: how many requests each token has, and what answers say of it (draft-ietf-httpapi-ratelimit-headers-10).
-import type { Rate } from '../config/values.ts'
-import type { Exchange } from './exchange.ts'
+import { type KnownProblem, problems } from '../../../schemas/problems.ts'
+import type { Rate } from '../../config/values.ts'
+import type { Exchange } from '../connection/exchange.ts'
+import { ProblemError } from '../problem-error.ts'
 import { Gcra } from './gcra.ts'
-import { ProblemError } from './problem-error.ts'
 
 /** The fields of answers to requests that are counted, as `Access-Control-Expose-Headers` names them too. */
 export const rateLimitFields = ['RateLimit', 'RateLimit-Policy'] as const
@@ -24,13 +25,13 @@ export function makeRateLimit(
     const waitS = toSeconds(nextMs)
     exchange.gathers = true
     reply.header('ratelimit-policy', policy).header('ratelimit', `"default";r=${remaining};t=${waitS}`)
-    if (!allowed) throw tooMany('rate-limited', 'This token sent too many requests in a short time.', waitS)
+    if (!allowed) throw tooMany(problems.rate, waitS)
   }
 }
 
 /** A 429. `waitS`: whole seconds. */
-export function tooMany(code: 'rate-limited' | 'auth-limited', detail: string, waitS: number): ProblemError {
-  return new ProblemError(code, detail, { headers: { 'retry-after': String(waitS) } })
+export function tooMany(problem: KnownProblem, waitS: number): ProblemError {
+  return new ProblemError(problem, { headers: { 'retry-after': String(waitS) } })
 }
 
 /** Whole seconds that are not too few. */

@@ -1,81 +1,65 @@
 // A request with what is known of it, from its head to the last byte of its answer. Times are `performance.now()`.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply } from 'fastify'
-import { requestMs } from '../limits.ts'
-import type { Lost } from '../store/store.ts'
+import type { ProblemCode } from '../../../schemas/problems.ts'
+import { requestMs } from '../../limits.ts'
+import type { Lost } from '../../store/store.ts'
 import type { Account } from './bytes-in-flight.ts'
-import type { Connection } from './connections.ts'
-import type { ProblemCode } from './problem-error.ts'
 import { readTrace, type Trace } from './request-ids.ts'
 
-/** One answered (or abandoned) request. */
-export type Access = {
-  readonly requestId: string
-  /** The trace that the client says it is part of. */
-  readonly trace: Trace | undefined
-  readonly method: string
-  readonly url: string
-  /** The path of the route that was matched. */
-  readonly route: string | undefined
-  /** The status, or 499 when the client went away before it had the whole answer. */
-  readonly status: number
-  readonly durationMs: number
-  /** Why it was refused, if it was. */
-  readonly problem: ProblemCode | undefined
-  readonly remoteAddress: string
-  /** The id of the token that let it pass, or that lacked a scope; never the token. */
-  readonly token: string | undefined
-  /** How much of the answer's body was handed to the connection. */
-  readonly sentBytes: number
+const addressWithPort = /(?<=^|[,\s])(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?(?=$|[,\s])/g
+
+/** Some proxies name the port, too; addresses are what is trusted, counted and logged. */
+function dropPorts({ headers }: IncomingMessage): void {
+  const forwarded = headers['x-forwarded-for']
+  if (forwarded?.includes(':'))
+    headers['x-forwarded-for'] = String(forwarded).replace(addressWithPort, '$1$2')
 }
 
-export class Exchange implements Access {
+export class Exchange {
   readonly reply: FastifyReply
   readonly raw: IncomingMessage
-  readonly via: Connection
   readonly requestId: string
   readonly startMs = performance.now()
   readonly remoteAddress: string
-  /** When it has to be answered. */
-  deadlineMs = Number.POSITIVE_INFINITY
-  /** What is said when it was not. */
+  /** When the request has to be answered. */
+  deadlineMs = this.startMs + requestMs
+  /** The outcome that is reported when the deadline passes. */
   lost: Lost
-  /** The id of the token that it came with. */
+  /** The id of the token that let the request pass, or that lacked a scope; never the token. */
   owner = ''
-  /** How many bytes of its answer are in flight, and on whose account. */
+  /** Until when the token is believed. */
+  grantedUntilMs = 0
+  /** Bytes of the answer that are in flight, and the account that holds them. */
   bytes = 0
   account: Account | undefined
-  /** Whether its answer has headers that were gathered on the way, beside those of every answer. */
+  /** True when the answer has headers of its own, beside those of every answer. */
   gathers = false
-  /** How long the body of its answer is, when that was not left to the framework. */
+  /** Length of the answer's body, when that was not left to the framework. */
   bodyBytes: number | undefined
-  /** The body of its answer, when that is a stream. */
+  /** The body of the answer, when that is a stream. */
   stream: { readonly sentBytes: number } | undefined
-  /** Whether its connection has given it its turn. */
-  working = false
-  /** Where it is among all that are open; -1 when it is not any more. */
+  /** Index among all open requests; -1 once the request has ended. */
   place = -1
+  /** The status, or 499 when the client went away before it had the whole answer. */
   status = 0
+  /** Why the request was refused, if it was. */
   problem: ProblemCode | undefined
   durationMs = 0
+  /** Its span, when traces are on. */
+  span: Trace | undefined
 
-  constructor(reply: FastifyReply, via: Connection, requestId: string) {
+  constructor(reply: FastifyReply, requestId: string) {
     const { request } = reply
+    dropPorts(request.raw)
     this.requestId = requestId
     this.reply = reply
     this.raw = request.raw
-    this.via = via
     this.remoteAddress = request.ip
     this.lost = request.raw.method === 'POST' ? 'nothing-added' : 'unread'
   }
 
-  /** Its turn has come: from here on it has to be answered in time. */
-  begin(nowMs: number): void {
-    this.working = true
-    this.deadlineMs = nowMs + requestMs
-  }
-
-  /** It is answered, or its client gone. */
+  /** The request is answered, or its client gone. */
   end(): void {
     const { raw } = this.reply
     this.place = -1
@@ -91,24 +75,30 @@ export class Exchange implements Access {
     return this.raw.url as string
   }
 
-  /** Fastify makes it anew each time, with much else. */
+  /** The path of the matched route. Fastify builds it on every access, with much else. */
   get route(): string | undefined {
     return this.reply.request.routeOptions.url
   }
 
+  /** The span of the request, or else the one that the client says it is part of. */
   get trace(): Trace | undefined {
-    return readTrace(this.raw.headers.traceparent)
+    return this.span ?? readTrace(this.raw.headers.traceparent)
   }
 
   get token(): string | undefined {
     return this.owner || undefined
   }
 
+  /** Bytes of the answer's body that were handed to the connection. */
   get sentBytes(): number {
     const { raw } = this.reply
     if (!raw.headersSent || this.raw.method === 'HEAD') return 0
-    // It waited behind another answer of its connection to the end.
+    // The answer waited behind another one of its connection to the end.
     if (!raw.writableFinished && raw.socket === null) return 0
     return this.stream?.sentBytes ?? this.bodyBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
   }
 }
+
+type Told = 'requestId' | 'trace' | 'method' | 'url' | 'route' | 'status' | 'durationMs' | 'problem'
+/** A request that was answered or abandoned, as logs and metrics see it. */
+export type Access = Readonly<Pick<Exchange, Told | 'remoteAddress' | 'token' | 'sentBytes'>>

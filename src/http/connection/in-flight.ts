@@ -1,50 +1,49 @@
-// What happens around every request: its access line, its count, the end of its time, its part in a quiet shutdown.
+// Requests in flight: each is reported when it ends, answered when its time is up, and drained at a shutdown.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { inFlightBytes, maxOpenRequests, requestsPerConnection } from '../limits.ts'
-import type { ConnectionLog } from '../log/connection-log.ts'
-import type { Meter } from '../meter.ts'
-import { StoreUnavailable } from '../store/store.ts'
+import { problems } from '../../../schemas/problems.ts'
+import { inFlightBytes } from '../../limits.ts'
+import type { ConnectionLog } from '../../logging/connection-log.ts'
+import type { Meter } from '../../runtime/meter.ts'
+import type { Turns } from '../../runtime/turns.ts'
+import { StoreUnavailable } from '../../store/store.ts'
+import { ProblemError } from '../problem-error.ts'
 import { BytesInFlight } from './bytes-in-flight.ts'
-import { Connection } from './connections.ts'
+import { Connection, type ConnectionOptions, connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
-import { ProblemError } from './problem-error.ts'
 import { makeRequestIds } from './request-ids.ts'
 
 const lateSweepMs = 100
 const stalledSweepMs = 1000
-/** How much of one turn of the event loop the answers to thousands of late requests may take. */
+/** The longest that answers to late requests may hold up one turn of the event loop. */
 const lateTurnMs = 10
 const idleRequests = 4
 const idleBytes = 2 ** 20
 
-/** On the socket itself: a WeakMap is looked through for each request, and by the garbage collector. */
-const connectionKey = Symbol('connection')
-
 type Carrier = IncomingMessage & { exchange: Exchange }
-type Carried = Socket & { [connectionKey]?: Connection }
 
 /** The exchange of a request. */
 export function exchangeOf({ raw }: FastifyRequest): Exchange {
   return (raw as Carrier).exchange
 }
 
-/** Whether the client is still there, and its request without an answer. */
+/** True while the client is connected and its request has no answer. */
 export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
-/** `maxBytes`: how many bytes of answers may be on their way. */
+/** `turns`: schedule the connections that had to wait; `maxBytes`: how many bytes of answers may be on their way. */
 export type InFlightOptions = {
   log: ConnectionLog
+  turns: Turns
   isDraining: () => boolean
   maxBytes?: number
 }
 
 /**
- * Observes requests until their answers are out, and tells `report` of each. While `isDraining` each answer ends its
- * connection: whoever has one goes elsewhere with the next request.
+ * Observes requests until their answers are out, and calls `report` for each. While `isDraining`, each answer closes its
+ * connection, so that clients reconnect to another instance.
  */
 export class InFlight {
   readonly #report: (exchange: Exchange) => void
@@ -55,17 +54,21 @@ export class InFlight {
   readonly #sweepers: NodeJS.Timeout[]
   readonly #bytes: BytesInFlight
   readonly #log: ConnectionLog
-  /** The id of a request that came with this `X-Request-Id`, or none. */
+  /** In the order in which they became idle. */
+  readonly #idle = new Set<Connection>()
+  readonly #forConnections: ConnectionOptions
+  /** Takes the id of a request from its `X-Request-Id`, or makes one. */
   readonly requestId = makeRequestIds()
 
   constructor(
-    { log, isDraining, maxBytes = inFlightBytes }: InFlightOptions,
+    { log, turns, isDraining, maxBytes = inFlightBytes }: InFlightOptions,
     report: (exchange: Exchange) => void,
   ) {
     this.#log = log
     this.#bytes = new BytesInFlight(maxBytes)
     this.#report = report
     this.#isDraining = isDraining
+    this.#forConnections = { turns, idle: (connection) => this.#settle(connection) }
     const inFlight = this
     this.#closed = function closed() {
       inFlight.#ended((this.req as Carrier).exchange)
@@ -76,52 +79,57 @@ export class InFlight {
     ]
   }
 
-  /** The connection of a socket, from its first request on. */
-  connection(socket: Socket): Connection | undefined {
-    return (socket as Carried)[connectionKey]
-  }
-
-  /** Takes a request up; undefined when its connection is ending: then it is not served, nor answered. */
-  observe(request: FastifyRequest, reply: FastifyReply): Exchange | undefined {
-    const { socket } = request.raw
-    const via = this.connection(socket) ?? this.#connect(socket)
-    /* c8 ignore next: what is parsed behind the end of a connection depends on how packets fall */
-    if (via.ending) return undefined
-    /* c8 ignore next 5: it takes twenty thousand requests at once */
-    if (this.#open.length >= maxOpenRequests && via.open.length >= requestsPerConnection) {
-      this.#log.add(socket, { reason: 'overloaded' })
-      socket.resetAndDestroy()
-      return undefined
-    }
-    const exchange = new Exchange(reply, via, this.requestId(request.raw.headers['x-request-id']))
+  /** Begins to observe a request. */
+  observe(request: FastifyRequest, reply: FastifyReply): Exchange {
+    const connection = connectionOf(request.raw.socket)
+    this.#idle.delete(connection)
+    const exchange = new Exchange(reply, this.requestId(request.raw.headers['x-request-id']))
     ;(request.raw as Carrier).exchange = exchange
     exchange.place = this.#open.push(exchange) - 1
-    via.add(exchange)
+    connection.add(exchange)
     reply.raw.on('close', this.#closed)
-    if (this.#isDraining()) via.endAfter(exchange)
+    if (this.#isDraining()) connection.endAfter(exchange)
     return exchange
   }
 
   /**
-   * Has so many bytes counted for an answer until it is out, or until it is known that they are fewer or more. `share`:
-   * how much the bearer of its token may hold, for each byte that is left for all. Throws `overloaded`.
+   * Counts `bytes` for an answer until it is out, or until another call corrects them. `share`: how much one token may
+   * hold for each byte that is left for all. Throws `overloaded`.
    */
   hold(exchange: Exchange, bytes: number, share: number): void {
     exchange.account ??= this.#bytes.account(exchange.owner)
     const more = bytes - exchange.bytes
-    if (!this.#bytes.take(exchange.account, more, share))
-      throw new ProblemError('overloaded', 'Too much is on its way to clients already.')
+    if (!this.#bytes.take(exchange.account, more, share)) throw new ProblemError(problems.tooManyBytes)
     exchange.bytes = bytes
   }
 
-  #connect(socket: Socket): Connection {
-    const connection = new Connection(socket)
-    ;(socket as Carried)[connectionKey] = connection
-    // Node tells only the first of several answers on a connection that it was closed.
+  /** Begins to observe a connection. */
+  connect(socket: Socket): void {
+    const connection = new Connection(socket, this.#forConnections)
+    // The bytes that it brought along are read in the next turn of the event loop.
+    setImmediate(() => setImmediate(() => this.#settle(connection)))
+    // Node emits `close` only for the first of several answers on a connection.
     socket.once('close', () => {
       for (const exchange of [...connection.open]) this.#ended(exchange)
+      this.#idle.delete(connection)
     })
-    return connection
+  }
+
+  #settle(connection: Connection): void {
+    this.#idle.delete(connection)
+    if (connection.open.length === 0 && !connection.socket.destroyed) this.#idle.add(connection)
+  }
+
+  /** How many connections are idle. */
+  get idle(): number {
+    return this.#idle.size
+  }
+
+  /** Closes the connection that has been idle longest, and says whether there was one. */
+  closeIdle(): boolean {
+    const [longest] = this.#idle
+    longest?.socket.destroy()
+    return longest !== undefined && this.#idle.delete(longest)
   }
 
   #ended(exchange: Exchange): void {
@@ -133,11 +141,11 @@ export class InFlight {
     }
     exchange.end()
     if (exchange.account) this.#bytes.give(exchange.account, exchange.bytes)
-    exchange.via.leave(exchange)
+    connectionOf(exchange.raw.socket).leave(exchange)
     this.#report(exchange)
   }
 
-  /** One look at all requests costs less than a timer for each. */
+  /** One sweep over all requests costs less than a timer for each. */
   #answerLate(): void {
     const now = performance.now()
     const isLate = ({ deadlineMs, reply }: Exchange) => deadlineMs <= now && waits(reply)
@@ -153,31 +161,33 @@ export class InFlight {
 
   #cutStalled(): void {
     const now = performance.now()
-    for (const via of new Set(this.#open.map((exchange) => exchange.via))) {
-      const [first] = via.open
-      /* c8 ignore next 2: seen from outside, in a process of its own, by test/fairness.test.ts */
-      if (via.cutStalled(now)) this.#log.add(via.socket, { reason: 'stalled', requestId: first?.requestId })
+    for (const socket of new Set(this.#open.map(({ raw }) => raw.socket))) {
+      const connection = connectionOf(socket)
+      const requestId = connection.open[0]?.requestId
+      /* c8 ignore next: seen from outside, in a process of its own, by test/http/fairness.test.ts */
+      if (connection.cutStalled(now)) this.#log.add(socket, { reason: 'stalled', requestId })
     }
   }
 
   /** From now on each connection ends with its last answer; after `graceMs` those that are still open are cut. */
   drain(server: Server, graceMs: number): void {
-    for (const { via } of this.#open) if (via.latest) via.endAfter(via.latest)
+    for (const { raw } of this.#open) connectionOf(raw.socket).endAfter()
     setTimeout(() => {
-      for (const { via, requestId } of this.#open)
-        this.#log.add(via.socket, { reason: 'stopping', requestId })
-      // With less than a reset, a client could take the part of an answer that it has for the whole.
-      for (const { raw } of [...this.#open]) raw.socket.resetAndDestroy()
+      for (const { raw, requestId } of [...this.#open]) {
+        this.#log.add(raw.socket, { reason: 'stopping', requestId })
+        // Without a reset, a client could mistake a partial answer for the whole.
+        raw.socket.resetAndDestroy()
+      }
       server.closeAllConnections()
     }, graceMs).unref()
   }
 
-  /** Whether there is little to do. */
+  /** True when there is little to do. */
   get isIdle(): boolean {
     return this.#open.length <= idleRequests && this.#bytes.total <= idleBytes
   }
 
-  /** How many there are, and how many bytes of answers are on their way. */
+  /** Shows the number of requests, and of the bytes of their answers. */
   show(meter: Meter): void {
     const name = 'plant_store'
     meter.gauge(`${name}_requests_in_flight`, 'Requests without an answer.', () => this.#open.length)

@@ -1,17 +1,21 @@
-// MAX_CONNECTIONS: how many connections are served. One too many is told so and closed before any of it is parsed. The
-// other descriptors are for the store, the admin server and the log.
+// MAX_CONNECTIONS: how many connections are served. For one too many the one that has been idle longest is closed; when
+// none is idle, it is told so and closed before any of it is parsed. The other descriptors are for the store, the admin
+// server and the log.
 import { existsSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import { connectionShare, fewestDescriptors, maxRefused, refusalMs, refusedShare } from '../limits.ts'
-import type { Meter } from '../meter.ts'
-import { ProblemError } from './problem-error.ts'
+import { problems } from '../../../schemas/problems.ts'
+import { connectionShare, fewestDescriptors, maxRefused, refusalMs, refusedShare } from '../../limits.ts'
+import { Throttle } from '../../logging/throttle.ts'
+import type { Meter } from '../../runtime/meter.ts'
+import { ProblemError } from '../problem-error.ts'
+import type { InFlight } from './in-flight.ts'
 import { type Below, endWithProblem } from './sockets.ts'
 
 /** Where nobody says how many descriptors there are. */
 const usualConnections = 1000
-const logEveryMs = 10_000
+const idleSweepMs = 100
 
 type Handled = Socket & { _handle: { fd?: number } | null }
 
@@ -32,8 +36,9 @@ export type ConnectionLimitOptions = {
   max: number | undefined
   logger: Logger
   descriptors?: number
-  /** How many each thread of the process has open, and which of the numbers is that of this one. */
+  /** How many each thread of the process has open, how many of them are idle, and which number is that of this one. */
   counts?: Int32Array
+  idle?: Int32Array
   thread?: number
 }
 
@@ -42,12 +47,17 @@ export class ConnectionLimit {
   /** How many this thread has refused since the start. */
   refused = 0
   readonly #counts: Int32Array
+  readonly #idle: Int32Array
+  /** How many idle connections the other threads were told of. */
+  #told = 0
+  #sweeper: NodeJS.Timeout | undefined
   readonly #thread: number
   readonly #descriptors: number
   readonly #maxEnding: number
   readonly #logger: Logger
   readonly #ending = new Set<Socket>()
-  readonly #nextLogMs = new Map<string, number>()
+  readonly #refusals = new Throttle()
+  readonly #shortages = new Throttle()
 
   /** `max`: as it was set; undefined: it follows from the descriptors. */
   constructor({
@@ -55,9 +65,11 @@ export class ConnectionLimit {
     logger,
     descriptors = readDescriptorLimit(),
     counts = new Int32Array(1),
+    idle = new Int32Array(counts.length),
     thread = 0,
   }: ConnectionLimitOptions) {
     this.#counts = counts
+    this.#idle = idle
     this.#thread = thread
     this.max = max ?? deriveMax(descriptors)
     this.#descriptors = descriptors
@@ -80,27 +92,51 @@ export class ConnectionLimit {
   }
 
   #count(change: 1 | -1): void {
-    ;(this.#counts[this.#thread] as number) += change
+    Atomics.add(this.#counts, this.#thread, change)
   }
 
   /** Has a server serve no more connections than these. It would reset those past its own `maxConnections`. */
   guard(server: Server, { inFlight, describeProblem }: Pick<Below, 'inFlight' | 'describeProblem'>): void {
-    const described = describeProblem(
-      new ProblemError('overloaded', 'Too many connections are open already; nothing was changed.'),
-    )
+    const described = describeProblem(new ProblemError(problems.tooManyConnections))
     const [serve] = server.listeners('connection') as [(socket: Socket) => void]
     server.removeListener('connection', serve)
+    const isShared = this.#counts.length > 1
+    if (isShared) this.#sweeper = setInterval(() => this.#shareIdle(inFlight), idleSweepMs).unref()
     server.on('connection', (socket: Handled) => {
       this.#watchDescriptors(socket)
-      if (this.#countAll() < this.max) {
+      if (this.#countAll() < this.max || inFlight.closeIdle() || this.#closeElsewhere()) {
         this.#count(1)
         socket.once('close', () => this.#count(-1))
         serve.call(server, socket)
+        inFlight.connect(socket)
+        if (isShared) this.#shareIdle(inFlight)
       } else
         this.#refuse(socket, (isHead) =>
           endWithProblem(socket, described, { requestId: inFlight.requestId(), isHead }),
         )
     })
+  }
+
+  /** Has another thread close an idle connection at its next look, and says whether one has any. It counts as closed. */
+  #closeElsewhere(): boolean {
+    return this.#idle.some((idle, thread) => {
+      if (thread === this.#thread || idle <= 0) return false
+      /* c8 ignore next: another thread takes the same one in the same moment */
+      if (Atomics.compareExchange(this.#idle, thread, idle, idle - 1) !== idle) return false
+      Atomics.sub(this.#counts, thread, 1)
+      return true
+    })
+  }
+
+  /** What others took off the number of idle connections since it was told is how many they want closed. */
+  #shareIdle(inFlight: InFlight): void {
+    const left = Atomics.exchange(this.#idle, this.#thread, 0)
+    for (let wanted = this.#told - left; wanted > 0; wanted--) {
+      this.#count(1)
+      inFlight.closeIdle()
+    }
+    this.#told = inFlight.idle
+    Atomics.store(this.#idle, this.#thread, this.#told)
   }
 
   show(meter: Meter): void {
@@ -112,12 +148,13 @@ export class ConnectionLimit {
 
   /** Those that were refused and are still there are cut. */
   close(): void {
+    clearInterval(this.#sweeper)
     for (const socket of this.#ending) socket.destroy()
   }
 
   #refuse(socket: Socket, end: (isHead: boolean) => void): void {
     this.refused++
-    this.#log('MAX_CONNECTIONS is reached: further connections are answered 503 and closed')
+    this.#log(this.#refusals, 'MAX_CONNECTIONS is reached: further connections are answered 503 and closed')
     socket.on('error', () => socket.destroy())
     if (this.#ending.size >= this.#maxEnding) return void socket.resetAndDestroy()
     this.#ending.add(socket)
@@ -142,13 +179,11 @@ export class ConnectionLimit {
    */
   #watchDescriptors(socket: Handled): void {
     if (Number(socket._handle?.fd) >= this.#descriptors - fewestDescriptors)
-      this.#log('hardly any file descriptor is left: connections may be closed unanswered')
+      this.#log(this.#shortages, 'hardly any file descriptor is left: connections may be closed unanswered')
   }
 
-  #log(message: string): void {
-    const now = performance.now()
-    if (now < (this.#nextLogMs.get(message) ?? 0)) return
-    this.#nextLogMs.set(message, now + logEveryMs)
+  #log(throttle: Throttle, message: string): void {
+    if (!throttle.take()) return
     const { max, refused } = this
     this.#logger.warn({ open: this.#countAll(), max, refused }, message)
   }

@@ -24,17 +24,18 @@ export function makeRequestIds(): (given?: string | string[]) => string {
 /** The last two digits of an id, in base 36. */
 const lastDigits = Array.from({ length: 36 ** 2 }, (_, n) => n.toString(36).padStart(2, '0'))
 
-/** `traceId`: of the whole trace; `spanId`: of the caller's part of it. */
-export type Trace = { readonly traceId: string; readonly spanId: string }
+/** `traceId`: of the whole trace; `spanId`: of the caller's part of it, or of ours with the caller's, or null, as its parent. */
+export type Trace = { traceId: string; spanId: string; flags: number; parent?: Trace | null }
 
 /** W3C Trace Context, section 3.2. Later versions may say more behind the flags; version ff is none. */
-const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}(?:$|-)/
+const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/
 
 /** The ids in a `traceparent`; undefined when it is not valid. */
 export function readTrace(header: string | string[] | undefined): Trace | undefined {
   if (typeof header !== 'string') return undefined
-  const [, traceId, spanId] = traceparent.exec(header) ?? []
+  const [, traceId, spanId, flags] = traceparent.exec(header) ?? []
   // Version 00 ends with the flags.
   if (traceId === undefined || spanId === undefined) return undefined
-  return header.startsWith('00-') && header.length > 55 ? undefined : { traceId, spanId }
+  const trace = { traceId, spanId, flags: Number(`0x${flags}`) }
+  return header.startsWith('00-') && header.length > 55 ? undefined : trace
 }

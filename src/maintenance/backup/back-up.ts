@@ -1,9 +1,9 @@
 // A verified copy of a SQLite store under a new name: the way to a backup, and the way back.
 import { pathToFileURL } from 'node:url'
-import { NewFile, type NewFileOptions } from '../files/new-file.ts'
-import { StoreRefused } from '../store/store.ts'
+import { NewFile, type NewFileOptions } from '../../runtime/new-file.ts'
+import { StoreRefused } from '../../store/store.ts'
 import { describeFault } from '../verify/faults.ts'
-import { type VerifyReport, verifyStore } from '../verify/verify.ts'
+import { type VerifyReport, verifyStore } from '../verify/verify-store.ts'
 import { copyDatabase } from './copy-database.ts'
 
 export type BackupOptions = NewFileOptions & {

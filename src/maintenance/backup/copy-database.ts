@@ -1,9 +1,8 @@
 // Copies a SQLite database that a service may be writing to, as it was at one moment.
 import { writeFileSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
-import { isStore } from '../store/sqlite/database.ts'
-import { openReadOnly } from '../store/sqlite/view.ts'
-import { StoreRefused } from '../store/store.ts'
+import { isStore, openReadOnly } from '../../store/sqlite/files/read-only.ts'
+import { StoreRefused } from '../../store/store.ts'
 
 /** How many pages are copied between two looks at the signal. */
 const stepPages = 256

@@ -1,13 +1,15 @@
 // The epochs of one store, put into another: positions have the same owners there, so ETags and cursors stay valid.
-import type { Row, Sql } from '../store/store.ts'
+import type { Row, Sql } from '../../store/store.ts'
+import type { Source } from './source.ts'
 
 /**
  * Those that the target began while it was written to are replaced, so this comes last. `plants`: how many both stores
- * hold; what the source has begun since is not for them.
+ * hold; what the source has begun since is not for them. A source without
+ * epochs leaves the target its own.
  */
-export async function copyEpochs(source: Sql, target: Sql, plants: number): Promise<void> {
-  const text = 'SELECT number, epoch, start FROM epochs WHERE start <= $1 ORDER BY number'
-  const epochs = await source.select(text, [plants])
+export async function copyEpochs(source: Source, target: Sql, plants: number): Promise<void> {
+  const epochs = await source.epochs(plants)
+  if (epochs.length === 0) return
   const hasOrigin = 'origin' in (await readFirst(target))
   for (const epoch of epochs) {
     // What an engine notes beside them (PostgreSQL: where an epoch began) does not hold elsewhere.

@@ -1,7 +1,8 @@
 // The plants of one log, put into another: batch by batch, each read back at once and held against the source.
 import { createHash } from 'node:crypto'
-import { lineOf } from '../store/checksum.ts'
-import { type Row, type Sql, type Store, StoreRefused } from '../store/store.ts'
+import { lineOf } from '../../store/format/checksum.ts'
+import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.ts'
+import type { Source } from './source.ts'
 
 export type CopyPlantsOptions = {
   /** How many plants are read, appended in one transaction and read back at a time. */
@@ -22,17 +23,17 @@ export type CopiedPlants = { plants: number; added: number; checksum: string }
  * is compared, also those that were there. Throws StoreRefused when the target is not the beginning of the source.
  */
 export async function copyPlants(
-  source: Store,
+  source: Source,
   target: Store,
   { batchPlants, guard, onProgress, signal }: CopyPlantsOptions,
 ): Promise<CopiedPlants> {
   const checksum = createHash('sha256')
-  const { position: total } = await source.log.head()
+  const total = await source.head()
   const { position: held } = await target.log.head()
   if (held > total) throw new StoreRefused(`--to holds ${held} plants, --from only ${total}`)
   let done = 0
   let added = 0
-  for await (const plants of readBatches(source.sql, batchPlants)) {
+  for await (const plants of readBatches(source, batchPlants)) {
     // After the last batch there must be nothing: that is looked at, too.
     const there = await readPlants(target.sql, done, plants.length || 1)
     checksum.update(compare(there, plants.slice(0, there.length), done))
@@ -52,10 +53,10 @@ export async function copyPlants(
 }
 
 /** The whole log, read a batch ahead; the last batch is empty. */
-async function* readBatches(sql: Sql, count: number): AsyncGenerator<Row[]> {
-  let plants = await readPlants(sql, 0, count)
+async function* readBatches(source: Source, count: number): AsyncGenerator<Row[]> {
+  let plants = await source.plants(0, count)
   while (plants.length > 0) {
-    const next = readPlants(sql, Number(plants.at(-1)?.position), count)
+    const next = source.plants(Number(plants.at(-1)?.position), count)
     // A fault shows when the batch is waited for, if ever.
     next.catch(() => {})
     yield plants

@@ -1,17 +1,18 @@
 // The tokens of one store, put into another. Nobody is locked out by the move, and nobody revoked is let in again.
-import { type Row, type Sql, StoreRefused } from '../store/store.ts'
+import { type Row, type Sql, StoreRefused } from '../../store/store.ts'
+import type { Source } from './source.ts'
 
 /** Throws StoreRefused when the target holds a token that the source has not. */
-export async function checkTokens(source: Sql, target: Sql): Promise<void> {
-  const hashes = new Set((await readTokens(source)).map(({ hash }) => hash))
+export async function checkTokens(source: Source, target: Sql): Promise<void> {
+  const hashes = new Set((await source.tokens()).map(({ hash }) => hash))
   const other = (await readTokens(target)).find(({ hash }) => !hashes.has(String(hash)))
   if (other) throw new StoreRefused(`--to holds the token ${other.id}, which is not of --from`)
 }
 
 /** Puts all tokens of the source into the target, again where they are there; resolves to their number. */
-export async function copyTokens(source: Sql, target: Sql): Promise<number> {
+export async function copyTokens(source: Source, target: Sql): Promise<number> {
   await checkTokens(source, target)
-  const tokens = await readTokens(source)
+  const tokens = await source.tokens()
   for (const token of tokens) {
     const columns = Object.keys(token)
     const places = columns.map((_, index) => `$${index + 1}`)

@@ -1,8 +1,9 @@
 // Whose copy a target is. It takes over the name of the source's store: ETags and cursors stay valid, and a copy that
 // was cut short is known again as what it is.
 import { randomUUID } from 'node:crypto'
-import { setMark } from '../store/marks.ts'
-import { type Store, StoreRefused } from '../store/store.ts'
+import { setMark } from '../../store/marks.ts'
+import { type Store, StoreRefused } from '../../store/store.ts'
+import type { Source } from './source.ts'
 
 /** `guard` throws when another copy has taken the target over; `release` ends the claim. */
 export type Claim = { guard(): Promise<void>; release(): Promise<void> }
@@ -19,7 +20,7 @@ const adopt = `
  * Gives the target the name of the source's store. Whoever has it open under another must open it anew. Throws
  * StoreRefused when it holds anything but a copy of the source.
  */
-export async function renameTarget(source: Store, target: Store): Promise<void> {
+export async function renameTarget(source: Source, target: Store): Promise<void> {
   if ((await target.sql.execute(adopt, [source.id])) === 0)
     throw new StoreRefused(
       '--to holds plants or tokens that are not of --from: a copy needs an empty database',
@@ -27,14 +28,14 @@ export async function renameTarget(source: Store, target: Store): Promise<void> 
 }
 
 /** Throws StoreRefused when the target holds anything but a copy of the source, or is the source itself. */
-export async function claimTarget(source: Store, target: Store): Promise<Claim> {
+export async function claimTarget(source: Source, target: Store): Promise<Claim> {
   await renameTarget(source, target)
   const run = randomUUID()
   const release = async () => {
     await target.sql.execute("DELETE FROM meta WHERE key = 'copy' AND value = $1", [run])
   }
   await target.sql.execute(setMark("'copy'", '$1'), [run])
-  if (await isMarked(source, run)) {
+  if ((await source.notes('copy')).some(({ value }) => value === run)) {
     await release()
     throw new StoreRefused('--from and --to are the same database')
   }

@@ -2,10 +2,11 @@
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
-import { NewFile, type NewFileOptions } from '../files/new-file.ts'
-import { StoreRefused } from '../store/store.ts'
-import type { StoreView } from '../store/view.ts'
+import { NewFile, type NewFileOptions } from '../../runtime/new-file.ts'
+import { StoreRefused } from '../../store/store.ts'
+import type { StoreView } from '../../store/view.ts'
 import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
 
 /** Large enough that a page costs no more than its text, and small enough for memory: 10 MB of the longest plants. */
@@ -39,7 +40,7 @@ export async function exportToFile(
   view: StoreView,
   { replace, source, ...options }: ExportOptions & NewFileOptions,
 ): Promise<void> {
-  const file = new NewFile(path, { replace, source })
+  const file = new NewFile(path, { replace, source, signal: options.signal })
   try {
     await write(view, options, createWriteStream(file.temporaryPath, { flags: 'wx' }), { end: true })
     file.publish()
@@ -68,6 +69,8 @@ async function* writePages(
   const format = formats[name]({ withId })
   if (format.start) yield format.start
   for (let position = after; position < head; ) {
+    // SQLite is read, and a terminal or a file written, without a pause: a signal is to be heard nevertheless.
+    await turn()
     const last = Math.min(position + pagePlants, head)
     const page = await readPage(view, { after: position, last }, { format, withId })
     yield* writePage(format, page, { after: position, last, isFirst: position === after })

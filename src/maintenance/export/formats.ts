@@ -1,7 +1,6 @@
 // The forms that an export can have, and how the name of a file tells them.
 import { extname } from 'node:path'
-import { stringify } from 'csv-stringify/sync'
-import type { Plant } from '../../schemas/plant.ts'
+import { NewPlant, Plant } from '../../../schemas/plant.ts'
 
 /** How a form is put together from pages of plants, each a JSON object with its `id`, if any, as the last member. */
 export type Format = {
@@ -12,6 +11,8 @@ export type Format = {
   write(page: Buffer, isFirst: boolean): (Buffer | string)[]
   end: string
 }
+
+type Exported = Record<string, string | number | undefined>
 
 export type FormatName = 'ndjson' | 'json' | 'csv'
 export type FormatOptions = { withId: boolean }
@@ -25,14 +26,25 @@ export const formats: Record<FormatName, (options: FormatOptions) => Format> = {
     end: '\n]\n',
   }),
   csv: ({ withId }) => {
-    const columns = withId ? ['name', 'tag', 'id'] : ['name', 'tag']
+    const columns = Object.keys((withId ? NewPlant : Plant).properties)
     return {
       start: `${columns}\n`,
       separator: ',',
-      write: (page) => [stringify(JSON.parse(`[${page}]`) as Plant[], { columns })],
+      write: (page) => [
+        (JSON.parse(`[${page}]`) as Exported[]).map((plant) => writeRow(columns, plant)).join(''),
+      ],
       end: '',
     }
   },
+}
+
+function writeRow(columns: string[], plant: Exported): string {
+  return `${columns.map((column) => quoteCell(String(plant[column] ?? ''))).join(',')}\n`
+}
+
+/** A cell of a CSV file (RFC 4180). */
+export function quoteCell(cell: string): string {
+  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 }
 
 export const formatNames = Object.keys(formats) as FormatName[]
@@ -47,13 +59,18 @@ const formatEndings: Record<string, FormatName> = {
   '.csv': 'csv',
 }
 const compressionEndings: Record<string, CompressionName> = { '.gz': 'gzip', '.zst': 'zstd' }
+/** In words. */
+export const endings = `${Object.keys(formatEndings).join(', ')}, with ${Object.keys(compressionEndings).join(' or ')} behind it`
 
-/** What the name of a file says of its content; of `plants.csv.gz`, that it is CSV in gzip. */
+/** What the name of a file says of its content; of `plants.csv.gz`, that it is CSV in gzip. `unknown`: an ending that says nothing. */
 export function readName(path: string): {
   format: FormatName | undefined
   compression: CompressionName | undefined
+  unknown: string | undefined
 } {
   const compression = compressionEndings[extname(path).toLowerCase()]
   const inner = compression ? path.slice(0, -extname(path).length) : path
-  return { format: formatEndings[extname(inner).toLowerCase()], compression }
+  const ending = extname(inner)
+  const format = formatEndings[ending.toLowerCase()]
+  return { format, compression, unknown: format || ending === '' ? undefined : ending }
 }

@@ -1,13 +1,14 @@
 // Puts batches into the log, one after the other: the next is read and checked meanwhile, and handed over only when it
 // is certain what became of the last.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Fault } from '../../schemas/problem.ts'
-import { type Entry, type Outcome, type Store, StoreUnavailable } from '../store/store.ts'
-import type { Places, Progressed } from './place.ts'
-import type { Rejects } from './rejects.ts'
+import { listShown } from '../../../schemas/plant.ts'
+import { type Entry, type Outcome, type Store, StoreUnavailable } from '../../store/store.ts'
+import type { Places, Progressed } from './import-place.ts'
+import type { InputRecord } from './record.ts'
+import type { Reason, Rejects } from './rejects.ts'
 
-/** `lines`: where each entry was in the input; `end`: what was read by then. */
-export type Batch = { entries: Entry[]; lines: number[]; end: Omit<Progressed, 'rejects'> }
+/** `records`: what each entry was in the input; `end`: what was read by then. */
+export type Batch = { entries: Entry[]; records: InputRecord[]; end: Omit<Progressed, 'rejects'> }
 
 export type Tally = Record<Outcome, number>
 
@@ -15,6 +16,8 @@ export type WriterOptions = {
   store: Store
   places: Places
   rejects: Rejects
+  /** Ends the waiting for a store that takes nothing. */
+  signal: AbortSignal
   /** How long a batch is tried again that the store does not take. */
   patienceMs: number
   /** Is told, once per batch, that the store does not take it. */
@@ -26,9 +29,9 @@ const roomMs = 2
 const firstPauseMs = 100
 const longestPauseMs = 2000
 
-const conflict: Fault = {
-  code: 'format',
-  detail: 'is the id of a plant that already exists with a different name or tag',
+export const conflict: Reason = {
+  code: 'id-conflict',
+  detail: `is the id of a plant that already exists with a different ${listShown('or')}`,
   pointer: '/id',
 }
 
@@ -70,9 +73,7 @@ export class BatchWriter {
     this.#committed = end
     outcomes.forEach((outcome, index) => {
       this.tally[outcome]++
-      if (outcome !== 'conflict') return
-      const { item } = batch.entries[index] as Entry
-      rejects.add({ line: batch.lines[index] as number, source: item }, [conflict])
+      if (outcome === 'conflict') rejects.add(batch.records[index] as InputRecord, [conflict])
     })
     // What they were is known to this process alone.
     rejects.flush()
@@ -87,7 +88,7 @@ export class BatchWriter {
   }
 
   async #append(entries: Entry[], end: Progressed): Promise<Outcome[]> {
-    const { store, places } = this.#options
+    const { store, places, signal } = this.#options
     const untilMs = performance.now() + this.#options.patienceMs
     let mayBeThere = false
     let outcomes: Outcome[] | undefined
@@ -98,12 +99,11 @@ export class BatchWriter {
           ? this.#repeat(entries)
           : store.log.append(entries, undefined, places.mark(end)))
       } catch (error) {
-        /* c8 ignore next: a fault of the program itself */
         if (!(error instanceof StoreUnavailable)) throw error
         mayBeThere ||= error.outcome === 'unknown'
         if (performance.now() + pauseMs > untilMs) throw error
         if (pauseMs === firstPauseMs) this.#options.onWait(error.message)
-        await sleep(pauseMs)
+        await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       }
     }
     return outcomes

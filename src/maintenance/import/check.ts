@@ -1,18 +1,19 @@
 // Holds a record against the schema of a new plant, as the body of a request is, and makes an entry of the log of it.
-import type { NewPlant } from '../../schemas/plant.ts'
-import type { Fault } from '../../schemas/problem.ts'
-import { escapePointer, findMemberFaults } from '../http/json.ts'
-import { makeBodyCheck } from '../http/validation.ts'
-import { serializeItem } from '../plants/item.ts'
-import type { Entry } from '../store/store.ts'
-import { type Columns, type FieldName, type Fields, fieldNames } from './fields.ts'
+import type { NewPlant } from '../../../schemas/plant.ts'
+import type { Fault } from '../../../schemas/problem.ts'
+import { escapePointer, findMemberFaults } from '../../http/json.ts'
+import { makeBodyCheck } from '../../http/validation.ts'
+import { serializeItem } from '../../plants/item.ts'
+import type { Entry } from '../../store/store.ts'
+import { type Columns, type FieldName, type Fields, fieldNames, numbers, required } from './fields.ts'
+import type { InputRecord } from './record.ts'
 import { invalidMark, type Utf8Chunks } from './utf8.ts'
 
 export type CheckOptions = {
   fields: Fields
   /** Of a CSV input. */
   columns: Columns | undefined
-  /** Takes away white space around names and tags, and around the cells of ids. */
+  /** Takes away white space around texts, and around the cells of numbers. */
   trim: boolean
   /** Knows whether bytes were masked. */
   utf8: Utf8Chunks
@@ -37,8 +38,8 @@ export class RecordCheck {
     this.#pointers = new Map(fieldNames.map((field) => [`/${escapePointer(fields[field])}`, field]))
   }
 
-  /** `source`: JSON text, or the cells of a row. */
-  check(source: string | string[]): Entry | Refused {
+  check({ source, fault }: InputRecord): Entry | Refused {
+    if (fault) return { faults: [fault] }
     if (this.#options.utf8.sawInvalid && source.toString().includes(invalidMark))
       return { faults: [{ code: 'format', detail: 'is not UTF-8', pointer: '' }] }
     return typeof source === 'string' ? this.#checkText(source) : this.#checkCells(source)
@@ -60,10 +61,13 @@ export class RecordCheck {
 
   /** Whether the text is what the plant would be written as: then nothing was lost when it was read. */
   #isPlain(text: string, plant: Value): boolean {
-    const { name, tag, id } = plant
-    if (typeof name !== 'string' || typeof tag !== 'string' || text.includes('\\')) return false
-    const start = `{"name":"${name}","tag":"${tag}"`
-    return text === (id === undefined ? `${start}}` : `${start},"id":${id}}`)
+    if (text.includes('\\')) return false
+    let plain = ''
+    for (const field of fieldNames) {
+      const value = plant[field]
+      if (value !== undefined) plain += `,"${field}":${typeof value === 'string' ? `"${value}"` : value}`
+    }
+    return text === `{${plain.slice(1)}}`
   }
 
   #findMemberFaults(text: string, value: object): Fault[] {
@@ -85,22 +89,27 @@ export class RecordCheck {
 
   #trim(plant: Value): Value {
     if (!this.#options.trim) return plant
-    const { name, tag } = plant
-    return {
-      ...plant,
-      ...(typeof name === 'string' && { name: name.trim() }),
-      ...(typeof tag === 'string' && { tag: tag.trim() }),
+    const trimmed = { ...plant }
+    for (const field of fieldNames) {
+      const value = plant[field]
+      if (typeof value === 'string') trimmed[field] = value.trim()
     }
+    return trimmed
   }
 
   #checkCells(cells: string[]): Entry | Refused {
-    const { columns, trim } = this.#options
-    const { name, tag, id, width } = columns as Columns
+    const { trim } = this.#options
+    const columns = this.#options.columns as Columns
+    const { width } = columns
     if (cells.length !== width) return { faults: [ragged(cells.length, width)] }
-    const plant: Value = { name: cells[name], tag: cells[tag] }
-    const number = id === -1 ? '' : trim ? cells[id]?.trim() : cells[id]
-    if (number) plant.id = readNumber(number)
-    return this.#judge(this.#trim(plant), [])
+    const plant: Value = {}
+    for (const field of fieldNames) {
+      const cell = cells[columns[field]]
+      const text = trim ? cell?.trim() : cell
+      // An empty cell is none, where there may be none.
+      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text as string) : text
+    }
+    return this.#judge(plant, [])
   }
 
   #judge(plant: unknown, found: Fault[]): Entry | Refused {
@@ -117,7 +126,7 @@ export class RecordCheck {
   }
 }
 
-/** An id is decimal digits: what is written otherwise stays text, and is refused. */
+/** A number is decimal digits: what is written otherwise stays text, and is refused. */
 function readNumber(text: string): number | string {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
@@ -128,6 +137,6 @@ function ragged(cells: number, width: number): Fault {
 }
 
 /** The faults of a record in one line. */
-export function describeFaults(faults: Fault[]): string {
+export function describeFaults(faults: Pick<Fault, 'pointer' | 'detail'>[]): string {
   return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
 }

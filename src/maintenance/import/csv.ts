@@ -45,7 +45,7 @@ export class CsvSplitter implements Splitter {
   async #wait(work: (done: (error?: Error | null) => void) => unknown): Promise<void> {
     const error = await new Promise<Error | null | undefined>((resolve) => work(resolve))
     if (!error) return
-    /* c8 ignore next: a fault that csv-parse does not know yet */
+    /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
     throw new InputError(reasons[(error as CsvError).code] ?? error.message, this.#line)
   }
 

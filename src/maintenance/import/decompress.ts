@@ -58,7 +58,6 @@ async function feed(decoder: ReturnType<Coding['open']>, source: Source): Promis
       if (used < chunk.length) return source.unread(chunk.subarray(used))
     }
     decoder.end()
-    /* c8 ignore next 3: the source fails, or is interrupted, in the middle of what is compressed */
   } catch (error) {
     decoder.destroy(error as Error)
   }
@@ -68,7 +67,6 @@ function explain({ name }: Coding, error: NodeJS.ErrnoException): Error {
   if (error.code === 'Z_BUF_ERROR') return new InputError(`the ${name} data is cut short`)
   if (/^(Z_|ZSTD_)/.test(String(error.code)))
     return new InputError(`the ${name} data is damaged: ${error.message}`)
-  /* c8 ignore next: the same */
   return error
 }
 

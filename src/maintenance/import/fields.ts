@@ -1,9 +1,15 @@
 // Where the fields of a plant are in the input: in members of JSON objects, or in columns of CSV.
+import { NewPlant } from '../../../schemas/plant.ts'
 import { InputError } from './input-error.ts'
 import { invalidMark } from './utf8.ts'
 
-export const fieldNames = ['name', 'tag', 'id'] as const
-export type FieldName = (typeof fieldNames)[number]
+export type FieldName = keyof NewPlant
+export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
+export const required: ReadonlySet<string> = new Set(NewPlant.required)
+/** The cells of these are numbers, those of all others texts. */
+export const numbers: ReadonlySet<string> = new Set(
+  fieldNames.filter((field) => NewPlant.properties[field].type === 'integer'),
+)
 
 /** What the members or columns are called; `ignoreOthers`: there may be more of them. */
 export type Fields = Record<FieldName, string> & { ignoreOthers: boolean }
@@ -13,10 +19,11 @@ export type FieldOptions = { map?: Partial<Record<FieldName, string>>; ignoreUnk
 /** Whoever maps a field has seen what else is there: the rest is ignored then. */
 export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions): Fields {
   const ignoreOthers = ignoreUnknown || Object.keys(map).length > 0
-  return { name: 'name', tag: 'tag', id: 'id', ...map, ignoreOthers }
+  const own = Object.fromEntries(fieldNames.map((name) => [name, name])) as Record<FieldName, string>
+  return { ...own, ...map, ignoreOthers }
 }
 
-/** The number of each field's column, counted from 0; `width`: how many columns there are. No id is -1. */
+/** The number of each field's column, counted from 0; -1: there is none. `width`: how many columns there are. */
 export type Columns = Record<FieldName, number> & { width: number }
 
 /** Throws InputError when a header row is not the one of these fields. */
@@ -25,10 +32,10 @@ export function findColumns(header: string[], fields: Fields, line: number): Col
   if (header.some((column) => column.includes(invalidMark))) throw refuse('the header row is not UTF-8')
   const twice = header.find((column, index) => header.indexOf(column) !== index)
   if (twice !== undefined) throw refuse(`the column ${quote(twice)} is there twice`)
-  const columns = { name: 0, tag: 0, id: 0, width: header.length }
+  const columns = { width: header.length } as Columns
   for (const field of fieldNames) {
     columns[field] = header.indexOf(fields[field])
-    if (columns[field] === -1 && (field !== 'id' || fields.id !== 'id'))
+    if (columns[field] === -1 && (required.has(field) || fields[field] !== field))
       throw refuse(
         `there is no column ${quote(fields[field])} for the ${field}; --map ${field}=COLUMN names one of: ${list(header)}`,
       )

@@ -1,9 +1,9 @@
 // What an import is told, and what it says at its end.
-import type { Store } from '../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import type { Tally } from './batch-writer.ts'
 import type { FieldOptions } from './fields.ts'
-import type { Format } from './format.ts'
 import type { Input } from './input.ts'
+import type { Format } from './input-format.ts'
 
 /** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
 export const defaultBatchPlants = 2500
@@ -14,12 +14,14 @@ export type ImportOptions = FieldOptions & {
   /** `-` is stdin. */
   path: string
   format?: Format | undefined
-  /** Takes away white space around names, tags, cells of ids and column names. */
+  /** Takes away white space around texts, cells of numbers and column names. */
   trim?: boolean
-  /** Stops at the first record that is rejected. */
+  /** Looks first, and adds nothing when a record is rejected. */
   strict?: boolean
   /** Goes on where an import of the same input was cut short. */
   resume?: boolean
+  /** Begins anew although an import of the same input was cut short. */
+  restart?: boolean
   /** Only checks: no store is opened. */
   dryRun?: boolean
   /** The file for rejected records. */
@@ -31,11 +33,13 @@ export type ImportOptions = FieldOptions & {
   /** Is told what whoever waits should know at once, a line at a time. */
   say: (line: string) => void
   onProgress?: (records: number, input: Input) => void
+  /** Is told what an import that has begun came to, however it ends. */
+  onEnd?: (result: ImportResult) => void
   /** How many plants are added in one transaction. */
   batchPlants?: number
   /** How long a batch is tried again that the store does not take. */
   patienceMs?: number
 }
 
-/** `records`: how many there were; `skipped`: how many of those an earlier run had imported. */
+/** `records`: how many were read and dealt with; `skipped`: how many of those an earlier run had imported. */
 export type ImportResult = Tally & { records: number; skipped: number; rejected: number }

@@ -2,32 +2,37 @@
 import { CsvSplitter } from './csv.ts'
 import { InputError } from './input-error.ts'
 import { JsonArraySplitter } from './json-array.ts'
+import { MendedSplitter, rejectStart } from './mended.ts'
 import { NdjsonSplitter } from './ndjson.ts'
 import type { Splitter } from './record.ts'
 
 export const formats = ['ndjson', 'json', 'csv'] as const
 export type Format = (typeof formats)[number]
+/** Also a file of rejects, which `import` has written. */
+export type Detected = Format | 'mended'
 
-const splitters: Record<Format, () => Splitter> = {
+const splitters: Record<Detected, () => Splitter> = {
   ndjson: () => new NdjsonSplitter(),
   json: () => new JsonArraySplitter(),
   csv: () => new CsvSplitter(),
+  mended: () => new MendedSplitter(),
 }
 
 /** How much of the beginning is held against the other formats of this world. */
 const lookBytes = 1024
 
-/** `[` begins a JSON array, `{` NDJSON, anything else CSV. Nothing at all is NDJSON without a plant. */
-export function detectFormat(head: Buffer): Format {
+/** `[` begins a JSON array, `{` NDJSON or rejects, anything else CSV. Nothing at all is NDJSON without a plant. */
+export function detectFormat(head: Buffer): Detected {
   const text = head.toString('latin1', 0, lookBytes)
   const [first] = text.trimStart()
   if (first === '[') return 'json'
+  if (rejectStart.test(text)) return 'mended'
   if (first === '{' || head.length === 0) return 'ndjson'
   if (text.includes('\0'))
     throw new InputError('is no text: expected NDJSON, JSON or CSV, in UTF-8, perhaps in gzip or zstd', 1)
   return 'csv'
 }
 
-export function makeSplitter(format: Format): Splitter {
+export function makeSplitter(format: Detected): Splitter {
   return splitters[format]()
 }

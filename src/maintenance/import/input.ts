@@ -1,12 +1,12 @@
 // Opens what is to be imported: a file or stdin, as it is or compressed. Its beginning is looked at before the rest.
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
+import { PassThrough, type Readable } from 'node:stream'
 import { decompress } from './decompress.ts'
 import { FileError, InputError } from './input-error.ts'
 
 const chunkBytes = 64 * 1024
-/** By so much of its beginning an input is known again. */
+/** By the records in so much of its beginning an input is known again. */
 export const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
@@ -15,7 +15,7 @@ export type Input = {
   name: string
   /** The first bytes, decompressed, without a byte order mark. */
   head: Buffer
-  /** Everything, from the first byte on, decompressed, without a byte order mark. */
+  /** Everything, from the first byte on, decompressed, without a byte order mark; the first chunk is that beginning. */
   chunks: AsyncIterable<Buffer>
   /** How much there is to read, compressed; unknown for a pipe. */
   size: number | undefined
@@ -24,12 +24,16 @@ export type Input = {
   close(): void
 }
 
-/** `path`: `-` is stdin. `signal` ends the reading. Throws InputError or FileError when there is nothing that can be read. */
-export async function openInput(path: string, signal: AbortSignal): Promise<Input> {
+/**
+ * `path`: `-` is stdin; `file`: where a copy of it is. `signal` ends the reading. Throws InputError or FileError when there
+ * is nothing that can be read.
+ */
+export async function openInput(path: string, signal: AbortSignal, file = path): Promise<Input> {
   const name = path === '-' ? 'stdin' : path
-  const { stream, size } = await openStream(path).catch((error) => {
-    throw explain(name, error)
-  })
+  const { stream: source, size } = await openStream(file)
+  // A read that waits for a pipe cannot be ended; to wait for it can.
+  const stream = size === undefined ? source.pipe(new PassThrough()) : source
+  if (stream !== source) source.on('error', (error) => stream.destroy(error))
   if (signal.aborted) stream.destroy(signal.reason)
   signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
   let bytesRead = 0
@@ -40,7 +44,10 @@ export async function openInput(path: string, signal: AbortSignal): Promise<Inpu
     }
   }
   const bytes = decompress(count())
-  const close = () => stream.destroy()
+  const close = () => {
+    stream.destroy()
+    source.destroy()
+  }
   try {
     const head = await readHead(bytes)
     return { name, size, bytesRead: () => bytesRead, close, head, chunks: join(head, bytes) }
@@ -50,13 +57,16 @@ export async function openInput(path: string, signal: AbortSignal): Promise<Inpu
   }
 }
 
-async function openStream(path: string): Promise<{ stream: Readable; size: number | undefined }> {
+/** `size`: of a regular file. Throws InputError or FileError. */
+export async function openStream(path: string): Promise<{ stream: Readable; size: number | undefined }> {
   if (path === '-') return { stream: process.stdin, size: undefined }
-  const file = await open(path)
+  const file = await open(path).catch((error) => {
+    throw explain(path, error)
+  })
   const stats = await file.stat()
   if (stats.isDirectory()) {
     await file.close()
-    throw new InputError('is a directory')
+    throw new InputError('is a directory').in(path)
   }
   const stream = createReadStream(path, { fd: file, highWaterMark: chunkBytes })
   return { stream, size: stats.isFile() ? stats.size : undefined }
@@ -90,6 +100,7 @@ async function readHead(bytes: AsyncGenerator<Buffer>): Promise<Buffer> {
 }
 
 async function* join(head: Buffer, rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield head
+  yield head.subarray(0, headBytes)
+  if (head.length > headBytes) yield head.subarray(headBytes)
   yield* rest
 }

@@ -1,24 +1,45 @@
 // NDJSON: one JSON text per line. Empty lines are skipped (ndjson.org).
+import type { Fault } from '../../../schemas/problem.ts'
 import { InputError } from './input-error.ts'
 import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
 
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
+/** With a line of this length, the input is none of lines: it may be a device that never ends. */
+const endlessBytes = 2 ** 31
+
+const tooLong: Fault = { code: 'length', detail: `is longer than ${maxRecordBytes / 1024} KiB`, pointer: '' }
 
 export class NdjsonSplitter implements Splitter {
   #line = 1
   #rest: Buffer = Buffer.alloc(0)
+  /** How much of a line that is too long was dropped; 0 outside of one. */
+  #dropped = 0
 
   push(chunk: Buffer, found: InputRecord[]): void {
-    const end = chunk.lastIndexOf(lineFeed) + 1
-    if (end > 0) this.#split(Buffer.concat([this.#rest, chunk.subarray(0, end)]), found)
-    const rest = chunk.subarray(end)
+    const lines = this.#dropped > 0 ? this.#drop(chunk) : chunk
+    const end = lines.lastIndexOf(lineFeed) + 1
+    if (end > 0) this.#split(Buffer.concat([this.#rest, lines.subarray(0, end)]), found)
+    const rest = lines.subarray(end)
     this.#rest = end > 0 ? rest : Buffer.concat([this.#rest, rest])
-    this.#checkLength(this.#rest.length)
+    if (this.#rest.length <= maxRecordBytes) return
+    this.#add(this.#rest.toString(), found)
+    this.#dropped = this.#rest.length
+    this.#rest = Buffer.alloc(0)
   }
 
   end(found: InputRecord[]): void {
     this.#split(this.#rest, found)
+  }
+
+  /** Returns what follows the line that is too long. */
+  #drop(chunk: Buffer): Buffer {
+    const end = chunk.indexOf(lineFeed) + 1
+    this.#dropped = end > 0 ? 0 : this.#dropped + chunk.length
+    if (this.#dropped > endlessBytes)
+      throw new InputError(`is longer than ${endlessBytes / 2 ** 30} GiB: this is no NDJSON`, this.#line)
+    if (end > 0) this.#line++
+    return chunk.subarray(end > 0 ? end : chunk.length)
   }
 
   #split(bytes: Buffer, found: InputRecord[]): void {
@@ -27,14 +48,15 @@ export class NdjsonSplitter implements Splitter {
       const feed = text.indexOf('\n', start)
       const next = feed === -1 ? text.length + 1 : feed + 1
       const end = text.charCodeAt(next - 2) === carriageReturn ? next - 2 : next - 1
-      this.#checkLength(end - start)
-      if (end > start) found.push({ line: this.#line, source: text.slice(start, end) })
+      if (end > start) this.#add(text.slice(start, end), found)
       start = next
     }
   }
 
-  #checkLength(length: number): void {
-    if (length > maxRecordBytes)
-      throw new InputError(`is longer than ${maxRecordBytes / 1024} KiB`, this.#line)
+  /** Of a line that is too long, its beginning is kept. */
+  #add(source: string, found: InputRecord[]): void {
+    const line = this.#line
+    if (source.length <= maxRecordBytes) found.push({ line, source })
+    else found.push({ line, source: source.slice(0, maxRecordBytes), fault: tooLong })
   }
 }

@@ -1,34 +1,46 @@
 // The records of an input, whatever its format: from bytes to what the check takes.
 import { type CheckOptions, RecordCheck } from './check.ts'
 import { type Columns, type Fields, findColumns } from './fields.ts'
-import { detectFormat, type Format, makeSplitter } from './format.ts'
-import type { Input } from './input.ts'
+import { headBytes, type Input } from './input.ts'
 import { InputError } from './input-error.ts'
+import { type Detected, detectFormat, type Format, makeSplitter } from './input-format.ts'
+import { InputIdentity } from './input-identity.ts'
 import type { InputRecord } from './record.ts'
 import { Utf8Chunks } from './utf8.ts'
 
 export type RecordOptions = { format: Format | undefined; fields: Fields; trim: boolean }
 
-/** `groups`: records as they come, in order. */
+/** `groups`: records as they come, in order; `identity`: of those in the beginning. */
 export type Records = {
-  format: Format
+  format: Detected
+  /** The header row as it was read, of a CSV input. */
+  header: InputRecord['source'] | undefined
   check: RecordCheck
+  identity: InputIdentity
   groups: AsyncIterable<InputRecord[]>
 }
 
-/** Reads up to the first record. Throws InputError when it cannot get there. */
+/** Reads the beginning. Throws InputError when there is no record before a fault. */
 export async function openRecords(input: Input, options: RecordOptions): Promise<Records> {
   const { fields, trim } = options
   const format = options.format ?? detectFormat(input.head)
   const utf8 = new Utf8Chunks()
   const groups = split(input, format, utf8)
-  const first = await readFirst(groups)
-  const columns = format === 'csv' ? readColumns(first.shift(), fields, trim) : undefined
+  const { head, fault } = await readHead(groups, input.head.length < headBytes)
+  const isCsv = format === 'csv' || (format === 'mended' && Array.isArray(head[0]?.source))
+  const header = isCsv ? head.shift() : undefined
+  const columns = isCsv ? readColumns(header, fields, trim) : undefined
   const checked: CheckOptions = { fields, columns, trim, utf8 }
-  return { format, check: new RecordCheck(checked), groups: join(first, groups) }
+  return {
+    format,
+    header: header?.source,
+    check: new RecordCheck(checked),
+    identity: new InputIdentity(head, header?.source),
+    groups: join(head, fault, groups),
+  }
 }
 
-async function* split(input: Input, format: Format, utf8: Utf8Chunks): AsyncGenerator<InputRecord[]> {
+async function* split(input: Input, format: Detected, utf8: Utf8Chunks): AsyncGenerator<InputRecord[]> {
   const splitter = makeSplitter(format)
   for await (const chunk of input.chunks) yield* find((found) => splitter.push(utf8.push(chunk), found))
   yield* find((found) => splitter.push(utf8.end(), found))
@@ -47,10 +59,21 @@ async function* find(work: (found: InputRecord[]) => void | Promise<void>): Asyn
   yield found
 }
 
-async function readFirst(groups: AsyncGenerator<InputRecord[]>): Promise<InputRecord[]> {
-  for (let next = await groups.next(); !next.done; next = await groups.next())
-    if (next.value.length > 0) return next.value
-  return []
+type Head = { head: InputRecord[]; fault?: unknown }
+
+/** The first group has the records that end in the beginning; when that is all of the input, what ends with it counts, too. */
+async function readHead(groups: AsyncGenerator<InputRecord[]>, isWhole: boolean): Promise<Head> {
+  const head: InputRecord[] = []
+  try {
+    for (let next = await groups.next(); !next.done; next = await groups.next()) {
+      head.push(...next.value)
+      if (head.length > 0 && !isWhole) break
+    }
+  } catch (fault) {
+    if (head.length > 0) return { head, fault }
+    throw fault
+  }
+  return { head }
 }
 
 function readColumns(header: InputRecord | undefined, fields: Fields, trim: boolean): Columns {
@@ -60,9 +83,11 @@ function readColumns(header: InputRecord | undefined, fields: Fields, trim: bool
 }
 
 async function* join(
-  first: InputRecord[],
+  head: InputRecord[],
+  fault: unknown,
   rest: AsyncIterable<InputRecord[]>,
 ): AsyncGenerator<InputRecord[]> {
-  yield first
+  yield head
+  if (fault !== undefined) throw fault
   yield* rest
 }

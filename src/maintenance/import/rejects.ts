@@ -1,9 +1,11 @@
 // The records that were not imported: the first few for whoever watches, all of them in a file (NDJSON).
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
-import type { Fault } from '../../schemas/problem.ts'
+import type { Fault } from '../../../schemas/problem.ts'
+import { identify, isSameFile } from '../../runtime/same-file.ts'
+import { quoteCell } from '../export/formats.ts'
 import { describeFaults } from './check.ts'
+import type { Progressed } from './import-place.ts'
 import { FileError } from './input-error.ts'
-import type { Progressed } from './place.ts'
 import type { InputRecord } from './record.ts'
 import { invalidMark } from './utf8.ts'
 
@@ -11,16 +13,23 @@ const shownRejects = 10
 /** Every line of the file begins like this. */
 const firstBytes = Buffer.from('{"line":')
 
+/** A fault of a record; that its id is taken only the store knows. */
+export type Reason = Omit<Fault, 'code'> & { code: Fault['code'] | 'id-conflict' }
+
 export type RejectsOptions = {
   /** The name of the input, for messages. */
   name: string
-  /** The file, if there is to be one. */
+  /** The file, if there is to be one; `-` is stdout. */
   path: string | undefined
+  /** The path of the input, which it must not be. */
+  input: string
   say: (line: string) => void
 }
 
 export class Rejects {
   readonly #options: RejectsOptions
+  /** Of a CSV input: what the cells of its rows are. */
+  header: InputRecord['source'] | undefined
   #file: number | undefined
   #pending = ''
   #bytes = 0
@@ -44,9 +53,10 @@ export class Rejects {
    * records before its place stays.
    */
   open({ records, rejects: kept, line }: Progressed): void {
-    const { path } = this.#options
-    if (path === undefined) return
+    const { path, input } = this.#options
+    if (path === undefined || path === '-') return
     this.#try(() => {
+      if (isSameFile(identify(path), identify(input))) throw new Error('it is the input; name another file')
       const file = openSync(path, 'a+')
       this.#file = file
       const { size } = fstatSync(file)
@@ -61,15 +71,14 @@ export class Rejects {
     this.flush()
   }
 
-  add({ line, source }: InputRecord, faults: Fault[]): void {
+  add({ line, source }: InputRecord, faults: Reason[]): void {
     const reason = describeFaults(faults)
     this.#count++
     const { name, path, say } = this.#options
     if (this.#count <= shownRejects) say(`${name}, line ${line}: ${reason}`)
     if (path === undefined) return
-    const text = typeof source === 'string' ? source : source.map(quote).join(',')
-    const shown = text.replaceAll(invalidMark, '\ufffd')
-    this.#pending += `${JSON.stringify({ line, reason, errors: faults, text: shown })}\n`
+    const header = this.header && write(this.header)
+    this.#pending += `${JSON.stringify({ line, reason, errors: faults, header, text: write(source) })}\n`
   }
 
   /** Puts what was added into the file. */
@@ -77,10 +86,12 @@ export class Rejects {
     if (this.#pending === '') return
     const pending = Buffer.from(this.#pending)
     this.#pending = ''
-    this.#try(() => {
-      for (let done = 0; done < pending.length; )
-        done += writeSync(this.#file as number, pending, done, pending.length - done)
-    })
+    if (this.#options.path === '-') process.stdout.write(pending)
+    else
+      this.#try(() => {
+        for (let done = 0; done < pending.length; )
+          done += writeSync(this.#file as number, pending, done, pending.length - done)
+      })
     this.#bytes += pending.length
   }
 
@@ -91,7 +102,7 @@ export class Rejects {
     const { path, say } = this.#options
     const more = this.#count - shownRejects
     if (more <= 0) return
-    say(`and ${more} more${path === undefined ? '; --rejects FILE keeps them all' : `; all are in ${path}`}`)
+    say(`and ${more} more${whereAll(path)}`)
   }
 
   #try(work: () => void): void {
@@ -103,6 +114,11 @@ export class Rejects {
   }
 }
 
+function whereAll(path: string | undefined): string {
+  if (path === undefined) return '; --rejects FILE keeps them all'
+  return path === '-' ? '' : `; all are in ${path}`
+}
+
 /** Throws when the file does not begin like one of rejected records: it may be the input, or the database. */
 function checkContent(file: number): void {
   const head = Buffer.alloc(firstBytes.length)
@@ -110,7 +126,7 @@ function checkContent(file: number): void {
   if (!head.equals(firstBytes)) throw new Error('it holds something else; name another file')
 }
 
-/** A cell as it may have been written. */
-function quote(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+function write(source: InputRecord['source']): string {
+  const text = typeof source === 'string' ? source : source.map(quoteCell).join(',')
+  return text.replaceAll(invalidMark, '\ufffd')
 }

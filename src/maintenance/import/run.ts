@@ -1,51 +1,22 @@
-// Imports an input: its records are read, checked and put into the log, batch by batch.
-import type { Fault } from '../../schemas/problem.ts'
+// One pass through an input: its records are read, checked and handed over, batch by batch.
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Batch } from './batch-writer.ts'
 import type { RecordCheck } from './check.ts'
-import { resolveFields } from './fields.ts'
-import { type Input, openInput } from './input.ts'
+import { defaultBatchPlants, type ImportOptions, type ImportResult } from './import-options.ts'
+import type { Input } from './input.ts'
 import { InputError } from './input-error.ts'
-import { defaultBatchPlants, type ImportOptions, type ImportResult } from './options.ts'
 import type { InputRecord } from './record.ts'
-import { openRecords, type Records } from './records.ts'
-import { Rejects } from './rejects.ts'
-import { makeSink, type Sink } from './sink.ts'
+import type { Records } from './records.ts'
+import type { Rejects } from './rejects.ts'
+import type { Sink } from './sink.ts'
+
+const settleMs = 600
 
 /** Where few records are plants, the place is kept nevertheless. */
 const recordsPerPlant = 20
 
-/**
- * Throws InputError when the rest of the input cannot be read, StoreRefused or StoreUnavailable when the store does not
- * take it; what was committed before stays, and can be resumed.
- */
-export async function importPlants(options: ImportOptions): Promise<ImportResult> {
-  const { path, signal, say } = options
-  const input = await openInput(path, signal)
-  const rejects = new Rejects({ name: input.name, path: options.rejects, say })
-  const imported = importInput(input, rejects, options).catch((error: unknown) => {
-    throw error instanceof InputError ? error.in(input.name) : error
-  })
-  return imported.finally(() => {
-    input.close()
-    rejects.close()
-  })
-}
-
-async function importInput(input: Input, rejects: Rejects, options: ImportOptions): Promise<ImportResult> {
-  const { format, trim = false } = options
-  const fields = resolveFields(options)
-  const records = await openRecords(input, { format, fields, trim })
-  const sink = await makeSink({
-    ...options,
-    input,
-    identity: { format: records.format, fields, trim },
-    rejects,
-  })
-  const run = new Run(options, input, rejects)
-  return run.readInto(sink, records).finally(() => sink.close())
-}
-
-class Run {
+export class Run {
   readonly #options: ImportOptions
   readonly #input: Input
   readonly #rejects: Rejects
@@ -60,15 +31,24 @@ class Run {
     this.#rejects = rejects
   }
 
+  /** What it came to is told however it ends. */
   async readInto(sink: Sink, records: Records): Promise<ImportResult> {
-    const count = await this.#read(records, sink)
-    await sink.end()
-    const rejected = this.#rejects.count - sink.tally.conflict
-    return { ...sink.tally, rejected, records: count, skipped: sink.start.records }
+    try {
+      const done = this.#read(records, sink).then(() => sink.end())
+      await Promise.race([done, endAfterAbort(this.#options.signal)])
+      return this.#describe(sink)
+    } finally {
+      this.#options.onEnd?.(this.#describe(sink))
+    }
   }
 
-  /** Resolves to the number of records. What comes before an unreadable one is added. */
-  async #read({ groups, check }: Records, sink: Sink): Promise<number> {
+  #describe({ tally, start, committed }: Sink): ImportResult {
+    const rejected = this.#rejects.count - tally.conflict
+    return { ...tally, rejected, records: committed.records, skipped: start.records }
+  }
+
+  /** What comes before an unreadable record is added. */
+  async #read({ groups, check }: Records, sink: Sink): Promise<void> {
     const { signal, onProgress } = this.#options
     try {
       for await (const group of groups) {
@@ -86,26 +66,20 @@ class Run {
     }
     await this.#handOver(sink)
     await sink.settle()
-    return this.#count
   }
 
   /** Waits only when a batch is full. */
   #take(record: InputRecord, check: RecordCheck, sink: Sink): Promise<void> | undefined {
-    const checked = check.check(record.source)
-    if ('faults' in checked) this.#reject(record, checked.faults)
+    const checked = check.check(record)
+    if ('faults' in checked) this.#rejects.add(record, checked.faults)
     else {
       this.#batch.entries.push(checked)
-      this.#batch.lines.push(record.line)
+      this.#batch.records.push(record)
     }
     this.#batch.end = { records: this.#count, line: record.line }
     const { batchPlants = defaultBatchPlants } = this.#options
     if (this.#batch.entries.length >= batchPlants) return this.#handOver(sink)
     return this.#count - this.#handedOver >= batchPlants * recordsPerPlant ? this.#handOver(sink) : undefined
-  }
-
-  #reject(record: InputRecord, faults: Fault[]): void {
-    this.#rejects.add(record, faults)
-    if (this.#options.strict) throw new InputError('was rejected, and --strict stops there', record.line)
   }
 
   async #handOver(sink: Sink): Promise<void> {
@@ -117,6 +91,13 @@ class Run {
   }
 }
 
+/** Rejects some time after the signal: most batches take less, and whoever stops waits for no longer one. */
+async function endAfterAbort(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, 'abort')
+  await sleep(settleMs, undefined, { ref: false })
+  throw signal.reason
+}
+
 function makeBatch(): Batch {
-  return { entries: [], lines: [], end: { records: 0, line: 0 } }
+  return { entries: [], records: [], end: { records: 0, line: 0 } }
 }

@@ -1,15 +1,20 @@
 // Where batches go: into the log of a store, or nowhere when the input is only to be checked.
 import { resolve } from 'node:path'
+import { StoreRefused } from '../../store/store.ts'
 import { type Batch, BatchWriter, type Tally } from './batch-writer.ts'
-import { headBytes, type Input } from './input.ts'
-import { defaultPatienceMs, type ImportOptions } from './options.ts'
-import { Places, type Progressed } from './place.ts'
+import { defaultPatienceMs, type ImportOptions } from './import-options.ts'
+import { isAtWork } from './import-owner.ts'
+import { type Found, Places, type Progressed } from './import-place.ts'
+import type { Input } from './input.ts'
+import type { InputIdentity } from './input-identity.ts'
 import type { Rejects } from './rejects.ts'
 
 /** `start`: what an earlier run has imported. */
 export type Sink = {
   readonly start: Progressed
   readonly tally: Tally
+  /** What was taken for certain. */
+  readonly committed: Progressed
   /** Resolves when the batch is under way. Rejects when the one before it failed. */
   write(batch: Batch): Promise<void>
   /** Resolves when nothing is under way. */
@@ -19,48 +24,34 @@ export type Sink = {
   close(): Promise<void>
 }
 
+/** `readAs`: what decides what a record is. */
 export type SinkOptions = Omit<ImportOptions, 'rejects'> & {
   input: Input
-  identity: unknown
+  identity: InputIdentity
+  readAs: unknown
   rejects: Rejects
 }
 
-const beginning = { records: 0, line: 0, rejects: 0 }
+export const beginning: Progressed = { records: 0, line: 0, rejects: 0 }
 
-export async function makeSink(options: SinkOptions): Promise<Sink> {
-  if (!options.dryRun) return openSink(options)
-  options.rejects.open(beginning)
-  const nothing = async () => {}
-  const tally = { added: 0, replayed: 0, conflict: 0 }
-  const write = async ({ entries }: Batch) => {
-    tally.added += entries.length
-    options.rejects.flush()
-  }
-  return {
-    start: beginning,
-    tally,
-    write,
-    settle: nothing,
-    end: async () => options.rejects.flush(),
-    close: nothing,
-  }
-}
-
-async function openSink(options: SinkOptions): Promise<Sink> {
-  const { input, path, identity, rejects, say, patienceMs = defaultPatienceMs } = options
+export async function openSink(options: SinkOptions): Promise<Sink> {
+  const { input, path, identity, readAs, rejects, say, signal, patienceMs = defaultPatienceMs } = options
   const store = await options.openStore()
   try {
     const name = path === '-' ? input.name : resolve(path)
-    const head = input.head.subarray(0, headBytes)
-    const places = new Places(store, { name, head, options: identity })
-    const start = await findStart(places, options)
+    const places = new Places(store, { name, identity, options: readAs })
+    const found = await places.find()
+    const start = await findStart(places, found, options)
     rejects.open(start)
-    await places.set(start)
+    await places.claim(start, found, options.resume === true)
     const onWait = (reason: string) => say(`the store takes nothing now, trying again: ${reason}`)
-    const writer = new BatchWriter(start, { store, places, rejects, patienceMs, onWait })
+    const writer = new BatchWriter(start, { store, places, rejects, signal, patienceMs, onWait })
     return {
       start,
       tally: writer.tally,
+      get committed() {
+        return writer.committed
+      },
       write: (batch) => writer.write(batch),
       settle: () => writer.settle(),
       async end() {
@@ -75,17 +66,33 @@ async function openSink(options: SinkOptions): Promise<Sink> {
   }
 }
 
-async function findStart(places: Places, { resume, say, input }: SinkOptions): Promise<Sink['start']> {
-  const place = await places.find()
-  if (resume && !place) await places.checkName()
-  if (resume && place) {
-    const { records, line, rejects } = place
-    say(`${input.name}: ${records} records are imported already`)
-    return { records, line, rejects }
+/** Throws StoreRefused when an import of the input runs, or was cut short and nobody has said what is to become of it. */
+async function findStart(
+  places: Places,
+  found: Found | undefined,
+  { resume, restart, say, input: { name } }: SinkOptions,
+): Promise<Progressed> {
+  if (!found) {
+    if (resume && (await places.hasNamesake()))
+      throw new StoreRefused(
+        `${name} does not begin like the input whose import was cut short: it cannot be resumed`,
+      )
+    return beginning
   }
-  if (place && !place.done)
-    say(
-      `${input.name}: an import was cut short after ${place.records} records; with --resume this one would go on there`,
+  const { place } = found
+  if (!place.done && isAtWork(place))
+    throw new StoreRefused(`an import of ${name} is running, as process ${place.pid}: wait until it ends`)
+  if (resume) {
+    if (places.isOtherwise(found))
+      throw new StoreRefused(
+        `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
+      )
+    say(`${name}: ${place.records} records are imported already`)
+    return { records: place.records, line: place.line, rejects: place.rejects }
+  }
+  if (!place.done && place.records > 0 && !restart)
+    throw new StoreRefused(
+      `${name}: an import was cut short after ${place.records} records; --resume goes on there, --restart begins anew and adds them again`,
     )
   return beginning
 }

@@ -1,5 +1,8 @@
 // The state of a store in words: one line per fact.
-import type { Standby, StoreStatus } from './status.ts'
+
+import type { Standby } from '../../store/engine-status.ts'
+import { describeUnsafe } from '../../store/postgres/durability.ts'
+import type { StoreStatus } from './status.ts'
 
 export function formatStatus(status: StoreStatus): string {
   const { engine, engineVersion, schemaVersion, store, head, epochs, bytes, tokens, cluster } = status
@@ -11,6 +14,7 @@ export function formatStatus(status: StoreStatus): string {
     ['tokens', `${tokens.active} active, ${tokens.expired} expired, ${tokens.revoked} revoked`],
     ...(cluster ? [['server', `${cluster.server}, ${cluster.role}`] as [string, string]] : []),
     ...(cluster?.standbys.map((standby): [string, string] => ['standby', formatStandby(standby)]) ?? []),
+    ...(cluster?.unsafe.map((name): [string, string] => ['warning', describeUnsafe(name)]) ?? []),
     ['service', formatService(status)],
   ]
   return facts.map(([name, fact]) => `${name.padEnd(9)}${fact}`).join('\n')

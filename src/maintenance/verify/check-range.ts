@@ -1,12 +1,11 @@
 // Checks the plants of a range, row by row.
 import { isUtf8 } from 'node:buffer'
 import { crc32 } from 'node:zlib'
-import { segmentPlants } from '../limits.ts'
-import { checksumOf, lineInSql } from '../store/checksum.ts'
-import { joinedItems } from '../store/segments.ts'
-import type { Range, StoreView } from '../store/view.ts'
+import { segmentPlants } from '../../limits.ts'
+import { checksumOf, lineInSql } from '../../store/format/checksum.ts'
+import type { Range, StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
-import { findItemFault } from './item.ts'
+import { findItemFault } from './item-fault.ts'
 
 /** The first schema version whose rows carry a checksum. */
 const checksumVersion = 3
@@ -31,7 +30,7 @@ async function findSegmentFaults(view: StoreView, { after, last }: Range): Promi
   if (view.version < segmentsVersion) return []
   const rows = await view.select<[number]>(
     `SELECT last FROM segments WHERE last > $1 AND last <= $2 AND items <> coalesce(
-      (SELECT ${joinedItems[view.engine]} FROM plants WHERE position > last - ${segmentPlants} AND position <= last), '')`,
+      (SELECT ${view.dialect.joinedItems} FROM plants WHERE position > last - ${segmentPlants} AND position <= last), '')`,
     [after, last],
   )
   return rows.map(([position]) => ({ position, detail: 'ends a segment that differs from its plants' }))

@@ -1,7 +1,7 @@
 // The pieces of work that a check consists of; where they are done, here or in a thread, is all the same to them.
-import { StoreUnavailable } from '../store/store.ts'
-import type { Range, StoreView } from '../store/view.ts'
-import { checkPage, type PageReport } from './pages.ts'
+import { StoreUnavailable } from '../../store/store.ts'
+import type { Range, StoreView } from '../../store/view.ts'
+import { checkPage, type PageReport } from './check-range.ts'
 
 /** A range of plants, or the database's own check of its file. */
 export type Job = Range | 'integrity'
@@ -20,15 +20,18 @@ export async function doJob(view: StoreView, job: Job): Promise<Done> {
   try {
     return job === 'integrity' ? await checkIntegrity(view) : await checkPage(view, job)
   } catch (error) {
-    /* c8 ignore next: a fault that is not known yet */
-    if (!(error instanceof StoreUnavailable)) throw error
-    return { failed: error.message }
+    return { failed: whyUnread(error) }
   }
 }
 
-/** PostgreSQL has no such check. */
+/** Why the store could not be read; any other error is thrown on. */
+export function whyUnread(error: unknown): string {
+  if (error instanceof StoreUnavailable) return error.message
+  throw error
+}
+
 async function checkIntegrity(view: StoreView): Promise<PageReport> {
-  const rows = view.engine === 'SQLite' ? await view.select<[string]>('PRAGMA integrity_check(10)') : []
+  const rows = await view.select<[string]>(view.dialect.integrity)
   // A text may be several lines, under the name of the database.
   const lines = rows.flatMap(([text]) => text.split('\n'))
   const faults = lines.filter((line) => line !== 'ok' && !line.startsWith('***'))

@@ -1,9 +1,9 @@
 // Adds what a store lacks because a version wrote it that did not know of it: the checksums of rows, and segments.
 
-import { checksumOf } from '../store/checksum.ts'
-import { keepSegment, segmentEnds } from '../store/segments.ts'
-import type { Row, Store } from '../store/store.ts'
-import type { StoreView } from '../store/view.ts'
+import { checksumOf } from '../../store/format/checksum.ts'
+import { keepSegment, segmentEnds } from '../../store/format/segments.ts'
+import type { Row, Store } from '../../store/store.ts'
+import type { Dialect } from '../../store/view.ts'
 
 const batchPlants = 2000
 
@@ -31,14 +31,14 @@ export async function repairChecksums(
 /** Resolves to how many segments were kept that were not there. Only for a store that was found to be without fault. */
 export async function repairSegments(
   { sql, log }: Pick<Store, 'sql' | 'log'>,
-  engine: StoreView['engine'],
+  dialect: Dialect,
   signal?: AbortSignal,
 ): Promise<number> {
   const { position } = await log.head()
   let kept = 0
   for (const last of segmentEnds(0, position)) {
     signal?.throwIfAborted()
-    kept += await sql.execute(keepSegment(engine), [last])
+    kept += await sql.execute(keepSegment(dialect), [last])
   }
   return kept
 }

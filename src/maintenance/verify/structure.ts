@@ -1,5 +1,5 @@
 // Checks what is not about single plants: the schema, the heads, the epochs, the ids, and that the log has no gaps.
-import type { Range, StoreView } from '../store/view.ts'
+import type { Range, StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
 
 /** The first schema version that has epochs. */
@@ -18,10 +18,9 @@ export type Structure = {
 export async function checkStructure(view: StoreView): Promise<Structure> {
   // Before the head: a service may add plants, and begin an epoch, meanwhile.
   const starts = view.version < epochsVersion ? undefined : await readStarts(view)
-  const { count, first, head, kept } = await readHeads(view)
+  const { count, first, head, locks } = await readHead(view)
   const faults: Fault[] = await findSchemaFaults(view)
-  if (kept !== undefined && kept !== head)
-    faults.push({ detail: `the head says ${kept}, but the log ends at plant ${head}` })
+  if (locks !== 1) faults.push({ detail: `the table head has ${locks} rows, not the one that a batch locks` })
   if (first < 1) faults.push({ position: first, detail: 'is before the first position' })
   if (starts) faults.push(...findEpochFaults(starts, head))
   faults.push(...(await findDoubles(view)))
@@ -35,32 +34,17 @@ async function readStarts(view: StoreView): Promise<number[]> {
   return (await view.select<[number]>('SELECT start FROM epochs ORDER BY number')).flat()
 }
 
-/** `kept`: the head as a table of its own says it. */
-async function readHeads(view: StoreView) {
-  const kept = view.engine === 'PostgreSQL' ? '(SELECT max(position) FROM head)' : 'NULL'
+/** `locks`: how many rows there are to be locked by a batch; SQLite needs none. */
+async function readHead(view: StoreView) {
   const [row] = await view.select(
-    `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${kept} FROM plants`,
+    `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${view.dialect.locks} FROM plants`,
   )
-  const [count, first, head, said] = row as [number, number, number, number | null]
-  return { count, first, head, kept: view.engine === 'PostgreSQL' ? (said ?? 0) : undefined }
-}
-
-/** What makes the log append-only, and its ids unique. */
-const guards = {
-  SQLite: {
-    names: ['plants_id', 'plants_no_update', 'plants_no_delete'],
-    text: "SELECT name FROM sqlite_schema WHERE tbl_name = 'plants'",
-  },
-  PostgreSQL: {
-    names: ['plants_pkey', 'plants_id', 'plants_no_change', 'plants_no_truncate'],
-    text: `
-      SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
-      UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid`,
-  },
+  const [count, first, head, found] = row as [number, number, number, number]
+  return { count, first, head, locks: found }
 }
 
 async function findSchemaFaults(view: StoreView): Promise<Fault[]> {
-  const { names, text } = guards[view.engine]
+  const { names, text } = view.dialect.guards
   const found = (await view.select<[string]>(text)).flat()
   return names
     .filter((name) => !found.includes(name))

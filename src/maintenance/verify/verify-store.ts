@@ -2,19 +2,20 @@
 // at work on the store meanwhile: what is checked is the log up to the plant that was the last when it began.
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
-import { StoreUnavailable } from '../store/store.ts'
-import { findHead, openView, type Range, type StoreView } from '../store/view.ts'
+import { engineOf } from '../../store/engines.ts'
+import { openView } from '../../store/open.ts'
+import { findHead, type Range, type StoreView } from '../../store/view.ts'
 import { type Fault, Faults } from './faults.ts'
-import { type Done, doJob, type Hands } from './jobs.ts'
+import { type Done, doJob, type Hands, whyUnread } from './jobs.ts'
 import { checkStructure, type Structure } from './structure.ts'
-import { Threads } from './threads.ts'
+import { Threads } from './verify-threads.ts'
 
 const pagePlants = 1000
 /** Threads take longer to start than this many plants to check. */
 const threadedPlants = 50_000
 
 export type VerifyReport = {
-  engine: StoreView['engine']
+  engine: string
   schemaVersion: number
   plants: number
   /** How many of them have no checksum: a version wrote them that had none. */
@@ -38,7 +39,7 @@ export async function verifyStore(url: string, options: VerifyOptions = {}): Pro
   const check = new Check(view, options)
   try {
     await check.run(url)
-    return check.report()
+    return { engine: engineOf(url).name, ...check.report() }
   } finally {
     await view.close()
   }
@@ -63,10 +64,7 @@ class Check {
     const hands = await this.#findHands(url)
     try {
       const integrity = hands.do('integrity').then((done) => this.#take(done, 'the whole file'))
-      const structure = await this.#checkStructure()
-      this.#plants = structure.plants
-      await this.#checkPages(hands, structure.parts)
-      await integrity
+      await Promise.all([integrity, this.#checkLog(hands)])
     } finally {
       await hands.close()
     }
@@ -86,6 +84,12 @@ class Check {
     }
   }
 
+  async #checkLog(hands: Hands): Promise<void> {
+    const { plants, parts } = await this.#checkStructure()
+    this.#plants = plants
+    await this.#checkPages(hands, parts)
+  }
+
   /** Of a damaged file not even that may be readable. */
   async #checkStructure(): Promise<Structure> {
     try {
@@ -93,9 +97,7 @@ class Check {
       this.#faults.add(...structure.faults)
       return structure
     } catch (error) {
-      /* c8 ignore next: a fault that is not known yet */
-      if (!(error instanceof StoreUnavailable)) throw error
-      this.#faults.add({ detail: `the database cannot be read: ${error.message}` })
+      this.#faults.add({ detail: `the database cannot be read: ${whyUnread(error)}` })
       this.#isComplete = false
       return { head: 0, plants: 0, parts: [], faults: [] }
     }
@@ -131,9 +133,8 @@ class Check {
     if (done.lines.length > 0) this.#hash.update(done.lines).update('\n')
   }
 
-  report(): VerifyReport {
+  report(): Omit<VerifyReport, 'engine'> {
     return {
-      engine: this.#view.engine,
       schemaVersion: this.#view.version,
       plants: this.#plants,
       unchecked: this.#unchecked,

@@ -1,6 +1,6 @@
 // A thread that checks: it has a view of its own on the store, and does one piece of work after the other.
 import { parentPort, workerData } from 'node:worker_threads'
-import { openView } from '../store/view.ts'
+import { openView } from '../../store/open.ts'
 import { type Done, doJob, type Job } from './jobs.ts'
 
 export type Order = { number: number; job: Job }

@@ -1,23 +1,25 @@
 // The add operation: answered once the plant is on stable storage.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, onRequestHookHandler } from 'fastify'
-import { ref } from '../../schemas/component.ts'
-import { NewPlant, NoQuery, Plant } from '../../schemas/plant.ts'
-import { sendAnswer } from '../http/answer.ts'
-import { requirePlainJson } from '../http/bodies.ts'
-import { exchangeOf, waits } from '../http/in-flight.ts'
-import { ProblemError } from '../http/problem-error.ts'
-import { requestMs, storeLimitMs } from '../limits.ts'
-import type { Meter } from '../meter.ts'
-import type { Outcome, PlantLog } from '../store/store.ts'
+import type { FastifyReply } from 'fastify'
+import { ref } from '../../../schemas/component.ts'
+import { NewPlant, NoQuery, Plant } from '../../../schemas/plant.ts'
+import { problems } from '../../../schemas/problems.ts'
+import type { AccessHooks } from '../../http/access/authentication.ts'
+import { sendAnswer } from '../../http/answer.ts'
+import { requirePlainJson } from '../../http/bodies.ts'
+import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
+import { ProblemError } from '../../http/problem-error.ts'
+import { requestMs, storeLimitMs } from '../../limits.ts'
+import type { Meter } from '../../runtime/meter.ts'
+import type { Turns } from '../../runtime/turns.ts'
+import type { Outcome, PlantLog } from '../../store/store.ts'
+import { serializeItem } from '../item.ts'
 import { type Adder, GroupCommit } from './group-commit.ts'
-import { serializeItem } from './item.ts'
-import type { Turns } from './turns.ts'
 
 /** A request on its way. */
 type Adding = { reply: FastifyReply; item: string }
 
-export type AddOptions = { access: onRequestHookHandler; log: PlantLog; turns: Turns; meter: Meter }
+export type AddOptions = { access: AccessHooks; log: PlantLog; turns: Turns; meter: Meter }
 
 export const addSchema = {
   tags: ['plants'],
@@ -31,7 +33,7 @@ export const addSchema = {
   response: { 200: ref(Plant) },
 }
 
-const jsonHeaders = { 'content-type': 'application/json; charset=utf-8' }
+const jsonHeaders = { 'content-type': 'application/json' }
 
 const adder: Adder<Adding> = {
   waits: ({ reply }) => waits(reply),
@@ -40,7 +42,7 @@ const adder: Adder<Adding> = {
     exchangeOf(reply.request).lost = 'unknown'
   },
   answer(outcome, { reply, item }) {
-    if (outcome === 'conflict') throw conflict()
+    if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
     checkAdded(outcome)
     sendAnswer(reply, jsonHeaders, item)
   },
@@ -54,12 +56,13 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { acc
   meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => commits.waiting)
 
   app.post('/plants', {
-    onRequest: access,
+    ...access,
     preParsing: requirePlainJson,
     schema: addSchema,
     handler(request, reply): void {
       const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
-      if (ifMatch !== undefined || ifNoneMatch !== undefined) throw conditional()
+      if (ifMatch !== undefined || ifNoneMatch !== undefined)
+        throw new ProblemError(problems.conditionalAddition)
       const item = serializeItem(request.body)
       // The store's word leaves time to pass it on.
       const deadlineMs = exchangeOf(reply.request).deadlineMs - (requestMs - storeLimitMs)
@@ -71,15 +74,4 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { acc
 /** No answer says that a plant is there unless the store said so. */
 function checkAdded(outcome: Outcome): void {
   if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
-}
-
-function conflict(): ProblemError {
-  return new ProblemError('conflict', 'A plant with this id already exists with a different name or tag.')
-}
-
-function conditional(): ProblemError {
-  return new ProblemError(
-    'precondition-failed',
-    'Additions are not conditional; nothing was added. An id makes a retry safe.',
-  )
 }

@@ -1,5 +1,5 @@
 // Answers for requests that waited together: each is given by itself, so that a fault in one harms no other.
-import type { Turns } from './turns.ts'
+import type { Turns } from '../../runtime/turns.ts'
 
 /** What `GroupCommit` and `SharedHead` need to know of those who wait. */
 export type Waiter<Result, T> = {

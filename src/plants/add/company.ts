@@ -10,13 +10,12 @@ const idleTurns = 2
 export class Company {
   #present = 0
   #expected = Number.POSITIVE_INFINITY
-  /* c8 ignore next: nobody is expected yet */
-  #go = () => {}
+  #go: (() => void) | undefined
 
   /** `present` are there now. */
   come(present: number): void {
     this.#present = present
-    if (present >= this.#expected) this.#go()
+    if (present >= this.#expected) this.#go?.()
   }
 
   /**
@@ -44,7 +43,7 @@ export class Company {
     await new Promise(setImmediate)
     if (this.#present >= expected) return
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => this.#go(), waitMs)
+      const timer = setTimeout(() => this.#go?.(), waitMs)
       this.#expected = expected
       this.#go = () => {
         clearTimeout(timer)

@@ -1,10 +1,10 @@
 // Group commit: requests that arrive while a batch is being committed form the next one, so that one wait for stable
 // storage serves them all.
-import { maxWaitingPlants, shortestAttemptMs } from '../limits.ts'
-import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../store/store.ts'
+import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
+import type { Turns } from '../../runtime/turns.ts'
+import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
 import { Answers, type Waiter } from './answers.ts'
 import { Company } from './company.ts'
-import type { Turns } from './turns.ts'
 
 /** What waits for its entry to be committed. `handedOver`: from now on it may be added, whatever is heard of it. */
 export type Adder<T> = Waiter<Outcome, T> & { handedOver(waiting: T): void }

@@ -1,7 +1,7 @@
 // Where a page of the list starts, as clients see it: a position, with a mark that only the store can make.
 import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Epochs } from '../store/epochs.ts'
+import type { Epochs } from '../../store/epochs.ts'
 
 export type Cursors = {
   encode(position: number, epochs: Epochs): string

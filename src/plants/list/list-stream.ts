@@ -49,7 +49,6 @@ export class ListStream extends Readable {
   }
 
   async #readAhead(): Promise<Chunk> {
-    await new Promise(setImmediate)
     const part = await this.#parts.readInTurn(() => (this.destroyed ? undefined : this.#readNext()))
     return part ? this.#toChunk(part, false) : { bytes: nothing, ends: true }
   }

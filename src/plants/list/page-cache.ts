@@ -1,8 +1,8 @@
 // The bytes of pages, as they are and compressed, under names that stand for them for ever.
 import { LRUCache } from 'lru-cache'
-import type { Meter } from '../meter.ts'
+import { maxCachedBytes } from '../../limits.ts'
+import type { Meter } from '../../runtime/meter.ts'
 
-const maxCachedBytes = 32 * 2 ** 20
 /** What an entry takes beside its bytes and its name, about. */
 const entryBytes = 200
 

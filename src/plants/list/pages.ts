@@ -1,13 +1,13 @@
 // The bytes of lists. Plants at given positions in a given epoch never change, so neither does their JSON: a page is
 // cached under its name, and can never be stale.
-import { pageBytes, pagePlants } from '../limits.ts'
-import type { Epochs } from '../store/epochs.ts'
-import type { PlantLog } from '../store/store.ts'
-import { itemFormat } from './item.ts'
+import { maxWaitingReads, pageBytes, pagePlants, readConnections } from '../../limits.ts'
+import { FairPool } from '../../runtime/fair-pool.ts'
+import type { Epochs } from '../../store/epochs.ts'
+import { type PlantLog, StoreUnavailable } from '../../store/store.ts'
+import { itemFormat } from '../item.ts'
 import { ListStream } from './list-stream.ts'
 import { PageCache } from './page-cache.ts'
 import { type Part, PartReader, type Range } from './parts.ts'
-import { ReadTurns } from './read-turns.ts'
 
 /** A part of the log with a name that stands for its bytes, for ever and on every replica. */
 export type Page = Range & { name: string }
@@ -17,6 +17,11 @@ export type PageReader = { owner: string; reserve: (bytes: number) => void }
 
 const emptyList = Buffer.from('[]')
 const comma = Buffer.from(',')
+/** What of one token may wait to be read. */
+export const line = {
+  most: maxWaitingReads,
+  refuse: () => new StoreUnavailable('overloaded', 'too much waits to be read already'),
+}
 
 /** The plants after `after` up to `last`. Whatever is before `last` is as the epoch that owns it has it. */
 export function pageOf(after: number, last: number, epochs: Epochs): Page {
@@ -29,7 +34,8 @@ export class Pages {
   /** What is being read, so that those who ask for one page at one moment share its reading. */
   readonly #reading = new Map<string, Promise<Buffer | Part>>()
 
-  readonly #turns = new ReadTurns()
+  /** Of a store that takes its time. */
+  readonly #reads = new FairPool({ slots: readConnections, line })
 
   constructor(log: PlantLog, cache = new PageCache()) {
     this.#parts = new PartReader(log)
@@ -42,18 +48,19 @@ export class Pages {
     const cached = this.#cache.get(page.name)
     if (cached) return cached
     this.#cache.miss()
-    reader.reserve(pageBytes)
-    return this.#open(page, reader.owner)
+    return this.#open(page, this.#reading.get(page.name) ?? this.#begin(page, reader))
   }
 
-  async #open(page: Page, owner: string): Promise<Buffer | ListStream> {
-    const begun = await (this.#reading.get(page.name) ?? this.#begin(page, owner))
+  async #open(page: Page, reading: Promise<Buffer | Part>): Promise<Buffer | ListStream> {
+    const begun = await reading
     return 'array' in begun ? new ListStream(this.#parts, page, begun) : begun
   }
 
-  #begin(page: Page, owner: string): Promise<Buffer | Part> {
+  /** The first who asks has the room reserved; the others share what is read. */
+  #begin(page: Page, { owner, reserve }: PageReader): Promise<Buffer | Part> {
+    reserve(pageBytes)
     const read = () => this.#readBeginning(page)
-    const begun = (this.#parts.takesTime ? this.#turns.run(owner, read) : read()).finally(() =>
+    const begun = (this.#parts.takesTime ? this.#reads.run(owner, read) : read()).finally(() =>
       this.#reading.delete(page.name),
     )
     this.#reading.set(page.name, begun)

@@ -1,8 +1,10 @@
 // A list is read in parts, each bounded by its count of plants and by its bytes.
-import { collect } from '../garbage.ts'
-import { pageBytes, pagePlants, segmentPlants, streamReads } from '../limits.ts'
-import type { Epochs } from '../store/epochs.ts'
-import type { PlantLog } from '../store/store.ts'
+
+import { pageBytes, pagePlants, segmentPlants, streamReads } from '../../limits.ts'
+import { FairPool } from '../../runtime/fair-pool.ts'
+import { collect } from '../../runtime/garbage.ts'
+import type { Epochs } from '../../store/epochs.ts'
+import type { PlantLog } from '../../store/store.ts'
 
 /** The plants after `after` up to `last`, in the log whose epochs these are. */
 export type Range = { after: number; last: number; epochs: Epochs }
@@ -29,9 +31,8 @@ export class PartReader {
   /** Whether the store answers reads later, as was seen. One that answers at once needs no turns. */
   takesTime = false
   #latelyBytes = maxItemBytes
-  #reading = 0
   #uncollectedBytes = 0
-  readonly #waiting: (() => void)[] = []
+  readonly #longReads = new FairPool({ slots: streamReads })
 
   constructor(log: PlantLog) {
     this.#log = log
@@ -65,24 +66,15 @@ export class PartReader {
     collect('minor')
   }
 
-  readonly #makeRoom = (): void => {
-    const next = this.#waiting.shift()
-    if (next) next()
-    else this.#reading--
-  }
-
   /**
-   * Does the next read of a long list once few enough others are at theirs: pages must not wait behind them. A read that
-   * is done at once has its place until the next turn of the event loop, so that many of them do not hold it up.
+   * Does the next read of a long list once few enough others are at theirs: pages must not wait behind them. Each has a
+   * turn of the event loop for itself, so that many that are done at once do not hold it up.
    */
-  async readInTurn<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
-    if (this.#reading >= streamReads) await new Promise<void>((go) => this.#waiting.push(go))
-    else this.#reading++
-    try {
+  readInTurn<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
+    return this.#longReads.run('', async () => {
+      await new Promise(setImmediate)
       return await read()
-    } finally {
-      setImmediate(this.#makeRoom)
-    }
+    })
   }
 }
 

@@ -1,8 +1,9 @@
-// What is said of a list beside its plants: its headers, in each content coding.
-import type { Coding } from '../http/codings.ts'
-import type { Head } from '../store/store.ts'
+// What is said of a list beside its plants: its headers and its entity tag (RFC 9110, section 8.8.3), in each content coding.
+import { createHash } from 'node:crypto'
+import type { Coding } from '../../http/codings.ts'
+import type { Head } from '../../store/store.ts'
+import { codecNames } from './coding/codec.ts'
 import type { Cursors } from './cursor.ts'
-import { makeEtags } from './etag.ts'
 import { type Page, pageOf } from './pages.ts'
 
 /** A page in a content coding, and what is said of it: with its bytes, or to whoever has them (304). */
@@ -18,10 +19,10 @@ export type Form = {
 export type Listed = { readonly page: Page; form: (coding: Coding) => Form }
 
 /** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
-export type ListFormsOptions = { storeId: string; path: string; cursors: Cursors }
+export type RepresentationsOptions = { storeId: string; path: string; cursors: Cursors }
 
 /** Makes what describes the plants after position `after` of a log, at most `limit` of them. */
-export function makeListForms({ storeId, path, cursors }: ListFormsOptions) {
+export function makeRepresentations({ storeId, path, cursors }: RepresentationsOptions) {
   const etagOf = makeEtags(storeId)
   /** Kept for the next who asks for the same: while nobody writes, most do. */
   let latest: (Listed & { head: Head; after: number; limit: number }) | undefined
@@ -43,7 +44,7 @@ export function makeListForms({ storeId, path, cursors }: ListFormsOptions) {
     const etag = etagOf(page, coding)
     const current: Form['current'] = { etag, 'cache-control': 'private, no-cache', vary: 'Accept-Encoding' }
     if (link !== undefined) current.link = link
-    const headers: Form['headers'] = { ...current, 'content-type': 'application/json; charset=utf-8' }
+    const headers: Form['headers'] = { ...current, 'content-type': 'application/json' }
     if (coding !== 'identity') headers['content-encoding'] = coding
     return { page, coding, etag, headers, current }
   }
@@ -51,4 +52,14 @@ export function makeListForms({ storeId, path, cursors }: ListFormsOptions) {
   function linkTo({ last, epochs }: Page, limit: number): string {
     return `<${path}plants?after=${cursors.encode(last, epochs)}&limit=${limit}>; rel="next"`
   }
+}
+
+/**
+ * Makes strong tags: of a page of this store in a coding, by the page's name. Each coding has another (RFC 9110, section
+ * 8.8.3.3).
+ */
+function makeEtags(storeId: string): (page: { name: string }, coding: Coding) => string {
+  const store = createHash('sha256').update(storeId).digest('base64url').slice(0, 8)
+  return ({ name }, coding) =>
+    coding === 'identity' ? `"${store}.${name}"` : `"${store}.${name}.${codecNames[coding]}"`
 }

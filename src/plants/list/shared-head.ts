@@ -1,8 +1,9 @@
 // One look at the head of the log for all requests that wait at one moment: they share its cost, and their answers
 // leave together.
-import type { Head, PlantLog } from '../store/store.ts'
-import { Answers, type Waiter } from './answers.ts'
-import type { Turns } from './turns.ts'
+
+import type { Turns } from '../../runtime/turns.ts'
+import type { Head, PlantLog } from '../../store/store.ts'
+import { Answers, type Waiter } from '../add/answers.ts'
 
 export class SharedHead<T> {
   readonly #log: PlantLog

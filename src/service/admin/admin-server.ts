@@ -2,8 +2,9 @@
 // the store is open.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import { ProblemError } from '../http/problem-error.ts'
-import { makeDescribeProblem } from '../http/problems.ts'
+import { problems } from '../../../schemas/problems.ts'
+import { ProblemError } from '../../http/problem-error.ts'
+import { makeDescribeProblem } from '../../http/problems.ts'
 import type { Health } from './health.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -28,7 +29,10 @@ export async function startAdminServer(
 
 function makeAdminServer(health: Health, metrics: Metrics): Server {
   const pages: Record<string, () => Promise<Page>> = {
-    '/livez': async () => jsonPage(200, { status: 'live' }),
+    '/livez': async () =>
+      health.isLive
+        ? jsonPage(200, { status: 'live' })
+        : jsonPage(503, { status: 'hung', reason: 'thread-hangs' }),
     '/readyz': async () => readyPage(health),
     '/metrics': async () => ({
       status: 200,
@@ -39,10 +43,10 @@ function makeAdminServer(health: Health, metrics: Metrics): Server {
 
   function open(method: string, url: string): Promise<Page> {
     const page = pages[url.split('?', 1)[0] as string]
-    if (!page) throw new ProblemError('not-found', 'There is nothing at this path.')
+    if (!page) throw new ProblemError(problems.nothingHere)
     if (methods.includes(method)) return page()
     const headers = { allow: methods.join(', ') }
-    throw new ProblemError('method-not-allowed', 'Only GET and HEAD are allowed here.', { headers })
+    throw new ProblemError(problems.otherMethods(methods), { headers })
   }
 
   return createServer(async ({ method, url }, response) => {
@@ -62,10 +66,7 @@ async function openSafely(open: () => Promise<Page>): Promise<Page> {
   try {
     return await open()
   } catch (error) {
-    const known =
-      error instanceof ProblemError
-        ? error
-        : new ProblemError('internal', 'The service failed; the fault is ours.')
+    const known = error instanceof ProblemError ? error : new ProblemError(problems.ours)
     const { status, problem, headers } = describeProblem(known)
     return { status, headers, text: JSON.stringify(problem) }
   }

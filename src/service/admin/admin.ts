@@ -1,13 +1,14 @@
 // What a service shows its operator: metrics, and the server for them and for its health. It is loaded only where ADMIN_PORT
 // is set, since it takes a seventh of a start.
 import type { AddressInfo } from 'node:net'
-import type { Config } from '../config/config.ts'
-import { refuseAddress } from '../config/refuse-address.ts'
-import type { PlantLog } from '../store/store.ts'
+import type { Config } from '../../config/load-config.ts'
+import { refuseAddress } from '../../config/refuse-address.ts'
+import { engineOf } from '../../store/engines.ts'
+import type { Store } from '../../store/store.ts'
+import { startAdminServer } from './admin-server.ts'
 import type { Health } from './health.ts'
 import { Metrics } from './metrics.ts'
-import { startAdminServer } from './server.ts'
-import { showHead } from './watched-log.ts'
+import { showStore } from './watched-log.ts'
 
 export type AdminOptions = {
   config: Config
@@ -20,15 +21,15 @@ export type AdminOptions = {
 export type Admin = {
   readonly metrics: Metrics
   readonly address: AddressInfo
-  /** Shows where a log ends. */
-  show(log: PlantLog): void
+  /** Shows a store, once it is open. */
+  show(store: Store): void
   close(): void
 }
 
 /** Listens before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
 export async function openAdmin({ config, health, version, droppedLines }: AdminOptions): Promise<Admin> {
   const { databaseUrl, adminHost: host, adminPort: port } = config
-  const engine = databaseUrl.startsWith('file:') ? 'sqlite' : 'postgresql'
+  const engine = engineOf(databaseUrl).name.toLowerCase()
   const metrics = new Metrics({ health, version, engine })
   metrics.own.counter(
     'plant_store_log_lines_dropped_total',
@@ -41,7 +42,7 @@ export async function openAdmin({ config, health, version, droppedLines }: Admin
   return {
     metrics,
     address: server.address() as AddressInfo,
-    show: (log) => showHead(log, metrics.registry),
+    show: (store) => showStore(store, metrics.registry),
     close() {
       server.closeAllConnections()
       server.close()

@@ -1,19 +1,20 @@
 // Whether requests should be sent to this process: not before it listens, not once it is to end, and not while its store
 // cannot be written.
-import type { Store } from '../store/store.ts'
-import { makeInTime } from './in-time.ts'
 
-/** Less than the second that probes commonly wait. */
-const readyMs = 600
+import { readyMs } from '../../limits.ts'
+import type { Store } from '../../store/store.ts'
+import { makeInTime } from './in-time.ts'
 
 export type Unready = 'starting' | 'draining' | 'store-not-writable'
 
 export class Health {
   #isWritable: (() => Promise<boolean | undefined>) | undefined
   #isDraining = false
+  #service = { hasHung: false }
 
-  /** From now on it is ready whenever the store can be written. */
-  serve(store: Pick<Store, 'ready'>): void {
+  /** From now on it is ready whenever the store can be written, and live while no thread hangs. */
+  serve(store: Pick<Store, 'ready'>, service: { readonly hasHung: boolean } = { hasHung: false }): void {
+    this.#service = service
     this.#isWritable = makeInTime(async () => {
       await store.ready()
       return true
@@ -23,6 +24,11 @@ export class Health {
   /** From now on it is not ready any more. */
   drain(): void {
     this.#isDraining = true
+  }
+
+  /** When it is not, only a restart helps. */
+  get isLive(): boolean {
+    return !this.#service.hasHung
   }
 
   get isDraining(): boolean {

@@ -54,9 +54,3 @@ export class Metrics {
     return `${await this.registry.metrics()}\n${await sums.metrics()}`
   }
 }
-
-/** What is counted in all of them together: numbers that go up and down are of the threads that there are. */
-export async function sumCounters(snapshots: Snapshot[]): Promise<Snapshot> {
-  const sums = await AggregatorRegistry.aggregate(snapshots).getMetricsAsJSON()
-  return sums.filter(({ type }) => String(type) !== 'gauge')
-}

@@ -1,7 +1,7 @@
 // What one thread counts of its requests, its connections and its part of the store.
 import { Counter, Gauge, type MetricObject, Registry } from 'prom-client'
-import type { Access } from '../http/exchange.ts'
-import type { Meter } from '../meter.ts'
+import type { Access } from '../../http/connection/exchange.ts'
+import type { Counts, Meter } from '../../runtime/meter.ts'
 import { Histogram, type Series } from './histogram.ts'
 
 /** What one thread has counted, as it is sent to another. */
@@ -67,14 +67,17 @@ export class ThreadMetrics implements Meter {
     })
   }
 
-  counter(name: string, help: string, read: () => number): void {
+  counter(name: string, help: string, read: () => Counts, label = ''): void {
     new Counter({
       name,
       help,
+      labelNames: label ? [label] : [],
       registers: [this.registry],
       collect() {
         this.reset()
-        this.inc(read())
+        const counts = read()
+        if (typeof counts === 'number') this.inc(counts)
+        else for (const [value, count] of Object.entries(counts)) this.inc({ [label]: value }, count)
       },
     })
   }

@@ -1,12 +1,12 @@
 // A log of plants as Prometheus sees it: where it ends, and how its commits go. What has to be asked of the store is left
 // out when it does not come in time.
 import { Gauge, type Registry } from 'prom-client'
-import type { Entry, Mark, PlantLog } from '../store/store.ts'
+import { gaugeMs } from '../../limits.ts'
+import type { Entry, Mark, PlantLog, Store } from '../../store/store.ts'
 import { Histogram } from './histogram.ts'
 import { makeInTime } from './in-time.ts'
 import { secondBounds } from './thread-metrics.ts'
 
-const headMs = 500
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
 /** A log that is as `log`, with its commits measured. */
@@ -41,20 +41,33 @@ export function watchLog(log: PlantLog, registry: Registry): PlantLog {
   }
 }
 
-/** Shows where a log ends. */
-export function showHead(log: PlantLog, registry: Registry): void {
-  const readHead = makeInTime(() => log.head(), headMs)
+/** Shows where the log of a store ends, and whether its database keeps what it is given. */
+export function showStore({ log, unsafeSettings = async () => [] }: Store, registry: Registry): void {
+  const readHead = makeInTime(() => log.head(), gaugeMs)
+  const findUnsafe = makeInTime(unsafeSettings, gaugeMs)
   const registers = [registry]
-  new Gauge({
-    name: 'plant_store_head_position',
-    help: 'How many plants are in the log.',
-    registers,
-    async collect() {
-      const head = await readHead()
-      if (head) this.set(head.position)
-      else this.remove()
-    },
-  })
+  function show(name: string, help: string, read: () => Promise<number | undefined>): void {
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        const value = await read()
+        if (value === undefined) this.remove()
+        else this.set(value)
+      },
+    })
+  }
+  show(
+    'plant_store_head_position',
+    'How many plants are in the log.',
+    async () => (await readHead())?.position,
+  )
+  show(
+    'plant_store_unsafe_settings',
+    'How many settings of the database server are off that keep acknowledged plants; the log names them at the start.',
+    async () => (await findUnsafe())?.length,
+  )
   new Gauge({
     name: 'plant_store_epoch_info',
     help: 'The latest epoch of the log.',

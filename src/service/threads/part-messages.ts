@@ -1,7 +1,7 @@
 // What the main thread and another one that serves requests say to each other.
 import type { MessagePort } from 'node:worker_threads'
+import type { Config } from '../../config/load-config.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
-import type { Config } from '../config/config.ts'
 import type { Shared } from './shared.ts'
 
 /** `config`: with the port that the main thread listens on. `store`: where the store is shared, if it is. */

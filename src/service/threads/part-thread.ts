@@ -1,13 +1,13 @@
 // One thread that serves requests, as the main thread sees it, from its start to its end.
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import type { LineSink } from '../../logging/open-log.ts'
 import { makeInTime } from '../admin/in-time.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
-import type { LineSink } from '../log/open-log.ts'
-import type { FromPart, PartData, ToPart } from './messages.ts'
+import type { FromPart, PartData, ToPart } from './part-messages.ts'
 
 /** Beside this file, as TypeScript or compiled like it. */
-const threadFile = join(import.meta.dirname, `thread${extname(import.meta.filename)}`)
+const threadFile = join(import.meta.dirname, `part-worker${extname(import.meta.filename)}`)
 /** Three times the flag that the launcher gives (bin/plant-store.js): by itself it would grow to twice as much. */
 const youngMiB = 24
 /** How long the counts are waited for; those before are taken then. */
@@ -20,6 +20,7 @@ export class PartThread {
   readonly closed: Promise<void>
   /** Resolves to why it ended, unless it was told to. */
   readonly ended: Promise<Error | undefined>
+  isListening = false
   /** What it had counted when it was last asked. */
   counted: Snapshot = []
   readonly #worker: Worker
@@ -39,8 +40,10 @@ export class PartThread {
       resourceLimits: { maxYoungGenerationSizeMb: youngMiB },
     })
     this.#worker.on('message', (message: FromPart) => {
-      if (message === 'listening') listening.resolve()
-      else if (message === 'closed') closed.resolve()
+      if (message === 'listening') {
+        this.isListening = true
+        listening.resolve()
+      } else if (message === 'closed') closed.resolve()
       else if ('log' in message) sink.write(message.log)
       else if ('counted' in message) this.#take(message.counted)
       else this.#error = new Error(message.failed)

@@ -1,10 +1,11 @@
 // A thread that serves requests beside the main one, on the same port. Its log lines are written by the main thread.
 import { parentPort, workerData } from 'node:worker_threads'
-import { listen } from '../http/listen.ts'
-import { type LineSink, makeLogger } from '../log/open-log.ts'
-import { makeMask } from '../log/secrets.ts'
-import type { FromPart, PartData, ToPart } from './messages.ts'
+import { type LineSink, makeLogger } from '../../logging/open-log.ts'
+import { makeMask } from '../../logging/secrets.ts'
+import { listen } from '../listen.ts'
+import { beat } from './heartbeats.ts'
 import { buildPart, openCounted } from './part.ts'
+import type { FromPart, PartData, ToPart } from './part-messages.ts'
 
 const main = parentPort as NonNullable<typeof parentPort>
 const { config, shared, store: port, isCounted } = workerData as PartData
@@ -15,6 +16,7 @@ const logger = makeLogger(sink, config)
 // As in the main thread, it is loaded where somebody can ask for it.
 const metrics = isCounted ? new (await import('../admin/thread-metrics.ts')).ThreadMetrics() : undefined
 let isDraining = false
+beat(shared.beats, shared.thread)
 
 try {
   const store = await openCounted(config.databaseUrl, { logger, port }, metrics)
@@ -26,8 +28,9 @@ try {
     else if (message === 'close') {
       await part.close()
       post('closed')
-      await store.close()
-      main.close()
+      await Promise.all([store.close(), part.sendSpans()])
+      // A collector that does not answer would keep it.
+      process.exit()
     }
   })
   const { host, port: chosen } = config

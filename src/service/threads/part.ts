@@ -1,14 +1,15 @@
 // What every thread that serves requests has, be it the only one: the store, an app on it, and a line for each request.
 import type { FastifyInstance } from 'fastify'
+import type { Config } from '../../config/load-config.ts'
+import { traceOptionsOf } from '../../config/trace-settings.ts'
+import { makeAccessLog } from '../../http/access-log.ts'
+import type { Exchange } from '../../http/connection/exchange.ts'
+import type { ServiceLog } from '../../logging/open-log.ts'
+import { noMeter } from '../../runtime/meter.ts'
+import { openStore } from '../../store/open.ts'
+import { type Store, type StoreOptions, serviceName } from '../../store/store.ts'
 import type { ThreadMetrics } from '../admin/thread-metrics.ts'
 import { buildApp } from '../app.ts'
-import type { Config } from '../config/config.ts'
-import { makeAccessLog } from '../http/access-log.ts'
-import type { Access } from '../http/exchange.ts'
-import type { ServiceLog } from '../log/open-log.ts'
-import { serviceName } from '../status/postgres.ts'
-import { openStore } from '../store/open.ts'
-import type { Store, StoreOptions } from '../store/store.ts'
 import type { Shared } from './shared.ts'
 
 const logFlushMs = 250
@@ -35,8 +36,8 @@ export type PartOptions = {
   isDraining: () => boolean
 }
 
-/** `close` ends the app once what is in flight is answered, and leaves the store open. */
-export type Part = { readonly app: FastifyInstance; close(): Promise<void> }
+/** `close` ends the app once what is in flight is answered, and leaves the store open; `sendSpans` comes after it. */
+export type Part = { readonly app: FastifyInstance; close(): Promise<void>; sendSpans(): Promise<void> }
 
 export async function buildPart({
   store,
@@ -49,12 +50,21 @@ export async function buildPart({
   const accessLog = makeAccessLog(sink, { isIso: config.logTime === 'iso', mask })
   const flushing = setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
-  const report = metrics ? both(add, metrics.count) : add
+  const options = traceOptionsOf(config)
+  // Its libraries are loaded where they are needed.
+  const { makeTraces } = options ? await import('../traces.ts') : {}
+  const traces = options && makeTraces?.(options, { logger, mask, meter: metrics ?? noMeter, ...shared })
+  const report = (exchange: Exchange) => {
+    add(exchange)
+    metrics?.count(exchange)
+    traces?.add(exchange)
+  }
   const app = await buildApp({
     store,
     config,
     logger,
     report,
+    beginSpan: traces?.begin,
     shared,
     isDraining,
     ...(metrics && { meter: metrics }),
@@ -66,12 +76,6 @@ export async function buildPart({
       clearInterval(flushing)
       accessLog.flush()
     },
-  }
-}
-
-function both(first: (access: Access) => void, second: (access: Access) => void) {
-  return (access: Access) => {
-    first(access)
-    second(access)
+    sendSpans: async () => await traces?.end(),
   }
 }

@@ -1,16 +1,31 @@
 // What the threads of one process count together: a limit is one of the process, whichever thread meets it.
-import { makeRateMemory } from '../http/gcra.ts'
+import { randomUUID } from 'node:crypto'
+import { makeRateMemory } from '../../http/access/gcra.ts'
 
-/** `counts`: the connections of each thread; `thread`: whose view this is. The rates are those of tokens and of failures. */
+/**
+ * `counts`, `idle`: the connections of each thread, and those that are idle; `beats`: its heartbeat; `thread`: whose view
+ * this is; `instanceId`: of the process. The rates are those of tokens and of failures.
+ */
 export type Shared = {
   readonly counts: Int32Array
+  readonly idle: Int32Array
+  readonly beats: Int32Array
   readonly rates: SharedArrayBuffer
   readonly failures: SharedArrayBuffer
   readonly thread: number
+  readonly instanceId: string
 }
 
 /** Memory for so many threads, as the first of them sees it. */
 export function makeShared(threads: number): Shared {
-  const counts = new Int32Array(new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT))
-  return { counts, rates: makeRateMemory(), failures: makeRateMemory(), thread: 0 }
+  const counters = () => new Int32Array(new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT))
+  return {
+    counts: counters(),
+    idle: counters(),
+    beats: counters(),
+    rates: makeRateMemory(),
+    failures: makeRateMemory(),
+    thread: 0,
+    instanceId: randomUUID(),
+  }
 }

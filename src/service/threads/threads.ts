@@ -1,18 +1,16 @@
-// THREADS: the threads that serve requests beside the main one, on the same port. From outside it is one process; a thread
-// that dies costs the requests that it had, and another one takes its place.
-import { setTimeout as wait } from 'node:timers/promises'
+// THREADS: the threads that serve requests beside the main one, on the same port. From outside it is one process, and a
+// thread that dies ends it, as a fault of the main thread does.
+
 import type { Logger } from 'pino'
+import type { Config } from '../../config/load-config.ts'
+import { storeCloseMs } from '../../limits.ts'
+import type { LineSink } from '../../logging/open-log.ts'
+import { withTimeout } from '../../runtime/with-timeout.ts'
+import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../admin/metrics.ts'
-import type { Snapshot } from '../admin/thread-metrics.ts'
-import type { Config } from '../config/config.ts'
-import { storeCloseMs } from '../limits.ts'
-import type { LineSink } from '../log/open-log.ts'
-import type { Store } from '../store/store.ts'
+import { Heartbeats } from './heartbeats.ts'
 import { PartThread } from './part-thread.ts'
 import type { Shared } from './shared.ts'
-
-/** A thread that does not start, or dies soon, is not replaced before this time has passed since its start. */
-const retryMs = 1000
 
 export type ThreadsOptions = {
   store: Store
@@ -26,25 +24,27 @@ export type ThreadsOptions = {
 export class Threads {
   readonly #options: ThreadsOptions
   readonly #running = new Set<PartThread>()
+  readonly #heartbeats: Heartbeats
   #isDraining = false
   #isClosing = false
-  #died = 0
-  /** What threads that are no more had counted: counters never go back. */
-  #former: Snapshot = []
-  #kept = Promise.resolve()
 
   constructor(options: ThreadsOptions) {
     this.#options = options
+    this.#heartbeats = new Heartbeats(options.shared.beats, options.log.logger)
+  }
+
+  get hasHung(): boolean {
+    return this.#heartbeats.hasHung
   }
 
   /** `config`: with the port that the main thread listens on. Resolves when all listen. Rejects when one cannot. */
   async start(config: Config): Promise<void> {
-    // It may have been told to end meanwhile.
+    // The service may have been told to end meanwhile.
     if (this.#isClosing) return
-    const started: Promise<void>[] = []
-    for (let n = 1; n < this.#options.shared.counts.length; n++)
-      started.push(this.#start(n, config).listening)
-    await Promise.all(started)
+    const count = this.#options.shared.counts.length - 1
+    const threads = Array.from({ length: count }, (_, index) => this.#start(index + 1, config))
+    await Promise.all(threads.map(({ listening }) => listening))
+    this.#heartbeats.watch()
   }
 
   /** From now on every answer ends its connection. */
@@ -56,6 +56,7 @@ export class Threads {
   /** Resolves when all have answered what they had. */
   async close(): Promise<void> {
     this.#isClosing = true
+    this.#heartbeats.close()
     for (const thread of this.#running) thread.post('close')
     await Promise.all([...this.#running].map(({ closed }) => closed))
   }
@@ -63,49 +64,46 @@ export class Threads {
   /** After `close`: resolves when the threads have ended. One that cannot let go of its store is ended. */
   async end(): Promise<void> {
     const all = [...this.#running]
-    const late = wait(storeCloseMs, undefined, { ref: false })
-    await Promise.race([late, Promise.all(all.map(({ ended }) => ended))])
+    await withTimeout(Promise.all(all.map(({ ended }) => ended)), storeCloseMs, () => {})
     await Promise.all(all.map((thread) => thread.terminate()))
   }
 
   /** Has `metrics` show what all threads have counted. */
   show(metrics: Metrics): void {
-    metrics.others = async () => [
-      this.#former,
-      ...(await Promise.all([...this.#running].map((thread) => thread.count()))),
-    ]
-    const { own } = metrics
-    own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
-    own.counter('plant_store_threads_died_total', 'Threads that were replaced.', () => this.#died)
+    metrics.others = () => Promise.all([...this.#running].map((thread) => thread.count()))
+    metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
   }
 
   #start(number: number, config: Config): PartThread {
     const { store, shared, log, isCounted } = this.#options
     const data = { config, shared: { ...shared, thread: number }, store: store.share?.(), isCounted }
-    const startMs = performance.now()
     const thread = new PartThread(data, log.sink)
     this.#running.add(thread)
+    /* c8 ignore next: SIGTERM between the starts of two threads */
     if (this.#isDraining) thread.post('drain')
-    void thread.ended.then(async (err) => {
-      shared.counts[number] = 0
-      if (isCounted) await this.#keep(thread)
-      else this.#running.delete(thread)
-      if (this.#isClosing) return
-      this.#died++
-      log.logger.error({ err, thread: number }, 'a thread ended, and is replaced; its requests are lost')
-      await wait(Math.max(0, startMs + retryMs - performance.now()))
-      if (!this.#isClosing) this.#start(number, config)
+    void thread.ended.then((cause) => {
+      this.#running.delete(thread)
+      if (thread.isListening && !this.#isClosing) failProcess(new Error(`thread ${number} ended`, { cause }))
     })
     return thread
   }
+}
 
-  /** One after the other. What a thread has counted is in the sums all the time, and only once. */
-  #keep(thread: PartThread): Promise<void> {
-    this.#kept = this.#kept.then(async () => {
-      const { sumCounters } = await import('../admin/metrics.ts')
-      this.#former = await sumCounters([this.#former, thread.counted])
-      this.#running.delete(thread)
-    })
-    return this.#kept
-  }
+/** Throws outside of any promise, where nothing catches it: the process ends as it does for a fault of the main thread. */
+function failProcess(error: Error): void {
+  setImmediate(() => {
+    throw error
+  })
+}
+
+/** Systems that spread connections over several listeners on one port (nodejs.org/api/net.html#serverlistenoptions-callback). */
+const spreading = ['linux', 'freebsd', 'sunos', 'aix']
+
+/** As many threads as are asked for, or one where the system cannot spread connections over them. */
+export function countThreads(threads: number, logger: Logger, platform: string = process.platform): number {
+  if (threads === 1 || spreading.includes(platform)) return threads
+  logger.warn(
+    `THREADS ${threads}: this system cannot share a port between threads, so one thread serves all requests`,
+  )
+  return 1
 }

@@ -14,6 +14,12 @@ const verdicts = {
   403: 'The token is good for adding plants only: it may not list them.',
 }
 
+/** The same of a JWT, which an issuer has made: nobody types one, and the service cannot revoke it. */
+const issuedVerdicts = {
+  401: 'The service does not accept this JWT: it has expired, or was not issued for this service.',
+  403: 'The JWT is good, but its scopes do not allow to list plants.',
+}
+
 /** Calls `use` with the token now, and whenever there is another; an empty one when it is forgotten. */
 export function watchToken(use) {
   const tell = (token) => {
@@ -57,9 +63,11 @@ async function check(token, use) {
     sessionStorage.setItem(key, token)
     use(token)
   }
-  const said = verdicts[status] ?? 'The token could not be checked. Try again.'
+  const isJwt = token.startsWith('eyJ')
+  const said =
+    (isJwt && issuedVerdicts[status]) || verdicts[status] || 'The token could not be checked. Try again.'
   const from = status === 0 ? 'There was no answer.' : `The answer was ${status} ${statusText}.`
-  say(isGood ? 'good' : 'bad', `${said} ${from}`, status === 401)
+  say(isGood ? 'good' : 'bad', `${said} ${from}`, status === 401 && !isJwt)
 }
 
 function say(kind, text, withSource = false) {

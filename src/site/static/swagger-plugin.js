@@ -24,6 +24,9 @@ export function makePlugin({ authorize }) {
             'Example',
             h(ExamplesSelect, { ...props, showLabels: false }),
           ),
+        // An operation is resolved after it is opened. Until then a click would be lost, or leave it loading forever.
+        execute: (Execute) => (props) =>
+          h(Execute, { ...props, disabled: props.disabled || !isResolved(props) }),
         TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
         response: (Response) => (props) => h(/^[45]/.test(props.code) ? ErrorRow : Response, props),
         liveResponse: (LiveResponse) => (props) =>
@@ -31,6 +34,10 @@ export function makePlugin({ authorize }) {
       },
     }
   }
+}
+
+function isResolved({ specSelectors, path, method }) {
+  return specSelectors.specResolvedSubtree(['paths', path, method]) !== undefined
 }
 
 /** An error in one line, and an example for whoever opens it. */

@@ -1,5 +1,5 @@
 // The numbered steps of the database schema, for each engine. Steps are only ever added, at the end.
-import { StoreRefused } from './store.ts'
+import { StoreRefused } from '../store.ts'
 
 type Migration = { sqlite: string; postgres: string }
 
@@ -78,13 +78,37 @@ export const migrations: Migration[] = [
       CREATE TABLE segments (last BIGINT PRIMARY KEY, items TEXT NOT NULL);
       ALTER TABLE segments ALTER COLUMN items SET STORAGE EXTERNAL;`,
   },
+  // PostgreSQL: the head row is a lock alone, and each batch inserts its note. A process of an older version asks for
+  // `position`, and for a conflict on `id`: it can no longer add anything, nor serve a log that has stopped.
+  {
+    sqlite: '',
+    postgres: `
+      ALTER TABLE head RENAME COLUMN position TO lock;
+      ALTER TABLE writers DROP CONSTRAINT writers_pkey, ADD PRIMARY KEY (id, batch);`,
+  },
 ]
 
 /**
  * The oldest schema version whose code still works on the present schema. In a rolling upgrade old replicas run beside
  * new ones on the new schema: raise this only when they cannot, one release after the one that stopped needing it.
  */
-export const oldestCompatible = 1
+export const oldestCompatible = 5
+
+/** Throws StoreRefused when the schema is of an older version, and whoever asks leaves it as it is. */
+export function checkUpgrade(version: number, keepsSchema = false): void {
+  if (keepsSchema && version < migrations.length)
+    throw new StoreRefused(
+      `the database has schema version ${version}, this plant-store works on ${migrations.length}: start its service ` +
+        'on the database first, which brings it up to date, or use the plant-store that runs on it',
+    )
+}
+
+/** A store may be brought up to date when no service of an older version has it open. `by`: what else has. */
+export function refuseInUse(by: string): never {
+  throw new StoreRefused(
+    `the database is of an older version, and ${by}: stop each plant-store of that version, then start again`,
+  )
+}
 
 /** Throws StoreRefused when this version of the service cannot work on the schema of a newer one. */
 export function checkVersion(version: number, compatible = version): void {

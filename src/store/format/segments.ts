@@ -1,8 +1,8 @@
 // Segments: the items of so many plants in a row, kept as one text beside the plants once the last of them is there. A
 // long list takes a few of these rows instead of thousands. The plants themselves say what is true: a segment that is not
 // there, because an older version added its last plant, is missed by nobody.
-import { segmentBytes, segmentPlants } from '../limits.ts'
-import type { StoreView } from './view.ts'
+import { segmentBytes, segmentPlants } from '../../limits.ts'
+import type { Dialect } from '../view.ts'
 
 /** Where items are read from. */
 export type Source = 'segments' | 'plants'
@@ -21,18 +21,11 @@ export function segmentEnds(start: number, end: number): number[] {
   return ends
 }
 
-/** SQL that joins the items of plants in the log's order. SQLite reads them in it, and sorts what it is told to sort. */
-export const joinedItems: Record<StoreView['engine'], string> = {
-  SQLite: `group_concat(item, ',')`,
-  PostgreSQL: `string_agg(item, ',' ORDER BY position)`,
-}
-
 /**
  * The statement that keeps the segment that ends at $1, unless it is there already, or too long to be one part of a list:
  * large plants take no longer one by one.
  */
-export function keepSegment(engine: StoreView['engine']): string {
-  const items = joinedItems[engine]
+export function keepSegment({ joinedItems: items }: Dialect): string {
   return `INSERT INTO segments SELECT CAST($1 AS BIGINT), ${items} FROM plants
     WHERE position > $1 - ${segmentPlants} AND position <= $1 AND NOT EXISTS (SELECT 1 FROM segments WHERE last = $1)
     HAVING count(*) = ${segmentPlants} AND octet_length(${items}) <= ${segmentBytes}`

@@ -5,12 +5,15 @@ import { type Epoch, Epochs, latestEpoch, makeEpoch } from '../epochs.ts'
 import type { Head } from '../store.ts'
 import type { Session } from './session.ts'
 
+/** Where the log ends: a subquery. */
+export const lastPosition = '(SELECT coalesce(max(position), 0) FROM plants)'
+
 /** Looks at the head of the log. The epochs come along only when there is a new one. */
 export class HeadReader {
   #epochs = new Epochs([])
 
   async look(session: Session): Promise<Head> {
-    const text = `SELECT position, ${latestEpoch} AS latest FROM head`
+    const text = `SELECT ${lastPosition} AS position, ${latestEpoch} AS latest`
     const { rows } = await session.query({ name: 'head', text })
     const { position, latest } = rows[0]
     if (latest === this.#epochs.latest) return { position, epochs: this.#epochs }
@@ -20,8 +23,8 @@ export class HeadReader {
   /** In one statement: a head and the epochs of another moment would give positions wrong owners. */
   async #reload(session: Session): Promise<Head> {
     const { rows } = await session.query(`
-      SELECT position, (SELECT json_agg(json_build_object('epoch', epoch, 'start', start) ORDER BY number) FROM epochs)
-        AS epochs FROM head`)
+      SELECT ${lastPosition} AS position, (
+        SELECT json_agg(json_build_object('epoch', epoch, 'start', start) ORDER BY number) FROM epochs) AS epochs`)
     const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] }
     this.#epochs = new Epochs(epochs)
     return { position, epochs: this.#epochs }

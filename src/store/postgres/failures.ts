@@ -5,13 +5,32 @@ import { type Lost, StoreRefused, StoreUnavailable } from '../store.ts'
 /** What the server says of a fault that another attempt, perhaps on another server, may not meet. */
 const passing = /^(08|25006|25P03|40|53300|55P03|57)/
 
+/** What to do about the server's own troubles, whose words may be in any language. */
+const advice: Record<string, string> = {
+  '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
+  '28000': 'pg_hba.conf lets nobody in so, or there is no such role',
+  '28P01': 'the user or the password is wrong',
+  '3D000': 'there is no such database: create it',
+  '3F000': 'search_path names no schema that exists',
+  '42501': 'the role lacks rights: it must own the tables, or be granted all of them',
+  '53100': 'its disk is full',
+  '53300': 'all its connections are taken: raise max_connections, or run fewer threads',
+  '57P01': 'it was shut down, or told to end this session',
+  '57P02': 'it is restarting after a crash',
+  '57P03': 'it is starting or shutting down',
+}
+
 export class ServerFailure extends Error {
   /** `server`: host:port. */
-  constructor(server: string, cause: Error & { code?: string }) {
-    // Only the failure of a name with several addresses has a code and no message.
-    /* c8 ignore next: only the failure of a name with several addresses has no message */
-    super(`${server}: ${cause.message || cause.code}`, { cause })
+  constructor(server: string, cause: Error) {
+    super(`${server}: ${explain(cause)}`, { cause })
   }
+}
+
+/** An error as an operator reads it. */
+export function explain({ message, code }: Error & { code?: string }): string {
+  const todo = advice[String(code)]
+  return todo ? `${todo} (${message})` : message || String(code)
 }
 
 /** Whether the server's word is its last: it refused what was asked, and would do so again. */

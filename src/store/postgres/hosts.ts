@@ -1,16 +1,35 @@
-// The servers that a `postgres://` URL names.
+// What a `postgres://` URL says: its servers, and parameters.
 import { StoreRefused } from '../store.ts'
 
-/** One URL for each server, the way pg takes them. Throws StoreRefused when the URL names none. */
+const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
+/**
+ * Those that pg heeds and our sessions do not set themselves. It drops others without a word, and what a misspelt
+ * sslmode was to protect goes over the network as it is.
+ */
+const parameters = [
+  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
+  ...['user', 'password', 'host', 'port', 'application_name', 'options'],
+]
+
+/** One URL for each server, the way pg takes them. Throws StoreRefused when the URL cannot be used. */
 export function splitHosts(url: string): string[] {
-  if (namesServers(url)) return split(url)
-  // A database URL can hold a password: the message does not repeat it.
-  throw new StoreRefused('DATABASE_URL is not like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE')
+  const fault = findUrlFault(url)
+  if (fault === undefined) return split(url)
+  throw new StoreRefused(`DATABASE_URL ${fault}`)
 }
 
-/** False also when a password has a `/`, `?` or `#` that is not percent-encoded. */
-export function namesServers(url: string): boolean {
-  return split(url).every((one) => URL.canParse(one))
+/** Why a URL cannot be used, as the end of a sentence. It can hold a password: values are not repeated. */
+export function findUrlFault(url: string): string | undefined {
+  const urls = split(url)
+  // A `?` or `#` of a password that is not percent-encoded would make parameters of its rest.
+  if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
+    return 'must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded'
+  const given = new URL(urls[0] as string).searchParams
+  const unknown = [...given.keys()].find((name) => !parameters.includes(name))
+  if (unknown !== undefined) return `has the unknown parameter ${unknown}; there are ${parameters.join(', ')}`
+  if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
+    return `has an unknown sslmode; there are ${sslModes.join(', ')}`
+  return undefined
 }
 
 function split(url: string): string[] {

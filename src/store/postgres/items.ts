@@ -1,8 +1,9 @@
 // Reads the items of a log in PostgreSQL as the bytes that lists show.
 import { segmentPlants } from '../../limits.ts'
 import { ownerOf } from '../epochs.ts'
-import { findSources, joinedItems, type Source } from '../segments.ts'
+import { findSources, type Source } from '../format/segments.ts'
 import { StoreUnavailable } from '../store.ts'
+import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 
 const [open, comma, close] = Buffer.from('[,]') as unknown as [number, number, number]
@@ -17,7 +18,7 @@ const selects: Record<Source, (after: number, last: number) => string> = {
     SELECT items, ${segmentPlants}, coalesce(${ownerOf(`${last}`)}, '')
     FROM segments WHERE last > ${after} AND last <= ${last} ORDER BY last`,
   plants: (after, last) => `
-    SELECT coalesce(${joinedItems.PostgreSQL}, ''), count(*)::int, coalesce(${ownerOf(`${last}`)}, '')
+    SELECT coalesce(${postgresDialect.joinedItems}, ''), count(*)::int, coalesce(${ownerOf(`${last}`)}, '')
     FROM plants WHERE position > ${after} AND position <= ${last}`,
 }
 

@@ -1,7 +1,9 @@
 // A connection to the server that is followed. It is made when it is needed and, after a failure, made anew: to the same
 // server, or to the one that was promoted in its place.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
+import { withTimeout } from '../../runtime/with-timeout.ts'
 import { StoreRefused } from '../store.ts'
 import { isFinal, ServerFailure } from './failures.ts'
 import type { Connection, Role, Servers } from './servers.ts'
@@ -60,53 +62,44 @@ export class Link {
   }
 
   async #attempt<T>(work: (session: Session) => Promise<T>, timeoutMs: number): Promise<T> {
-    /* c8 ignore next: asked of a store that was closed in the same moment */
     if (this.#closed) throw new StoreRefused('the store is closed')
     this.#connection ??= this.#make()
     const connection = this.#connection
-    const late = Promise.withResolvers<never>()
     let over = false
-    const timer = setTimeout(() => {
+    const late = () => {
       over = true
-      late.reject(new Error(`no answer in ${Math.round(timeoutMs)} ms`))
-    }, timeoutMs)
+      throw new Error(`no answer in ${Math.round(timeoutMs)} ms`)
+    }
     const done = connection.session.then((session) => {
-      /* c8 ignore next: the session is made in the moment in which the time is up */
+      // The caller was told already that nothing was done.
       if (over) throw new Error('the time is up')
       return work(session)
     })
-    try {
-      return await Promise.race([done, late.promise])
-    } catch (error) {
+    const fail = (error: Error) => {
       const { made } = connection
-      // One that is still being made has its own time, which may be longer than what this piece of work had left.
-      if (!made) throw over ? new ServerFailure(connection.servers, error as Error) : error
-      const failure = new ServerFailure(made.server, error as Error)
+      // A connection in the making has a time-out of its own, which may be longer than this work had left.
+      if (!made) throw over ? new ServerFailure(connection.servers, error) : error
+      const failure = new ServerFailure(made.server, error)
       this.#giveUp(connection, failure)
       throw failure
-      /* c8 ignore next: V8 counts a branch behind `finally` that is none */
-    } finally {
-      clearTimeout(timer)
     }
+    return withTimeout(done, timeoutMs, late).catch(fail)
   }
 
   #make(): Made {
     const connection: Made = this.#servers.connect(this.#role)
-    const late = new Error(`${connection.servers}: no session was ready in ${attemptMs} ms`)
-    const timer = setTimeout(() => this.#giveUp(connection, late), attemptMs)
-    connection.session.then(
+    const late = () => {
+      throw new Error(`${connection.servers}: no session was ready in ${attemptMs} ms`)
+    }
+    withTimeout(connection.session, attemptMs, late).then(
       (session) => {
-        clearTimeout(timer)
         connection.made = session
         if (this.#wasMade) this.#servers.reconnected()
         this.#wasMade = true
-        this.#servers.outage.holds()
+        this.#servers.reportSuccess()
         this.#leave()
       },
-      (error) => {
-        clearTimeout(timer)
-        this.#giveUp(connection, error)
-      },
+      (error) => this.#giveUp(connection, error),
     )
     return connection
   }
@@ -115,13 +108,13 @@ export class Link {
     connection.destroy()
     if (connection !== this.#connection) return
     this.#connection = undefined
-    if (error && !this.#closed) this.#servers.outage.fails(error, { role: this.#role })
+    if (error && !this.#closed) this.#servers.reportFailure(error, this.#role)
   }
 
   #leave(): void {
     const made = this.#connection?.made
-    // That another server is followed now is in the log already.
-    /* c8 ignore next 2: which connection learns of it last is a matter of moments */
+    // The change of servers is in the log already.
+    /* c8 ignore next 2: this connection was made while another one found the new server: no event says when */
     if (this.#connection && made && !this.#servers.follows(made.origin)) this.#giveUp(this.#connection)
   }
 
@@ -130,7 +123,7 @@ export class Link {
     await this.run(async () => {})
   }
 
-  /** Whatever is still under way rejects. */
+  /** Rejects the work that is still under way. */
   close(): void {
     this.#closed = true
     this.#connection?.destroy()

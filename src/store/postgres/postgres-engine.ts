@@ -1,14 +1,14 @@
 // The distributed engine: a PostgreSQL cluster that any number of replicas share. Its log has no gaps and the order of
 // its commits, because each batch holds the lock on the one row that says where the log ends.
 import { randomBytes } from 'node:crypto'
-import { type Row, type Store, type StoreOptions, StoreRefused } from '../store.ts'
-import { HeadReader } from './epochs.ts'
+import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
+import { describeUnsafe, findUnsafe } from './durability.ts'
+import { HeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
 import { Link } from './links.ts'
 import { Reads } from './reads.ts'
-import { deleteOldNotes } from './schema.ts'
 import { Servers } from './servers.ts'
 import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
@@ -16,15 +16,15 @@ import { PostgresWriter } from './writer.ts'
 /** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(
   url: string,
-  { logger, name = 'plant-store', reconnected = () => {} }: StoreOptions,
+  { logger, name = 'plant-store', reconnected = () => {}, ...use }: StoreOptions,
 ): Promise<Store> {
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
-  const servers = new Servers({ urls, processId, name, logger, reconnected })
+  const servers = new Servers({ urls, processId, name, logger, reconnected, use })
   const plain = findPlainHosts(urls)
   if (plain.length > 0)
     logger.warn(
-      `passwords and plants go to ${plain.join(', ')} without encryption: add sslmode=verify-full to DATABASE_URL`,
+      `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
     )
   // Connections of their own, so that a look at the head or at a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
@@ -36,10 +36,17 @@ export async function openPostgres(
   const reader = new HeadReader()
   const head = () => heads.run((session) => reader.look(session)).catch(refuse('unread'))
 
-  await writer.begin({ text: deleteOldNotes }).catch((error: Error) => {
-    writes.close()
-    throw new StoreRefused(`cannot use the database of DATABASE_URL: ${error.message}`)
-  })
+  const select = (text: string, values: Value[] = []) =>
+    lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
+  const unsafeSettings = async () => (await select(findUnsafe)).map(({ name }) => String(name))
+
+  try {
+    await writer.begin()
+    for (const name of await unsafeSettings()) logger.warn(describeUnsafe(name))
+  } catch (error) {
+    for (const part of [writes, lookUps]) part.close()
+    throw new StoreRefused(`cannot use the database of DATABASE_URL: ${(error as Error).message}`)
+  }
   return {
     id: servers.storeId,
     log: {
@@ -48,16 +55,11 @@ export async function openPostgres(
       read: (after, last, epoch) =>
         reads.run((session) => readItems(session, { after, last, epoch })).catch(refuse('unread')),
     },
-    sql: {
-      select: (text, values = []) =>
-        lookUps
-          .run(async (session) => (await session.query<Row>({ text, values })).rows)
-          .catch(refuse('unread')),
-      execute: (text, values = []) => writer.execute(text, values),
-    },
+    sql: { select, execute: (text, values = []) => writer.execute(text, values) },
+    unsafeSettings,
     async ready() {
       // A server can take connections and be without the standbys that a commit waits for.
-      const probe = probes.run((session) => session.passBarrier(`${processId}/probe`))
+      const probe = probes.run((session) => session.passBarrier())
       await Promise.all([
         head(),
         writes.connect().catch(refuse('nothing-added')),

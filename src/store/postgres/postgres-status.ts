@@ -1,24 +1,25 @@
 // What a PostgreSQL cluster says of itself. Anybody may ask for all of it but the state of the standbys, which takes the
 // role pg_monitor.
-import type { StoreView } from '../store/view.ts'
-import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from './status.ts'
-
-/** How sessions of the service are called in pg_stat_activity; what follows names the process. */
-export const serviceName = 'plant-store serve'
+import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine-status.ts'
+import { serviceName } from '../store.ts'
+import type { StoreView } from '../view.ts'
+import { findUnsafe } from './durability.ts'
+import { tables } from './postgres-schema.ts'
 
 const server = `
   SELECT current_setting('server_version'), coalesce(host(inet_server_addr()), 'localhost'),
     current_setting('port'), pg_is_in_recovery()::text,
     (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint
-      FROM unnest(ARRAY['plants', 'tokens', 'meta', 'epochs', 'head', 'writers']) AS name)`
+      FROM unnest($1::text[]) AS name)`
 
 export async function readPostgresStatus(view: StoreView): Promise<EngineStatus> {
-  const [row] = await view.select<[string, string, string, string, number]>(server)
+  const [row] = await view.select<[string, string, string, string, number]>(server, [`{${tables}}`])
   const [engineVersion, host, port, standby, bytes] = row as [string, string, string, string, number]
   const cluster: ClusterStatus = {
     server: `${host}:${port}`,
     role: standby === 'true' ? 'standby' : 'primary',
     standbys: await listStandbys(view),
+    unsafe: (await view.select<[string]>(findUnsafe)).flat(),
   }
   return { engineVersion, bytes, cluster, service: await findService(view, cluster.role) }
 }

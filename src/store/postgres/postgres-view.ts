@@ -2,10 +2,15 @@
 // not burden the server that takes the plants.
 import pg from 'pg'
 import { attemptMs } from '../../limits.ts'
-import { checkVersion } from '../migrations.ts'
+import type { EngineStatus } from '../engine-status.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
 import type { Joined, Range, StoreView } from '../view.ts'
+import { explain } from './failures.ts'
 import { splitHosts } from './hosts.ts'
+import { refuseSharedSessions } from './pooler.ts'
+import { postgresDialect } from './postgres-dialect.ts'
+import { findStore } from './postgres-schema.ts'
+import { readPostgresStatus } from './postgres-status.ts'
 import { types } from './session.ts'
 
 /** All that is read goes by an index, in its order; plans for a table that has just been filled would sort it. */
@@ -37,37 +42,38 @@ async function connectToAny(urls: string[]): Promise<pg.Client> {
 async function connect(url: string): Promise<{ client: pg.Client; isStandby: boolean }> {
   const client = new pg.Client({
     connectionString: url,
+    application_name: 'plant-store',
     keepAlive: true,
     connectionTimeoutMillis: attemptMs,
     types,
   })
   // Between queries nobody waits for an answer; the next query meets the fault.
   client.on('error', () => {})
-  await client.connect()
-  await client.query(settings)
-  const { rows } = await client.query('SELECT pg_is_in_recovery() AS standby')
-  return { client, isStandby: rows[0].standby }
+  try {
+    await client.connect()
+    await refuseSharedSessions(client, url)
+    await client.query(settings)
+    const { rows } = await client.query('SELECT pg_is_in_recovery() AS standby')
+    return { client, isStandby: rows[0].standby }
+  } catch (error) {
+    // A server that waits for a password keeps the connection for a minute.
+    client.connection.stream.destroy()
+    throw error
+  }
 }
 
 async function readVersion(client: pg.Client): Promise<number> {
-  const { rows: found } = await client.query(
-    "SELECT to_regclass('meta') AS meta, to_regclass('plants') AS plants",
-  )
-  if (found[0].meta === null || found[0].plants === null) throw new StoreRefused('it holds no plant store')
-  const { rows } = await client.query("SELECT key, value FROM meta WHERE key IN ('version', 'compatible')")
-  const meta = new Map(rows.map(({ key, value }) => [key, Number(value)]))
-  checkVersion(Number(meta.get('version')), meta.get('compatible'))
-  return Number(meta.get('version'))
+  const found = await findStore(client)
+  if (found) return found.version
+  throw new StoreRefused('it holds no plant store')
 }
 
-function refusal(error: Error & { code?: string }): StoreRefused {
-  /* c8 ignore next: only the failure of a name with several addresses has no message */
-  const message = error.message || error.code
-  return new StoreRefused(`cannot use the database of DATABASE_URL: ${message}`, { cause: error })
+function refusal(error: Error): StoreRefused {
+  return new StoreRefused(`cannot use the database of DATABASE_URL: ${explain(error)}`, { cause: error })
 }
 
 class PostgresView implements StoreView {
-  readonly engine = 'PostgreSQL'
+  readonly dialect = postgresDialect
   readonly version: number
   readonly #client: pg.Client
 
@@ -80,7 +86,7 @@ class PostgresView implements StoreView {
     try {
       return (await this.#client.query<R>({ text, values, rowMode: 'array' })).rows
     } catch (cause) {
-      throw new StoreUnavailable('unread', (cause as Error).message, { cause })
+      throw new StoreUnavailable('unread', explain(cause as Error), { cause })
     }
   }
 
@@ -90,6 +96,10 @@ class PostgresView implements StoreView {
     const [row] = await this.select(text, [after, last, separator])
     const [count, ...joined] = row as unknown as [number, ...(string | null)[]]
     return { count, texts: joined.map((part) => Buffer.from(part ?? '')) }
+  }
+
+  async readStatus(): Promise<EngineStatus> {
+    return readPostgresStatus(this)
   }
 
   async close(): Promise<void> {

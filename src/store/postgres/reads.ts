@@ -1,18 +1,17 @@
-// Reads pages on a few connections of their own, one at a time on each: a slow page costs no other its connection. Those
-// that wait are few, and not for long; a reader is told early that it must come back.
+// Reads pages on a few connections of their own, one at a time on each. Few reads wait for a connection, and not for long:
+// a client learns early that it must retry.
 import { maxWaitingReads, readConnections, readQueueMs, storeLimitMs } from '../../limits.ts'
+import { withTimeout } from '../../runtime/with-timeout.ts'
 import { StoreUnavailable } from '../store.ts'
 import { Link } from './links.ts'
 import type { Servers } from './servers.ts'
 import type { Session } from './session.ts'
 
-type Waiting = { take(link: Link): void; timer: NodeJS.Timeout }
-
 export class Reads {
   readonly #links: Link[]
   readonly #idle: Link[]
-  /** In the order in which they came. */
-  readonly #waiting = new Set<Waiting>()
+  /** What hands a connection to each read that waits, in the order in which they came. */
+  readonly #waiting = new Set<(link: Link) => void>()
 
   constructor(servers: Servers) {
     this.#links = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
@@ -33,28 +32,22 @@ export class Reads {
   async #turn(): Promise<Link> {
     if (this.#waiting.size >= maxWaitingReads)
       throw new StoreUnavailable('overloaded', 'too many reads wait for a connection')
-    const { promise, resolve, reject } = Promise.withResolvers<Link>()
-    const late = () => {
-      this.#waiting.delete(waiting)
-      reject(new Error(`no connection was free in ${readQueueMs} ms`))
-    }
-    const waiting: Waiting = { take: resolve, timer: setTimeout(late, readQueueMs) }
-    this.#waiting.add(waiting)
-    return promise
+    const { promise, resolve } = Promise.withResolvers<Link>()
+    this.#waiting.add(resolve)
+    return await withTimeout(promise, readQueueMs, () => {
+      this.#waiting.delete(resolve)
+      throw new Error(`no connection was free in ${readQueueMs} ms`)
+    })
   }
 
   #release(link: Link): void {
-    const [next] = this.#waiting
-    if (!next) {
-      this.#idle.push(link)
-      return
-    }
-    this.#waiting.delete(next)
-    clearTimeout(next.timer)
-    next.take(link)
+    const [hand] = this.#waiting
+    if (!hand) return void this.#idle.push(link)
+    this.#waiting.delete(hand)
+    hand(link)
   }
 
-  /** Whatever is still under way rejects. */
+  /** Rejects the reads that are still under way. */
   close(): void {
     for (const link of this.#links) link.close()
   }

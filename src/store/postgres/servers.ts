@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { handicapMs } from '../../limits.ts'
-import { Outage } from '../../log/outage.ts'
+import { Outage } from '../../logging/outage.ts'
 import { StoreRefused } from '../store.ts'
 import { mostTelling, ServerFailure } from './failures.ts'
-import { prepareSchema } from './schema.ts'
+import { prepareSchema, type SchemaUse } from './postgres-schema.ts'
 import { type Origin, Session } from './session.ts'
 
 /** A session in the making; `servers` names those that were asked. `destroy` ends it in any state. */
@@ -24,20 +24,21 @@ export type ServersOptions = {
   name: string
   logger: Logger
   reconnected: () => void
+  use: SchemaUse
 }
 
 /** What requests meet meanwhile is told where they are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
 export class Servers {
-  /** Its connections, all together. */
-  readonly outage: Outage
   /** Is told of each connection that was made anew. */
   readonly reconnected: () => void
   readonly #logger: Logger
+  /** Of its connections, all together. */
+  readonly #outage: Outage
   readonly #urls: string[]
-  readonly #processId: string
   readonly #name: string
+  readonly #use: SchemaUse
   readonly #listeners: (() => void)[] = []
   #followed: Origin | undefined
   /** How often another server was taken up: an attempt that began before the last time may not undo it. */
@@ -45,13 +46,14 @@ export class Servers {
   /** The latest timeline that took writes since then, for each system. */
   readonly #latest = new Map<string, number>()
   #storeId: string | undefined
+  #isAwaited = false
 
-  constructor({ urls, processId, name, logger, reconnected }: ServersOptions) {
+  constructor({ urls, processId, name, logger, reconnected, use }: ServersOptions) {
+    this.#use = use
     this.#urls = urls
-    this.#processId = processId
     this.#name = `${name} ${processId}`
     this.#logger = logger
-    this.outage = new Outage(logger, words)
+    this.#outage = new Outage(logger, words)
     this.reconnected = reconnected
   }
 
@@ -69,6 +71,18 @@ export class Servers {
     return origin.name === this.#followed?.name
   }
 
+  /** A connection was lost, or could not be made. At the start that is no outage yet, and one line is enough. */
+  reportFailure(error: Error, role: Role): void {
+    if (this.#followed) this.#outage.reportFailure(error, { role })
+    else if (!this.#isAwaited)
+      this.#logger.warn({ reason: error.message }, 'cannot connect to the database yet')
+    this.#isAwaited = true
+  }
+
+  reportSuccess(): void {
+    this.#outage.reportRecovery()
+  }
+
   /** Asks all servers at once, so that a frozen one holds up nobody, and keeps the first that may be followed. */
   connect(role: Role): Connection {
     const began = this.#changes
@@ -76,7 +90,7 @@ export class Servers {
     const destroy = () => {
       for (const session of sessions) session.destroy()
     }
-    const session = Promise.any(sessions.map((candidate) => this.#admit(candidate, role))).then(
+    const session = Promise.any(sessions.map((candidate) => this.#admit(candidate))).then(
       (winner) => {
         for (const other of sessions) if (other !== winner) other.destroy()
         this.#follow(winner, began)
@@ -90,12 +104,12 @@ export class Servers {
   }
 
   /** Resolves when what the session shows may be believed. */
-  async #admit(session: Session, role: Role): Promise<Session> {
+  async #admit(session: Session): Promise<Session> {
     try {
       await session.open()
       this.#see(session.origin)
       await this.#prepare(session)
-      await session.passBarrier(`${this.#processId}/${role}`)
+      await session.passBarrier()
       /* c8 ignore next 2: an old primary that can commit without standbys; a session that was given up in the same moment */
       if (this.#isOlder(session.origin)) await sleep(handicapMs, undefined, { ref: false })
       if (session.destroyed) throw new Error('it was given up meanwhile')
@@ -107,7 +121,7 @@ export class Servers {
 
   /** A server that was restored from a backup may have an older schema, or the database of another store. */
   async #prepare(session: Session): Promise<void> {
-    const id = await prepareSchema(session)
+    const id = await prepareSchema(session, this.#use)
     this.#storeId ??= id
     if (id !== this.#storeId) throw new StoreRefused(`it holds another store (${id})`)
   }

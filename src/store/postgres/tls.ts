@@ -1,13 +1,18 @@
-// Which connections to PostgreSQL anybody on the way could read.
+// Which connections to PostgreSQL anybody on the way could read, or answer in the server's place.
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
 import { StoreRefused } from '../store.ts'
 
-/** The servers, as host:port, that are on other hosts and reached without TLS, by their URLs and PGSSLMODE. */
+/**
+ * The servers, as host:port, that are on other hosts and reached without TLS, or without a look at their certificate, by
+ * their URLs and PGSSLMODE.
+ */
 export function findPlainHosts(urls: string[]): string[] {
   return urls.flatMap((url) => {
     const { host, port, ssl } = makeClient(url)
-    return ssl || isHere(host) ? [] : [`${host}:${port}`]
+    const { rejectUnauthorized = true } = Object(ssl)
+    const isSafe = ssl && rejectUnauthorized
+    return isSafe || isHere(host) ? [] : [`${host}:${port}`]
   })
 }
 
@@ -16,7 +21,7 @@ function makeClient(url: string): pg.Client {
   try {
     return new pg.Client({ connectionString: url })
   } catch (error) {
-    throw new StoreRefused(`DATABASE_URL cannot be used: ${(error as Error).message}`)
+    throw new StoreRefused(`cannot use the database of DATABASE_URL: ${(error as Error).message}`)
   }
 }
 

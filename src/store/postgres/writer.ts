@@ -1,23 +1,26 @@
 // What changes the PostgreSQL database: one transaction at a time on a connection of its own, done exactly once even
 // when the answer to its COMMIT is lost.
+
 import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
-import { checksumOf } from '../checksum.ts'
+import { withTimeout } from '../../runtime/with-timeout.ts'
 import { setMark } from '../marks.ts'
-import { sameItem } from '../same-item.ts'
-import { keepSegment, segmentEnds } from '../segments.ts'
-import { type Entry, type Mark, type Outcome, StoreUnavailable, type Value } from '../store.ts'
-import { beginEpoch, findOrigin } from './epochs.ts'
+import { type Entry, type Mark, type Outcome, StoreRefused, StoreUnavailable, type Value } from '../store.ts'
+import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
 import { isFinal, refuse, unavailable } from './failures.ts'
 import type { Link } from './links.ts'
-import { noteText, type Session } from './session.ts'
+import { findItems, insert, judge, keepSegments } from './plant-batch.ts'
+import { databaseMs, type Session } from './session.ts'
 
-/** Where the log ends, and which table says so: it is another one after a dump was restored. */
-type LockedHead = { position: number; table: number }
-/** What a transaction comes to, and what is left to be sent along with its COMMIT. */
-type Planned<T> = { result: T; changes: QueryConfig[]; committed?: () => void }
-/** Its first queries go out together with the one that takes the lock and reads the head. */
-type Plan<T> = (session: Session, head: Promise<LockedHead>) => Promise<Planned<T>>
+/** Notes are looked for within seconds after their batch: older ones have no use. */
+const noteMs = 24 * 60 * 60 * 1000
+/** Number of its own notes that a writer removes at a time. */
+const notesAtOnce = 100
+
+/** The result of a transaction, and the statements that are sent along with its COMMIT. */
+type Planned<T> = { result: T; changes: QueryConfig[] }
+/** Its first queries are sent together with the one that takes the lock, and see what was committed before. */
+type Plan<T> = (session: Session, locked: Promise<number>) => Promise<Planned<T>>
 
 export class PostgresWriter {
   readonly #link: Link
@@ -33,18 +36,20 @@ export class PostgresWriter {
     this.#id = id
   }
 
-  /** Leaves a first note: from here on a missing one is no proof that nothing was committed. */
-  async begin(...queries: QueryConfig[]): Promise<void> {
-    const note = { text: noteText, values: [this.#id, 0] }
-    await this.#link.run((session) => session.commit([...queries, note]))
+  /** Leaves a first note: from here on, having none is no proof that nothing was committed. */
+  async begin(): Promise<void> {
+    const removal = { text: `DELETE FROM writers WHERE seen_at < ${databaseMs} - ${noteMs}` }
+    const note = { text: `${insertNote} ON CONFLICT DO NOTHING`, values: [this.#id, 0] }
+    await this.#link.run((session) => session.commit([removal, note]))
   }
 
   append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]> {
     const ids = entries.flatMap(({ id }) => id ?? [])
-    return this.#inTurn(async (session, head) => {
+    return this.#inTurn(async (session, locked) => {
       const known = this.#origins.get(session)
-      const [{ position, table }, items, latest] = await Promise.all([
-        head,
+      const [table, position, items, latest] = await Promise.all([
+        locked,
+        findPosition(session),
         findItems(session, ids),
         known ?? findOrigin(session),
       ])
@@ -55,7 +60,9 @@ export class PostgresWriter {
       if (added.length === 0) return { result: outcomes, changes: marks }
       const changes = [insert(position, added), ...keepSegments(position, added.length), ...marks]
       if (latest !== origin) changes.push(beginEpoch(position, origin))
-      return { result: outcomes, changes, committed: () => this.#origins.set(session, origin) }
+      // A session whose transaction fails is not used again.
+      this.#origins.set(session, origin)
+      return { result: outcomes, changes }
     }, deadlineMs)
   }
 
@@ -66,7 +73,7 @@ export class PostgresWriter {
     })
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no transaction is under way any more. */
   async idle(): Promise<void> {
     await this.#turn
   }
@@ -75,121 +82,92 @@ export class PostgresWriter {
     const before = this.#turn
     const done = Promise.withResolvers<void>()
     this.#turn = before.then(() => done.promise)
-    const late = Promise.withResolvers<never>()
-    const tooLate = () => late.reject(new Error('its turn did not come in time'))
-    const timer = setTimeout(tooLate, Math.max(0, deadlineMs - performance.now()))
+    const tooLate = () => {
+      throw new Error('its turn did not come in time')
+    }
     try {
-      await Promise.race([before, late.promise]).catch(refuse('nothing-added'))
+      await withTimeout(before, deadlineMs - performance.now(), tooLate).catch(refuse('nothing-added'))
       return await this.#commit(plan, deadlineMs)
     } finally {
-      clearTimeout(timer)
       done.resolve()
     }
   }
 
   /**
-   * When a connection breaks after COMMIT was sent, nobody knows yet whether it happened. The lock makes the next
-   * attempt wait for the end of that transaction; the batch number, read after it, then says how it ended.
+   * When a connection breaks after COMMIT was sent, its outcome is unknown. The lock makes the next
+   * attempt wait for the end of that transaction; its note, looked for after that, then says how it ended. A batch that
+   * was found may be missing on the standbys yet, and is confirmed by a commit that waits for them.
    */
   async #commit<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
     const batch = ++this.#batch
-    let sent: Planned<T> | undefined
+    let sent: { result: T } | undefined
+    let wasFound = false
     try {
       return await this.#link.run(async (session) => {
-        const head = lockHead(session)
-        if (sent && (await this.#lastBatch(session, head)) !== batch) sent = undefined
-        const [{ result, changes, committed }] = await Promise.all([sent ?? plan(session, head), head])
+        const locked = lockHead(session)
+        if (sent && (await this.#isThere(session, locked, batch))) {
+          wasFound = true
+          await session.commit([commit])
+          return sent.result
+        }
+        sent = undefined
+        const [{ result, changes }] = await Promise.all([plan(session, locked), locked])
         /* c8 ignore next: the time is up in the same moment */
         if (session.destroyed) throw new Error('the time was up before COMMIT')
-        sent = { result, changes: [] }
-        await session.commit([...changes, ...commit(this.#id, batch)]).catch((error) => {
+        sent = { result }
+        await session.commit([...changes, ...this.#note(batch), commit]).catch((error) => {
           // The server refused a statement, and with it all of the transaction.
           if (isFinal(error)) sent = undefined
           throw error
         })
-        committed?.()
         return result
       }, deadlineMs)
     } catch (cause) {
-      throw unavailable(sent ? 'unknown' : 'nothing-added', cause)
+      throw unavailable(sent || wasFound ? 'unknown' : 'nothing-added', cause)
     }
   }
 
-  /** Rejects when the note is gone: what it would have said is lost. */
-  async #lastBatch(session: Session, head: Promise<LockedHead>): Promise<number> {
-    await head
-    const { rows } = await session.query({
-      text: 'SELECT batch FROM writers WHERE id = $1',
-      values: [this.#id],
-    })
-    if (rows.length > 0) return rows[0].batch
+  /** Rejects when this writer has no note at all: what one would have said is lost. */
+  async #isThere(session: Session, locked: Promise<number>, batch: number): Promise<boolean> {
+    await locked
+    const text = 'SELECT max(batch) AS last FROM writers WHERE id = $1'
+    const { rows } = await session.query({ text, values: [this.#id] })
+    if (rows[0].last !== null) return rows[0].last === batch
     throw new StoreUnavailable(
       'unknown',
       `${session.server} does not know this writer: the note of its batch is gone`,
     )
   }
+
+  /** Notes are inserted and seldom removed: the versions that an update leaves would pile up behind an open snapshot. */
+  #note(batch: number): QueryConfig[] {
+    const note = { name: 'note', text: insertNote, values: [this.#id, batch] }
+    if (batch % notesAtOnce !== 0) return [note]
+    // Not all that are older: those that were removed before would be looked through each time.
+    const text = `DELETE FROM writers WHERE id = $1 AND batch BETWEEN $2::bigint - ${10 * notesAtOnce} AND $2 - 1`
+    return [note, { text, values: [this.#id, batch] }]
+  }
 }
 
-/** In a statement of its own: those after it see all that was committed before the lock was given to us. */
-async function lockHead(session: Session): Promise<LockedHead> {
-  const text = 'SELECT position, tableoid AS table FROM head FOR UPDATE'
+const insertNote = `INSERT INTO writers VALUES ($1, $2, ${databaseMs})`
+const commit: QueryConfig = { text: 'COMMIT' }
+
+/**
+ * Resolves to the id of the table: it is another one after a dump was restored. The row stays as it is: an update would
+ * leave a version of it with every batch. The lock is reason enough for COMMIT to wait until all that the transaction saw
+ * is on the standbys, too.
+ */
+async function lockHead(session: Session): Promise<number> {
   const [, { rows }] = await Promise.all([
     session.query('BEGIN ISOLATION LEVEL READ COMMITTED'),
-    session.query<LockedHead>({ name: 'lock', text }),
+    session.query({ name: 'lock', text: 'SELECT tableoid AS table FROM head FOR UPDATE' }),
   ])
-  return rows[0] as LockedHead
+  if (rows.length === 0) throw new StoreRefused('the table head has no row to be locked')
+  return rows[0].table
 }
 
-/** The note is written in every batch: so a COMMIT always waits until all that it saw is on the standbys, too. */
-function commit(writer: string, batch: number): QueryConfig[] {
-  return [{ name: 'note', text: noteText, values: [writer, batch] }, { text: 'COMMIT' }]
-}
-
-/** The items that are in the log under these ids. */
-async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
-  if (ids.length === 0) return new Map()
-  const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
-  const query = { name: 'known', text, values: [toArray(ids)], rowMode: 'array' as const }
-  return new Map((await session.queryArrays<[number, string]>(query)).rows)
-}
-
-/** Outcomes in the order of the entries; `known` takes in the ids that are added. */
-function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcome[]; added: Entry[] } {
-  const added: Entry[] = []
-  const outcomes = entries.map((entry): Outcome => {
-    const item = entry.id === undefined ? undefined : known.get(entry.id)
-    if (item !== undefined) return sameItem(item, entry.item) ? 'replayed' : 'conflict'
-    if (entry.id !== undefined) known.set(entry.id, entry.item)
-    added.push(entry)
-    return 'added'
-  })
-  return { outcomes, added }
-}
-
-/** Puts the entries at the positions after `position`, and moves the head. */
-function insert(position: number, entries: Entry[]): QueryConfig {
-  const text = `
-    WITH moved AS (UPDATE head SET position = $4)
-    INSERT INTO plants (position, id, item, checksum) SELECT $1::bigint + n, id, item, checksum
-    FROM unnest($2::bigint[], string_to_array($3, chr(10)), $5::bigint[]) WITH ORDINALITY
-      AS added (id, item, checksum, n)`
-  const ids = toArray(entries.map(({ id }) => id ?? 'NULL'))
-  // JSON of the service holds no line feed. To quote each item for an array would take longer than all the rest.
-  const items = entries.map(({ item }) => item).join('\n')
-  const checksums = toArray(entries.map(({ id, item }, n) => checksumOf(position + 1 + n, id, item)))
-  return { name: 'insert', text, values: [position, ids, items, position + entries.length, checksums] }
-}
-
-/** Keeps the segments that are complete with so many plants more. */
-function keepSegments(position: number, count: number): QueryConfig[] {
-  return segmentEnds(position, position + count).map((last) => ({
-    name: 'segment',
-    text: keepSegment('PostgreSQL'),
-    values: [last],
-  }))
-}
-
-/** An array as PostgreSQL writes it. */
-function toArray(values: (number | 'NULL')[]): string {
-  return `{${values.join()}}`
+/** In a statement of its own: that of the lock sees the log as it was before the lock was given. */
+async function findPosition(session: Session): Promise<number> {
+  const { rows } = await session.query({ name: 'position', text: `SELECT ${lastPosition} AS position` })
+  return rows[0].position
 }

@@ -1,239 +1,172 @@
-// The connections of this process to one SQLite file: a reader here, a writer in its thread. They are opened together,
-// and anew when the path no longer names the files that they have open. The thread alone is started again when it ends.
-import { renameSync, statSync } from 'node:fs'
+// The connections of this process to one SQLite file: a reader here, a writer in its thread. What is open stays open until
+// the end, whatever becomes of the path: it may be the last copy. The writer's thread is started again when it ends.
+
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { storeCloseMs, storeLimitMs } from '../../limits.ts'
-import { type StoreOptions, StoreRefused, StoreUnavailable } from '../store.ts'
-import { Condition } from './condition.ts'
-import { areSameFiles, type FileIds, fingerprint, isOrphan, resolveLinks } from './files.ts'
-import { IndexLock } from './index-lock.ts'
-import { ThreadLink } from './link.ts'
-import type { Bind, Failure, ThreadOptions } from './messages.ts'
-import { Reader } from './reader.ts'
-import { Shares } from './shares.ts'
-import { WalIndex } from './wal-index.ts'
+import { fileCheckMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
+import { Outage } from '../../logging/outage.ts'
+import { withTimeout } from '../../runtime/with-timeout.ts'
+import { type StoreOptions, StoreUnavailable } from '../store.ts'
+import { OpenFiles } from './files/files.ts'
+import { Shares } from './files/shares.ts'
+import { openReader, type Reader } from './reader.ts'
 import { within } from './within.ts'
+import type { Requests } from './writer/requests.ts'
+import { ThreadLink } from './writer/writer-link.ts'
+import type { Bind, Failure, ThreadOptions } from './writer/writer-messages.ts'
 
-/** How often the files are looked at when nobody writes, and lost ones are looked for. */
-const lookMs = 1000
-/** A file that was refused is tried again after this long, or at once when it has changed. */
-const retryMs = 5000
+const back = 'the database takes plants again'
+const lostWords = {
+  gone: 'no plants are taken: put the same file back, or restart the service to open what is at the path now',
+  back,
+}
+const failedWords = { gone: 'the database failed', still: 'the database still fails', back }
 
 export class Connections {
   readonly #path: string
   readonly #logger: Logger
-  readonly #condition: Condition
+  readonly #loss: Outage
+  readonly #failure: Outage
   readonly #reconnected: () => void
-  /** Open from the first opening to the end, but for the moments in which lost files are exchanged. */
-  reader: Reader | undefined
-  #id: string | undefined
-  #link: ThreadLink | undefined
-  readonly #lock = new IndexLock()
-  #index: WalIndex | undefined
   readonly #shares: Shares
-  #ids: FileIds | undefined
-  /** Why the files that are open are not those of the path. */
-  #lost: string | undefined
+  #files: OpenFiles | undefined
+  #reader: Reader | undefined
+  #link: ThreadLink | undefined
   #isBroken = false
   #isClosed = false
   #starting: Promise<ThreadLink> | undefined
-  #refused: { print: string; untilMs: number; error: Error } | undefined
-  #looking: NodeJS.Timeout | undefined
+  #checking: NodeJS.Timeout | undefined
 
   constructor(path: string, { logger, reconnected = () => {} }: StoreOptions) {
     this.#path = path
     this.#logger = logger
-    this.#condition = new Condition(logger, 'the database takes plants again')
+    this.#loss = new Outage(logger, lostWords)
+    this.#failure = new Outage(logger, failedWords)
     this.#reconnected = reconnected
     this.#shares = new Shares({
-      bind: async (looker) => ({
-        ...this.#describe(await this.writer(performance.now() + storeLimitMs)),
-        looker,
-      }),
+      bind: () => this.#bind(),
       failed: (failure) => this.#note(failure),
       check: () => this.check(),
-      holds: () => this.holds(),
-      ended: (looker) => this.#lock.removeLooker(looker),
+      recovered: () => this.recovered(),
     })
   }
 
-  /** Throws StoreRefused. Resolves to the id of the store, which every later opening must find again. */
-  async open({ mustExist = false }: Pick<StoreOptions, 'mustExist'>): Promise<string> {
-    await this.#start({ path: this.#path, mustExist })
-    this.#id = (this.reader as Reader).readId()
-    this.#looking = setInterval(() => this.#look(), lookMs).unref()
-    return this.#id
+  /** Resolves to the id of the store. Rejects with StoreRefused. */
+  async open({ mustExist = false, keepsSchema = false }: StoreOptions): Promise<string> {
+    const link = await this.#start({ path: this.#path, mustExist, keepsSchema })
+    try {
+      this.#files = new OpenFiles(this.#path, await link.opened)
+      this.#reader = openReader(this.#path, this.#files)
+      /* c8 ignore next 4: the path is given to another file in the same moment */
+    } catch (error) {
+      await link.close()
+      throw error
+    }
+    this.#checking = setInterval(() => this.check(), fileCheckMs).unref()
+    return this.reader.readId()
   }
 
-  /** The writer thread, when nothing is wrong. */
-  get link(): ThreadLink | undefined {
-    return this.#link?.isUsable && this.#lost === undefined && !this.#isClosed ? this.#link : undefined
+  /** Once it is open. */
+  get reader(): Reader {
+    return this.#reader as Reader
+  }
+
+  /** The writer thread, when it is at work. */
+  get link(): Requests | undefined {
+    const requests = this.#link?.requests
+    return requests?.isUsable && !this.#isClosed ? requests : undefined
   }
 
   /** The writer thread, started again when need be. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
-  async writer(deadlineMs: number): Promise<ThreadLink> {
+  async writer(deadlineMs: number): Promise<Requests> {
     if (this.#isClosed) throw new StoreUnavailable('nothing-added', 'the store is closed')
     /* c8 ignore next: it was started in the same moment */
     if (this.link) return this.link
     this.#starting ??= this.#restart().finally(() => {
       this.#starting = undefined
     })
-    return within(this.#starting, deadlineMs)
+    return (await within(this.#starting, deadlineMs)).requests
   }
 
-  /** Are the files still there? */
-  check(): void {
-    /* c8 ignore next: a read that fails while a good file is looked for */
-    if (this.#lost !== undefined) return
-    const found = this.reader?.findFault()
-    /* c8 ignore next: who looks first, this or the thread, is a matter of moments */
-    if (found) this.#lose(found.fault)
+  /** Looks whether the files are still there. Returns the fault, if any. */
+  check(): string | undefined {
+    const fault = this.#files?.findFault()
+    if (fault === undefined) this.#loss.reportRecovery()
+    else this.#loss.reportFailure(fault)
+    return fault
   }
 
-  /** The writer did what it was asked for. */
-  holds(): void {
-    this.#condition.holds()
+  /** To be called when the writer did a request. */
+  recovered(): void {
+    this.#loss.reportRecovery()
+    this.#failure.reportRecovery()
   }
 
   /** A port at which another thread opens the store (see branch.ts), once it is open here. */
   share(): MessagePort {
-    return this.#shares.add(this.#lock.addLooker())
+    return this.#shares.add()
   }
 
   /** Waits for what is under way, but not for a disk that does not answer. */
   async close(): Promise<void> {
     this.#isClosed = true
-    clearInterval(this.#looking)
+    clearInterval(this.#checking)
     /* c8 ignore next: a start that fails while the store is closed */
     await this.#starting?.catch(() => {})
-    const timer = Promise.withResolvers<void>()
-    const timeout = setTimeout(timer.resolve, storeCloseMs)
-    /* c8 ignore next: a thread that hangs, and has the files open still */
-    const gone = this.#letGo().catch(() => {})
-    await Promise.race([gone, timer.promise])
-    clearTimeout(timeout)
+    await withTimeout(this.#letGo(), storeCloseMs, () => {})
   }
 
-  #look(): void {
-    if (this.#lost === undefined) this.check()
-    // Its faults are in the log already.
-    else this.writer(performance.now() + lookMs).catch(() => {})
-  }
-
-  #lose(fault: string): void {
-    if (this.#lost !== undefined) return
-    this.#lost = fault
-    this.#condition.fails(`${fault}: no plants are taken until a good file is there`)
-    // The thread saves what it can when it looks at the files itself.
-    this.#link?.send({ probe: true }, performance.now() + lookMs).catch(() => {})
+  /** The readers go first: the writer, as the last, has SQLite empty the write-ahead log into the file. */
+  async #letGo(): Promise<void> {
+    await this.#shares.close()
+    this.reader.close()
+    await this.#link?.close()
   }
 
   async #restart(): Promise<ThreadLink> {
-    if (this.#lost === undefined) this.check()
+    const fault = this.check()
+    if (fault !== undefined) throw new StoreUnavailable('nothing-added', fault, { isLogged: true })
+    await this.#link?.ended
     try {
-      if (this.#lost !== undefined) return await this.#reopen()
-      await this.#link?.ended
-      return await this.#start({ path: this.#path, mustExist: true, id: this.#id, repair: this.#isBroken })
-    } catch (error) {
-      if (error instanceof StoreUnavailable) throw error
-      this.#condition.fails((error as Error).message)
-      throw new StoreUnavailable('nothing-added', (error as Error).message, { cause: error })
-    }
-  }
-
-  /** As long as no other file is there the lost one stays open: it can be read, and its inode is not given to another. */
-  async #reopen(): Promise<ThreadLink> {
-    const print = fingerprint(this.#path)
-    if (print === undefined) throw new StoreUnavailable('nothing-added', `${this.#path} is gone`)
-    const former = this.#refused
-    /* c8 ignore next: asked again within moments */
-    if (former?.print === print && performance.now() < former.untilMs) throw former.error
-    const isStale = isOrphan(this.#path, this.#ids)
-    await this.#letGo()
-    if (isStale) this.#setAside()
-    try {
-      const options = {
-        path: this.#path,
-        mustExist: true,
-        id: this.#id,
-        repair: this.#isBroken,
-        verify: true,
-      }
-      const link = await this.#start(options)
-      this.#lost = this.#refused = undefined
-      this.#condition.holds()
+      const { known } = this.#files as OpenFiles
+      const link = await this.#start({ path: this.#path, mustExist: true, known, repair: this.#isBroken })
+      this.#isBroken = false
+      this.#reconnected()
       return link
     } catch (error) {
-      this.#refused = { print, untilMs: performance.now() + retryMs, error: error as Error }
-      throw error
+      const { message } = error as Error
+      this.#failure.reportFailure(message)
+      throw new StoreUnavailable('nothing-added', message, { cause: error, isLogged: true })
     }
   }
 
-  /** A `-wal` of the former file, which nobody could empty, would be played into the present one. */
-  #setAside(): void {
-    const from = `${resolveLinks(this.#path)}-wal`
-    const to = `${from}.former`
-    if (!statSync(from, { throwIfNoEntry: false })?.size) return
-    renameSync(from, to)
-    this.#logger.warn(`${from} belongs to the file that was there before: it is ${to} now`)
-  }
-
+  /** No request reaches the thread before the database is open there. */
   async #start(options: ThreadOptions): Promise<ThreadLink> {
     const link = new ThreadLink(options, {
       failed: (failure) => this.#note(failure),
-      ended: (waiting, error) => this.#noteEnd(waiting, error),
+      ended: (waiting) => this.#noteEnd(waiting),
+      /* c8 ignore next: a fault of the thread that is not known yet */
+      threw: (err) => this.#logger.error({ err }, 'the writer thread failed'),
     })
+    await link.opened
     this.#link = link
-    try {
-      const ids = await link.opened
-      if (this.reader && !areSameFiles(ids, this.#ids))
-        /* c8 ignore next: the path is given to another file in the same moment */
-        throw new StoreRefused(`${this.#path} is another file now`)
-      this.#ids = ids
-      this.#index ??= WalIndex.open(this.#path, this.#lock)
-      this.reader ??= new Reader(this.#path, ids, this.#index)
-      link.share({ descriptor: this.#index.descriptor, lock: this.#lock.memory })
-      this.#isBroken = false
-      if (this.#id !== undefined) this.#reconnected()
-      return link
-    } catch (error) {
-      await link.close()
-      if (!this.reader) this.#closeIndex()
-      throw error
-    }
+    return link
   }
 
-  /** What another thread needs to work on the files that are open now. */
-  #describe(link: ThreadLink): Omit<Bind, 'looker'> {
-    const index = { descriptor: (this.#index as WalIndex).descriptor, lock: this.#lock.memory }
-    return { writer: link.openPort(), index, ids: this.#ids as FileIds, path: this.#path }
-  }
-
-  /** The readers go first: the writer, as the last, empties the write-ahead log into the file. */
-  async #letGo(): Promise<void> {
-    await this.#shares.release()
-    this.reader?.close()
-    this.reader = undefined
-    await this.#link?.close()
-    this.#closeIndex()
-  }
-
-  #closeIndex(): void {
-    this.#index?.close()
-    this.#index = undefined
+  /** Gives another thread what it needs to work on the files that are open. */
+  async #bind(): Promise<Bind> {
+    await this.writer(performance.now() + storeLimitMs)
+    const writer = (this.#link as ThreadLink).openPort()
+    return { writer, known: (this.#files as OpenFiles).known, path: this.#path }
   }
 
   #note({ failed, code, lost, broken }: Failure): void {
     if (broken) this.#isBroken = true
-    if (lost) this.#lose(failed)
-    else this.#condition.fails(`the database failed: ${failed}`, { code })
+    if (lost) this.#loss.reportFailure(failed)
+    else this.#failure.reportFailure(failed, { code })
   }
 
-  #noteEnd(waiting: number, err: Error | undefined): void {
-    this.#lock.end()
-    /* c8 ignore next: a fault of the thread that is not known yet */
-    if (err) this.#logger.error({ err }, 'the writer thread failed')
+  #noteEnd(waiting: number): void {
     if (waiting > 0)
       this.#logger.error({ waiting }, 'the writer thread ended; the next plant starts it again')
   }

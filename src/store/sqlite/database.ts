@@ -4,77 +4,72 @@ import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { syncDirectoryOf } from '../../files/sync.ts'
 import { sqliteLockMs } from '../../limits.ts'
-import { checkVersion, migrations } from '../migrations.ts'
+import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
+import { syncDirectoryOf } from '../../runtime/sync.ts'
+import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
 import { StoreMissing, StoreRefused } from '../store.ts'
-import { type FileId, type FileIds, identify, isSameFile, resolveLinks } from './files.ts'
-import type { ThreadOptions } from './messages.ts'
-import { makeOwnFile, makePrivate } from './modes.ts'
+import { isBusy } from './errors.ts'
+import { OpenFiles } from './files/files.ts'
+import { makeOwnFile, makePrivate } from './files/modes.ts'
+import { applicationId, isStore, openReadOnly, pragma, readVersion } from './files/read-only.ts'
+import type { ThreadOptions } from './writer/writer-messages.ts'
 
-/** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
-const applicationId = 0x706c6e74
-export const headerBytes = 100
 /** Of 4 KiB each: the write-ahead log is copied into the file when it is this long. */
 const checkpointPages = 4000
 
-export type OpenDatabase = { db: DatabaseSync; ids: FileIds }
+export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
 /** Throws StoreRefused, or what SQLite says. */
-export function openDatabase(options: ThreadOptions): OpenDatabase {
-  const { path } = options
+export function openDatabase({ path, mustExist, known, repair, keepsSchema }: ThreadOptions): OpenDatabase {
+  if (known) refuseOthers(new OpenFiles(path, known))
   const before = identify(path)
   /* c8 ignore next: it goes in the same moment */
-  if (!before && options.mustExist) throw new StoreMissing(resolve(path))
-  if (before) inspect(options)
+  if (!before && mustExist) throw new StoreMissing(resolve(path))
+  if (before) bringUpToDate(path, keepsSchema)
   else makeOwnFile(path)
   const db = new DatabaseSync(path, { timeout: sqliteLockMs })
   try {
     configure(db)
-    migrate(db)
-    if (options.repair) rewriteLog(db)
+    migrate(db, path)
+    if (repair) rewriteLog(db)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
-    return { db, ids: identifyOpen(path, before) }
-    /* c8 ignore next 4: a file that fails while it is opened: test/faults */
+    const files = new OpenFiles(path, known)
+    refuseOthers(files)
+    /* c8 ignore next 2: the path is given to another file in the same moment */
+    if (before && !isSameFile(before, files.known.ids[0]))
+      throw new StoreRefused(`${path} was replaced while it was opened`)
+    return { db, files }
+    /* c8 ignore next 4: a file that fails while it is opened: test/store/disk.slow.ts */
   } catch (error) {
     db.close()
     throw error
   }
 }
 
-/** Looks at a file without changing it. */
-function inspect({ path, id, verify }: ThreadOptions): void {
-  const { size } = statSync(path)
-  /* c8 ignore next: an empty file where a store was */
-  if (size === 0 && id === undefined) return
-  // SQLite takes what is shorter than its header for an empty file.
-  if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
-  const file = new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs })
+function refuseOthers(files: OpenFiles): void {
+  const fault = files.findFault()
+  /* c8 ignore next: files that go between a look and the opening of a writer that is started again */
+  if (fault !== undefined) throw new StoreRefused(fault)
+}
+
+/** Looks at a file without changing it. Returns its schema's version; 0: there is none yet. */
+function inspect(path: string): number {
+  if (statSync(path).size === 0) return 0
+  const file = openReadOnly(path)
   try {
-    if (!isStore(file) && file.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n !== 0)
-      throw new StoreRefused(`${path} is not a plant store`)
-    if (id !== undefined && readId(file) !== id) throw new StoreRefused(`${path} holds another store now`)
-    /* c8 ignore next: damage that shows only when all of a file is read */
-    if (verify && pragma(file, 'quick_check(1)') !== 'ok') throw new StoreRefused(`${path} is damaged`)
+    refuseForeign(file, path)
+    return readVersion(file)
   } finally {
     file.close()
   }
 }
 
-/** Whether it is a plant store at all. Throws StoreRefused when it is one of a newer version. */
-export function isStore(db: DatabaseSync): boolean {
-  checkVersion(readVersion(db))
-  return pragma(db, 'application_id') === applicationId
-}
-
-/** The number of the schema's last migration. */
-export function readVersion(db: DatabaseSync): number {
-  return Number(pragma(db, 'user_version'))
-}
-
-export function readId(db: DatabaseSync): string {
-  return String(db.prepare("SELECT value FROM meta WHERE key = 'store'").get()?.value)
+/** Throws StoreRefused when it holds something that is not ours, or is of a newer version. */
+function refuseForeign(db: DatabaseSync, path: string): void {
+  if (!isStore(db) && db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n !== 0)
+    throw new StoreRefused(`${path} is not a plant store`)
 }
 
 /** A setting that SQLite does not take, for example on a file system without shared memory, is said by its value. */
@@ -94,9 +89,33 @@ function configure(db: DatabaseSync): void {
   }
 }
 
-function migrate(db: DatabaseSync): void {
-  if (readVersion(db) >= migrations.length) return
+/**
+ * SQLite gives one connection all of a file only when no other one has it open, as each service has. Then nothing else
+ * comes in until the schema is the new one, which an older service refuses.
+ */
+function bringUpToDate(path: string, keepsSchema?: boolean): void {
+  const version = inspect(path)
+  if (version === 0 || version >= migrations.length) return
+  checkUpgrade(version, keepsSchema)
+  const db = new DatabaseSync(path, { timeout: sqliteLockMs })
+  try {
+    db.exec('PRAGMA locking_mode = EXCLUSIVE')
+    migrate(db, path)
+  } catch (error) {
+    // Another process of this version may have been first.
+    /* c8 ignore next: a disk that fails in that moment */
+    if (!isBusy(error)) throw error
+    if (inspect(path) < migrations.length) refuseInUse('another process has it open')
+  } finally {
+    db.close()
+  }
+}
+
+/** Another process may have brought it up to date, or further, since it was inspected: what the lock holder sees counts. */
+function migrate(db: DatabaseSync, path: string): void {
+  if (readVersion(db) === migrations.length) return
   db.exec('BEGIN IMMEDIATE')
+  refuseForeign(db, path)
   for (const { sqlite } of migrations.slice(readVersion(db))) db.exec(sqlite)
   db.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
   db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING").run(
@@ -113,18 +132,4 @@ function rewriteLog(db: DatabaseSync): void {
   const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
   /* c8 ignore next: another process reads in the same moment */
   if (result?.busy !== 0) throw new StoreRefused('the write-ahead log cannot be rewritten: it is in use')
-}
-
-/** The files that were opened, unless the path was given to others meanwhile. */
-function identifyOpen(path: string, before: FileId | undefined): FileIds {
-  const [main, wal] = [identify(path), identify(`${resolveLinks(path)}-wal`)]
-  if (main && wal && (!before || isSameFile(before, main))) return { main, wal }
-  /* c8 ignore next: the path is given to another file in the same moment */
-  throw new StoreRefused(`${path} was replaced while it was opened`)
-}
-
-export function pragma(db: DatabaseSync, name: string): unknown {
-  const statement = db.prepare(`PRAGMA ${name}`)
-  statement.setReturnArrays(true)
-  return (statement.get() as unknown as [unknown] | undefined)?.[0]
 }

@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { sqliteLockMs, storeLimitMs } from '../../limits.ts'
+import { Outage } from '../../logging/outage.ts'
 import {
   type Entry,
   type Head,
@@ -18,11 +19,17 @@ import {
   type Value,
 } from '../store.ts'
 import { Branch } from './branch.ts'
-import { Condition } from './condition.ts'
 import { Connections } from './connections.ts'
-import type { Done, FlatEntries, Work } from './messages.ts'
-import { existingPath, sqlitePath } from './path.ts'
+import { codeOf } from './errors.ts'
+import { existingPath, sqlitePath } from './files/path.ts'
 import type { Reader } from './reader.ts'
+import type { Done, FlatEntries, Work } from './writer/writer-messages.ts'
+
+const readWords = {
+  gone: 'the database cannot be read',
+  still: 'the database still cannot be read',
+  back: 'the database can be read again',
+}
 
 /** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
@@ -30,7 +37,7 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
   const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist) makeDirectory(dirname(path))
   const connections = new Connections(path, options)
-  const id = await connections.open({ mustExist })
+  const id = await connections.open(options)
   return { ...new SqliteStore(id, connections, logger), share: () => connections.share() }
 }
 
@@ -43,7 +50,7 @@ export async function openSharedSqlite(port: MessagePort, { logger }: StoreOptio
 class SqliteStore implements Store {
   readonly id: string
   readonly #connections: Connections | Branch
-  readonly #reading: Condition
+  readonly #reading: Outage
   readonly log = {
     append: (entries: Entry[], deadlineMs?: number, mark?: Mark) => this.#append(entries, deadlineMs, mark),
     head: () => this.#head(),
@@ -65,7 +72,7 @@ class SqliteStore implements Store {
   constructor(id: string, connections: Connections | Branch, logger: Logger) {
     this.id = id
     this.#connections = connections
-    this.#reading = new Condition(logger, 'the database can be read again')
+    this.#reading = new Outage(logger, readWords)
   }
 
   async #append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]> {
@@ -78,18 +85,15 @@ class SqliteStore implements Store {
   async #write(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
     const writer = this.#connections.link ?? (await this.#connections.writer(deadlineMs))
     const done = await writer.send(work, deadlineMs)
-    this.#connections.holds()
+    this.#connections.recovered()
     return done
   }
 
   /** The most frequent call of all: with no closure, unlike the others. */
   #head(): Head | Promise<Head> {
-    const { reader } = this.#connections
-    /* c8 ignore next: the moment in which lost files are exchanged */
-    if (reader === undefined) return this.#readAgain((again) => again.head())
     try {
-      const head = reader.head()
-      this.#reading.holds()
+      const head = this.#connections.reader.head()
+      this.#reading.reportRecovery()
       return head
       /* c8 ignore next 3: a disk that fails under the page with the head */
     } catch (error) {
@@ -98,36 +102,20 @@ class SqliteStore implements Store {
   }
 
   #read<T>(work: (reader: Reader) => T): T | Promise<T> {
-    const { reader } = this.#connections
-    /* c8 ignore next: the same moment */
-    if (reader === undefined) return this.#readAgain(work)
     try {
-      const result = work(reader)
-      this.#reading.holds()
+      const result = work(this.#connections.reader)
+      this.#reading.reportRecovery()
       return result
     } catch (error) {
       return Promise.reject(this.#unread(error))
     }
   }
 
-  /** While lost files are exchanged there is no reader. */
-  /* c8 ignore next 8: they are exchanged within a moment */
-  async #readAgain<T>(work: (reader: Reader) => T): Promise<T> {
-    try {
-      await this.#connections.writer(performance.now() + storeLimitMs)
-      return work(this.#connections.reader as Reader)
-    } catch (error) {
-      throw this.#unread(error)
-    }
-  }
-
   #unread(cause: unknown): StoreUnavailable {
     const { message } = cause as Error
-    this.#reading.fails(`the database cannot be read: ${message}`, {
-      code: (cause as { errcode?: number }).errcode,
-    })
+    this.#reading.reportFailure(message, { code: codeOf(cause) })
     this.#connections.check()
-    return new StoreUnavailable('unread', message, { cause })
+    return new StoreUnavailable('unread', message, { cause, isLogged: true })
   }
 }
 

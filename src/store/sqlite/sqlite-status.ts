@@ -1,10 +1,10 @@
 // What is known of a SQLite file from outside: its size, and which processes have it open.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { resolveLinks } from '../store/sqlite/files.ts'
-import { sqlitePath } from '../store/sqlite/path.ts'
-import type { StoreView } from '../store/view.ts'
-import type { EngineStatus, ServiceStatus } from './status.ts'
+import { resolveLinks } from '../../runtime/same-file.ts'
+import type { EngineStatus, ServiceStatus } from '../engine-status.ts'
+import type { StoreView } from '../view.ts'
+import { sqlitePath } from './files/path.ts'
 
 /** Whoever has a database open in WAL mode holds a lock behind this place of its file (SQLite, os.h, PENDING_BYTE). */
 const lockByte = 0x40000000

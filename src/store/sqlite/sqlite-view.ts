@@ -1,11 +1,12 @@
 // A SQLite file opened to be read only, beside whoever writes to it.
-import { statSync } from 'node:fs'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { sqliteLockMs } from '../../limits.ts'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { EngineStatus } from '../engine-status.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
 import type { Joined, Range, StoreView } from '../view.ts'
-import { headerBytes, isStore, readVersion } from './database.ts'
-import { existingPath } from './path.ts'
+import { existingPath } from './files/path.ts'
+import { isStore, openReadOnly, readVersion, refusal } from './files/read-only.ts'
+import { sqliteDialect } from './sqlite-dialect.ts'
+import { readSqliteStatus } from './sqlite-status.ts'
 
 /** Throws StoreRefused. */
 export function openSqliteView(url: string): StoreView {
@@ -13,40 +14,24 @@ export function openSqliteView(url: string): StoreView {
   const db = openReadOnly(path)
   try {
     if (!isStore(db)) throw new StoreRefused(`${path} is not a plant store`)
-    return new SqliteView(db, readVersion(db))
+    return new SqliteView(db, url)
   } catch (error) {
     db.close()
     throw refusal(path, error as Error)
   }
 }
 
-/** Opens a SQLite file that is there. Throws StoreRefused. */
-export function openReadOnly(path: string): DatabaseSync {
-  const size = statSync(path, { throwIfNoEntry: false })?.size
-  if (size === undefined) throw new StoreRefused(`there is no file ${path}`)
-  // SQLite takes what is shorter than its header for an empty file.
-  if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
-  try {
-    return new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs })
-  } catch (error) {
-    throw refusal(path, error as Error)
-  }
-}
-
-function refusal(path: string, error: Error): StoreRefused {
-  if (error instanceof StoreRefused) return error
-  return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
-}
-
-class SqliteView implements StoreView {
-  readonly engine = 'SQLite'
+export class SqliteView implements StoreView {
+  readonly dialect = sqliteDialect
   readonly version: number
   readonly #db: DatabaseSync
+  readonly #url: string
   readonly #statements = new Map<string, StatementSync>()
 
-  constructor(db: DatabaseSync, version: number) {
+  constructor(db: DatabaseSync, url: string) {
     this.#db = db
-    this.version = version
+    this.version = readVersion(db)
+    this.#url = url
   }
 
   async select<R extends Value[]>(text: string, values: Value[] = []): Promise<R[]> {
@@ -74,6 +59,10 @@ class SqliteView implements StoreView {
     } catch (cause) {
       throw new StoreUnavailable('unread', (cause as Error).message, { cause })
     }
+  }
+
+  async readStatus(): Promise<EngineStatus> {
+    return readSqliteStatus(this, this.#url)
   }
 
   async close(): Promise<void> {

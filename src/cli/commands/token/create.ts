@@ -1,10 +1,10 @@
 // token create: issues a token and prints it.
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { hideTokens } from '../../config/mask.ts'
-import { databaseOption } from '../../config/options.ts'
+import { hideTokens } from '../../../config/mask.ts'
+import { readTokenId } from '../../../tokens/format.ts'
+import { type Scope, scopes } from '../../../tokens/tokens.ts'
 import { printResult } from '../../console/output.ts'
-import { readTokenId } from '../../tokens/format.ts'
-import { type Scope, scopes } from '../../tokens/tokens.ts'
+import { databaseOption } from '../../setting-options.ts'
 import { parseExpiry } from './duration.ts'
 import { type TokenOptions, withTokens } from './with-tokens.ts'
 

@@ -1,22 +1,29 @@
 // token list: shows all that is known of the tokens, which is not their secrets.
 import { Command } from 'commander'
-import { databaseOption } from '../../config/options.ts'
+import { loadDatabaseUrl } from '../../../config/load-config.ts'
+import { openView } from '../../../store/open.ts'
+import { selectRows } from '../../../store/view.ts'
+import { type Token, tokenColumns, toToken } from '../../../tokens/tokens.ts'
 import { printResult } from '../../console/output.ts'
 import { formatTable } from '../../console/table.ts'
-import type { Token } from '../../tokens/tokens.ts'
-import { type TokenOptions, withTokens } from './with-tokens.ts'
+import { databaseOption } from '../../setting-options.ts'
+import type { TokenOptions } from './with-tokens.ts'
 
 export function listCommand(): Command {
   return new Command('list')
     .description('List all tokens, without their secrets.')
     .addOption(databaseOption())
     .option('--json', 'as JSON')
-    .action((options: TokenOptions) =>
-      withTokens(options, async (tokens) => {
-        const rows = (await tokens.list()).map(show)
-        printResult(rows, formatTokens(rows), options.json)
-      }),
-    )
+    .action(async ({ databaseUrl, json }: TokenOptions) => {
+      const view = await openView(loadDatabaseUrl(databaseUrl))
+      try {
+        const found = await selectRows(view, tokenColumns, 'FROM tokens ORDER BY created_at, id')
+        const rows = found.map((row) => show(toToken(row)))
+        printResult(rows, formatTokens(rows), json)
+      } finally {
+        await view.close()
+      }
+    })
 }
 
 function show({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {

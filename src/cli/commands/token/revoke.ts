@@ -1,8 +1,8 @@
 // token revoke: ends a token.
 import { Command } from 'commander'
-import { databaseOption } from '../../config/options.ts'
+import { StoreRefused } from '../../../store/store.ts'
 import { printResult } from '../../console/output.ts'
-import { StoreRefused } from '../../store/store.ts'
+import { databaseOption } from '../../setting-options.ts'
 import { findToken, type TokenOptions, withTokens } from './with-tokens.ts'
 
 export function revokeCommand(): Command {

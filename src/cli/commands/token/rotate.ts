@@ -1,8 +1,8 @@
 // token rotate: exchanges a token for a new one, with time to change its clients.
 import { Command, Option } from 'commander'
-import { databaseOption } from '../../config/options.ts'
+import { rotateToken } from '../../../tokens/rotation.ts'
 import { printResult } from '../../console/output.ts'
-import { rotateToken } from '../../tokens/rotate.ts'
+import { databaseOption } from '../../setting-options.ts'
 import { parseDuration } from './duration.ts'
 import { findToken, type TokenOptions, withTokens } from './with-tokens.ts'
 

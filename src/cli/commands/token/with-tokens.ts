@@ -1,10 +1,10 @@
 // What the token commands share: the store that they work on, and how a token is named.
 import pino from 'pino'
-import { loadDatabaseUrl } from '../../config/config.ts'
-import { openStore } from '../../store/open.ts'
-import { type Store, StoreRefused } from '../../store/store.ts'
-import { readTokenId } from '../../tokens/format.ts'
-import { hashToken, type Token, Tokens } from '../../tokens/tokens.ts'
+import { loadDatabaseUrl } from '../../../config/load-config.ts'
+import { openStore } from '../../../store/open.ts'
+import { type Store, StoreRefused } from '../../../store/store.ts'
+import { readTokenId } from '../../../tokens/format.ts'
+import { hashToken, type Token, Tokens } from '../../../tokens/tokens.ts'
 
 export type TokenOptions = { databaseUrl?: string; json?: true }
 
@@ -16,6 +16,7 @@ export async function withTokens(
   const store = await openStore(loadDatabaseUrl(databaseUrl), {
     logger: pino({ level: 'error' }, pino.destination(2)),
     mustExist: true,
+    keepsSchema: true,
   })
   try {
     await work(new Tokens(store.sql), store)

@@ -2,8 +2,8 @@
 // coding are the same: its strong entity tag stands for them (RFC 9110, section 8.8.1).
 import { createHash } from 'node:crypto'
 import { createBrotliCompress, createGzip, createZstdCompress, constants as zlib } from 'node:zlib'
-import type { Coding } from '../http/codings.ts'
-import { pagePlants } from '../limits.ts'
+import type { Coding } from '../../../http/codings.ts'
+import { pagePlants } from '../../../limits.ts'
 
 export type Compression = Exclude<Coding, 'identity'>
 
@@ -13,8 +13,6 @@ type Level = 'page' | 'long'
 const kibibyte = 1024
 /** What the output is gathered in. */
 const chunkBytes = 64 * kibibyte
-/** About what one of them takes beside its output. */
-export const codecBytes = 2 ** 20
 
 // Measured on 100 plants, and on 400,000: docs/decisions/0020-codings.md.
 const gzipLevels = { page: 6, long: 2 }

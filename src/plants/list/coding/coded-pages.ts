@@ -1,27 +1,26 @@
 // Pages never change, so each is compressed once, in the thread pool, and kept beside its plain bytes. Whoever accepts
 // those is not kept waiting for it.
-import type { Coding } from '../http/codings.ts'
-import { ProblemError } from '../http/problem-error.ts'
-import { maxWaitingPages, pagePlants } from '../limits.ts'
+import { problems } from '../../../../schemas/problems.ts'
+import type { Coding } from '../../../http/codings.ts'
+import { ProblemError } from '../../../http/problem-error.ts'
+import { maxPreparedPages, maxWaitingPages, pagePlants } from '../../../limits.ts'
+import type { FairPool } from '../../../runtime/fair-pool.ts'
+import type { PageCache } from '../page-cache.ts'
+import type { Page } from '../pages.ts'
 import { Codec, type Compression } from './codec.ts'
-import type { CodecTurns } from './codec-turns.ts'
-import type { PageCache } from './page-cache.ts'
-import type { Page } from './pages.ts'
 
 /** What fits into one packet anyway, with its head, arrives no sooner when it is smaller. */
 const fewestBytes = 1024
-/** With so many at hand, further pages are not compressed unless somebody has to wait for them. */
-const maxMaking = 16
 
 export class CodedPages {
   readonly #cache: PageCache
-  readonly #turns: CodecTurns
+  readonly #jobs: FairPool
   /** What is being made, so that it is made once. */
   readonly #making = new Map<string, Promise<Buffer>>()
 
-  constructor(cache: PageCache, turns: CodecTurns) {
+  constructor(cache: PageCache, jobs: FairPool) {
     this.#cache = cache
-    this.#turns = turns
+    this.#jobs = jobs
   }
 
   /** The page in a coding, when it is at hand. */
@@ -39,8 +38,8 @@ export class CodedPages {
 
   /** Has a page compressed for those who come later, when it is worth it and little else is at hand. */
   prepare(page: Page, coding: Compression, { bytes, owner }: { bytes: Buffer; owner: string }): void {
-    if (bytes.length < fewestBytes || this.#making.size >= maxMaking) return
-    /* c8 ignore next: there is no memory for a codec, or no room in the line; the page is there as it is */
+    if (bytes.length < fewestBytes || this.#making.size >= maxPreparedPages) return
+    // Without room in the line, or memory for a codec, the page is there as it is.
     this.make(page, coding, { bytes, owner }).catch(() => {})
   }
 
@@ -52,14 +51,14 @@ export class CodedPages {
     const name = nameOf(page, coding)
     const making = this.#making.get(name)
     if (making) return making
-    if (this.#turns.waiting(owner) >= maxWaitingPages)
-      return Promise.reject(new ProblemError('overloaded', 'Too many pages wait to be compressed already.'))
+    if (this.#jobs.waiting(owner) >= maxWaitingPages)
+      return Promise.reject(new ProblemError(problems.tooManyCodings))
     const compress = async () => {
       const made = await compressPage(page, coding, bytes)
       this.#cache.set(name, made)
       return made
     }
-    const made = this.#turns.run(owner, compress).finally(() => this.#making.delete(name))
+    const made = this.#jobs.run(owner, compress).finally(() => this.#making.delete(name))
     this.#making.set(name, made)
     return made
   }

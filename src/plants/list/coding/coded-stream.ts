@@ -1,9 +1,9 @@
 // A long list, compressed on its way: a part is read, compressed in the thread pool and handed on when its reader asks.
 import { Readable } from 'node:stream'
+import type { FairPool } from '../../../runtime/fair-pool.ts'
 import type { Codec } from './codec.ts'
-import type { CodecTurns } from './codec-turns.ts'
 
-export type CodedStreamOptions = { codec: Codec; turns: CodecTurns; owner: string }
+export type CodedStreamOptions = { codec: Codec; jobs: FairPool; owner: string }
 
 /** Keeps nothing: what one part became is with the reader before the next one is taken from the list. */
 export class CodedStream extends Readable {
@@ -18,7 +18,6 @@ export class CodedStream extends Readable {
     this.#list = list
     this.#parts = list[Symbol.asyncIterator]()
     this.#options = options
-    options.turns.lists++
   }
 
   /** How much its reader has taken, compressed. */
@@ -33,12 +32,12 @@ export class CodedStream extends Readable {
 
   /** A part may be too little for the codec to give anything yet. */
   async #next(): Promise<void> {
-    const { codec, turns, owner } = this.#options
+    const { codec, jobs, owner } = this.#options
     let bytes: Buffer
     do {
       const { value: part, done } = await this.#parts.next()
       this.#isWhole = done === true
-      bytes = await turns.run(owner, () => (this.#isWhole ? codec.finish() : codec.add(part)))
+      bytes = await jobs.run(owner, () => (this.#isWhole ? codec.finish() : codec.add(part)))
     } while (bytes.length === 0 && !this.#isWhole)
     this.#sentBytes += bytes.length
     this.push(bytes)
@@ -47,7 +46,6 @@ export class CodedStream extends Readable {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#list.destroy()
     this.#options.codec.close()
-    this.#options.turns.lists--
     done(error)
   }
 }

@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { StoreMissing, StoreRefused } from '../store.ts'
-import { identify } from './files.ts'
+import { identify } from '../../../runtime/same-file.ts'
+import { StoreMissing, StoreRefused } from '../../store.ts'
 
 /** Relative to the working directory. Throws StoreRefused when the URL names no file, or a folder. */
 export function sqlitePath(url: string): string {
@@ -21,6 +21,21 @@ export function sqlitePath(url: string): string {
 function readPath(url: string): string | undefined {
   if (!url.startsWith('file://')) return decodeURIComponent(url.slice('file:'.length))
   return URL.canParse(url) && new URL(url).host === '' ? fileURLToPath(url) : undefined
+}
+
+/** Why a `file:` URL cannot be used, as the end of a sentence. */
+export function findPathFault(url: string): string | undefined {
+  if (!isDecodable(url)) return 'must be file: and a path, with each % in it written as %25'
+  if (!url.includes('?')) return undefined
+  return 'has a parameter, but file: takes none; a ? in a path is written as %3F'
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== ''
+  } catch {
+    return false
+  }
 }
 
 /** As `sqlitePath`, for whoever makes no database. Throws StoreMissing when none is there. */

@@ -1,12 +1,13 @@
 // Puts batches into the log, inside a transaction that its caller begins and commits.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { checksumOf } from '../checksum.ts'
-import { makeEpoch } from '../epochs.ts'
-import { setMark } from '../marks.ts'
-import { sameItem } from '../same-item.ts'
-import { keepSegment, segmentEnds } from '../segments.ts'
-import type { Outcome } from '../store.ts'
-import type { Batch } from './messages.ts'
+import { makeEpoch } from '../../epochs.ts'
+import { checksumOf } from '../../format/checksum.ts'
+import { keepSegment, segmentEnds } from '../../format/segments.ts'
+import { setMark } from '../../marks.ts'
+import { sameItem } from '../../same-item.ts'
+import type { Outcome } from '../../store.ts'
+import { sqliteDialect } from '../sqlite-dialect.ts'
+import type { Batch } from './writer-messages.ts'
 
 export class BatchInsert {
   readonly #head: StatementSync
@@ -28,7 +29,7 @@ export class BatchInsert {
     this.#known = db.prepare('SELECT item FROM plants WHERE id = ?')
     this.#known.setReturnArrays(true)
     this.#addEpoch = db.prepare('INSERT INTO epochs SELECT coalesce(max(number), 0) + 1, ?, ? FROM epochs')
-    this.#keepSegment = db.prepare(keepSegment('SQLite'))
+    this.#keepSegment = db.prepare(keepSegment(sqliteDialect))
     this.#setMark = db.prepare(setMark('?', '?'))
   }
 

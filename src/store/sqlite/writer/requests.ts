@@ -1,32 +1,38 @@
 // The requests that one thread has with the writer thread. They and their answers carry numbers, and what waits belongs
 // to this one line to this one writer: an answer can never reach the wrong request.
-import { monotonicMs } from '../../clock.ts'
-import { type Lost, StoreUnavailable } from '../store.ts'
-import type { Answer, Done, Failure, Request, Work } from './messages.ts'
+import type { MessagePort } from 'node:worker_threads'
+import { monotonicMs } from '../../../runtime/clock.ts'
+import { StoreUnavailable } from '../../store.ts'
+import type { Answer, Done, Failure, Order, Request, Work } from './writer-messages.ts'
 
-/** How often deadlines are looked at: one timer for all costs less than one each. */
+/** Interval of the sweep for deadlines: one timer for all costs less than one each. */
 const overdueLookMs = 100
 
 type Waiting = { resolve: (done: Done) => void; reject: (error: Error) => void; deadlineMs: number }
 
 export type RequestEvents = {
-  /** Hands a request to the writer. */
-  post: (request: Request) => void
   /** The writer cannot do a request; it may have lost the files, or be about to end. */
   failed: (failure: Failure) => void
+  /** The writer has ended while so many requests waited: what became of them is unknown. */
+  ended?: (waiting: number) => void
 }
 
 export class Requests {
+  readonly #port: MessagePort
   readonly #events: RequestEvents
   readonly #waiting = new Map<number, Waiting>()
   #number = 0
-  /** Requests that were given up and not answered yet: as long as there are any, the disk does not answer. */
+  /** Requests that timed out and are not answered yet: while there are any, the disk does not answer. */
   readonly #overdue = new Set<number>()
   #looking: NodeJS.Timeout | undefined
   #isEnding = false
 
-  constructor(events: RequestEvents) {
+  /** `port`: the other end is the writer's. */
+  constructor(port: MessagePort, events: RequestEvents) {
+    this.#port = port
     this.#events = events
+    port.on('message', (answer: Answer) => this.#take(answer))
+    port.on('close', () => this.end())
   }
 
   /** False when the writer has ended or is about to. */
@@ -42,50 +48,63 @@ export class Requests {
     const leftMs = deadlineMs - performance.now()
     return new Promise((resolve, reject) => {
       this.#waiting.set(number, { resolve, reject, deadlineMs })
-      this.#events.post({ ...work, number, deadlineMs: monotonicMs() + leftMs })
+      const request: Request = { ...work, number, deadlineMs: monotonicMs() + leftMs }
+      this.#port.postMessage(request)
       this.#looking ??= setTimeout(this.#giveUpOverdue, overdueLookMs).unref()
     })
   }
 
-  /** Nobody waits for an answer that comes too late. */
-  take(answer: Answer): void {
+  /** An answer that comes too late has nobody who waits for it. */
+  #take(answer: Answer): void {
     const { number } = answer
     this.#overdue.delete(number)
-    if ('failed' in answer) {
-      if (answer.broken) this.#isEnding = true
-      this.#events.failed(answer)
-      this.#reject(number, answer.outcome, answer.failed)
-    } else this.#settle(number)?.resolve(answer.done)
+    if ('done' in answer) {
+      this.#settle(number)?.resolve(answer.done)
+      return
+    }
+    if (answer.broken) this.#isEnding = true
+    const isLogged = number > 0 || answer.broken === true
+    const failure = new StoreUnavailable(answer.outcome, answer.failed, { isLogged })
+    if (isLogged) this.#events.failed(answer)
+    if (number === 0) this.#end(failure)
+    else this.#settle(number)?.reject(failure)
   }
 
-  /** No more requests are taken. */
-  close(): void {
+  /** Takes no more requests, and has the writer end after those that it has. */
+  endWriter(): void {
     this.#isEnding = true
+    this.#port.postMessage('close' satisfies Order)
   }
 
-  /** The writer has ended. How many requests waited: what became of them cannot be told. */
-  end(): number {
+  /** The writer has ended. */
+  end(): void {
+    const waiting = this.#end(new StoreUnavailable('unknown', 'the writer thread ended'))
+    this.#events.ended?.(waiting)
+  }
+
+  /** Lets go of the writer, which goes on for other threads. */
+  close(): void {
+    this.#port.close()
+  }
+
+  #end(failure: StoreUnavailable): number {
     this.#isEnding = true
     this.#overdue.clear()
     const numbers = [...this.#waiting.keys()]
-    for (const number of numbers) this.#reject(number, 'unknown', 'the writer thread ended')
+    for (const number of numbers) this.#settle(number)?.reject(failure)
     return numbers.length
   }
 
   readonly #giveUpOverdue = (): void => {
     const nowMs = performance.now()
     for (const [number, { deadlineMs }] of this.#waiting) {
-      /* c8 ignore next 4: a thread that hangs in its disk */
       if (deadlineMs > nowMs) continue
       this.#overdue.add(number)
-      this.#reject(number, 'unknown', 'the writer thread did not answer in time')
+      const late = new StoreUnavailable('unknown', 'the writer thread did not answer in time')
+      this.#settle(number)?.reject(late)
     }
     this.#looking = undefined
     if (this.#waiting.size > 0) this.#looking = setTimeout(this.#giveUpOverdue, overdueLookMs).unref()
-  }
-
-  #reject(number: number, outcome: Lost, message: string): void {
-    this.#settle(number)?.reject(new StoreUnavailable(outcome, message))
   }
 
   #settle(number: number): Waiting | undefined {

@@ -1,19 +1,21 @@
 // The main thread's end of one writer thread, from its start to its end.
 import { extname, join } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { StoreRefused } from '../store.ts'
-import type { FileIds } from './files.ts'
-import type { Answer, Done, Failure, Opened, Order, SharedIndex, ThreadOptions, Work } from './messages.ts'
+import { StoreRefused } from '../../store.ts'
+import type { FileIds } from '../files/files.ts'
 import { Requests } from './requests.ts'
+import type { Failure, Opened, Order, ThreadOptions } from './writer-messages.ts'
 
 /** Beside this file, as TypeScript or compiled like it. */
-const threadFile = join(import.meta.dirname, `thread${extname(import.meta.filename)}`)
+const threadFile = join(import.meta.dirname, `writer-worker${extname(import.meta.filename)}`)
 
 export type LinkEvents = {
   /** The thread cannot do a request; it may have lost the files, or be about to end. */
   failed: (failure: Failure) => void
-  /** The thread ended while so many requests waited. `error`: what it threw. */
-  ended: (waiting: number, error: Error | undefined) => void
+  /** The thread ended while so many requests waited. */
+  ended: (waiting: number) => void
+  /** The thread threw something that it should have caught. */
+  threw: (error: Error) => void
 }
 
 export class ThreadLink {
@@ -21,41 +23,28 @@ export class ThreadLink {
   readonly opened: Promise<FileIds>
   readonly ended: Promise<void>
   readonly #worker: Worker
-  readonly #requests: Requests
-  #error: Error | undefined
+  /** Those of the main thread. */
+  readonly requests: Requests
 
   constructor(options: ThreadOptions, events: LinkEvents) {
     this.#worker = new Worker(threadFile, { workerData: options })
-    this.#requests = new Requests({ post: (request) => this.#post(request), failed: events.failed })
-    /* c8 ignore next 3: a fault of the thread that is not known yet */
-    this.#worker.on('error', (error) => {
-      this.#error = error
-    })
+    this.requests = new Requests(this.openPort(), events)
+    this.#worker.on('error', events.threw)
     this.opened = new Promise((resolve, reject) => {
       this.#worker.once('message', (answer: Opened) => {
         if ('opened' in answer) resolve(answer.opened)
         else reject(new StoreRefused(answer.refused))
-        this.#worker.on('message', (answer: Answer) => this.#requests.take(answer))
       })
       this.#worker.once('exit', () => reject(new StoreRefused('the writer thread did not start')))
     })
-    this.opened.catch(() => this.#requests.close())
+    this.opened.catch(() => {})
     this.ended = new Promise((resolve) => {
       this.#worker.once('exit', () => {
-        events.ended(this.#requests.end(), this.#error)
+        // The end of its port is heard of later.
+        this.requests.end()
         resolve()
       })
     })
-  }
-
-  /** False when the thread has ended or is about to. */
-  get isUsable(): boolean {
-    return this.#requests.isUsable
-  }
-
-  /** Tells the thread of the open `-shm`; before the first request. */
-  share(index: SharedIndex): void {
-    this.#post(index)
   }
 
   /** A port at which another thread has requests of its own with the writer. */
@@ -65,19 +54,9 @@ export class ThreadLink {
     return port2
   }
 
-  /** See `Requests.send`. */
-  send(work: Work, deadlineMs: number): Promise<Done> {
-    return this.#requests.send(work, deadlineMs)
-  }
-
   /** Resolves when the thread has done what it was asked for and let go of the database. */
   close(): Promise<void> {
-    this.#requests.close()
-    this.#post('close')
+    this.requests.endWriter()
     return this.ended
-  }
-
-  #post(order: Order): void {
-    this.#worker.postMessage(order)
   }
 }

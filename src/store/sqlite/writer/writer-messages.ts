@@ -1,8 +1,8 @@
 // What the threads that serve requests and the writer thread say to each other. Every request has a number, and its
 // answer the same.
 import type { MessagePort } from 'node:worker_threads'
-import type { Lost, Mark, Outcome, Value } from '../store.ts'
-import type { FileIds } from './files.ts'
+import type { Lost, Mark, Outcome, Value } from '../../store.ts'
+import type { FileIds } from '../files/files.ts'
 
 /** Items and ids in turn: one flat array crosses the threads several times faster than one object per plant. */
 export type FlatEntries = (string | number | undefined)[]
@@ -12,20 +12,19 @@ export type Batch = { append: FlatEntries; mark?: Mark | undefined }
 /** `probe`: whether a batch could begin now. */
 export type Work = Batch | { text: string; values: Record<string, Value> } | { probe: true }
 
-/** `deadlineMs` is on the clock that all threads share (src/clock.ts). */
+/** `deadlineMs` is on the clock that all threads share (src/runtime/clock.ts). */
 export type Request = Work & { number: number; deadlineMs: number }
 
-/** `descriptor`: of the open `-shm`, which only the main thread closes; `lock`: the memory of its IndexLock. */
-export type SharedIndex = { descriptor: number; lock: SharedArrayBuffer }
-
 /** What the main thread tells the writer. `port`: another thread's, whose requests it takes as well. */
-export type Order = Request | SharedIndex | { port: MessagePort } | 'close'
+export type Order = Request | { port: MessagePort } | 'close'
 
 /** `lost`: the path no longer names the open files; `broken`: the thread lets go of the database and ends. */
 export type Failure = { outcome: Lost; failed: string; code: number; lost?: boolean; broken?: boolean }
 
 export type Done = Outcome[] | number
-export type Answer = { number: number } & ({ done: Done } | Failure)
+export type Result = { done: Done } | Failure
+/** `number` 0: the thread ends, and what it has not answered it has not begun. */
+export type Answer = { number: number } & Result
 
 /** How the start went, before any answer. */
 export type Opened = { opened: FileIds } | { refused: string }
@@ -33,19 +32,18 @@ export type Opened = { opened: FileIds } | { refused: string }
 export type ThreadOptions = {
   path: string
   mustExist: boolean
-  /** The store that must be there. */
-  id?: string | undefined
+  keepsSchema?: boolean
+  /** The files that must be there. */
+  known?: FileIds
   /** After an I/O error: rewrite and sync what the file system may have lost (see database.ts). */
   repair?: boolean
-  /** After the files were lost: read all of the database before it is believed. */
-  verify?: boolean
 }
 
-/** What another thread needs to work on the files that are open. `writer`: where its requests go; `looker`: see IndexLock. */
-export type Bind = { writer: MessagePort; index: SharedIndex; looker: number; ids: FileIds; path: string }
+/** What another thread needs to work on the files that are open. `writer`: where its requests go. */
+export type Bind = { writer: MessagePort; known: FileIds; path: string }
 
-/** What the main thread says to another one that shares its store. `release`: the reader must let go of the files. */
-export type ToBranch = { bind: Bind } | { unavailable: string } | 'release'
+/** What the main thread says to another one that shares its store. `close`: let go of the files. */
+export type ToBranch = { bind: Bind } | { unavailable: string } | 'close'
 
-/** `bind`: it needs a writer; `check`: a read failed; `holds`: a request was done after one that failed. */
-export type FromBranch = { failed: Failure } | 'bind' | 'released' | 'check' | 'holds'
+/** `bind`: it needs a writer; `check`: a read failed; `recovered`: a request was done after one that failed. */
+export type FromBranch = { failed: Failure } | 'bind' | 'check' | 'recovered'

@@ -1,18 +1,20 @@
 // The writer thread: says how the opening went, then answers each request with one message. Batches that wait at one
 // moment are committed together, whichever threads they are from.
+import type { DatabaseSync } from 'node:sqlite'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { StoreRefused } from '../store.ts'
-import { type OpenDatabase, openDatabase } from './database.ts'
-import { IndexLock } from './index-lock.ts'
-import type { Answer, Done, Failure, Opened, Order, Request, ThreadOptions } from './messages.ts'
+import { StoreRefused } from '../../store.ts'
+import { type OpenDatabase, openDatabase } from '../database.ts'
 import { Transactions } from './transactions.ts'
-import { WalIndex } from './wal-index.ts'
+import type { Answer, Failure, Opened, Order, Request, Result, ThreadOptions } from './writer-messages.ts'
 
 const options = workerData as ThreadOptions
 const main = parentPort as NonNullable<typeof parentPort>
 
 /** An order, and where an answer goes. */
 type Waiting<T = Order> = { order: T; port: MessagePort }
+type Command = Exclude<Order, Request>
+/** Why the thread ends. */
+type Reason = Pick<Failure, 'failed' | 'code' | 'broken'>
 
 const opened = open()
 if (opened) serve(opened)
@@ -21,7 +23,7 @@ else main.close()
 function open(): OpenDatabase | undefined {
   try {
     const opened = openDatabase(options)
-    main.postMessage({ opened: opened.ids } satisfies Opened)
+    main.postMessage({ opened: opened.files.known } satisfies Opened)
     return opened
   } catch (error) {
     const { message } = error as Error
@@ -31,10 +33,10 @@ function open(): OpenDatabase | undefined {
   }
 }
 
-function serve(opened: OpenDatabase): void {
+function serve({ db, files }: OpenDatabase): void {
+  const transactions = new Transactions(db, files)
   const ports = new Set<MessagePort>()
   let waiting: Waiting[] = []
-  let transactions: Transactions | undefined
   listen(main)
 
   function listen(port: MessagePort): void {
@@ -50,51 +52,54 @@ function serve(opened: OpenDatabase): void {
   function doAll(): void {
     const orders = waiting
     waiting = []
-    while (orders.length > 0 && ports.size > 0) {
+    let reason: Reason | undefined
+    while (orders.length > 0 && !reason) {
       const requests = takeTogether(orders)
-      if (requests.length > 0) answer(requests)
-      else obey((orders.shift() as Waiting<Exclude<Order, Request>>).order)
+      reason = requests.length > 0 ? answer(requests) : obey((orders.shift() as Waiting<Command>).order)
     }
+    if (reason) end(reason)
   }
 
-  /** The main thread has told of the index before. */
-  function answer(requests: Waiting<Request>[]): void {
-    const result = (transactions as Transactions).do(requests.map(({ order }) => order))
-    // What one of them failed for, its deadline for instance, is no reason for those of other threads to fail.
-    if (requests.length > 1 && 'failed' in result && canBeRepeated(result)) {
-      for (const request of requests) if (ports.size > 0) answer([request])
-      return
-    }
-    requests.forEach(({ order: { number }, port }, index) => {
-      const answer = 'failed' in result ? result : { done: result.done[index] as Done }
-      port.postMessage({ number, ...answer } satisfies Answer)
-    })
-    if (!('broken' in result && result.broken)) return
-    // Whichever threads it answers: who starts the next writer has to know before this one has ended.
-    main.postMessage({ number: 0, ...result } satisfies Answer)
-    end()
+  /** Returns why the thread has to end, if it has to. */
+  function obey(command: Command): Reason | undefined {
+    if (command === 'close') return { failed: 'the store is closed', code: 0 }
+    listen(command.port)
+    return undefined
   }
 
-  function obey(order: Exclude<Order, Request>): void {
-    if (order === 'close') end()
-    else if ('port' in order) listen(order.port)
-    else {
-      const index = new WalIndex(order.descriptor)
-      transactions = new Transactions(options.path, opened, { index, lock: new IndexLock(order.lock) })
-    }
+  /** The same. */
+  function answer(requests: Waiting<Request>[]): Failure | undefined {
+    const results = transactions.do(requests.map(({ order }) => order))
+    for (const [index, request] of requests.entries()) post(request, results[index] as Result)
+    return results.find((result): result is Failure => 'broken' in result && result.broken === true)
   }
 
-  function end(): void {
-    transactions?.end()
-    opened.db.close()
-    for (const port of ports) port.close()
-    ports.clear()
+  /** Every port hears it behind its answers: what is not answered by then has not begun. */
+  function end(reason: Reason): void {
+    if (files.findFault() !== undefined) emptyLog(db)
+    db.close()
+    for (const port of ports) {
+      port.postMessage({ ...reason, number: 0, outcome: 'nothing-added' } satisfies Answer)
+      port.close()
+    }
   }
 }
 
-/** Nothing was added, and the database is still good. */
-function canBeRepeated({ outcome, lost, broken }: Failure): boolean {
-  return outcome === 'nothing-added' && !lost && !broken
+/**
+ * SQLite leaves the write-ahead log of a file that was moved as it is, at the old path: with the next file there it would
+ * be taken for that one's. Emptied into its own file it harms nobody.
+ */
+function emptyLog(db: DatabaseSync): void {
+  try {
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    /* c8 ignore next 3: the disk fails as well */
+  } catch {
+    // The loss itself is what the operator has heard of.
+  }
+}
+
+function post({ order: { number }, port }: Waiting<Request>, result: Result): void {
+  port.postMessage({ number, ...result } satisfies Answer)
 }
 
 /** The batches that are first in line, or the one other request; none when it is something else that is first. */

@@ -1,0 +1,43 @@
+// token explain: why a JWT of the issuer would be refused.
+import { text } from 'node:stream/consumers'
+import { Command } from 'commander'
+import { loadConfig } from '../../../config/load-config.ts'
+import { StoreRefused } from '../../../store/store.ts'
+import { type Issuer, issuerOf } from '../../../tokens/oidc/issuer.ts'
+import { reasons } from '../../../tokens/oidc/jwt.ts'
+import { printResult } from '../../console/output.ts'
+
+const help = `
+Reads a JWT from standard input, and says why it is refused with the settings that are in force (OIDC_…), or what it
+allows. It is not shown. The keys of the issuer are fetched, as the service does.
+
+  plant-store token explain < token.txt`
+
+export function explainCommand(): Command {
+  return new Command('explain')
+    .description('Say why a JWT of OIDC_ISSUER is refused.')
+    .option('--json', 'as JSON')
+    .addHelpText('after', help)
+    .action(async ({ json }: { json?: true }) => {
+      const issuer = issuerOf(loadConfig().config)
+      if (issuer === undefined) throw new StoreRefused('OIDC_ISSUER is not set: there is no issuer')
+      const verdict = await explain((await text(process.stdin)).trim(), issuer)
+      if (typeof verdict !== 'string') {
+        const scopes = [...verdict.scopes]
+        const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
+        return printResult({ reason: null, scopes }, `good; it allows ${allowed}`, json)
+      }
+      const line = `refused (${verdict}): ${reasons[verdict]}`
+      printResult({ reason: verdict, scopes: [] }, line, json)
+      process.exitCode = 1
+    })
+}
+
+/** What the service would say of a token. */
+async function explain(token: string, issuer: Issuer) {
+  const { IssuerKeys } = await import('../../../tokens/oidc/issuer-keys.ts')
+  const { judge } = await import('../../../tokens/oidc/judge.ts')
+  const { pino } = await import('pino')
+  const keys = new IssuerKeys(issuer, pino({ level: 'warn' }, pino.destination(2)))
+  return judge(token, issuer, { keys })
+}

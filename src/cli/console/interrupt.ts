@@ -1,0 +1,80 @@
+// The first SIGINT, SIGTERM or SIGHUP asks a long command to stop; the second ends it at once, and so does the time when
+// it does not stop by itself.
+import { existsSync } from 'node:fs'
+import { constants } from 'node:os'
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+type Signal = (typeof signals)[number]
+
+/**
+ * How long the same key press can take to arrive twice: a terminal sends SIGINT to the launcher in bin/, too, and that
+ * one passes it on.
+ */
+const echoMs = 500
+/** How long a command may take to stop: a server that does not answer, or a pipe that nobody writes to, takes longer. */
+const stopMs = 700
+
+/** The command was asked to stop. The message says how to go on; the exit code is 129, 130 or 143. */
+export class Interrupted extends Error {
+  readonly by: Signal
+  readonly #describe: () => string
+  #isTold = false
+
+  constructor(by: Signal, describe: () => string) {
+    super('interrupted')
+    this.by = by
+    this.#describe = describe
+  }
+
+  get exitCode(): number {
+    return 128 + constants.signals[this.by]
+  }
+
+  /** Says so on stderr, once. */
+  tell(): void {
+    if (!this.#isTold) console.error(`plant-store: ${this.#describe()}`)
+    this.#isTold = true
+  }
+}
+
+/** `signal` aborts with the reason `Interrupted`; `release` lets signals end the process again, as without it. */
+export type Interrupt = { signal: AbortSignal; release(): void }
+
+/** `describe` says, when the command has stopped, what was done and how to go on. */
+export function onInterrupt(describe: () => string): Interrupt {
+  const controller = new AbortController()
+  let askedAt = 0
+  const ask = (by: Signal) => {
+    if (!controller.signal.aborted) {
+      askedAt = performance.now()
+      const reason = new Interrupted(by, describe)
+      setTimeout(end, stopMs, reason).unref()
+      controller.abort(reason)
+    } else if (performance.now() - askedAt > echoMs) end(new Interrupted(by, describe))
+  }
+  for (const name of signals) process.on(name, ask)
+  return {
+    signal: controller.signal,
+    release() {
+      // The echo may still come, and would end the process before it has said what it did.
+      if (!controller.signal.aborted) for (const name of signals) process.off(name, ask)
+    },
+  }
+}
+
+/**
+ * An exit would wait for each thread that is in a system call or in SQLite. To become another program does not; where that
+ * cannot be done, the signal itself ends the process.
+ */
+function end(reason: Interrupted): void {
+  reason.tell()
+  const code = reason.exitCode
+  const [program, ...args] = existsSync('/bin/sh')
+    ? ['/bin/sh', '-c', `exit ${code}`]
+    : /* c8 ignore next: coverage is counted where there is a shell */
+      [process.execPath, '--eval', `process.exit(${code})`]
+  if (process.execve && process.platform !== 'win32') process.execve(program, [program, ...args], {})
+  /* c8 ignore next 2: coverage is counted on Linux, where the process is another by now */
+  process.removeAllListeners(reason.by)
+  process.kill(process.pid, reason.by)
+}

@@ -1,0 +1,19 @@
+// One setting: what it is called, and how its text is read.
+
+export type Setting<T> = {
+  /** The environment variable. The flag is the same in kebab case. */
+  readonly name: string
+  /** What a flag's value is called. */
+  readonly value: string
+  readonly about: string
+  /** The text that is read when nothing is set. */
+  readonly initial: string
+  /** What happens when nothing is set, where `initial` does not say it. */
+  readonly otherwise?: string
+  /** Takes `initial` or what was set; `name`: how whoever set it called it. Throws ConfigError. */
+  read(text: string, name: string): T
+  /** What may be shown of a secret text. */
+  mask?(text: string): string
+}
+
+export const setting = <T>(one: Setting<T>): Setting<T> => one

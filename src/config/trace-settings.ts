@@ -1,0 +1,126 @@
+// The variables of OpenTelemetry that the service understands, and what they come to. The SDK is handed all of them: it
+// reads few of them itself, and none from `.env`.
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { ConfigError, readChoice, readCount, splitList } from './values.ts'
+
+type Read<T> = (text: string, name: string) => T
+/** `title`: the name, and what a flag's value is called. An `initial` in parentheses only says what happens without. */
+type Row<T> = [title: string, about: string, initial: string, read: Read<T>, mask?: (text: string) => string]
+
+function row<T>(...[title, about, initial, read, mask = String]: Row<T>) {
+  const [name, value = ''] = title.split(' ')
+  const rest = initial.startsWith('(') ? { initial: '', otherwise: initial.slice(1, -1) } : { initial }
+  return { name: `OTEL_${name}`, value, about, ...rest, read, mask }
+}
+
+/** A setting of the exporter, and the same for traces alone, which wins. */
+function pair<K extends string, T>(key: K, ...[title, about, initial, given, mask]: Row<T>) {
+  const read: Read<T | undefined> = (text, name) => (text ? given(text, name) : undefined)
+  const all = row(`EXPORTER_OTLP_${title}`, about, initial, read, mask)
+  const own = row(`EXPORTER_OTLP_TRACES_${title}`, `${all.name} for traces.`, `(as ${all.name})`, read, mask)
+  return { [key]: all, [`${key}OfTraces`]: own } as Record<K | `${K}OfTraces`, typeof all>
+}
+
+const maskEndpoint = (text: string) => text.replace(/\/\/[^/?#]*@/, '//***@').replace(/\?.*/s, '?***')
+const maskValues = (text: string) => text.replaceAll(/=[^,]*/g, '=***')
+const readFlag: Read<boolean> = (text, name) => choose('true', 'false')(text.toLowerCase(), name) === 'true'
+const readNumber = (text: string, name: string) => Number(readCount(text, name))
+const samplers = ['always_on', 'always_off', 'traceidratio'] as const
+const readSampler = choose(...samplers, ...samplers.map((sampler) => `parentbased_${sampler}` as const))
+
+export const traceSettings = {
+  ...pair(
+    'otlpEndpoint',
+    'ENDPOINT url',
+    'Collector of traces (OTLP/HTTP).',
+    '(off)',
+    readEndpoint,
+    maskEndpoint,
+  ),
+  ...pair('otlpHeaders', 'HEADERS pairs', 'Headers for it: a=1,b=2.', '(none)', readHeaders, maskValues),
+  ...pair('otlpTimeout', 'TIMEOUT ms', 'How long it is tried to send a batch.', '10000', readNumber),
+  ...pair('otlpCompression', 'COMPRESSION coding', 'gzip or none.', 'none', choose('none', 'gzip')),
+  ...pair('otlpCa', 'CERTIFICATE file', 'By whom its TLS is trusted (PEM).', '(those of Node)', readPem),
+  ...pair('otlpProtocol', 'PROTOCOL name', 'There is one.', 'http/protobuf', choose('http/protobuf')),
+  otelDisabled: row('SDK_DISABLED flag', 'true: no traces, whatever the endpoint is.', 'false', readFlag),
+  tracesExporter: row('TRACES_EXPORTER name', 'otlp, or none: no traces.', 'otlp', choose('otlp', 'none')),
+  serviceName: row('SERVICE_NAME name', 'What the service is called in traces.', '(plant-store)', String),
+  resource: row('RESOURCE_ATTRIBUTES pairs', 'What else is said of it: a=1,b=2.', '(none)', readPairs),
+  traceSampler: row('TRACES_SAMPLER name', 'What is sampled.', 'parentbased_always_on', readSampler),
+  traceRatio: row('TRACES_SAMPLER_ARG ratio', 'Share that traceidratio samples, 0 to 1.', '1', readRatio),
+  spanDelayMs: row('BSP_SCHEDULE_DELAY ms', 'How long a span waits for others.', '5000', readNumber),
+  spanExportMs: row('BSP_EXPORT_TIMEOUT ms', 'How long a batch is waited for.', '30000', readNumber),
+  maxSpans: row('BSP_MAX_QUEUE_SIZE count', 'Unsent spans; past it there are none.', '2048', readNumber),
+  spanBatch: row('BSP_MAX_EXPORT_BATCH_SIZE count', 'Spans of one batch.', '(512 at most)', readCount),
+}
+
+export type TraceConfig = {
+  [K in keyof typeof traceSettings]: ReturnType<(typeof traceSettings)[K]['read']>
+}
+export type TraceOptions = NonNullable<ReturnType<typeof traceOptionsOf>>
+
+/** What the settings come to; undefined: there are no traces. Throws ConfigError. */
+export function traceOptionsOf(config: TraceConfig) {
+  const { otlpEndpoint, serviceName, maxSpans, spanBatch = Math.min(512, maxSpans) } = config
+  if (spanBatch > maxSpans)
+    throw new ConfigError('OTEL_BSP_MAX_EXPORT_BATCH_SIZE must not be more than OTEL_BSP_MAX_QUEUE_SIZE')
+  const url = config.otlpEndpointOfTraces ?? otlpEndpoint?.replace(/\/?(?=[?#]|$)/, '/v1/traces')
+  if (url === undefined || config.otelDisabled || config.tracesExporter === 'none') return undefined
+  const name = serviceName && { 'service.name': serviceName }
+  return {
+    ...config,
+    ...{ url, spanBatch },
+    resource: { 'service.name': 'plant-store', ...config.resource, ...name },
+    headers: config.otlpHeadersOfTraces ?? config.otlpHeaders ?? {},
+    timeoutMs: Math.min(Number(config.otlpTimeoutOfTraces ?? config.otlpTimeout), config.spanExportMs),
+    compression: config.otlpCompressionOfTraces ?? config.otlpCompression,
+    ca: config.otlpCaOfTraces ?? config.otlpCa,
+  }
+}
+
+function choose<const C extends string>(...choices: C[]): Read<C> {
+  return (text, name) => readChoice(text, name, choices)
+}
+
+/** No message repeats it: there may be a password in it. */
+function readEndpoint(text: string, name: string): string {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text
+  throw new ConfigError(`${name} must be a URL with http or https`)
+}
+
+/** As in W3C Baggage. Values may be secrets, so no message repeats them. */
+function readPairs(text: string, name: string, form = /^/): Record<string, string> {
+  const pairs = splitList(text).map((pair) => {
+    try {
+      const [, key, value] = (/^([^=]+)=(.*)$/s.exec(pair) ?? []).map((part) =>
+        decodeURIComponent(part.trim()),
+      )
+      if (key !== undefined && form.test(`${key}: ${value}`)) return [key, value]
+    } catch {
+      // It is said below.
+    }
+    throw new ConfigError(`${name} must be pairs like a=1,b=2, percent-encoded`)
+  })
+  return Object.fromEntries(pairs)
+}
+
+/** RFC 9110, section 5. */
+function readHeaders(text: string, name: string): Record<string, string> {
+  return readPairs(text, name, /^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*$/)
+}
+
+function readPem(file: string, name: string): string {
+  try {
+    const pem = readFileSync(file, 'utf8')
+    new X509Certificate(pem)
+    return pem
+  } catch (error) {
+    throw new ConfigError(`${name} must be a PEM file: ${(error as Error).message}`)
+  }
+}
+
+function readRatio(text: string, name: string): number {
+  if (/^(0|1|[01]?\.\d+)(e-\d+)?$/i.test(text) && Number(text) <= 1) return Number(text)
+  throw new ConfigError(`${name} must be a number from 0 to 1, not "${text}"`)
+}

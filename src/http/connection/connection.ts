@@ -1,0 +1,200 @@
+// The requests of one connection. A few of them are worked on at a time: the parser stops at the head of the next one, and
+// nothing more is read until there is room. Behind an answer that ends the connection nothing is parsed any more.
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { requestsPerConnection, stalledMs } from '../../limits.ts'
+import type { Turns } from '../../runtime/turns.ts'
+import type { Grant } from '../../tokens/verifier.ts'
+import { endGently } from './end-gently.ts'
+import type { Exchange } from './exchange.ts'
+
+/** On the socket itself: a WeakMap is searched for each request, and by the garbage collector. */
+const connectionKey = Symbol('connection')
+
+/** Fields that Node's server keeps with a socket (lib/_http_server.js). `_paused`: until the client takes answers. */
+type Parsed = Socket & {
+  _paused?: boolean
+  parser?: Parser | null
+  _handle?: { writeQueueSize: number } | null
+  [connectionKey]?: Connection
+}
+type Message = IncomingMessage & { upgrade: boolean }
+type Parser = { onIncoming(message: Message, keepAlive: boolean): number; resume(): void }
+
+/** HPE_PAUSED of llhttp: the unread rest comes back as a client error of that code. */
+const stopParsing = 21
+/** Lets the parser finish a message without a body; a buffer without memory would end the connection. */
+const nothing = Buffer.alloc(1).subarray(1)
+
+/** `turns`: schedule the connections that had to wait; `idle` is called when no request may be at work any more. */
+export type ConnectionOptions = { turns: Turns; idle: (connection: Connection) => void }
+
+/** The connection of a socket that is served. A socket that was refused, or closed at once, has none. */
+export function connectionOf(socket: Socket): Connection {
+  return (socket as Parsed)[connectionKey] as Connection
+}
+
+export class Connection {
+  readonly socket: Parsed
+  /** Requests that were parsed and are not answered yet, in order. */
+  readonly open: Exchange[] = []
+  /** The request that was parsed last, answered or not. */
+  latest: Exchange | undefined
+  /** The last Host header that was found valid. */
+  host: string | undefined
+  /** The last credentials that were accepted, and what they allow. */
+  kept: { authorization: string; grant: NonNullable<Grant> } | undefined
+  readonly #options: ConnectionOptions
+  /** Serves the request at whose head the parser stopped. */
+  #next: (() => void) | undefined
+  /** The bytes that were read behind that head. */
+  #rest: Buffer | undefined
+  #goesOn = false
+  /** Requests begun in this turn of the event loop, beside the first of each read. */
+  #begun = 0
+  #bytesRead = 0
+  readonly #beginAnew = () => {
+    this.#begun = 0
+  }
+  #last = false
+  #over: (() => void) | undefined
+  /** Bytes that the client had taken at the last look, and since when that number has not changed. */
+  #taken = 0
+  #takenMs = performance.now()
+
+  constructor(socket: Parsed, options: ConnectionOptions) {
+    this.socket = socket
+    socket[connectionKey] = this
+    this.#options = options
+    // Node calls this behind the last answer of a connection.
+    socket.destroySoon = () => endGently(socket)
+    if (socket.parser) this.#watch(socket.parser)
+  }
+
+  #watch(parser: Parser): void {
+    const { onIncoming } = parser
+    parser.onIncoming = (message, keepAlive) => {
+      if (this.#last) {
+        message.upgrade = false
+        return stopParsing
+      }
+      // The parser stops by itself behind an upgrade, which is the last request of its connection.
+      if (!this.#isFull || message.upgrade) return this.#begin(onIncoming, message, keepAlive)
+      this.#next = () => void this.#begin(onIncoming, message, keepAlive)
+      return stopParsing
+    }
+  }
+
+  /**
+   * Counts those of one turn of the event loop, too: some are answered while the parser is at the next. Fewer are begun
+   * while other connections wait for their turn.
+   */
+  get #isFull(): boolean {
+    const most = this.#options.turns.isBusy ? 1 : requestsPerConnection
+    return this.open.length >= most || this.#begun >= 2 * most || this.socket._paused === true
+  }
+
+  #begin(onIncoming: Parser['onIncoming'], message: Message, keepAlive: boolean): number {
+    const { bytesRead } = this.socket
+    if (bytesRead !== this.#bytesRead) this.#bytesRead = bytesRead
+    else if (this.#begun++ === 0) setImmediate(this.#beginAnew)
+    return onIncoming(message, keepAlive)
+  }
+
+  add(exchange: Exchange): void {
+    this.latest = exchange
+    this.open.push(exchange)
+  }
+
+  /** `exchange` was answered, or its client is gone. */
+  leave(exchange: Exchange): void {
+    this.open.splice(this.open.lastIndexOf(exchange), 1)
+    if (this.open.length === 0) this.#over?.()
+    if (this.#rest) this.#goOn()
+    else this.#options.idle(this)
+  }
+
+  /** The parser stopped in front of `rest`, which is dropped behind a last request. */
+  hold(rest: Buffer): void {
+    this.#rest = this.#last ? undefined : rest
+    this.#stopReading()
+    if (this.open.length === 0) setImmediate(() => this.#goOn())
+  }
+
+  /** Node resumes a socket for several reasons; later bytes must not overtake those that were read. */
+  #stopReading(): void {
+    this.socket.pause()
+    this.socket.resume = () => {
+      this.#goOn()
+      return this.socket
+    }
+  }
+
+  #goOn(): void {
+    // Wait until all are answered: stopping the parser costs as much as a few requests.
+    if (!this.#rest || this.#goesOn || this.open.length > 0 || this.socket._paused) return
+    this.#goesOn = true
+    this.#options.turns.run(() => {
+      this.#goesOn = false
+      if (!this.socket.destroyed && !this.#last) this.#parse()
+    }, 'requests in a row')
+  }
+
+  #parse(): void {
+    const socket = this.socket
+    const rest = this.#rest as Buffer
+    const next = this.#next
+    this.#next = undefined
+    this.#rest = undefined
+    this.#begun = 0
+    socket.parser?.resume()
+    next?.()
+    /* c8 ignore next 4: the answers of this turn fill the buffers of a client that reads slowly */
+    if (socket._paused) {
+      this.#rest = rest
+      return
+    }
+    /* c8 ignore next: whether the parser stopped at the last byte that was read is up to the network */
+    socket.emit('data', rest.length > 0 ? rest : nothing)
+    if (this.#rest) return
+    Reflect.deleteProperty(socket, 'resume')
+    socket.resume()
+    this.#options.idle(this)
+  }
+
+  /**
+   * Resets a connection whose client takes none of the bytes that wait for it, and returns true if it did. Without a
+   * reset, the client could mistake a partial answer for the whole.
+   */
+  cutStalled(nowMs: number): boolean {
+    const { bytesWritten, writableLength, _handle } = this.socket
+    /* c8 ignore next: a socket that has just been closed has no handle */
+    const untaken = writableLength + (_handle?.writeQueueSize ?? 0)
+    const taken = bytesWritten - untaken
+    if (untaken === 0 || taken !== this.#taken) {
+      this.#taken = taken
+      this.#takenMs = nowMs
+    }
+    if (nowMs - this.#takenMs <= stalledMs) return false
+    /* c8 ignore next 2: seen from outside, in a process of its own, by test/http/fairness.test.ts */
+    this.socket.resetAndDestroy()
+    return true
+  }
+
+  /** Serves no request after those that are parsed (RFC 9112, section 9.6). `then` is called once these are answered. */
+  end(then: () => void): void {
+    this.#last = true
+    this.#stopReading()
+    if (this.open.length === 0) then()
+    else this.#over = then
+  }
+
+  /** The connection ends with the answer to `exchange` (default: the latest); what is sent behind that is not served. */
+  endAfter(exchange = this.latest as Exchange): void {
+    this.#last = true
+    const { raw } = exchange.reply
+    // The head that was sent may say that the connection stays open.
+    if (raw.headersSent) this.#over = () => endGently(this.socket)
+    raw.shouldKeepAlive = false
+  }
+}

@@ -1,0 +1,33 @@
+// Lines that would come in floods: a few in a while, and a count of those that were left out.
+
+/** A window begins with the first line after the one before it. */
+export const windowMs = 10_000
+
+/** `most`: how many lines a window has; `now`: milliseconds of a monotonic clock. */
+export type ThrottleOptions = { most?: number; now?: () => number }
+
+export class Throttle {
+  readonly #most: number
+  readonly #now: () => number
+  #startMs = Number.NEGATIVE_INFINITY
+  #lines = 0
+  /** How many lines were left out; the caller sets it back once it has said so. */
+  leftOut = 0
+
+  constructor({ most = 1, now = () => performance.now() }: ThrottleOptions = {}) {
+    this.#most = most
+    this.#now = now
+  }
+
+  /** Counts a line, and says whether it is to be written. */
+  take(): boolean {
+    const nowMs = this.#now()
+    if (nowMs - this.#startMs >= windowMs) {
+      this.#startMs = nowMs
+      this.#lines = 0
+    }
+    if (++this.#lines <= this.#most) return true
+    this.leftOut++
+    return false
+  }
+}

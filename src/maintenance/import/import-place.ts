@@ -1,0 +1,135 @@
+// How far an import has come, kept in the store along with each batch: what was committed and what the place says can
+// never differ.
+import { randomUUID } from 'node:crypto'
+import { type Mark, type Row, type Store, StoreRefused } from '../../store/store.ts'
+import { type Owner, thisProcess } from './import-owner.ts'
+import type { Fingerprint, InputIdentity } from './input-identity.ts'
+
+/** `records`, `line`: what was read by then; `rejects`: how long the file of rejected records was, in bytes. */
+export type Progressed = { records: number; line: number; rejects: number }
+
+/** `run`: which import was there last; `at`: when, in milliseconds since 1970; `options`: what else decides what a record is. */
+export type Place = Progressed &
+  Owner &
+  Fingerprint & { run: string; name: string; at: number; done: boolean; options: string }
+
+/** A place with the row that it is kept in. */
+export type Found = { key: string; value: string; place: Place }
+
+export type Import = { name: string; identity: InputIdentity; options: unknown }
+
+const prefix = 'import:'
+/** Of the imports that are over, so many are remembered: to resume one of them adds nothing. */
+const keptPlaces = 100
+
+export class Places {
+  readonly #store: Store
+  readonly #identity: InputIdentity
+  readonly #own: Owner & Pick<Place, 'run' | 'name' | 'options'>
+  readonly #ownKey: string
+  #key: string
+
+  constructor(store: Store, { name, identity, options }: Import) {
+    this.#store = store
+    this.#identity = identity
+    this.#own = { ...thisProcess(), run: randomUUID(), name, options: JSON.stringify(options) }
+    this.#ownKey = prefix + identity.fingerprint(Number.POSITIVE_INFINITY).hash
+    this.#key = this.#ownKey
+  }
+
+  /** Where an import of this input came to, or of what it has grown from: the one that knows most of it. */
+  async find(): Promise<Found | undefined> {
+    const rank = ({ key, place }: Found) => (key === this.#ownKey ? Number.POSITIVE_INFINITY : place.hashed)
+    const [found] = (await this.#readAll())
+      .filter(({ key, place }) => key === this.#ownKey || this.#identity.beginsWith(place))
+      .toSorted((a, b) => rank(b) - rank(a))
+    return found && this.#readSettled(found.key)
+  }
+
+  /** Whether what was found was read with other options. */
+  isOtherwise({ place }: Found): boolean {
+    return place.options !== this.#own.options
+  }
+
+  /** Whether another input of this name was cut short. */
+  async hasNamesake(): Promise<boolean> {
+    return (await this.#readAll()).some(({ place }) => place.name === this.#own.name && !place.done)
+  }
+
+  /**
+   * Takes over what was found; an import that is over and of which this input is the longer successor stays beside it,
+   * unless it is resumed. Throws StoreRefused when another import is quicker.
+   */
+  async claim(start: Progressed, known: Found | undefined, isResumed: boolean): Promise<void> {
+    const isKept = known?.place.done && !isResumed && known.key !== this.#ownKey
+    const found = isKept ? undefined : known
+    if (found) this.#key = found.key
+    const { key, value } = this.mark(start)
+    const claimed = await (found
+      ? this.#store.sql.execute('UPDATE meta SET value = $1 WHERE key = $2 AND value = $3', [
+          value,
+          key,
+          found.value,
+        ])
+      : this.#store.sql.execute(
+          'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING',
+          [key, value],
+        ))
+    /* c8 ignore next: two imports of one input claim it at the same moment */
+    if (claimed === 0) throw this.#overtaken()
+  }
+
+  /** Whether the batch of this run that ends there is in the log. */
+  async holds({ records }: Progressed): Promise<boolean> {
+    const { place } = (await this.#readSettled(this.#key)) as Found
+    return place.run === this.#own.run && place.records === records
+  }
+
+  /** The mark of a batch that ends there. */
+  mark(progressed: Progressed, done = false): Mark {
+    const fingerprint = this.#identity.fingerprint(progressed.records)
+    const place: Place = { ...this.#own, ...progressed, ...fingerprint, at: Date.now(), done }
+    return { key: this.#key, value: JSON.stringify(place) }
+  }
+
+  /** Nothing is left. Forgets the oldest of the imports that are over. */
+  async finish(progressed: Progressed): Promise<void> {
+    const { key, value } = this.mark(progressed, true)
+    await this.#store.sql.execute('UPDATE meta SET value = $1 WHERE key = $2', [value, key])
+    const done = (await this.#readAll()).filter(({ place }) => place.done)
+    const oldest = done.sort((a, b) => b.place.at - a.place.at).slice(keptPlaces)
+    for (const { key } of oldest) await this.#store.sql.execute('DELETE FROM meta WHERE key = $1', [key])
+  }
+
+  /** Throws StoreRefused when another run has taken the place over. */
+  async guard(): Promise<void> {
+    if ((await this.#read(this.#key))?.place.run !== this.#own.run) throw this.#overtaken()
+  }
+
+  #overtaken(): StoreRefused {
+    return new StoreRefused(`another import of ${this.#own.name} has begun`)
+  }
+
+  /**
+   * A write comes after every batch that was handed over before, also one of a process that was killed and whose COMMIT
+   * is still under way at the server.
+   */
+  async #readSettled(key: string): Promise<Found | undefined> {
+    await this.#store.sql.execute('UPDATE meta SET value = value WHERE key = $1', [key])
+    return this.#read(key)
+  }
+
+  async #read(key: string): Promise<Found | undefined> {
+    const [row] = await this.#store.sql.select('SELECT key, value FROM meta WHERE key = $1', [key])
+    return row && toFound(row)
+  }
+
+  async #readAll(): Promise<Found[]> {
+    const rows = await this.#store.sql.select(`SELECT key, value FROM meta WHERE key LIKE '${prefix}%'`)
+    return rows.map(toFound)
+  }
+}
+
+function toFound({ key, value }: Row): Found {
+  return { key: String(key), value: String(value), place: JSON.parse(String(value)) }
+}

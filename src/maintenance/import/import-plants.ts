@@ -1,0 +1,74 @@
+// Imports an input. With `strict` it is looked at first: what would be rejected is known before anything is added.
+
+import { resolveFields } from './fields.ts'
+import type { ImportOptions, ImportResult } from './import-options.ts'
+import { openInput } from './input.ts'
+import { InputError } from './input-error.ts'
+import { Preview } from './preview.ts'
+import { openRecords } from './records.ts'
+import { Rejects } from './rejects.ts'
+import { Run } from './run.ts'
+import { Scratch } from './scratch.ts'
+import { openSink } from './sink.ts'
+
+/** `file`: where a copy of the input is; `isLook`: nothing is to be added, but the store is to be asked. */
+type Pass = { file?: string | undefined; isLook?: boolean }
+
+/**
+ * Throws InputError when the rest of the input cannot be read, StoreRefused or StoreUnavailable when the store does not
+ * take it; what was committed before stays, and can be resumed.
+ */
+export async function importPlants(options: ImportOptions): Promise<ImportResult> {
+  if (!options.strict || options.dryRun) return importOnce(options)
+  const scratch = new Scratch(options.signal)
+  try {
+    const file = await scratch.keep(options.path, options.signal)
+    await look(options, file)
+    return await importOnce(options, { file })
+  } finally {
+    scratch.remove()
+  }
+}
+
+/** Throws InputError when a record would be rejected. */
+async function look(options: ImportOptions, file: string | undefined): Promise<void> {
+  const results: ImportResult[] = []
+  const onEnd = (result: ImportResult) => void results.push(result)
+  try {
+    const { rejected, conflict } = await importOnce(
+      { ...options, dryRun: true, onEnd },
+      { file, isLook: true },
+    )
+    if (rejected + conflict > 0)
+      throw new InputError('--strict adds all or nothing, and so nothing was added')
+  } catch (error) {
+    for (const result of results) options.onEnd?.({ ...result, added: 0, replayed: 0, records: 0 })
+    throw error
+  }
+}
+
+async function importOnce(
+  options: ImportOptions,
+  { file, isLook = false }: Pass = {},
+): Promise<ImportResult> {
+  const { path, signal, say, format, trim = false } = options
+  const input = await openInput(path, signal, file)
+  const rejects = new Rejects({ name: input.name, path: options.rejects, input: path, say })
+  try {
+    const fields = resolveFields(options)
+    const records = await openRecords(input, { format, fields, trim })
+    const readAs = { format: records.format, fields, trim }
+    const { identity } = records
+    rejects.header = records.header
+    const sink = options.dryRun
+      ? new Preview({ rejects, signal, store: isLook ? await options.openStore() : undefined })
+      : await openSink({ ...options, input, identity, readAs, rejects })
+    return await new Run(options, input, rejects).readInto(sink, records).finally(() => sink.close())
+  } catch (error) {
+    /* c8 ignore next 2: with a fault of the program itself, the process is over before it has said what was covered */
+    throw error instanceof InputError ? error.in(input.name) : error
+  } finally {
+    input.close()
+    rejects.close()
+  }
+}

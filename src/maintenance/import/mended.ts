@@ -1,0 +1,62 @@
+// A file of rejects that was mended is an input: what stands in `text` is a record again, in the format that it came in.
+import { CsvSplitter } from './csv.ts'
+import { NdjsonSplitter } from './ndjson.ts'
+import type { InputRecord, Splitter } from './record.ts'
+
+/** How each line of such a file begins. */
+export const rejectStart = /^\{"line":\d+,"reason":"/
+
+type Reject = { header?: string; text: string }
+
+export class MendedSplitter implements Splitter {
+  readonly #lines = new NdjsonSplitter()
+  #csv: CsvSplitter | undefined
+  /** Where the rows are that the CSV has not given back yet. */
+  #places: number[] = []
+
+  async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
+    const lines: InputRecord[] = []
+    this.#lines.push(chunk, lines)
+    await this.#take(lines, found)
+  }
+
+  async end(found: InputRecord[]): Promise<void> {
+    const lines: InputRecord[] = []
+    this.#lines.end(lines)
+    await this.#take(lines, found)
+    const rows: InputRecord[] = []
+    await this.#csv?.end(rows)
+    this.#give(rows, found)
+  }
+
+  async #take(lines: InputRecord[], found: InputRecord[]): Promise<void> {
+    for (const record of lines) {
+      const { header, text } = readReject(record)
+      if (header === undefined) found.push({ ...record, source: text })
+      else await this.#takeRow(record.line, { header, text }, found)
+    }
+  }
+
+  /** The header row comes first, and once. */
+  async #takeRow(line: number, { header, text }: Required<Reject>, found: InputRecord[]): Promise<void> {
+    this.#places.push(...(this.#csv ? [line] : [line, line]))
+    const rows: InputRecord[] = []
+    const before = this.#csv ? '' : `${header}\n`
+    this.#csv ??= new CsvSplitter()
+    await this.#csv.push(Buffer.from(`${before}${text}\n`), rows)
+    this.#give(rows, found)
+  }
+
+  #give(rows: InputRecord[], found: InputRecord[]): void {
+    for (const { source } of rows) found.push({ line: this.#places.shift() as number, source })
+  }
+}
+
+/** Of a line that is no reject, the check says what is wrong with it. */
+function readReject({ source }: InputRecord): Reject {
+  try {
+    const { header, text } = JSON.parse(source as string)
+    if (typeof text === 'string') return { ...(typeof header === 'string' && { header }), text }
+  } catch {}
+  return { text: source as string }
+}

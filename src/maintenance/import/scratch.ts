@@ -1,0 +1,34 @@
+// A folder for what an import puts aside on its way. It goes with the import, also when that is interrupted.
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { openStream } from './input.ts'
+
+export class Scratch {
+  readonly #path = mkdtempSync(join(tmpdir(), 'plant-store-'))
+
+  constructor(signal: AbortSignal) {
+    signal.addEventListener('abort', () => this.remove(), { once: true })
+  }
+
+  join(name: string): string {
+    return join(this.#path, name)
+  }
+
+  remove(): void {
+    rmSync(this.#path, { recursive: true, force: true })
+  }
+
+  /** A file with what can be read once only; undefined where the path is a regular file already. */
+  async keep(path: string, signal: AbortSignal): Promise<string | undefined> {
+    const { stream, size } = await openStream(path)
+    if (size !== undefined) {
+      stream.destroy()
+      return undefined
+    }
+    const file = this.join('input')
+    await pipeline(stream, createWriteStream(file, { mode: 0o600 }), { signal })
+    return file
+  }
+}

@@ -1,0 +1,81 @@
+// The list operation: a page of the log, or all of it, as it was when the request came or later.
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
+import { ref } from '../../../schemas/component.ts'
+import { ListHeaders, ListQuery, PlantList } from '../../../schemas/plant.ts'
+import { makeNegotiator } from '../../http/codings.ts'
+import { findCurrent } from '../../http/conditions.ts'
+import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
+import { invalid, type ProblemError } from '../../http/problem-error.ts'
+import type { Turns } from '../../runtime/turns.ts'
+import type { Head, PlantLog } from '../../store/store.ts'
+import { makeCursors } from './cursor.ts'
+import type { ListSender } from './list-sender.ts'
+import { makeRepresentations } from './representations.ts'
+import { SharedHead } from './shared-head.ts'
+
+/** A request on its way. */
+type Listing = { request: FastifyRequest; reply: FastifyReply }
+
+/** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
+export type ListOptions = {
+  access: onRequestHookHandler
+  log: PlantLog
+  storeId: string
+  path: string
+  turns: Turns
+  sender: ListSender
+}
+
+export const listSchema = {
+  tags: ['plants'],
+  operationId: 'listPlants',
+  summary: 'List plants',
+  description:
+    'In the order in which they were added. The list holds every plant whose addition was answered before the ' +
+    'request came.',
+  headers: ListHeaders,
+  querystring: ListQuery,
+  response: { 200: ref(PlantList) },
+}
+
+/** The order of preference: zstd is the cheapest by far, for us and for clients, and makes lists the smallest. */
+const negotiate = makeNegotiator(['zstd', 'br', 'gzip', 'identity'])
+
+export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
+  const { access, log, storeId, path, turns, sender } = options
+  const cursors = makeCursors(storeId)
+  const represent = makeRepresentations({ storeId, path, cursors })
+  const owner = ({ request }: Listing) => exchangeOf(request).owner
+  const head = new SharedHead<Listing>(
+    log,
+    { waits: ({ reply }) => waits(reply), owner, answer, fail: (error, { reply }) => reply.send(error) },
+    turns,
+  )
+  const route = {
+    onRequest: access,
+    schema: listSchema,
+    handler(request: FastifyRequest, reply: FastifyReply): void {
+      head.wait({ request, reply })
+    },
+  }
+  app.get('/plants', route)
+  app.head('/plants', route)
+
+  function answer(head: Head, { request, reply }: Listing): void {
+    const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
+    const after = cursor === undefined ? 0 : cursors.decode(cursor, head.epochs)
+    if (after === undefined || after > head.position) throw badCursor()
+    const listed = represent(head, after, limit)
+    const codings = negotiate(request.headers['accept-encoding'])
+    const current = findCurrent(request, () => sender.formsOf({ listed, codings }), 'list')
+    if (current) sender.sendHead(reply.code(304), current.current)
+    else if (request.method === 'HEAD') sender.sendHead(reply, sender.formNow({ listed, codings }).headers)
+    else sender.send(reply, { listed, codings })
+  }
+}
+
+function badCursor(): ProblemError {
+  const detail = 'must be taken from the Link header of a list of this store'
+  return invalid([{ code: 'format', detail, parameter: 'after' }])
+}

@@ -1,0 +1,158 @@
+// Sends lists: a page from its cache or the log, a longer list part by part, each in the coding that its client prefers.
+import type { FastifyReply } from 'fastify'
+import { type AnswerHeaders, sendAnswer } from '../../http/answer.ts'
+import { type Coding, varyByCoding } from '../../http/codings.ts'
+import { exchangeOf, type InFlight, waits } from '../../http/connection/in-flight.ts'
+import type { FailureLog } from '../../http/failure-log.ts'
+import { codecBytes, codecJobs, listShare, maxCodedLists, pageBytes, pageShare } from '../../limits.ts'
+import { FairPool } from '../../runtime/fair-pool.ts'
+import type { Meter } from '../../runtime/meter.ts'
+import type { Turns } from '../../runtime/turns.ts'
+import type { PlantLog } from '../../store/store.ts'
+import { Codec } from './coding/codec.ts'
+import { CodedPages } from './coding/coded-pages.ts'
+import { CodedStream } from './coding/coded-stream.ts'
+import { ListStream } from './list-stream.ts'
+import { PageCache } from './page-cache.ts'
+import { type PageReader, Pages } from './pages.ts'
+import type { Form, Listed } from './representations.ts'
+
+/** A list that is to be sent, and the codings that its client accepts, the best one first. */
+export type Wanted = { listed: Listed; codings: readonly Coding[] }
+
+export type ListSenderOptions = {
+  log: PlantLog
+  turns: Turns
+  inFlight: InFlight
+  failures: FailureLog
+  meter: Meter
+}
+
+export class ListSender {
+  readonly #turns: Turns
+  readonly #inFlight: InFlight
+  readonly #failures: FailureLog
+  readonly #pages: Pages
+  /** The pool of threads also writes the log and looks names up, and the cores are there for requests. */
+  readonly #jobs = new FairPool({ slots: codecJobs })
+  readonly #codedPages: CodedPages
+  /** How many long lists are being compressed. */
+  #codedLists = 0
+
+  constructor({ log, turns, inFlight, failures, meter }: ListSenderOptions) {
+    const cache = new PageCache()
+    cache.show(meter)
+    this.#turns = turns
+    this.#inFlight = inFlight
+    this.#failures = failures
+    this.#pages = new Pages(log, cache)
+    this.#codedPages = new CodedPages(cache, this.#jobs)
+  }
+
+  /** The form that a client would get now. */
+  formNow({ listed, codings }: Wanted): Form {
+    return listed.form(this.#codedPages.foretell(listed.page, codings))
+  }
+
+  /** That, and the others that the client accepts. */
+  formsOf({ listed, codings }: Wanted): Form[] {
+    const now = this.#codedPages.foretell(listed.page, codings)
+    return [now, ...codings.filter((coding) => coding !== now)].map(listed.form)
+  }
+
+  /** Answers with these headers and nothing else. */
+  sendHead(reply: FastifyReply, headers: AnswerHeaders): void {
+    sendAnswer(reply, vary(reply, headers))
+  }
+
+  send(reply: FastifyReply, wanted: Wanted): void {
+    const { listed, codings } = wanted
+    const best = codings[0] as Coding
+    const coded = best === 'identity' ? undefined : this.#codedPages.find(listed.page, best)
+    if (coded) {
+      this.#sendPage(reply, listed.form(best), coded)
+      return
+    }
+    const list = this.#pages.read(listed.page, this.#readerOf(reply))
+    if (list instanceof Promise) this.#sendLater(reply, list, (read) => this.#sendRead(reply, wanted, read))
+    else this.#sendRead(reply, wanted, list)
+  }
+
+  #readerOf({ request }: FastifyReply): PageReader {
+    const exchange = exchangeOf(request)
+    const reserve = (bytes: number) => this.#inFlight.hold(exchange, bytes, pageShare)
+    return { owner: exchange.owner, reserve }
+  }
+
+  /** In a line of its own: what was read is sent, and counted, before much more is read. */
+  #sendLater<T>(reply: FastifyReply, coming: Promise<T>, sendNow: (come: T) => void): void {
+    const line = `read for ${exchangeOf(reply.request).owner}`
+    const sendUnlessGone = (come: T) => {
+      if (!waits(reply)) return
+      try {
+        sendNow(come)
+      } catch (error) {
+        reply.send(error)
+      }
+    }
+    coming.then(
+      (come) => this.#turns.run(() => sendUnlessGone(come), line),
+      (error) => this.#turns.run(() => waits(reply) && reply.send(error), line),
+    )
+  }
+
+  /** A page that is not compressed yet is sent as it is, and a list beside many others, unless the client refuses that. */
+  #sendRead(reply: FastifyReply, { listed, codings }: Wanted, list: Buffer | ListStream): void {
+    const { page, form } = listed
+    const { owner } = exchangeOf(reply.request)
+    const best = codings[0] as Coding
+    const isPlainGood = codings.includes('identity')
+    if (list instanceof ListStream) {
+      const isBusy = this.#codedLists >= maxCodedLists
+      this.#sendStream(reply, form(isPlainGood && isBusy ? 'identity' : best), list)
+    } else if (best === 'identity') this.#sendPage(reply, form(best), list)
+    else if (isPlainGood) {
+      this.#sendPage(reply, form('identity'), list)
+      this.#codedPages.prepare(page, best, { bytes: list, owner })
+    } else {
+      this.#inFlight.hold(exchangeOf(reply.request), list.length, pageShare)
+      const coming = this.#codedPages.make(page, best, { bytes: list, owner })
+      this.#sendLater(reply, coming, (coded) => this.#sendPage(reply, form(best), coded))
+    }
+  }
+
+  #sendPage(reply: FastifyReply, form: Form, page: Buffer): void {
+    this.#inFlight.hold(exchangeOf(reply.request), page.length, pageShare)
+    sendAnswer(reply, vary(reply, form.headers), page)
+  }
+
+  /** A list that breaks off resets the connection: no client takes a part for the whole, not in HTTP/1.0 either. */
+  #sendStream(reply: FastifyReply, form: Form, list: ListStream): void {
+    const exchange = exchangeOf(reply.request)
+    // One part on its way, and one ahead.
+    const bytes = 2 * pageBytes + (form.coding === 'identity' ? 0 : codecBytes)
+    this.#inFlight.hold(exchange, bytes, listShare)
+    const sent = this.#encode(list, form, exchange.owner)
+    exchange.stream = sent
+    sent.on('error', (error) => {
+      this.#failures.failed(error, exchange, 'a list was broken off')
+      reply.request.raw.socket.resetAndDestroy()
+    })
+    reply.headers(vary(reply, form.headers)).send(sent)
+    // A codec may want several parts before it gives any bytes, and a request is answered in time.
+    if (sent !== list) reply.raw.flushHeaders()
+  }
+
+  #encode(list: ListStream, { page, coding }: Form, owner: string): ListStream | CodedStream {
+    if (coding === 'identity') return list
+    const codec = new Codec(coding, page.last - page.after)
+    this.#codedLists++
+    const stream = new CodedStream(list, { codec, jobs: this.#jobs, owner })
+    return stream.once('close', () => this.#codedLists--)
+  }
+}
+
+/** Cross-origin answers vary by more. The headers belong to the list: an error in its place has none of them. */
+function vary(reply: FastifyReply, headers: AnswerHeaders): AnswerHeaders {
+  return exchangeOf(reply.request).gathers ? { ...headers, vary: varyByCoding(reply) } : headers
+}

@@ -1,0 +1,21 @@
+// Which file a path names.
+import { existsSync, realpathSync, statSync } from 'node:fs'
+
+/** Which file a path names: device and inode. */
+export type FileId = { dev: number; ino: number }
+
+/** Undefined when there is no file. */
+export function identify(path: string): FileId | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats && { dev: stats.dev, ino: stats.ino }
+}
+
+export function isSameFile(one: FileId | undefined, other: FileId | undefined): boolean {
+  return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
+}
+
+/** The path of a database without links: SQLite has the `-wal` and the `-shm` beside the file that they lead to. */
+export function resolveLinks(path: string): string {
+  /* c8 ignore next: it is gone in the same moment */
+  return existsSync(path) ? realpathSync(path) : path
+}

@@ -1,0 +1,66 @@
+// How the service ends: by a signal, or by a fault that nothing caught.
+import { withTimeout } from '../runtime/with-timeout.ts'
+
+/** A signal that comes so soon after the first is the same one: a process group, the launcher and npm all pass it on. */
+const echoMs = 500
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+export type Cause = { signal?: NodeJS.Signals; err?: unknown }
+
+type Options = { finish: (cause: Cause) => Promise<void>; limitMs: number }
+
+/**
+ * Listens to signals for as long as the process lives: in a moment without a listener, the echo of the first would kill it.
+ * The first process of a container hears only of signals that it listens to.
+ */
+export class Shutdown {
+  readonly #now: () => number
+  readonly #hurry = Promise.withResolvers<void>()
+  #options: Options | undefined
+  #startMs: number | undefined
+
+  /** Until `arm` is called a signal ends the process at once: there is nothing to finish. */
+  constructor(now = () => performance.now()) {
+    this.#now = now
+    for (const name of signals) process.on(name, (signal) => this.#hear(signal))
+  }
+
+  /** From now on the process exits when `finish` has resolved, `limitMs` after the signal at the latest. */
+  arm(options: Options): void {
+    this.#options = options
+    process.on('uncaughtException', this.#fail)
+  }
+
+  disarm(): void {
+    this.#options = undefined
+    process.off('uncaughtException', this.#fail)
+  }
+
+  /** Resolves after `delayMs`, or when a second signal says to be quick. */
+  async delay(delayMs: number): Promise<void> {
+    await withTimeout(this.#hurry.promise, delayMs, () => {})
+  }
+
+  #hear(signal: NodeJS.Signals): void {
+    if (this.#startMs === undefined) void this.#end({ signal })
+    else if (this.#now() - this.#startMs > echoMs) this.#hurry.resolve()
+  }
+
+  /* c8 ignore next 4: no test can bring about a fault that is not known yet */
+  readonly #fail = (err: unknown) => {
+    if (this.#startMs === undefined) void this.#end({ err })
+    else process.exit(1)
+  }
+
+  async #end(cause: Cause): Promise<void> {
+    if (!this.#options) process.exit(0)
+    const { finish, limitMs } = this.#options
+    this.#startMs = this.#now()
+    /* c8 ignore next 3: each part of the end has a limit of its own, and no fault of one is known */
+    const fail = () => process.exit(1)
+    setTimeout(fail, limitMs).unref()
+    await finish(cause).catch(fail)
+    /* c8 ignore next: the same fault */
+    process.exit(cause.err ? 1 : 0)
+  }
+}

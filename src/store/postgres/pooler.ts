@@ -1,0 +1,38 @@
+// A connection pooler between the service and its server, such as PgBouncer. One that gives each transaction another
+// session loses what a session was made to promise, and leaves our settings to other applications.
+import pg from 'pg'
+import { attemptMs } from '../../limits.ts'
+import { StoreRefused } from '../store.ts'
+
+/** Not even, so that a pooler that takes turns is found out, too. */
+const order = [0, 1, 1, 0, 0, 1, 0] as const
+
+/**
+ * Throws StoreRefused when the sessions behind `client`, which was connected to `url`, change. A pooler makes up the id
+ * of the server's process that it tells at the start; only then a second connection is needed to find out.
+ */
+export async function refuseSharedSessions(client: pg.Client, url: string): Promise<void> {
+  const { processID } = client as unknown as { processID: number }
+  if ((await findBackend(client)) === processID) return
+  /* c8 ignore start: tested where PgBouncer is installed */
+  const limits = { connectionTimeoutMillis: attemptMs, query_timeout: attemptMs }
+  const other = new pg.Client({ connectionString: url, ...limits })
+  other.on('error', () => {})
+  try {
+    await other.connect()
+    const backends: number[][] = [[], []]
+    for (const n of order) backends[n]?.push(await findBackend([client, other][n] as pg.Client))
+    const count = backends.map((seen) => new Set(seen).size)
+    if (count.every((one) => one === 1) && new Set(backends.flat()).size === 2) return
+  } finally {
+    other.connection.stream.destroy()
+  }
+  throw new StoreRefused(
+    'the connection pooler there shares sessions between transactions: set its pool_mode to session, or name the PostgreSQL server itself',
+  )
+  /* c8 ignore stop */
+}
+
+async function findBackend(client: pg.Client): Promise<number> {
+  return (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
+}

@@ -1,0 +1,155 @@
+// Finds the store in a PostgreSQL database, makes one in an empty database, and brings an older one up to date. Any number
+// of replicas may do so at once. Tables that are not ours are never written.
+import { randomBytes } from 'node:crypto'
+import type { QueryConfig } from 'pg'
+import {
+  checkUpgrade,
+  checkVersion,
+  migrations,
+  oldestCompatible,
+  refuseInUse,
+} from '../format/migrations.ts'
+import { type StoreOptions, StoreRefused } from '../store.ts'
+
+/** A session of any kind. */
+// biome-ignore lint/suspicious/noExplicitAny: rows are as the query says.
+export type Session = { query(query: QueryConfig | string): Promise<{ rows: any[] }> }
+
+/** `schema`: its quoted name. */
+export type FoundStore = { id: string; version: number; schema: string }
+
+/** Our tables, and columns by which they are told from another application's. */
+const ownColumns: Record<string, string[]> = {
+  meta: ['key', 'value'],
+  plants: ['position', 'id', 'item'],
+  tokens: ['id', 'hash', 'scopes'],
+  head: [],
+  writers: ['id', 'batch', 'seen_at'],
+  epochs: ['number', 'epoch', 'start'],
+  segments: ['last', 'items'],
+}
+export const tables = Object.keys(ownColumns)
+/** Those that every version has. */
+const oldest = tables.slice(0, 5)
+
+/** Another replica made the same table at the same moment: the next attempt finds it. */
+const overtaken = ['23505', '42P07', '42710']
+const attempts = 10
+
+/** What may be done about a store that is not there, and about one of an older version. */
+export type SchemaUse = Pick<StoreOptions, 'mustExist' | 'keepsSchema'>
+
+/**
+ * Makes or updates the schema in one transaction. Resolves to the store's id. Throws StoreRefused, with the database
+ * untouched, when it is another application's, of a newer version that this one cannot work beside, or not in UTF-8.
+ */
+export async function prepareSchema(session: Session, use: SchemaUse): Promise<string> {
+  for (let attempt = 1; ; attempt++) {
+    const found = await findStore(session)
+    if (!found && use.mustExist) throw new StoreRefused('it holds no plant store')
+    if (found) checkUpgrade(found.version, use.keepsSchema)
+    if (found && found.version >= migrations.length) return found.id
+    try {
+      await transact(session, () => (found ? upgrade(session, found) : create(session)))
+    } catch (error) {
+      /* c8 ignore next: whether another replica is faster is a matter of moments */
+      if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error
+    }
+  }
+}
+
+type FoundTable = { name: string; schema: string; columns: string[] }
+
+/** Undefined: nothing on the search path has one of our names. Throws StoreRefused. */
+export async function findStore(session: Session): Promise<FoundStore | undefined> {
+  const text = `
+    SELECT name, relnamespace::regnamespace::text AS schema, ARRAY(
+      SELECT attname::text FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped) AS columns
+    FROM unnest($1::text[]) AS name JOIN pg_class ON pg_class.oid = to_regclass(name)`
+  const found: FoundTable[] = (await session.query({ text, values: [tables] })).rows
+  if (found.length === 0) return undefined
+  const meta = found.find(({ name }) => name === 'meta')
+  const foreign = found.find((table) => table.schema !== meta?.schema || !hasOwnColumns(table))
+  if (foreign) throw refuseForeign(foreign)
+  const isWhole = oldest.every((own) => found.some(({ name }) => name === own))
+  const values = await readMeta(session)
+  const [id, version] = [values.get('store'), Number(values.get('version'))]
+  if (!isWhole || id === undefined || !(version > 0)) throw refuseForeign(meta as FoundTable)
+  checkVersion(version, Number(values.get('compatible')))
+  return { id, version, schema: (meta as FoundTable).schema }
+}
+
+function hasOwnColumns({ name, columns }: FoundTable): boolean {
+  return (ownColumns[name] as string[]).every((column) => columns.includes(column))
+}
+
+function refuseForeign({ schema, name }: FoundTable): StoreRefused {
+  return new StoreRefused(
+    `${schema}.${name} is another application's table, not a plant store's: use a database of its own`,
+  )
+}
+
+async function readMeta(session: Session): Promise<Map<string, string>> {
+  const { rows } = await session.query(
+    "SELECT key, value FROM meta WHERE key::text IN ('store', 'version', 'compatible')",
+  )
+  return new Map(rows.map(({ key, value }) => [key, value]))
+}
+
+async function transact(session: Session, work: () => Promise<void>): Promise<void> {
+  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+  try {
+    await work()
+    await session.query('COMMIT')
+  } catch (error) {
+    // When the connection broke there is nothing left to roll back; the fault itself says more.
+    await session.query('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
+async function create(session: Session): Promise<void> {
+  const encoding = await session.query('SHOW server_encoding')
+  if (encoding.rows[0].server_encoding !== 'UTF8')
+    throw new StoreRefused(`it is in ${encoding.rows[0].server_encoding}: make one with ENCODING 'UTF8'`)
+  await session.query('CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
+  await session.query({
+    text: "INSERT INTO meta VALUES ('version', '0'), ('compatible', '0'), ('store', $1)",
+    values: [randomBytes(16).toString('base64url')],
+  })
+  await migrate(session, 0)
+}
+
+/** New tables come to stand beside the old ones, wherever the search path begins. */
+async function upgrade(session: Session, { schema }: FoundStore): Promise<void> {
+  await session.query(`SET LOCAL search_path TO ${schema}`)
+  const { rows } = await session.query("SELECT value FROM meta WHERE key = 'version' FOR UPDATE")
+  const version = Number(rows[0].value)
+  /* c8 ignore next: another replica was first, between the look and the lock */
+  if (version >= migrations.length) return
+  await refuseOlderServices(session)
+  await migrate(session, version)
+}
+
+/**
+ * Sessions of version 1.0.0, which gave them no name as every later version does, by their last statement. A role that
+ * may not see the statements of other roles finds none; nor is a session found whose name came from its URL.
+ */
+const unnamed = `
+  SELECT DISTINCT coalesce(host(client_addr), 'localhost') AS host FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = ''
+    AND query ~ '^COMMIT$|enable_seqscan|\\m(head|writers|plants|tokens)\\M' ORDER BY 1`
+
+/** Throws StoreRefused when a service of version 1.0.0 seems to run on the database. */
+async function refuseOlderServices(session: Session): Promise<void> {
+  const { rows } = await session.query(unnamed)
+  if (rows.length > 0)
+    refuseInUse(`sessions like those of 1.0.0 are open from ${rows.map(({ host }) => host).join(', ')}`)
+}
+
+async function migrate(session: Session, version: number): Promise<void> {
+  for (const { postgres } of migrations.slice(version)) await session.query(postgres)
+  const text = 'UPDATE meta SET value = $2 WHERE key = $1'
+  await session.query({ text, values: ['version', String(migrations.length)] })
+  await session.query({ text, values: ['compatible', String(oldestCompatible)] })
+}

@@ -1,0 +1,70 @@
+// A SQLite file that is opened to be read, and what is known of it then.
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { sqliteLockMs } from '../../../limits.ts'
+import { resolveLinks } from '../../../runtime/same-file.ts'
+import { checkVersion } from '../../format/migrations.ts'
+import { StoreRefused } from '../../store.ts'
+
+/** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
+export const applicationId = 0x706c6e74
+const headerBytes = 100
+/** Where the header says how the file is read; 2: with a write-ahead log (sqlite.org/fileformat2.html). */
+const readVersionAt = 19
+const walVersion = 2
+
+/** Opens a file that is there. Throws StoreRefused. */
+export function openReadOnly(path: string): DatabaseSync {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats === undefined) throw new StoreRefused(`there is no file ${path}`)
+  // SQLite takes what is shorter than its header for an empty file.
+  if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
+  try {
+    refuseStranger(path, stats.uid)
+    return new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs })
+  } catch (error) {
+    throw refusal(path, error as Error)
+  }
+}
+
+/**
+ * SQLite makes the `-wal` and the `-shm` for those who only read, too. Root's belong to the owner of the file; those of
+ * any other user would lock the owner out.
+ */
+function refuseStranger(path: string, owner: number): void {
+  /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
+  const user = process.geteuid?.() ?? owner
+  if (user === owner || user === 0 || !hasLog(path)) return
+  if (['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))) return
+  throw new StoreRefused(`${path} belongs to another user: run this as that user`)
+}
+
+function hasLog(path: string): boolean {
+  const header = Buffer.alloc(headerBytes)
+  const descriptor = openSync(path, 'r')
+  readSync(descriptor, header)
+  closeSync(descriptor)
+  return header[readVersionAt] === walVersion
+}
+
+export function refusal(path: string, error: Error): StoreRefused {
+  if (error instanceof StoreRefused) return error
+  return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
+}
+
+/** Whether it is a plant store at all. Throws StoreRefused when it is one of a newer version. */
+export function isStore(db: DatabaseSync): boolean {
+  checkVersion(readVersion(db))
+  return pragma(db, 'application_id') === applicationId
+}
+
+/** The number of the schema's last migration. */
+export function readVersion(db: DatabaseSync): number {
+  return Number(pragma(db, 'user_version'))
+}
+
+export function pragma(db: DatabaseSync, name: string): unknown {
+  const statement = db.prepare(`PRAGMA ${name}`)
+  statement.setReturnArrays(true)
+  return (statement.get() as unknown as [unknown] | undefined)?.[0]
+}

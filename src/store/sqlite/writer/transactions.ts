@@ -1,0 +1,119 @@
+// One transaction per request, or for the batches that wait at one moment, in the writer thread. What was committed is
+// acknowledged only when nothing about it is odd: no error, and the path still names the files that were written.
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { sqliteMarginMs } from '../../../limits.ts'
+import { monotonicMs } from '../../../runtime/clock.ts'
+import type { Lost } from '../../store.ts'
+import { codeOf, isBroken, isBusy } from '../errors.ts'
+import type { OpenFiles } from '../files/files.ts'
+import { BatchInsert } from './batch.ts'
+import type { Batch, Done, Failure, Request, Result } from './writer-messages.ts'
+
+/** How often the lock is tried while another process has it. */
+const lockPollMs = 1
+/** Files that were in order so short a time ago are checked after the COMMIT only. */
+const recentMs = 5
+
+const late: Failure = {
+  outcome: 'nothing-added',
+  failed: 'the database was locked until it was too late',
+  code: 0,
+}
+
+class FilesLost extends Error {}
+
+export class Transactions {
+  readonly #db: DatabaseSync
+  readonly #begin: StatementSync
+  readonly #commit: StatementSync
+  readonly #batch: BatchInsert
+  readonly #files: OpenFiles
+  readonly #sleeper = new Int32Array(new SharedArrayBuffer(4))
+  #checkedMs = Number.NEGATIVE_INFINITY
+
+  constructor(db: DatabaseSync, files: OpenFiles) {
+    this.#db = db
+    db.exec('PRAGMA busy_timeout = 0')
+    this.#begin = db.prepare('BEGIN IMMEDIATE')
+    this.#commit = db.prepare('COMMIT')
+    this.#batch = new BatchInsert(db)
+    this.#files = files
+  }
+
+  /**
+   * Does one request, or several batches, wholly or not at all, and never twice; what is too late is left out before
+   * anything begins. Returns one result per request.
+   */
+  do(requests: Request[]): Result[] {
+    let inTime = requests
+    /** Once the COMMIT was sent, nothing that goes wrong shows that nothing was added. */
+    let outcome: Lost = 'nothing-added'
+    try {
+      inTime = this.#beginInTime(requests)
+      if (inTime.length === 0) return requests.map(() => late)
+      if (monotonicMs() - this.#checkedMs > recentMs) this.#checkFiles()
+      const done = this.#run(inTime)
+      if ('probe' in (inTime[0] as Request)) this.#db.exec('ROLLBACK')
+      else {
+        outcome = 'unknown'
+        this.#commit.run()
+        this.#batch.committed()
+        this.#checkFiles()
+      }
+      return requests.map((request) => {
+        const index = inTime.indexOf(request)
+        /* c8 ignore next: one batch is late in the moment in which the lock is free for another */
+        return index < 0 ? late : { done: done[index] as Done }
+      })
+    } catch (error) {
+      const failure = this.#rollBack(error, outcome)
+      /* c8 ignore next: one batch fails in the moment in which another one is late */
+      return requests.map((request) => (inTime.includes(request) ? failure : late))
+    }
+  }
+
+  /**
+   * Returns the requests whose time was not up when the lock was free; with none of them nothing has begun. SQLite
+   * itself would try every 100 ms in the end: beside a process that adds batch after batch it would miss the gaps.
+   */
+  #beginInTime(requests: Request[]): Request[] {
+    for (;;) {
+      const nowMs = monotonicMs()
+      const inTime = requests.filter(({ deadlineMs }) => deadlineMs - sqliteMarginMs >= nowMs)
+      if (inTime.length === 0) return inTime
+      try {
+        this.#begin.run()
+        return inTime
+      } catch (error) {
+        /* c8 ignore next: a disk that fails: test/store/disk.slow.ts */
+        if (!isBusy(error)) throw error
+      }
+      Atomics.wait(this.#sleeper, 0, 0, lockPollMs)
+    }
+  }
+
+  #checkFiles(): void {
+    const fault = this.#files.findFault()
+    if (fault !== undefined) throw new FilesLost(fault)
+    this.#checkedMs = monotonicMs()
+  }
+
+  #run(requests: Request[]): Done[] {
+    const [first] = requests as [Request]
+    if ('append' in first) return this.#batch.run(requests as Batch[])
+    if ('probe' in first) return [0]
+    return [Number(this.#db.prepare(first.text).run(first.values).changes)]
+  }
+
+  #rollBack(error: unknown, outcome: Lost): Failure {
+    let broken = isBroken(error)
+    try {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      /* c8 ignore next 3: a ROLLBACK fails: test/store/disk.slow.ts */
+    } catch {
+      broken = true
+    }
+    const lost = error instanceof FilesLost
+    return { outcome, failed: (error as Error).message, code: codeOf(error), lost, broken }
+  }
+}

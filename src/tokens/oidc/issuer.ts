@@ -1,0 +1,56 @@
+// The issuer whose tokens are accepted, as the settings have it.
+import type { Config } from '../../config/load-config.ts'
+import { scopes } from '../tokens.ts'
+
+/** `audiences`: one of them must be in `aud`; `scopeClaims`: what they hold is joined. */
+export type Issuer = {
+  readonly issuer: string
+  readonly audiences: readonly string[]
+  readonly jwksUrl: string | undefined
+  readonly tokenType: 'at+jwt' | 'JWT'
+  readonly scopeClaims: readonly string[]
+  readonly scopePrefix: string
+}
+
+export type IssuerConfig = Pick<
+  Config,
+  'oidcIssuer' | 'oidcAudience' | 'oidcJwksUrl' | 'oidcTokenType' | 'oidcScopeClaim' | 'oidcScopePrefix'
+>
+
+/** Undefined: there is none. */
+export function issuerOf(config: IssuerConfig): Issuer | undefined {
+  if (config.oidcIssuer === undefined) return undefined
+  return {
+    issuer: config.oidcIssuer,
+    audiences: config.oidcAudience,
+    jwksUrl: config.oidcJwksUrl,
+    tokenType: config.oidcTokenType,
+    scopeClaims: config.oidcScopeClaim,
+    scopePrefix: config.oidcScopePrefix,
+  }
+}
+
+/** Where an issuer describes itself: OpenID Connect Discovery 1.0, section 4, and RFC 8414, section 3.1. */
+export function discoveryUrls({ issuer }: Pick<Issuer, 'issuer'>): [string, string] {
+  const { origin, pathname } = new URL(issuer)
+  const path = pathname.replace(/\/$/, '')
+  return [
+    `${origin}${path}/.well-known/openid-configuration`,
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+  ]
+}
+
+/** What a client is told of the service's tokens (RFC 9728), and where: below the origin of the audience, by its path. */
+export function describeResource({ issuer, audiences, scopePrefix }: Issuer) {
+  const resource = audiences.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
+  if (resource === undefined) return undefined
+  const { origin, pathname } = new URL(resource)
+  const path = `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
+  const metadata = {
+    resource,
+    authorization_servers: [issuer],
+    scopes_supported: scopes.map((scope) => scopePrefix + scope),
+    bearer_methods_supported: ['header'],
+  }
+  return { path, url: origin + path, metadata }
+}

@@ -1,0 +1,78 @@
+// The form of a JWT, as far as it is judged before any key is looked for (RFC 7515, RFC 7519, RFC 8725).
+import type { Issuer } from './issuer.ts'
+
+export const algorithms = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+]
+
+/** Why a token is refused: the label of a metric, and what `token explain` says of it. */
+export const reasons = {
+  form: 'it is no JWT of three parts in strict base64url, of at most 8192 characters',
+  header: 'its header is no JSON object, has `crit`, `b64` or `zip`, or a `kid` that is no short string',
+  algorithm: `its algorithm is none of ${algorithms.join(', ')}`,
+  type: 'its `typ` is not the one that OIDC_TOKEN_TYPE asks for',
+  claims: 'its claims are no JSON object, or one that must be there is missing or malformed',
+  issuer: 'its `iss` is not OIDC_ISSUER, to the letter',
+  audience: 'its `aud` holds none of OIDC_AUDIENCE',
+  time: 'it has expired, or begins later, by more than 30 seconds',
+  kind: 'it has `cnf`, `nonce`, `at_hash`, `c_hash` or `events`: it is bound to a key, or no access token',
+  key: 'no key of the issuer is the one that it names, or fits alone',
+  signature: 'its signature is not that of the key',
+  unavailable: 'the keys of the issuer cannot be had now',
+} as const
+export type Reason = keyof typeof reasons
+
+export type Header = { alg: string; kid?: string }
+export type Claims = Record<string, unknown>
+export type Jwt = { header: Header; claims: Claims }
+
+const maxLength = 8192
+const maxKidLength = 256
+const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
+const text = new TextDecoder('utf-8', { fatal: true })
+
+/** Whether a text has the look of a JWT at all: what has not is nobody's token. */
+export function looksLikeJwt(token: string): boolean {
+  return token.startsWith('ey') && token.includes('.')
+}
+
+/** The parts of a token, unverified; or why it is refused. */
+export function readJwt(token: string, { tokenType }: Issuer): Jwt | Reason {
+  if (token.length > maxLength || !form.test(token)) return 'form'
+  const parts = token.split('.')
+  if (!parts.every(isCanonical)) return 'form'
+  const [header, claims] = parts.map(readObject)
+  if (header === undefined || !isPlain(header)) return 'header'
+  const { alg, kid, typ } = header
+  if (kid !== undefined && (typeof kid !== 'string' || kid.length > maxKidLength)) return 'header'
+  if (typeof alg !== 'string' || !algorithms.includes(alg)) return 'algorithm'
+  if (!isType(typ, tokenType)) return 'type'
+  return claims === undefined ? 'claims' : { header: header as Header, claims }
+}
+
+/** One spelling for each sequence of bytes: others would be one token under many names. */
+function isCanonical(part: string): boolean {
+  return Buffer.from(part, 'base64url').toString('base64url') === part
+}
+
+function readObject(part: string): Claims | undefined {
+  try {
+    const value = JSON.parse(text.decode(Buffer.from(part, 'base64url')))
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isPlain(header: Claims): boolean {
+  return ['crit', 'b64', 'zip'].every((name) => !(name in header))
+}
+
+/** RFC 9068, section 2.1, and RFC 7515, section 4.1.9: `application/` may stand before it. */
+function isType(typ: unknown, wanted: Issuer['tokenType']): boolean {
+  if (typ === undefined) return wanted === 'JWT'
+  if (typeof typ !== 'string') return false
+  const name = typ.toLowerCase().replace(/^application\//, '')
+  return name === 'at+jwt' || (wanted === 'JWT' && name === 'jwt')
+}

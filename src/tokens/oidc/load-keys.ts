@@ -1,0 +1,86 @@
+// Fetches the keys of an issuer from where its documents say that they are. Nothing that a token names is ever fetched.
+import { createLocalJWKSet, importJWK, type JWK } from 'jose'
+import { isSecureUrl } from '../../config/values.ts'
+import { issuerLoadMs } from '../../limits.ts'
+import { discoveryUrls, type Issuer } from './issuer.ts'
+
+const maxDocumentBytes = 256 * 1024
+const maxKeys = 64
+const minRsaBits = 2048
+/** A key without an `alg` is tried with one of its kind. */
+const usual: Record<string, string> = {
+  ...{ RSA: 'RS256', 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512', Ed25519: 'EdDSA' },
+}
+
+export type KeySet = ReturnType<typeof createLocalJWKSet>
+
+/** Resolves to the keys that can be used, and why others are not. */
+export async function loadKeys(issuer: Issuer): Promise<{ keys: KeySet; dropped: string[] }> {
+  const signal = AbortSignal.timeout(issuerLoadMs)
+  const url = issuer.jwksUrl ?? (await discover(issuer, signal))
+  const { keys } = await fetchObject(url, signal)
+  if (!Array.isArray(keys)) throw new Error(`${url} holds no list of keys`)
+  const faults = await Promise.all(keys.slice(0, maxKeys).map(findKeyFault))
+  const dropped = faults.flatMap((fault, index) => (fault ? [`${nameOf(keys[index])}: ${fault}`] : []))
+  if (keys.length > maxKeys) dropped.push(`${keys.length - maxKeys} more than ${maxKeys}`)
+  const chosen = keys.filter((_, index) => index < maxKeys && faults[index] === undefined)
+  return { keys: createLocalJWKSet({ keys: chosen }), dropped }
+}
+
+async function discover({ issuer, ...rest }: Issuer, signal: AbortSignal): Promise<string> {
+  let fault: unknown
+  for (const url of discoveryUrls({ issuer, ...rest }))
+    try {
+      const document = await fetchObject(url, signal)
+      if (document.issuer !== issuer) throw new Error(`the document at ${url} is of another issuer`)
+      const { jwks_uri: keys } = document
+      if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
+      return keys
+    } catch (error) {
+      fault ??= error
+    }
+  throw fault
+}
+
+/** Why a key is not used; empty: it is for something else than signatures. */
+async function findKeyFault(key: JWK | null): Promise<string | undefined> {
+  if (typeof key !== 'object' || key === null) return 'no key'
+  if (key.use !== undefined && key.use !== 'sig') return ''
+  if (key.kty === 'oct' || 'd' in key) return 'a secret key'
+  const alg = key.alg ?? usual[key.kty === 'RSA' ? 'RSA' : String(key.crv)]
+  if (alg === undefined) return 'of a kind that is not used'
+  try {
+    const { algorithm } = (await importJWK(key, alg)) as {
+      algorithm: { modulusLength?: number; publicExponent?: Uint8Array }
+    }
+    const { modulusLength = minRsaBits, publicExponent = [] } = algorithm
+    return modulusLength < minRsaBits || (publicExponent.length === 1 && Number(publicExponent[0]) < 3)
+      ? 'weak'
+      : undefined
+  } catch {
+    return 'malformed'
+  }
+}
+
+function nameOf(key: JWK | null): string {
+  return typeof key?.kid === 'string' ? key.kid.slice(0, 40) : '?'
+}
+
+/** Rejects for anything but a JSON object of the length that documents may have. */
+async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
+  const answer = await fetch(url, { signal, redirect: 'manual', headers: { accept: 'application/json' } })
+  if (answer.status !== 200) {
+    await answer.body?.cancel()
+    throw new Error(`${url} answered ${answer.status}`)
+  }
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of answer.body as NonNullable<typeof answer.body>) {
+    length += chunk.length
+    if (length > maxDocumentBytes) throw new Error(`${url} is longer than ${maxDocumentBytes} bytes`)
+    chunks.push(chunk)
+  }
+  const value = JSON.parse(Buffer.concat(chunks).toString())
+  if (typeof value !== 'object' || value === null) throw new Error(`${url} holds no JSON object`)
+  return value
+}
