@@ -14,7 +14,7 @@ export type Defect = {
   checks: Check[]
 }
 
-/** `file`: a name in test/, without its ending. `titles`: see `Check`. */
+/** `file`: a path in test/, without its ending. `titles`: see `Check`. */
 export function inTest(file: string, ...titles: string[]): Check {
   return { file: `test/${file}.test.ts`, ...(titles.length > 0 && { titles }) }
 }

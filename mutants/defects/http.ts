@@ -1,9 +1,9 @@
 // Defects of the border: what is taken for a request, and what is said of one that is refused.
 import { type Defect, inTest } from '../defect.ts'
 
-const bodies = inTest('bad-requests', 'SQLite', 'a bad body is 400')
-const queries = inTest('bad-requests', 'SQLite', 'a bad query is 400')
-const garbage = inTest('bad-requests', 'SQLite', 'bytes that are no request')
+const bodies = inTest('http/bad-requests', 'SQLite', 'a bad body is 400')
+const queries = inTest('http/bad-requests', 'SQLite', 'a bad query is 400')
+const garbage = inTest('http/bad-requests', 'SQLite', 'bytes that are no request')
 
 export const httpDefects: Defect[] = [
   {
@@ -46,7 +46,7 @@ export const httpDefects: Defect[] = [
     file: 'src/http/guard.ts',
     search: "if (lines > 1) return twice('Host')",
     replacement: "if (lines > 2) return twice('Host')",
-    checks: [inTest('bad-requests', 'SQLite', 'what is wrong with the head')],
+    checks: [inTest('http/bad-requests', 'SQLite', 'what is wrong with the head')],
   },
   {
     breaks: 'a transfer coding that is not understood is read as if it were chunked',
@@ -58,22 +58,43 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'a fault of the service tells the client of its inside',
     file: 'src/http/problems.ts',
-    search: 'const [known, detail] = frameworkErrors[code] ?? clientFault(error as FastifyError)',
-    replacement: "const [known, detail] = frameworkErrors[code] ?? ['internal', error.message]",
-    checks: [inTest('bad-requests', 'a fault of the service is 500')],
+    search: 'frameworkErrors[code] ?? clientFault(error as FastifyError)',
+    replacement: "frameworkErrors[code] ?? { code: 'internal', detail: error.message }",
+    checks: [inTest('http/bad-requests', 'a fault of the service is 500')],
   },
   {
     breaks: '503 does not say when to come again',
     file: 'src/http/problems.ts',
-    search: '...(about.status === 503 && retryAfter)',
-    replacement: '...(about.status === 502 && retryAfter)',
-    checks: [inTest('batches', 'a batch that the database cannot take')],
+    search: '...(status === 503 && retryAfter)',
+    replacement: '...(status === 502 && retryAfter)',
+    checks: [inTest('add/batches', 'a batch that the database cannot take')],
   },
   {
     breaks: 'that nothing was added is said where this is unknown',
-    file: 'src/http/problems.ts',
+    file: 'schemas/problems.ts',
     search: "    'outcome-unknown',\n    'The store stopped",
     replacement: "    'nothing-added',\n    'The store stopped",
-    checks: [inTest('contract', 'what the service answers is what the document shows')],
+    checks: [inTest('contract/contract', 'what the service answers is what the document shows')],
+  },
+  {
+    breaks: 'a client that has its last answer and does not go is never cut',
+    file: 'src/http/connection/end-gently.ts',
+    search: 'const timer = setTimeout(() => socket.destroy(), lingerMs).unref()',
+    replacement: 'const timer = undefined',
+    checks: [inTest('http/connections', 'a client that has its last answer')],
+  },
+  {
+    breaks: 'a request that comes after its 503 resets the connection',
+    file: 'src/http/connection/max-connections.ts',
+    search: "      socket.off('data', answer).off('end', answer)\n",
+    replacement: '',
+    checks: [inTest('http/connections', 'a request that comes after the 503')],
+  },
+  {
+    breaks: 'pieces of log lines are kept for ever',
+    file: 'src/http/access-log.ts',
+    search: 'if (this.#kept.size >= maxPieces) this.#kept.clear()',
+    replacement: '',
+    checks: [inTest('service/access-log', 'of the pieces that lines have in common')],
   },
 ]

@@ -5,14 +5,15 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pino from 'pino'
 import { test } from 'tap'
-import { FileRefused } from '../src/files/new-file.ts'
-import { describeDatabase } from '../src/store/describe.ts'
-import { openStore } from '../src/store/open.ts'
-import { introduceTokens } from '../src/tokens/first-token.ts'
-import { readTokenId } from '../src/tokens/format.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
-import { createDirectory, engines, sqlite } from './support/engines.ts'
-import { spawnCli, startService } from './support/service.ts'
+import { describeDatabase } from '../../src/config/describe-database.ts'
+import { FileRefused } from '../../src/runtime/new-file.ts'
+import { openStore } from '../../src/store/open.ts'
+import { StoreUnavailable } from '../../src/store/store.ts'
+import { introduceTokens } from '../../src/tokens/first-token.ts'
+import { readTokenId } from '../../src/tokens/format.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { spawnCli, startService } from '../support/service.ts'
 
 const logger = pino({ level: 'silent' })
 const plantsUrl = 'http://127.0.0.1:3000/plants'
@@ -96,6 +97,19 @@ test('a token that could not be stored leaves no file', async (t) => {
   const introduced = introduceTokens(new Tokens(store.sql), { file: join(directory, 'token'), plantsUrl })
   await t.rejects(introduced, { name: 'StoreUnavailable' })
   t.same(readdirSync(directory), [])
+})
+
+test('a token that may have been stored keeps its file', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  t.teardown(() => store.close())
+  const execute: typeof store.sql.execute = async (text, values) => {
+    await store.sql.execute(text, values)
+    throw new StoreUnavailable('unknown', 'the answer to the COMMIT is lost')
+  }
+  const file = join(createDirectory(t), 'token')
+  const introduced = introduceTokens(new Tokens({ ...store.sql, execute }), { file, plantsUrl })
+  await t.rejects(introduced, { name: 'StoreUnavailable' })
+  t.match(await new Tokens(store.sql).list(), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
 })
 
 test('a database is named by its whole path, or its URL without the password', (t) => {

@@ -1,14 +1,15 @@
 // Tokens over time: names that only one valid token has, and rotation, in every engine.
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../src/store/open.ts'
-import { StoreRefused } from '../src/store/store.ts'
-import { rotateToken } from '../src/tokens/rotate.ts'
-import { type Token, Tokens } from '../src/tokens/tokens.ts'
-import { makeVerifier } from '../src/tokens/verifier.ts'
-import { copy, openRenamed } from './support/copies.ts'
-import { type Engine, engines, sqlite } from './support/engines.ts'
-import { spawnCli } from './support/service.ts'
+import { openStore } from '../../src/store/open.ts'
+import { StoreRefused } from '../../src/store/store.ts'
+import { rotateToken } from '../../src/tokens/rotation.ts'
+import { type Token, Tokens } from '../../src/tokens/tokens.ts'
+import { makeVerifier } from '../../src/tokens/verifier.ts'
+import { runCommand } from '../support/commands.ts'
+import { copy, openRenamed } from '../support/copies.ts'
+import { type Engine, engines, sqlite } from '../support/engines.ts'
+import { spawnCli } from '../support/service.ts'
 
 const logger = pino({ level: 'silent' })
 const dayMs = 86_400_000
@@ -137,11 +138,11 @@ for (const engine of engines) {
     ] as const)
       ids.push(idOf(await tokens.create({ name, expiresAt })))
     const [a, b, c, d, e] = ids as [string, string, string, string, string]
-    t.match(await copy(t, url, to), { code: 0 })
+    t.match(await copy(url, to), { code: 0 })
     await rotate(a)
     await rotate(c)
     for (const id of [b, d]) await target.sql.execute('UPDATE tokens SET expires_at = 7 WHERE id = $1', [id])
-    t.match(await copy(t, url, to), { code: 0 })
+    t.match(await copy(url, to), { code: 0 })
     const copied = await new Tokens(target.sql).find(ids)
     const ends = [a, b, c, d, e].map((id) => copied.get(id)?.expiresAt)
     t.same(ends, [clock.ms + dayMs, 7, clock.ms + dayMs, 7, null])
@@ -150,10 +151,7 @@ for (const engine of engines) {
 
 test('token rotate prints the new token alone; revoke and rotate take an id or the whole token', async (t) => {
   const { url: DATABASE_URL, tokens } = await open(t, sqlite)
-  const run = async (...args: string[]) => {
-    const { ended, output } = spawnCli(t, ['token', ...args], { DATABASE_URL })
-    return { ...(await ended), ...output() }
-  }
+  const run = (...args: string[]) => runCommand(['token', ...args], { DATABASE_URL })
   const first = await tokens.create({ name: 'a' })
   const { code, stdout, stderr } = await run('rotate', idOf(first))
   t.equal(code, 0)

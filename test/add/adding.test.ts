@@ -1,13 +1,13 @@
 // The add operation: what is kept, what an id means, what is answered.
 import { readFileSync } from 'node:fs'
 import { type Test, test } from 'tap'
-import type { Plant } from '../schemas/plant.ts'
-import { engines } from './support/engines.ts'
-import { assertProblem } from './support/problem.ts'
-import { request, startApp } from './support/service.ts'
+import type { Plant } from '../../schemas/plant.ts'
+import { engines } from '../support/engines.ts'
+import { assertProblem } from '../support/problem.ts'
+import { request, startApp } from '../support/service.ts'
 
 const realPlants = JSON.parse(
-  readFileSync(new URL('./fixtures/plants.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../fixtures/plants.json', import.meta.url), 'utf8'),
 ) as Plant[]
 
 async function start(t: Test, databaseUrl: string) {
@@ -24,7 +24,7 @@ for (const engine of engines) {
       const { add, list } = await start(t, await engine.createDatabase(t))
       const answer = await add({ id: 7, tag: 'Alnus', name: 'Alder' })
       t.equal(answer.status, 200)
-      t.match(answer.headers.get('content-type'), /^application\/json(; charset=utf-8)?$/)
+      t.equal(answer.headers.get('content-type'), 'application/json')
       t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
       t.equal(answer.headers.get('server'), null)
       t.equal(answer.text, '{"name":"Alder","tag":"Alnus"}')

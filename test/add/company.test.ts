@@ -1,6 +1,6 @@
 // A batch waits for company without keeping the processor busy.
 import { type Test, test } from 'tap'
-import { Company } from '../src/plants/company.ts'
+import { Company } from '../../src/plants/add/company.ts'
 
 /** Counts the turns of the event loop that are asked for. */
 function countTurns(t: Test): () => number {
@@ -25,6 +25,25 @@ for (const commitMs of [0, 0.1, 0.9, 1, 4, 20])
     await company.gather(64, commitMs)
     t.ok(turns() >= 1, 'whoever comes in the same turn comes along')
     t.ok(turns() <= 3, `${turns()}`)
+  })
+
+for (const [commitMs, waitMs] of [
+  [2, 2],
+  [20, 3],
+] as const)
+  test(`after a commit of ${commitMs} ms others are waited for ${waitMs} ms at most`, async (t) => {
+    const waits: unknown[] = []
+    const original = globalThis.setTimeout
+    const noting = ((...args: Parameters<typeof original>) => {
+      waits.push(args[1])
+      return original(...args)
+    }) as typeof original
+    globalThis.setTimeout = noting
+    t.teardown(() => {
+      globalThis.setTimeout = original
+    })
+    await new Company().gather(64, commitMs)
+    t.strictSame(waits, [waitMs])
   })
 
 test('a wait ends when everyone who is expected is there', async (t) => {

@@ -2,11 +2,13 @@
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import type { Plant } from '../schemas/plant.ts'
-import { sqlite } from './support/engines.ts'
-import { request, type Service, startService } from './support/service.ts'
+import type { Plant } from '../../schemas/plant.ts'
+import { sqlite } from '../support/engines.ts'
+import { isFull } from '../support/full.ts'
+import { makeRandom, tellSeed } from '../support/seed.ts'
+import { request, type Service, startService } from '../support/service.ts'
 
-const kills = 20
+const kills = isFull ? 20 : 4
 const writers = 32
 /** Between the first acknowledgements of a round, one for each writer, and its kill. */
 const maxRoundMs = 300
@@ -23,6 +25,8 @@ async function write(service: Service, writer: string, acknowledge: (name: strin
 }
 
 test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`, async (t) => {
+  tellSeed(t)
+  const random = makeRandom()
   const database = await sqlite.createDatabase(t)
   const acknowledged = new Set<string>()
   let former: string[] = []
@@ -44,8 +48,7 @@ test(`no acknowledged plant is lost in ${kills} kills under ${writers} writers`,
     const goal = acknowledged.size + writers
     const acknowledge = (name: string) => {
       acknowledged.add(name)
-      if (acknowledged.size === goal)
-        setTimeout(() => service.child.kill('SIGKILL'), Math.random() * maxRoundMs)
+      if (acknowledged.size === goal) setTimeout(() => service.child.kill('SIGKILL'), random() * maxRoundMs)
     }
     await Promise.all(Array.from({ length: writers }, (_, n) => write(service, `${round}-${n}`, acknowledge)))
     t.match(await service.ended, { signal: 'SIGKILL' })

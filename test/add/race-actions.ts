@@ -1,7 +1,7 @@
 // What clients and the store do in an explored schedule.
 import fc from 'fast-check'
 import type { Entry } from '../../src/store/store.ts'
-import type { Fault } from './memory-log.ts'
+import type { Fault } from '../support/memory-log.ts'
 
 export type Action =
   | { kind: 'add'; id: number | undefined; ends: 'answered' | 'leaves' | 'time is up' | 'is late' }

@@ -1,6 +1,6 @@
 // Knows what was promised to whom while a schedule is explored.
 import { type Entry, type Lost, type Outcome, StoreUnavailable } from '../../src/store/store.ts'
-import type { Fault, MemoryLog } from './memory-log.ts'
+import type { Fault, MemoryLog } from '../support/memory-log.ts'
 import type { Action } from './race-actions.ts'
 
 export type Adding = {

@@ -1,11 +1,11 @@
 // Those who wait together, for a batch or for a look at the head: one answer each, and nobody pays for another.
 import { type Test, test } from 'tap'
-import { shortestAttemptMs } from '../src/limits.ts'
-import { GroupCommit } from '../src/plants/group-commit.ts'
-import { SharedHead } from '../src/plants/shared-head.ts'
-import { Turns } from '../src/plants/turns.ts'
-import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../src/store/store.ts'
-import { MemoryLog } from './support/memory-log.ts'
+import { shortestAttemptMs } from '../../src/limits.ts'
+import { GroupCommit } from '../../src/plants/add/group-commit.ts'
+import { SharedHead } from '../../src/plants/list/shared-head.ts'
+import { Turns } from '../../src/runtime/turns.ts'
+import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
+import { MemoryLog } from '../support/memory-log.ts'
 
 /** What became of each that waited, by its name, in the order in which they were told. */
 type Told = [name: string, what: unknown][]
@@ -187,7 +187,8 @@ test('a look at the head is for those who came before it; its answers fail one b
   await until(t, () => looks.length === 1)
   head.wait('too late')
   looks[0]?.(1)
-  await until(t, () => looks.length === 2)
+  // The next look begins while the answers of this one leave, in later turns when this one has been long.
+  await until(t, () => looks.length === 2 && told.length === 3)
   t.strictSame(told, [
     ['a', 1],
     ['odd', 'an odd answer'],

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 
 function read(path: string): string {
-  return readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
+  return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 }
 
 test('the README says what the latest results say in short', (t) => {

@@ -5,15 +5,15 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { copyVerified } from '../src/backup/backup.ts'
-import { verifyStore } from '../src/verify/verify.ts'
-import { fill, open } from './support/copies.ts'
-import { createDirectory, engines, sqlite } from './support/engines.ts'
-import { exportAll } from './support/exports.ts'
-import { spawnCli } from './support/service.ts'
+import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
+import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
+import { fill, open } from '../support/copies.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { exportAll } from '../support/exports.ts'
+import { isFull } from '../support/full.ts'
+import { spawnCli } from '../support/service.ts'
 
-/** `TEST_ROUNDS=20` for more of the moments at which it can end. */
-const rounds = Number(process.env.TEST_ROUNDS ?? 8)
+const rounds = isFull ? 8 : 3
 const together = 3
 const lookMs = 2
 /** The last rounds wait until the file has its name. */

@@ -1,5 +1,5 @@
 // backup and restore: what is put back is what was there at one moment, and everything in it is good.
-import {
+import fs, {
   existsSync,
   mkdirSync,
   readdirSync,
@@ -9,20 +9,22 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { copyVerified } from '../src/backup/backup.ts'
-import { copyDatabase } from '../src/backup/copy-database.ts'
-import type { Store } from '../src/store/store.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
-import { verifyStore } from '../src/verify/verify.ts'
-import { startAppender } from './support/appenders.ts'
-import { fill, open, sumLog } from './support/copies.ts'
-import { tamper } from './support/damage.ts'
-import { createDirectory, sqlite } from './support/engines.ts'
-import { request, spawnCli, startApp } from './support/service.ts'
+import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
+import { copyDatabase } from '../../src/maintenance/backup/copy-database.ts'
+import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { startAppender } from '../support/appenders.ts'
+import { runCommand } from '../support/commands.ts'
+import { fill, open, sumLog } from '../support/copies.ts'
+import { tamper } from '../support/damage.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { request, startApp } from '../support/service.ts'
 
 /** A store with plants, and the path of its file. */
 async function make(t: Test, count: number): Promise<{ store: Store; url: string; path: string }> {
@@ -32,9 +34,8 @@ async function make(t: Test, count: number): Promise<{ store: Store; url: string
   return { store, url, path: fileURLToPath(url) }
 }
 
-async function run(t: Test, args: string[], DATABASE_URL: string) {
-  const { ended, output } = spawnCli(t, args, { DATABASE_URL })
-  return { ...(await ended), ...output() }
+function run(args: string[], DATABASE_URL: string) {
+  return runCommand(args, { DATABASE_URL })
 }
 
 test('a backup that is taken while another process writes is restored: the log as it was at one moment', async (t) => {
@@ -47,7 +48,7 @@ test('a backup that is taken while another process writes is restored: the log a
   })()
   const [backup, restored] = [join(createDirectory(t), 'b.db'), join(createDirectory(t), 'a', 'plants.db')]
   const first = Number(await appender.add('before'))
-  const made = await run(t, ['backup', backup], url)
+  const made = await run(['backup', backup], url)
   const last = Number(await appender.add('after'))
   over = true
   await adding
@@ -59,9 +60,9 @@ test('a backup that is taken while another process writes is restored: the log a
   t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'it is one file')
   if (process.platform !== 'win32') t.equal(statSync(backup).mode & 0o777, 0o600, 'that nobody else can read')
 
-  const put = await run(t, ['restore', backup], `file:${restored}`)
+  const put = await run(['restore', backup], `file:${restored}`)
   const words = `restored ${plants} plants to ${restored}; verified, SHA-256 ${checksum}\n`
-  t.strictSame(put, { code: 0, signal: null, stdout: words, stderr: '' })
+  t.strictSame(put, { code: 0, stdout: words, stderr: '' })
   t.strictSame(readdirSync(dirname(restored)), ['plants.db'])
   const again = await open(t, `file:${restored}`)
   t.equal(await sumLog(again), checksum)
@@ -74,6 +75,27 @@ test('a backup that is taken while another process writes is restored: the log a
     'the service turns on its log',
   )
   db.close()
+})
+
+test('a backup is on stable storage before it has its name, and then its name is', async (t) => {
+  const { path } = await make(t, 10)
+  const backup = join(createDirectory(t), 'b.db')
+  const synced: { isFile: boolean; isNamed: boolean }[] = []
+  const { fsyncSync } = fs
+  const replace = (sync: typeof fsyncSync) => {
+    fs.fsyncSync = sync
+    syncBuiltinESMExports()
+  }
+  t.teardown(() => replace(fsyncSync))
+  replace((descriptor) => {
+    fsyncSync(descriptor)
+    synced.push({ isFile: fs.fstatSync(descriptor).isFile(), isNamed: existsSync(backup) })
+  })
+  await copyVerified(path, backup, {})
+  t.strictSame(synced, [
+    { isFile: true, isNamed: false },
+    { isFile: false, isNamed: true },
+  ])
 })
 
 test('a restored store that grows otherwise is told from the one that went on', async (t) => {
@@ -110,12 +132,12 @@ test('a backup takes no place that is taken, and leaves nothing behind when it f
   const directory = createDirectory(t)
   const backup = join(directory, 'b.db')
   writeFileSync(backup, 'precious')
-  t.match(await run(t, ['backup', backup], url), {
+  t.match(await run(['backup', backup], url), {
     code: 1,
     stderr: `plant-store: ${backup} already exists\n`,
   })
   t.equal(readFileSync(backup, 'utf8'), 'precious')
-  const { code, stdout } = await run(t, ['backup', backup, '--force', '--json', '--quiet'], url)
+  const { code, stdout } = await run(['backup', backup, '--force', '--json', '--quiet'], url)
   t.equal(code, 0)
   const { checksum } = await verifyStore(url)
   t.match(JSON.parse(stdout), {
@@ -145,7 +167,7 @@ test('--force never replaces the database that is read, nor one that has a log b
   symlinkSync(path, link)
   for (const file of [path, link])
     for (const command of ['backup', 'export'])
-      t.match(await run(t, [command, file, '--force'], url), {
+      t.match(await run([command, file, '--force'], url), {
         code: 1,
         stderr: `plant-store: ${path} is the database itself\n`,
       })
@@ -183,7 +205,7 @@ test('restore goes only where nothing is', async (t) => {
     const directory = createDirectory(t)
     const found = join(directory, `plants.db${ending}`)
     writeFileSync(found, 'precious')
-    const { code, stderr } = await run(t, ['restore', backup], `file:${directory}/plants.db`)
+    const { code, stderr } = await run(['restore', backup], `file:${directory}/plants.db`)
     t.equal(code, 1)
     t.equal(
       stderr,
@@ -198,7 +220,7 @@ test('restore goes only where nothing is', async (t) => {
     [join(directory, 'none'), /^plant-store: there is no file [^\n]+\n$/],
     [join(directory, 'a'), /^plant-store: [^\n]+\n$/],
   ] as const) {
-    t.match(await run(t, ['restore', from, '--quiet'], `file:${directory}/plants.db`), {
+    t.match(await run(['restore', from, '--quiet'], `file:${directory}/plants.db`), {
       code: 1,
       stderr: reason,
     })
@@ -211,7 +233,7 @@ test('PostgreSQL has tools of its own: they are named', async (t) => {
     ['backup', /pg_dump or pg_basebackup/],
     ['restore', /pg_restore or psql/],
   ] as const) {
-    const { code, stderr } = await run(t, [name, 'b.db'], 'postgres://127.0.0.1:1/none')
+    const { code, stderr } = await run([name, 'b.db'], 'postgres://127.0.0.1:1/none')
     t.equal(code, 2)
     t.match(stderr.split('\n')[0], tools)
   }

@@ -7,19 +7,17 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../src/store/open.ts'
-import { createDirectory } from './support/engines.ts'
-import { request, spawnCli, startService } from './support/service.ts'
+import { openStore } from '../../src/store/open.ts'
+import { runCommand } from '../support/commands.ts'
+import { createDirectory } from '../support/engines.ts'
+import { request, spawnCli, startService } from '../support/service.ts'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 /** Runs a command to its end in an empty directory. */
-async function run(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, cwd = createDirectory(t)) {
-  const { ended, output } = spawnCli(t, args, env, cwd)
-  const { code } = await ended
-  return { code, ...output() }
-}
+const run = (t: Test, args: string[], env: NodeJS.ProcessEnv = {}, cwd = createDirectory(t)) =>
+  runCommand(args, env, cwd)
 
 test('--help says what there is, for every command', async (t) => {
   const commands = [
@@ -41,14 +39,12 @@ test('--help says what there is, for every command', async (t) => {
     ['completion'],
     ['openapi'],
   ]
-  await Promise.all(
-    commands.map(async (command) => {
-      const { code, stdout, stderr } = await run(t, [...command, '--help'])
-      t.match({ code, stderr }, { code: 0, stderr: '' })
-      t.match(stdout, new RegExp(`^Usage: ${['plant-store', ...command].join(' ')}`))
-      t.match(stdout, /--help/)
-    }),
-  )
+  for (const command of commands) {
+    const { code, stdout, stderr } = await run(t, [...command, '--help'])
+    t.match({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, new RegExp(`^Usage: ${['plant-store', ...command].join(' ')}`))
+    t.match(stdout, /--help/)
+  }
   const { stdout } = await run(t, ['--help'])
   for (const name of [
     'serve',
@@ -64,7 +60,9 @@ test('--help says what there is, for every command', async (t) => {
 })
 
 test('--version is the version of the package', async (t) => {
-  t.match(await run(t, ['--version']), { code: 0, stdout: `${version}\n` })
+  const { ended, output } = spawnCli(t, ['--version'])
+  t.match(await ended, { code: 0 })
+  t.same(output(), { stdout: `${version}\n`, stderr: '' })
 })
 
 test('what is not understood is refused with a hint, and exit code 2', async (t) => {
@@ -93,13 +91,7 @@ test('what is not understood is refused with a hint, and exit code 2', async (t)
     t.notMatch(stderr, /node:|\n {4}at /)
     t.notOk(existsSync(join(directory, 'data')), 'nothing was made')
   }
-  // Three at a time.
-  const queue = lines.values()
-  await Promise.all(
-    [queue, queue, queue].map(async (rest) => {
-      for (const line of rest) await check(line)
-    }),
-  )
+  for (const line of lines) await check(line)
 })
 
 test('tokens are created, listed and revoked', async (t) => {

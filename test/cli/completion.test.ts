@@ -1,10 +1,13 @@
 // Completion in real shells: what Tab makes of a line that is half typed.
 import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { createDirectory } from './support/engines.ts'
-import { spawnCli } from './support/service.ts'
+import { formatZsh } from '../../src/cli/completion/zsh.ts'
+import { runCommand } from '../support/commands.ts'
+import { createDirectory } from '../support/engines.ts'
+import { spawnCli } from '../support/service.ts'
+import { skipWithout } from '../support/tools.ts'
 
 /** What is typed, with Tab as a tab, and the arguments that the command then gets. */
 const lines: [typed: string, args: string[]][] = [
@@ -34,11 +37,7 @@ async function prepare(t: Test, shell: string) {
   return directory
 }
 
-const isMissing = (program: string) =>
-  !(process.env.PATH ?? '').split(delimiter).some((path) => existsSync(join(path, program))) &&
-  `there is no ${program}`
-
-test('bash completes commands, options, values and files', { skip: isMissing('bash') }, async (t) => {
+test('bash completes commands, options, values and files', { skip: skipWithout('bash') }, async (t) => {
   const cwd = await prepare(t, 'bash')
   // A shell that reads a pipe uses readline, too, when it is told to be interactive.
   const input = [
@@ -58,7 +57,7 @@ test('bash completes commands, options, values and files', { skip: isMissing('ba
     t.equal(got[n], `<${expected.join('><')}>`, JSON.stringify(typed))
 })
 
-test('bash runs nothing of what stands in the line', { skip: isMissing('bash') }, async (t) => {
+test('bash runs nothing of what stands in the line', { skip: skipWithout('bash') }, async (t) => {
   const cwd = await prepare(t, 'bash')
   const input = "source ./script\nplant-store copy --from $(touch made) '`touch made`' --t\t\u0003\n"
   execFileSync('bash', ['--norc', '--noprofile', '-i'], {
@@ -69,7 +68,7 @@ test('bash runs nothing of what stands in the line', { skip: isMissing('bash') }
   t.notOk(existsSync(join(cwd, 'made')))
 })
 
-test('fish completes the same', { skip: isMissing('fish') }, async (t) => {
+test('fish completes the same', { skip: skipWithout('fish') }, async (t) => {
   const cwd = await prepare(t, 'fish')
   for (const [typed, expected] of lines) {
     const [line = ''] = typed.split(/\t$/)
@@ -81,16 +80,19 @@ test('fish completes the same', { skip: isMissing('fish') }, async (t) => {
   }
 })
 
-test('zsh reads its script', { skip: isMissing('zsh') }, async (t) => {
+test('zsh reads its script', { skip: skipWithout('zsh') }, async (t) => {
   const cwd = await prepare(t, 'zsh')
   t.equal(execFileSync('zsh', ['-fn', 'script'], { cwd, encoding: 'utf8' }), '')
 })
 
+test('what means something to zsh in a name or a description is quoted', async (t) => {
+  const commands = [{ name: 'a:b', description: "what's in it" }]
+  const script = formatZsh([{ path: '', commands, options: [], values: undefined }])
+  t.match(script, String.raw`commands=('a\:b:what'\''s in it')`)
+})
+
 test('a shell that is not known is refused, and the scripts name every command', async (t) => {
-  const run = async (...args: string[]) => {
-    const { ended, output } = spawnCli(t, ['completion', ...args], {}, createDirectory(t))
-    return { ...(await ended), ...output() }
-  }
+  const run = (...args: string[]) => runCommand(['completion', ...args], {}, createDirectory(t))
   t.match(await run('tcsh'), { code: 2, stdout: '', stderr: /bash, zsh, fish/ })
   t.match(await run(), { code: 2, stdout: '', stderr: /missing required argument 'shell'/ })
   for (const shell of ['bash', 'zsh', 'fish']) {

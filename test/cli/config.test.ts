@@ -1,9 +1,10 @@
 // The environment: what it sets, and what it may not say.
 import { test } from 'tap'
-import { readConfig } from '../src/config/config.ts'
-import { ConfigError } from '../src/config/values.ts'
-import { createDirectory } from './support/engines.ts'
-import { request, spawnCli, startService } from './support/service.ts'
+import { readConfig } from '../../src/config/load-config.ts'
+import { ConfigError } from '../../src/config/values.ts'
+import { runCommand } from '../support/commands.ts'
+import { createDirectory } from '../support/engines.ts'
+import { request, spawnCli, startService } from '../support/service.ts'
 
 const defaults = {
   host: '127.0.0.1',
@@ -11,6 +12,12 @@ const defaults = {
   threads: 1,
   databaseUrl: 'file:data/plants.db',
   accessTokens: [],
+  oidcIssuer: undefined,
+  oidcAudience: [],
+  oidcJwksUrl: undefined,
+  oidcTokenType: 'at+jwt',
+  oidcScopeClaim: ['scope', 'scp', 'permissions'],
+  oidcScopePrefix: '',
   basePath: '/',
   adminHost: '127.0.0.1',
   adminPort: undefined,
@@ -25,6 +32,28 @@ const defaults = {
   maxConnections: undefined,
   keepAliveMs: 72_000,
   drainDelayMs: 0,
+  otlpEndpoint: undefined,
+  otlpEndpointOfTraces: undefined,
+  otlpHeaders: undefined,
+  otlpHeadersOfTraces: undefined,
+  otlpTimeout: 10_000,
+  otlpTimeoutOfTraces: undefined,
+  otlpCompression: 'none',
+  otlpCompressionOfTraces: undefined,
+  otlpCa: undefined,
+  otlpCaOfTraces: undefined,
+  otlpProtocol: 'http/protobuf',
+  otlpProtocolOfTraces: undefined,
+  otelDisabled: false,
+  tracesExporter: 'otlp',
+  serviceName: '',
+  resource: {},
+  traceSampler: 'parentbased_always_on',
+  traceRatio: 1,
+  spanDelayMs: 5000,
+  spanExportMs: 30_000,
+  maxSpans: 2048,
+  spanBatch: undefined,
 }
 
 test('nothing has to be set, and an empty value counts as none', async (t) => {
@@ -108,6 +137,22 @@ const bad: Record<string, string[]> = {
   KEEP_ALIVE: ['-1', '72s', '3601'],
   DRAIN_DELAY: ['-1', '.5', '1e1', '3601'],
   ACCESS_TOKENS: [' , ', ','],
+  OIDC_ISSUER: [
+    'issuer.example',
+    'http://issuer.example',
+    'http://127.0.0.1.example',
+    'https:issuer.example',
+    'https://a:b@issuer.example',
+    'https://issuer.example/?a',
+    'https://issuer.example/#a',
+    ' https://issuer.example',
+    'https://issuer.example/a b',
+  ],
+  OIDC_AUDIENCE: [','],
+  OIDC_JWKS_URL: ['keys.json', 'http://issuer.example/keys', 'file:///keys'],
+  OIDC_TOKEN_TYPE: ['jwt', 'id_token'],
+  OIDC_SCOPE_CLAIM: [' , '],
+  OIDC_SCOPE_PREFIX: ['a b', '"', '\\', 'ä'],
   TRUST_PROXY: [
     'yes',
     'proxy.test',
@@ -145,6 +190,28 @@ test('a bad value is one clear line that names it', async (t) => {
     }
 })
 
+test('an issuer needs an audience, and nothing of it is set alone', async (t) => {
+  const OIDC_ISSUER = 'https://issuer.example'
+  for (const [env, message] of [
+    [{ OIDC_ISSUER }, /^OIDC_ISSUER needs OIDC_AUDIENCE/],
+    [{ OIDC_AUDIENCE: 'plants' }, /^OIDC_AUDIENCE means nothing without OIDC_ISSUER$/],
+    [{ OIDC_SCOPE_PREFIX: 'a:' }, /^OIDC_SCOPE_PREFIX means nothing without OIDC_ISSUER$/],
+  ] as const)
+    t.throws(() => readConfig(env), { constructor: ConfigError, message })
+  const read = readConfig({
+    OIDC_ISSUER: `${OIDC_ISSUER}/`,
+    OIDC_AUDIENCE: 'plants, https://plants.example',
+    OIDC_JWKS_URL: 'https://keys.example/keys?appid=1',
+    OIDC_SCOPE_CLAIM: 'roles,https://plants.example/roles',
+  })
+  t.match(read, {
+    oidcIssuer: `${OIDC_ISSUER}/`,
+    oidcAudience: ['plants', 'https://plants.example'],
+    oidcJwksUrl: 'https://keys.example/keys?appid=1',
+    oidcScopeClaim: ['roles', 'https://plants.example/roles'],
+  })
+})
+
 test('the command line says that line and exits with 1', async (t) => {
   const directory = createDirectory(t)
   const lines: [args: string[], env: NodeJS.ProcessEnv, name: string][] = [
@@ -154,11 +221,10 @@ test('the command line says that line and exits with 1', async (t) => {
     [['openapi'], { BASE_PATH: 'v1' }, 'BASE_PATH'],
   ]
   for (const [args, env, name] of lines) {
-    const { ended, output } = spawnCli(t, args, env, directory)
-    t.match(await ended, { code: 1 }, name)
-    t.equal(output().stdout, '')
-    t.match(output().stderr, new RegExp(`^plant-store: ${name} must [^\\n]+\\n$`))
-    t.notMatch(output().stderr, /secret/)
+    const { code, stdout, stderr } = await runCommand(args, env, directory)
+    t.same({ code, stdout }, { code: 1, stdout: '' }, name)
+    t.match(stderr, new RegExp(`^plant-store: ${name} must [^\\n]+\\n$`))
+    t.notMatch(stderr, /secret/)
   }
 })
 

@@ -2,11 +2,12 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import type { Store } from '../src/store/store.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
-import { beginCopy, copy, fill, open, openRenamed, sumLog } from './support/copies.ts'
-import { createDirectory, type Engine, engines, sharedServer, sqlite } from './support/engines.ts'
-import { spawnCli } from './support/service.ts'
+import type { Store } from '../../src/store/store.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { startCluster } from '../support/cluster.ts'
+import { runCommand } from '../support/commands.ts'
+import { beginCopy, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
+import { createDirectory, type Engine, engines, sharedServer, sqlite } from '../support/engines.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 
@@ -49,19 +50,27 @@ for (const engine of engines)
       await fill(source, 100)
       await make(target)
       const before = await readAll(target)
-      const { code, stdout, stderr } = await copy(t, from, to)
+      const { code, stdout, stderr } = await copy(from, to)
       t.strictSame({ code, stdout }, { code: 1, stdout: '' })
       t.match(stderr, /^plant-store: [^\n]+\n$/)
       t.match(stderr, reason)
       t.strictSame(await readAll(target), before)
     })
 
+test('a standby, which may lack what its primary has, is not copied', async (t) => {
+  const cluster = await startCluster(t, { standbys: 1, synchronous: true })
+  await open(t, cluster.primary.url())
+  const [standby] = cluster.standbys
+  const { code, stderr } = await copy(String(standby?.url()), await sqlite.createDatabase(t))
+  t.same([code, stderr], [1, 'plant-store: --from is a standby: name its primary\n'])
+})
+
 for (const engine of engines)
   test(`${engine.name}: a store is not copied into itself`, async (t) => {
     const url = await engine.createDatabase(t)
     const store = await open(t, url)
     await fill(store, 10)
-    const { code, stderr } = await copy(t, url, url.replace('//postgres@127.0.0.1', '//postgres@localhost'))
+    const { code, stderr } = await copy(url, url.replace('//postgres@127.0.0.1', '//postgres@localhost'))
     t.strictSame(
       { code, stderr },
       { code: 1, stderr: 'plant-store: --from and --to are the same database\n' },
@@ -91,7 +100,7 @@ test('what cannot be opened is one line, which names no password', async (t) => 
   ]
   await Promise.all(
     cases.map(async ([from, to, expected, reason]) => {
-      const { code, stdout, stderr } = await copy(t, from, to)
+      const { code, stdout, stderr } = await copy(from, to)
       t.strictSame({ code, stdout }, { code: expected, stdout: '' }, String(reason))
       t.match(stderr, reason)
       t.notMatch(stderr, /s3cret|\n {4}at |DATABASE_URL/)
@@ -99,9 +108,7 @@ test('what cannot be opened is one line, which names no password', async (t) => 
   )
   t.notOk(existsSync(join(directory, 'no')), 'nothing was made')
   for (const args of [[], ['--from', good], ['--from', good, '--to', good, '--batch', '0']]) {
-    const { ended, output } = spawnCli(t, ['copy', ...args])
-    t.match(await ended, { code: 2 })
-    t.match(output().stderr, /--to|--from|from 1 to 20000/)
+    t.match(await runCommand(['copy', ...args]), { code: 2, stderr: /--to|--from|from 1 to 20000/ })
   }
 })
 
@@ -147,7 +154,7 @@ for (const [title, [first, second], strike, mend, reason] of mishaps)
     t.match(await ended, { code: 1 })
     t.match(output(), { stdout: '', stderr: reason })
     await mend(source, target)
-    t.match(await copy(t, from, to), { code: 0, stderr: '' })
+    t.match(await copy(from, to), { code: 0, stderr: '' })
     t.equal(await sumLog(target), await sumLog(source))
   })
 
@@ -170,7 +177,7 @@ for (const engine of engines)
     const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
     await fill(await open(t, from), 100)
     await falsifiers[engine.name]?.(await open(t, to))
-    const { code, stdout, stderr } = await copy(t, from, to)
+    const { code, stdout, stderr } = await copy(from, to)
     t.strictSame({ code, stdout }, { code: 1, stdout: '' })
     t.match(stderr, /^plant-store: from plant 1 on, --to is no copy of --from[^\n]*\n$/)
     t.equal((await (await open(t, to)).log.head()).position, 100, 'all of them were added')

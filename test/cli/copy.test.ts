@@ -1,10 +1,10 @@
 // copy: a whole store moves to another database and back, however often it is cut short.
 import { test } from 'tap'
-import type { Store } from '../src/store/store.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
-import { beginCopy, copy, fill, open, openRenamed, sumLog } from './support/copies.ts'
-import { type Engine, engines, sqlite } from './support/engines.ts'
-import { request, startApp } from './support/service.ts'
+import type { Store } from '../../src/store/store.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { beginCopy, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
+import { type Engine, engines, sqlite } from '../support/engines.ts'
+import { request, startApp } from '../support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const plants = 10_000
@@ -34,7 +34,7 @@ test('a store goes from SQLite to PostgreSQL and back, killed twice on each way'
       held = (await target.log.head()).position
       t.ok(held < plants, `at ${held} plants`)
     }
-    const { code, stdout, stderr } = await copy(t, way.from, way.to)
+    const { code, stdout, stderr } = await copy(way.from, way.to)
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
     t.equal(
       stdout,
@@ -60,7 +60,7 @@ for (const from of engines)
       const page = await request(`${source.url}/plants?limit=4`, { headers })
       const next = /<([^>]+)>/.exec(page.headers.get('link') ?? '')?.[1]
       const etag = String(page.headers.get('etag'))
-      t.match(await copy(t, before, after), { code: 0, stderr: '' })
+      t.match(await copy(before, after), { code: 0, stderr: '' })
 
       const target = await startApp(t, after)
       const list = (path: string, more = {}) =>
@@ -91,7 +91,7 @@ test('a source in use is copied to its end, and again when it has grown', async 
   await fill(source, 5)
   const checksum = await sumLog(source)
   for (const added of [5, 0])
-    t.match(await copy(t, from, to), {
+    t.match(await copy(from, to), {
       code: 0,
       stdout: `copied ${added} plants and 3 tokens; both hold 5505 plants now, SHA-256 ${checksum}\n`,
     })
@@ -104,12 +104,12 @@ for (const engine of engines)
     const target = await openRenamed(t, to, source)
     for (const name of ['a', 'b', 'c'])
       await new Tokens(source.sql, () => 1).create({ name, expiresAt: 2 ** 52 })
-    t.match(await copy(t, from, to), { code: 0, stdout: /^copied 0 plants and 3 tokens; both hold 0 plants/ })
+    t.match(await copy(from, to), { code: 0, stdout: /^copied 0 plants and 3 tokens; both hold 0 plants/ })
     const [a, b, c] = (await new Tokens(source.sql).list()).map(({ id }) => id) as [string, string, string]
     await new Tokens(source.sql, () => 3).revoke(a)
     await new Tokens(target.sql, () => 4).revoke(b)
     await new Tokens(source.sql, () => 100_000).touch(c)
-    t.match(await copy(t, from, to), { code: 0 })
+    t.match(await copy(from, to), { code: 0 })
     const tokens = new Map((await new Tokens(target.sql).list()).map((token) => [token.id, token]))
     t.match(tokens.get(a), { createdAt: 1, expiresAt: 2 ** 52, revokedAt: 3 })
     t.match(tokens.get(b), { revokedAt: 4 })

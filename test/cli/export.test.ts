@@ -1,24 +1,31 @@
 // export: every plant leaves the store as it is in there, in the order of the log, whatever happens meanwhile.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { type StdioOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { test } from 'tap'
-import type { NewPlant } from '../schemas/plant.ts'
-import { exportToFile } from '../src/export/export.ts'
-import { FileRefused } from '../src/files/new-file.ts'
-import { serializeItem } from '../src/plants/item.ts'
-import type { Store } from '../src/store/store.ts'
-import { fill, open } from './support/copies.ts'
-import { createDirectory, type Engine, engines, sqlite } from './support/engines.ts'
-import { exportAll, importAll, readExport, view } from './support/exports.ts'
-import { makeKept } from './support/kept.ts'
-import { spawnCli } from './support/service.ts'
+import type { NewPlant } from '../../schemas/plant.ts'
+import { exportToFile } from '../../src/maintenance/export/export-plants.ts'
+import { serializeItem } from '../../src/plants/item.ts'
+import { FileRefused } from '../../src/runtime/new-file.ts'
+import type { Store } from '../../src/store/store.ts'
+import { runCommand } from '../support/commands.ts'
+import { fill, open } from '../support/copies.ts'
+import { createDirectory, type Engine, engines, sqlite } from '../support/engines.ts'
+import { exportAll, importAll, readExport, view } from '../support/exports.ts'
+import { isFull } from '../support/full.ts'
+import { cli } from '../support/imports.ts'
+import { makeKept } from '../support/kept.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { inherited } from '../support/processes.ts'
+import { spawnCli } from '../support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const fixture: NewPlant[] = JSON.parse(
-  readFileSync(fileURLToPath(new URL('fixtures/plants.json', import.meta.url)), 'utf8'),
+  readFileSync(fileURLToPath(new URL('../fixtures/plants.json', import.meta.url)), 'utf8'),
 )
 const odd: NewPlant[] = [
   { name: 'a "b" \\ }', tag: '}', id: 0 },
@@ -43,7 +50,7 @@ for (const { name, createDatabase } of engines) {
     const plants = [...fixture, ...odd]
     const lines = plants.map((plant) => `${JSON.stringify(plant)}\n`).join('')
     t.equal((await readExport(t, url, 'all.ndjson')).toString(), lines)
-    t.equal(gunzipSync(await readExport(t, url, 'all.jsonl.gz')).toString(), lines)
+    t.equal(gunzipSync(await readExport(t, url, 'all.jsonl.GZ')).toString(), lines)
     t.equal(zstdDecompressSync(await readExport(t, url, 'all.zst')).toString(), lines)
     const json = (await readExport(t, url, 'all.json')).toString()
     t.strictSame(JSON.parse(json), plants)
@@ -102,7 +109,7 @@ for (const { name, createDatabase } of engines) {
 }
 
 for (const from of engines)
-  for (const to of engines)
+  for (const to of engines.filter((to) => isFull || to !== from || engines.length === 1))
     test(`export | import | export, from ${from.name} into ${to.name}: the same bytes`, async (t) => {
       const [source, target] = [await from.createDatabase(t), await to.createDatabase(t)]
       const store = await open(t, source)
@@ -151,14 +158,11 @@ test('an item that is no JSON stops an export that has to read it', async (t) =>
 test('the command exports to stdout or a file, and says up to where', async (t) => {
   const url = await sqlite.createDatabase(t)
   await fill(await open(t, url), 50)
-  const run = async (...args: string[]) => {
-    const { ended, output } = spawnCli(t, ['export', ...args], { DATABASE_URL: url })
-    return { ...(await ended), ...output() }
-  }
+  const run = (...args: string[]) => runCommand(['export', ...args], { DATABASE_URL: url })
   const all = (await readExport(t, url, 'a.ndjson')).toString()
   const summary = 'exported 50 plants; the log ends at plant 50\n'
-  t.strictSame(await run(), { code: 0, signal: null, stdout: all, stderr: summary })
-  t.strictSame(await run('-', '--quiet'), { code: 0, signal: null, stdout: all, stderr: '' })
+  t.strictSame(await run(), { code: 0, stdout: all, stderr: summary })
+  t.strictSame(await run('-', '--quiet'), { code: 0, stdout: all, stderr: '' })
   const path = join(createDirectory(t), 'new.csv.gz')
   const { stdout } = await run(path, '--after', '47', '--json')
   t.same(JSON.parse(stdout), {
@@ -186,8 +190,18 @@ test('the command exports to stdout or a file, and says up to where', async (t) 
     ['--after', '-1'],
     ['--format', 'xml'],
     ['--compress', 'lz4'],
+    [join(dirname(path), 'plants.xml')],
+    [join(dirname(path), 'plants.csv.bz2')],
+    [join(dirname(path), 'plants.gz.csv.'), '--compress', 'gzip'],
   ])
     t.match(await run(...wrong), { code: 2, stdout: '' }, wrong.join(' '))
+  t.match(await run(join(dirname(path), 'plants.xml')), {
+    stderr:
+      /^error: the ending \.xml of FILE is not known: expected \.ndjson, \.jsonl, \.json, \.csv, with \.gz or \.zst behind it; --format says it for another\n/,
+  })
+  t.same(readdirSync(dirname(path)), ['new.csv.gz'], 'nothing was made')
+  for (const [name = '', ...options] of [['plants.xml', '--format', 'csv'], ['plants'], ['plants.gz']])
+    t.match(await run(join(dirname(path), name), ...options), { code: 0 }, name)
 })
 
 test('a store that cannot be read is one line, and nothing is made', async (t) => {
@@ -248,4 +262,23 @@ test('a server that goes away in the middle is one line', async (t) => {
   })()
   await t.rejects(broken, { message: /^the database cannot be read: / })
   await ended
+})
+
+test('what goes into a file by the shell is the export alone, wherever stderr goes', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  await fill(await open(t, DATABASE_URL), 10)
+  for (const isShared of [false, true]) {
+    const file = join(createDirectory(t), 'out')
+    const out = openSync(file, 'w')
+    const stdio: StdioOptions = ['ignore', out, isShared ? out : 'ignore']
+    const child = spawn(process.execPath, [cli, 'export', '-'], {
+      env: { ...inherited(), DATABASE_URL },
+      stdio,
+    })
+    noteProcess(child)
+    t.same(await once(child, 'exit'), [0, null])
+    closeSync(out)
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+    t.equal(lines.filter((line) => line.startsWith('{')).length, 10)
+  }
 })

@@ -1,11 +1,13 @@
 // import: what is kept of an import that was cut short, and what it is resumed with.
 import { execFileSync } from 'node:child_process'
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { open as openFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
-import { createDirectory, sqlite } from './support/engines.ts'
-import { readPlants, runImport, shareStore, writeInput } from './support/imports.ts'
+import { StoreUnavailable } from '../../src/store/store.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { open, readPlants, runImport, shareStore, writeInput } from '../support/imports.ts'
 
 const names = Array.from({ length: 5000 }, (_, n) => `plant ${n}`)
 const ndjson = names.map((name) => `{"name":"${name}","tag":""}\n`).join('')
@@ -32,15 +34,28 @@ test('an import that was cut short is told of, and another input of its name is 
   t.match(other.error?.message, /^input does not begin like the input whose import was cut short/)
   writeFileSync(path, ndjson)
   const trimmed = await runImport(url, path, { resume: true, trim: true })
-  t.match(trimmed.error?.message, /or the options differ: it cannot be resumed$/)
+  t.match(trimmed.error?.message, /^input: the options differ from those of the import that was cut short/)
+  let closed = 0
+  const openStore = async () => {
+    const store = await open(url)
+    const close = async () => {
+      closed++
+      await store.close()
+    }
+    return { ...store, close }
+  }
+  t.ok((await runImport(url, path, { resume: true, trim: true, openStore })).error)
+  t.equal(closed, 1, 'nothing is left open after a refusal')
   t.equal((await readPlants(url)).length, held)
 
-  const again = await runImport(url, path, { batchPlants: names.length })
-  t.equal(
-    again.said[0],
-    `input: an import was cut short after ${held} records; with --resume this one would go on there`,
-  )
-  t.match(again.result, { added: names.length, skipped: 0 })
+  for (const trim of [false, true])
+    t.equal(
+      (await runImport(url, path, { trim })).error?.message,
+      `input: an import was cut short after ${held} records; --resume goes on there, --restart begins anew and adds them again`,
+    )
+  t.equal((await readPlants(url)).length, held)
+  t.match((await runImport(url, path, { restart: true })).result, { added: names.length, skipped: 0 })
+  t.match((await runImport(url, path, { resume: true })).result, { added: 0, skipped: names.length })
 })
 
 test('a compressed input is stopped and resumed like any other', async (t) => {
@@ -82,6 +97,21 @@ test('an import that is stopped before it has read anything says why', async (t)
   controller.abort(reason)
   // A read that is under way ends with something to read.
   writeSync(writer, '{}\n')
+  t.equal((await stopped).error, reason)
+})
+
+test('an import that is stopped in the middle of what is compressed says why', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const { controller, reason, options } = stopper()
+  const fifo = join(createDirectory(t), 'fifo')
+  execFileSync('mkfifo', [fifo])
+  const writer = await openFile(fifo, 'r+')
+  t.teardown(() => writer.close())
+  const stopped = runImport(url, fifo, options)
+  // The head of gzip names a file: with a name of this length most of it must be read before all of it is written.
+  await writer.write(Buffer.from(`\x1f\x8b\x08\x08${'x'.repeat(200_000)}`, 'latin1'))
+  controller.abort(reason)
+  await writer.write('x')
   t.equal((await stopped).error, reason)
 })
 
@@ -148,9 +178,31 @@ test('an import whose place another one takes over ends with one line', async (t
   t.equal(plants.length, 10)
 })
 
-test('of a hundred imports that are over the place is kept, not of more', async (t) => {
+test('a batch that may be there is added once, also when the store takes nothing the next time', async (t) => {
   const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
-  for (let n = 0; n < 102; n++) t.error((await next(writeInput(t, `{"name":"${n}","tag":""}`))).error)
+  const outcomes = ['unknown', 'nothing-added'] as const
+  let batches = 0
+  const append: typeof store.log.append = async (...args) => {
+    const outcome = outcomes[batches++]
+    if (outcome !== 'nothing-added') await store.log.append(...args)
+    if (outcome) throw new StoreUnavailable(outcome, 'as the test wants it')
+    return store.log.append([])
+  }
+  const openStore = async () => ({ ...store, close: async () => {}, log: { ...store.log, append } })
+  const { error, result, plants } = await next(writeInput(t, '{"name":"a","tag":""}\n'), {
+    openStore,
+    patienceMs: 10_000,
+  })
+  t.error(error)
+  t.match(result, { added: 1 })
+  t.strictSame(plants, [{ name: 'a', tag: '' }])
+})
+
+test('of the latest hundred imports that are over the place is kept, not of more', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  const paths = Array.from({ length: 102 }, (_, n) => writeInput(t, `{"name":"${n}","tag":""}`))
+  for (const path of paths) t.error((await next(path)).error)
+  t.match((await next(paths.at(-1) as string, { resume: true })).result, { added: 0, skipped: 1 })
   const [row] = await store.sql.select("SELECT count(*) AS count FROM meta WHERE key LIKE 'import:%'")
   t.equal(row?.count, 100)
 })

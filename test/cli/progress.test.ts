@@ -1,7 +1,12 @@
 // What a long command shows of its progress, and where.
 import { PassThrough } from 'node:stream'
 import { test } from 'tap'
-import { Progress, type ProgressOptions, type ProgressStream, type Unit } from '../src/console/progress.ts'
+import {
+  Progress,
+  type ProgressOptions,
+  type ProgressStream,
+  type Unit,
+} from '../../src/cli/console/progress.ts'
 
 type Step = [done: number, total: number | undefined, unit: Unit, more?: string]
 
@@ -51,7 +56,10 @@ test('on a terminal progress is a bar that fits it and is taken away', async (t)
   const narrow = show({ isTTY: true, columns: 30 }, steps).split(/\u001b(?:\[[0-9;?]*[A-Za-z]|[78])/)
   t.ok(narrow.some((text) => text.length === 30))
   t.ok(narrow.every((text) => text.length <= 30))
-  t.match(show({ isTTY: true, columns: 80 }, [[1, 10, undefined, 'plants']]), /G10 plants · 10 plants\/s/)
+  t.match(
+    show({ isTTY: true, columns: 80 }, [[1, 10, undefined, 'plants']]),
+    /\u001b\[2K10 plants · 10 plants\/s/,
+  )
 })
 
 test('a line among progress stands where the bar was, and the bar comes back below', async (t) => {

@@ -1,26 +1,21 @@
 // Where a setting comes from: a flag, the environment, `.env`, or its default; and what is said of mistakes.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { type Test, test } from 'tap'
-import { maskUrl } from '../src/config/mask.ts'
-import { refuseAddress } from '../src/config/refuse-address.ts'
-import { flagOf, settingEntries } from '../src/config/settings.ts'
-import { ConfigError } from '../src/config/values.ts'
-import { createDirectory } from './support/engines.ts'
-import { request, spawnCli, token } from './support/service.ts'
+import { test } from 'tap'
+import { maskUrl } from '../../src/config/mask.ts'
+import { refuseAddress } from '../../src/config/refuse-address.ts'
+import { flagOf, settingEntries } from '../../src/config/settings.ts'
+import { ConfigError } from '../../src/config/values.ts'
+import { runCommand } from '../support/commands.ts'
+import { createDirectory } from '../support/engines.ts'
+import { request, spawnCli, token } from '../support/service.ts'
 
 type Setting = { name: string; value: string | null; from: string }
 
-async function run(t: Test, args: string[], env: NodeJS.ProcessEnv, directory: string) {
-  const { ended, output } = spawnCli(t, args, env, directory)
-  const { code } = await ended
-  return { code, ...output() }
-}
-
 /** What `plant-store config` shows, by the names of the settings. */
-async function showConfig(t: Test, args: string[], env: NodeJS.ProcessEnv, directory: string) {
-  const { stdout, stderr } = await run(t, ['config', '--json', ...args], env, directory)
+async function showConfig(args: string[], env: NodeJS.ProcessEnv, directory: string) {
+  const { stdout, stderr } = await runCommand(['config', '--json', ...args], env, directory)
   const rows = JSON.parse(stdout) as Setting[]
   return { stderr, stdout, settings: new Map(rows.map(({ name, value, from }) => [name, { value, from }])) }
 }
@@ -29,7 +24,7 @@ test('a flag beats the environment, which beats .env; an empty text counts as no
   const directory = createDirectory(t)
   writeFileSync(join(directory, '.env'), 'PORT=4001\nBASE_PATH="/of-file"\nLOG_LEVEL=warn\nHOST=::1\n')
   const env = { PORT: '4002', BASE_PATH: '/of-environment', HOST: '' }
-  const { settings, stderr } = await showConfig(t, ['--port', '4003', '--log-level', ''], env, directory)
+  const { settings, stderr } = await showConfig(['--port', '4003', '--log-level', ''], env, directory)
   t.same(settings.get('PORT'), { value: '4003', from: 'flag' })
   t.same(settings.get('BASE_PATH'), { value: '/of-environment', from: 'environment' })
   t.same(settings.get('LOG_LEVEL'), { value: 'warn', from: '.env' })
@@ -45,11 +40,11 @@ test('what is in force is shown without secrets', async (t) => {
     ACCESS_TOKENS: 'secret-3-secret-3, secret-4-secret-4',
   }
   const directory = createDirectory(t)
-  const { settings, stdout } = await showConfig(t, [], env, directory)
+  const { settings, stdout } = await showConfig([], env, directory)
   t.equal(settings.get('DATABASE_URL')?.value, 'postgres://plants:***@a:5432,b/plants?password=***')
   t.equal(settings.get('ACCESS_TOKENS')?.value, '***, ***')
   t.notMatch(stdout, 'secret')
-  const table = await run(t, ['config'], env, directory)
+  const table = await runCommand(['config'], env, directory)
   t.match(table.stdout, /^SETTING +VALUE +FROM\n/)
   t.match(table.stdout, /\nMAX_CONNECTIONS +\(a little less[^)]+\) +default\n/)
   t.notMatch(table.stdout, 'secret')
@@ -61,6 +56,7 @@ test('the password of a URL is masked wherever it stands', async (t) => {
     ['postgres://a@h/d', 'postgres://a@h/d'],
     ['postgres://a:b:c@h/d', 'postgres://a:***@h/d'],
     ['postgres://a:b@c@h,i/d', 'postgres://a:***@h,i/d'],
+    ['postgres://h/d?sslpassword=a&user=b', 'postgres://h/d?sslpassword=***&user=b'],
     ['postgres://h/d?user=a&password=b#c', 'postgres://h/d?user=a&password=***#c'],
   ] as const)
     t.equal(maskUrl(url), shown)
@@ -69,19 +65,27 @@ test('the password of a URL is masked wherever it stands', async (t) => {
 test('a name that is misspelt and a token that may be guessed are warned about, and their values not shown', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, '.env'), 'DATABSE_URL=file:secret.db\nDATABASE_URL=file:data/plants.db\n')
-  const env = { ACESS_TOKENS: 'secret', ACCESS_TOKENS: `${token},secret`, port: '1', HOME: '/', PATHS: '' }
+  const env = {
+    ACESS_TOKENS: 'secret',
+    ACCESS_TOKENS: `${token},secret`,
+    port: '1',
+    PROT: '1',
+    HOME: '/',
+    PATHS: '',
+  }
   const warnings = [
     'DATABSE_URL is not a setting; did you mean DATABASE_URL?',
     'ACESS_TOKENS is not a setting; did you mean ACCESS_TOKENS?',
     'port is not a setting; did you mean PORT?',
+    'PROT is not a setting; did you mean PORT?',
     'ACCESS_TOKENS: token 2 has fewer than 16 characters and may be guessed',
   ]
-  const config = await run(t, ['config'], env, directory)
+  const config = await runCommand(['config'], env, directory)
   t.equal(config.stderr, warnings.map((warning) => `plant-store: warning: ${warning}\n`).join(''))
   t.equal(config.code, 0)
 
   const { child, ended, output } = spawnCli(t, ['serve'], { ...env, PORT: '0' }, directory)
-  child.stdout.on('data', () => child.kill('SIGTERM'))
+  child.stdout.once('data', () => child.kill('SIGTERM'))
   t.match(await ended, { code: 0 })
   const lines = output().stderr.trim().split('\n')
   const logged = lines.map((line) => JSON.parse(line)).filter(({ level }) => level === 40)
@@ -91,8 +95,7 @@ test('a name that is misspelt and a token that may be guessed are warned about, 
   )
 
   // A command that needs the database alone speaks of that alone.
-  const list = await run(
-    t,
+  const list = await runCommand(
     ['token', 'list', '--database-url', 'file:data/plants.db'],
     { ...env, DATABASE_URL: 'file:b' },
     directory,
@@ -104,7 +107,7 @@ test('a name that is misspelt and a token that may be guessed are warned about, 
 test('.env may begin with a byte order mark and end its lines as Windows does', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, '.env'), '\ufeffPORT=4001\r\nBASE_PATH=/a\r\n')
-  const { settings, stderr } = await showConfig(t, [], {}, directory)
+  const { settings, stderr } = await showConfig([], {}, directory)
   t.same(settings.get('PORT'), { value: '4001', from: '.env' })
   t.same(settings.get('BASE_PATH'), { value: '/a', from: '.env' })
   t.equal(stderr, '')
@@ -115,8 +118,7 @@ test('a secret in a flag is warned about, and one in a misspelt flag not repeate
   const url = 'postgres://a:secret@127.0.0.1:1/b'
   const warning = (flag: string, name: string) =>
     `plant-store: warning: every user of this machine can see the secret in ${flag}; put ${name} into the environment or .env\n`
-  const bare = await run(
-    t,
+  const bare = await runCommand(
     ['config', '--access-tokens', `${token}secret`, '--database-url', url],
     {},
     directory,
@@ -125,16 +127,15 @@ test('a secret in a flag is warned about, and one in a misspelt flag not repeate
     bare.stderr,
     warning('--database-url', 'DATABASE_URL') + warning('--access-tokens', 'ACCESS_TOKENS'),
   )
-  const list = await run(t, ['token', 'list', '--database-url', url], {}, directory)
+  const list = await runCommand(['token', 'list', '--database-url', url], {}, directory)
   t.match(list.stderr, warning('--database-url', 'DATABASE_URL'))
-  const open = await run(
-    t,
+  const open = await runCommand(
     ['config', '--database-url', 'postgres://a@b/c'],
     { DATABASE_URL: url },
     directory,
   )
   t.equal(open.stderr, '')
-  const misspelt = await run(t, ['serve', '--acess-tokens=secret'], {}, directory)
+  const misspelt = await runCommand(['serve', '--acess-tokens=secret'], {}, directory)
   t.match(misspelt, { code: 2, stderr: /^error: unknown option '--acess-tokens=\*\*\*'/ })
   t.notMatch(bare.stdout + list.stdout + open.stdout + misspelt.stderr, 'secret')
 })
@@ -146,11 +147,14 @@ test('a database that can be none is refused by the name of its setting', async 
     ['file:///', 'DATABASE_URL names a folder, not a file: '],
     ['file://data/plants.db', 'DATABASE_URL names no file: file://data/plants.db; a path follows'],
     ['file:a%00b', 'DATABASE_URL names no file: file:a%00b; a path follows'],
-    ['postgres://a:secret@127.0.0.1:1/b?sslrootcert=none.pem', 'DATABASE_URL cannot be used: ENOENT: '],
+    [
+      'postgres://a:secret@127.0.0.1:1/b?sslrootcert=none.pem',
+      'cannot use the database of DATABASE_URL: ENOENT: ',
+    ],
   ]
   for (const [url, reason] of cases)
     for (const args of [['serve'], ['token', 'list']]) {
-      const { code, stdout, stderr } = await run(t, args, { DATABASE_URL: url, PORT: '0' }, directory)
+      const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: url, PORT: '0' }, directory)
       t.strictSame({ code, stdout, lines: stderr.split('\n').length }, { code: 1, stdout: '', lines: 2 }, url)
       t.ok(stderr.startsWith(`plant-store: ${reason}`), stderr)
       t.notMatch(stderr, 'secret')
@@ -167,26 +171,24 @@ test('a fault is named as whoever made it called the setting', async (t) => {
   ]
   for (const [args, env, file, line] of cases) {
     writeFileSync(join(directory, '.env'), file)
-    const { code, stdout, stderr } = await run(t, ['serve', ...args], env, directory)
+    const { code, stdout, stderr } = await runCommand(['serve', ...args], env, directory)
     t.match({ code, stdout, stderr }, { code: 1, stdout: '', stderr: line })
     t.notMatch(stderr, 'secret')
   }
   const odd = createDirectory(t)
   mkdirSync(join(odd, '.env'))
-  t.match(await run(t, ['token', 'list'], {}, odd), {
+  t.match(await runCommand(['token', 'list'], {}, odd), {
     code: 1,
     stderr: /^plant-store: \.env cannot be read: /,
   })
 })
 
 test('serve takes every setting as a flag, and says its default', async (t) => {
-  const help = (await run(t, ['serve', '--help'], {}, createDirectory(t))).stdout.replaceAll(/\s+/g, ' ')
-  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+  const help = (await runCommand(['serve', '--help'], {}, createDirectory(t))).stdout.replaceAll(/\s+/g, ' ')
   for (const [, setting] of settingEntries) {
     const { name, value, initial, otherwise = initial } = setting
     t.match(help, ` ${flagOf(setting)} <${value}> `)
     t.match(help, `(${name}; default: ${otherwise})`)
-    t.match(readme, `\`${name}\``)
   }
 })
 
@@ -232,8 +234,8 @@ test('a port in use is one line, and exit code 1', async (t) => {
     ['PORT', { PORT: String(port) }],
     ['ADMIN_PORT', { PORT: '0', ADMIN_PORT: String(port) }],
   ] as const) {
-    const { code, stderr } = await run(t, ['serve'], { ACCESS_TOKENS: token, ...env }, createDirectory(t))
-    t.equal(code, 1)
-    t.equal(stderr, `plant-store: ${name} ${port} is in use; try ${name}=${port + 1}\n`)
+    const { ended, output } = spawnCli(t, ['serve'], { ACCESS_TOKENS: token, ...env }, createDirectory(t))
+    t.match(await ended, { code: 1 })
+    t.equal(output().stderr, `plant-store: ${name} ${port} is in use; try ${name}=${port + 1}\n`)
   }
 })

@@ -4,20 +4,20 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Test, test } from 'tap'
-import { findService } from '../src/status/sqlite.ts'
-import { readStatus } from '../src/status/status.ts'
-import { formatStatus } from '../src/status/text.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
-import { startCluster } from './support/cluster.ts'
-import { open } from './support/copies.ts'
-import { createDirectory, engines, sqlite } from './support/engines.ts'
-import { spawnCli, startService } from './support/service.ts'
+import { readStatus } from '../../src/maintenance/status/read-status.ts'
+import { formatStatus } from '../../src/maintenance/status/status-text.ts'
+import { findService } from '../../src/store/sqlite/sqlite-status.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { startCluster } from '../support/cluster.ts'
+import { runCommand } from '../support/commands.ts'
+import { open } from '../support/copies.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { startService } from '../support/service.ts'
 
-const released = fileURLToPath(new URL('fixtures/plants-1.0.0.db', import.meta.url))
+const released = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
 
-async function run(t: Test, DATABASE_URL: string, ...args: string[]) {
-  const { ended, output } = spawnCli(t, ['status', ...args], { DATABASE_URL }, createDirectory(t))
-  return { ...(await ended), ...output() }
+function run(t: Test, DATABASE_URL: string, ...args: string[]) {
+  return runCommand(['status', ...args], { DATABASE_URL }, createDirectory(t))
 }
 
 async function readJson(t: Test, url: string) {
@@ -55,7 +55,7 @@ for (const engine of engines)
     await new Tokens(store.sql).revoke('00000000')
     const status = await readJson(t, url)
     t.match(status, {
-      schemaVersion: 4,
+      schemaVersion: 5,
       store: store.id,
       head: 1500,
       tokens: { active: 1, expired: 1, revoked: 1 },
@@ -63,7 +63,7 @@ for (const engine of engines)
     })
     t.ok(status.bytes > 1500 * 20)
     const { stdout } = await run(t, url)
-    t.match(stdout, /^head {5}1,500 plants, 2 epochs$/m)
+    t.match(stdout, /^head {5}1,500 plants, 1 epoch$/m)
     t.match(stdout, /^tokens {3}1 active, 1 expired, 1 revoked$/m)
     t.match(stdout, engine === sqlite ? /not running; in use by node \(\d+\)\n$/ : /not running\n$/)
   })
@@ -152,7 +152,7 @@ test('words for what was not measured are left out', async (t) => {
   const status = {
     engine: 'PostgreSQL' as const,
     engineVersion: '18',
-    schemaVersion: 4,
+    schemaVersion: 5,
     store: 'x',
     head: 1,
     epochs: 2,
@@ -163,13 +163,15 @@ test('words for what was not measured are left out', async (t) => {
       server: 'a:1',
       role: 'primary' as const,
       standbys: [standby, { ...standby, lagBytes: null, lagSeconds: null }],
+      unsafe: ['full_page_writes'],
     },
   }
   const lines = formatStatus(status).split('\n')
-  t.match(lines, ['engine   PostgreSQL 18, schema version 4', 'store    x', 'head     1 plant, 2 epochs'])
-  t.strictSame(lines.slice(-3), [
+  t.match(lines, ['engine   PostgreSQL 18, schema version 5', 'store    x', 'head     1 plant, 2 epochs'])
+  t.strictSame(lines.slice(-4), [
     'standby  a at localhost: catchup, async, 2.0 MB behind (0.500 s)',
     'standby  a at localhost: catchup, async, 0 bytes behind',
+    'warning  full_page_writes is off on the database server: when its machine fails, the database can be damaged',
     'service  running',
   ])
 })

@@ -6,18 +6,18 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../src/store/open.ts'
-import type { Store } from '../src/store/store.ts'
-import { openView } from '../src/store/view.ts'
-import { describeFault } from '../src/verify/faults.ts'
-import { checkPage } from '../src/verify/pages.ts'
-import { verifyStore } from '../src/verify/verify.ts'
-import { fill, open, sumLog } from './support/copies.ts'
-import { findPage, flipBit, overwritePage, tamper, truncate } from './support/damage.ts'
-import { type Engine, engines, sharedServer, sqlite } from './support/engines.ts'
-import { makeKept } from './support/kept.ts'
-import { eventually } from './support/logs.ts'
-import { spawnCli } from './support/service.ts'
+import { checkPage } from '../../src/maintenance/verify/check-range.ts'
+import { describeFault } from '../../src/maintenance/verify/faults.ts'
+import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
+import { openStore, openView } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { runCommand } from '../support/commands.ts'
+import { fill, open, sumLog } from '../support/copies.ts'
+import { findPage, flipBit, overwritePage, tamper, truncate } from '../support/damage.ts'
+import { type Engine, engines, sharedServer, sqlite } from '../support/engines.ts'
+import { makeKept } from '../support/kept.ts'
+import { eventually } from '../support/logs.ts'
+import { spawnCli } from '../support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const plants = 60
@@ -53,7 +53,7 @@ for (const engine of engines) {
     }
     t.strictSame(await verifyStore(url, { onProgress }), {
       engine: engine.name,
-      schemaVersion: 4,
+      schemaVersion: 5,
       plants: 12_000,
       unchecked: 0,
       checksum,
@@ -70,11 +70,10 @@ for (const engine of engines) {
     const { checksum, ...report } = await verifyStore(url)
     t.match(report, found)
     t.equal(await version(), 1, 'nothing is changed')
-    const { ended, output } = spawnCli(t, ['verify', url, '--repair'])
-    t.match(await ended, { code: 0 })
-    t.match(output().stdout, `${items.length} plants had no checksum and got one\nno faults\n`)
-    t.equal(output().stderr, '')
-    t.match(await verifyStore(url), { ...found, schemaVersion: 4, unchecked: 0, checksum })
+    const { code, stdout, stderr } = await runCommand(['verify', url, '--repair'])
+    t.same({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, `${items.length} plants had no checksum and got one\nno faults\n`)
+    t.match(await verifyStore(url), { ...found, schemaVersion: 5, unchecked: 0, checksum })
     await tamper(url, `UPDATE plants SET item = replace(item, 'Monstera', 'Monster') WHERE position = 1`)
     t.strictSame(await findFaults(url), ['plant 1 does not match its checksum'])
   })
@@ -95,7 +94,7 @@ for (const engine of engines) {
     ],
     [
       'a plant far off',
-      `INSERT INTO plants (position, item) VALUES (9007199254740991, '{"name":"a","tag":""}')${engine === postgres ? '; UPDATE head SET position = 9007199254740991' : ''}`,
+      `INSERT INTO plants (position, item) VALUES (9007199254740991, '{"name":"a","tag":""}')`,
       ['plants 62 to 9007199254740990 are missing'],
     ],
     [
@@ -124,7 +123,7 @@ for (const engine of engines) {
       [
         'plant 3 is not JSON',
         'plant 4 is not valid: must be an object',
-        'plant 5 is not valid: name must have at least one character that is not white space',
+        'plant 5 is not valid: name must have no control characters (U+0000 to U+001F, U+007F to U+009F), and at least one character that is neither a space nor a no-break space',
         'plant 6 is not valid: tag is required',
         'plant 7 is not in the stored format',
         'plant 8 is not in the stored format',
@@ -166,12 +165,14 @@ for (const engine of engines) {
     })
 }
 
-test('PostgreSQL: a wrong head, and one that is gone', async (t) => {
+test('PostgreSQL: without the row that batches lock nothing is added, and verify says so', async (t) => {
   const url = await make(t, postgres)
-  await tamper(url, 'UPDATE head SET position = 60')
-  t.strictSame(await findFaults(url), ['the head says 60, but the log ends at plant 61'])
   await tamper(url, 'DELETE FROM head')
-  t.strictSame(await findFaults(url), ['the head says 0, but the log ends at plant 61'])
+  t.strictSame(await findFaults(url), ['the table head has 0 rows, not the one that a batch locks'])
+  const store = await openStore(url, { logger: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  const added = store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
+  await t.rejects(added, { name: 'StoreUnavailable', outcome: 'nothing-added', message: /no row/ })
 })
 
 test('PostgreSQL: a position that is there twice, because its index is gone', async (t) => {
@@ -230,6 +231,19 @@ test('a page of the plants that was overwritten in the file', async (t) => {
   t.equal(checksum, null)
 })
 
+test('a plant whose text cannot be read leaves the checksum unknown', async (t) => {
+  const url = await make(t, sqlite)
+  // So long that SQLite keeps the end of it in pages of their own.
+  const item = `{"name":"${'x'.repeat(10_000)} the end","tag":""}`
+  await tamper(url, `INSERT INTO plants (position, item) VALUES (62, '${item}')`)
+  const path = fileURLToPath(url)
+  overwritePage(path, findPage(path, 'the end') - 1)
+  const { faults, checksum } = await verifyStore(url)
+  const others = faults.map(describeFault).filter((fault) => !fault.startsWith('integrity check'))
+  t.strictSame(others, ['plants 1 to 62 cannot be read: database disk image is malformed'])
+  t.equal(checksum, null)
+})
+
 test('a first page of the plants that no longer is one: a fault is a line', async (t) => {
   const url = await make(t, sqlite, 3000)
   const path = fileURLToPath(url)
@@ -247,9 +261,8 @@ test('a first page of the plants that no longer is one: a fault is a line', asyn
     /^integrity check: Tree /,
   ])
   t.notMatch(faults.join(), /[\n*]/)
-  const { ended, output } = spawnCli(t, ['export'], { DATABASE_URL: url })
-  t.match(await ended, { code: 1 })
-  t.strictSame(output(), {
+  t.strictSame(await runCommand(['export'], { DATABASE_URL: url }), {
+    code: 1,
     stdout: '',
     stderr: 'plant-store: the database cannot be used now: database disk image is malformed\n',
   })
@@ -279,9 +292,7 @@ test('a file whose table of plants cannot be read at all', async (t) => {
   const url = await make(t, sqlite)
   await tamper(url, 'DROP TABLE epochs')
   t.match(await findFaults(url), ['the database cannot be read: no such table: epochs'])
-  const { ended, output } = spawnCli(t, ['verify', url])
-  t.match(await ended, { code: 1 })
-  t.match(output().stdout, /plants, SHA-256 unknown\n/)
+  t.match(await runCommand(['verify', url]), { code: 1, stdout: /plants, SHA-256 unknown\n/ })
 })
 
 test('plants that are gone by the time their page is read', async (t) => {
@@ -294,13 +305,10 @@ test('plants that are gone by the time their page is read', async (t) => {
 
 test('the command names the faults and exits with 1, changes nothing, and refuses what is no store', async (t) => {
   const url = await make(t, sqlite)
-  const run = async (args: string[], env = {}) => {
-    const { ended, output } = spawnCli(t, ['verify', ...args], env)
-    return { ...(await ended), ...output() }
-  }
+  const run = (args: string[], env = {}) => runCommand(['verify', ...args], env)
   const { checksum } = await verifyStore(url)
-  const words = `SQLite, schema version 4: 61 plants, SHA-256 ${checksum}\n`
-  const good = { code: 0, signal: null, stdout: `${words}no faults\n`, stderr: '' }
+  const words = `SQLite, schema version 5: 61 plants, SHA-256 ${checksum}\n`
+  const good = { code: 0, stdout: `${words}no faults\n`, stderr: '' }
   t.strictSame(await run([], { DATABASE_URL: url }), good)
   await tamper(
     url,
@@ -334,9 +342,10 @@ test('SIGINT ends the command before the end', async (t) => {
   t.teardown(() => other.end())
   await other.query('BEGIN; LOCK TABLE plants')
   const { child, ended, output } = spawnCli(t, ['verify', url])
-  const waiting = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM plants%'`
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
   await eventually(async () => {
-    if ((await server.query(waiting)).length === 0) throw new Error('it does not wait for the lock')
+    if ((await server.query(waiting, new URL(url).pathname.slice(1))).length === 0)
+      throw new Error('it does not wait for the lock')
   })
   child.kill('SIGINT')
   await other.query('COMMIT')
@@ -349,7 +358,7 @@ test('a repair that is stopped goes on the next time', async (t) => {
   const url = await make(t, sqlite, 5000)
   await tamper(url, 'UPDATE plants SET checksum = NULL')
   const store: Store = await open(t, url)
-  const { repairChecksums } = await import('../src/verify/repair.ts')
+  const { repairChecksums } = await import('../../src/maintenance/verify/repair.ts')
   const stop = new AbortController()
   const onProgress = () => stop.abort(new Error('enough'))
   await t.rejects(repairChecksums(store, { signal: stop.signal, onProgress }), { message: 'enough' })

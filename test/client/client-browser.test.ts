@@ -7,14 +7,14 @@ import sparticuz from '@sparticuz/chromium'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 import { type Test, test } from 'tap'
-import { alder } from './support/client.ts'
-import { openFailing } from './support/failing-store.ts'
-import { startApp, token } from './support/service.ts'
+import { alder } from '../support/client.ts'
+import { openFailing } from '../support/failing-store.ts'
+import { startApp, token } from '../support/service.ts'
 
 /** A site of its own, with a page that is empty but for the client. */
 async function startSite(t: Test): Promise<string> {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL('../client/src/index.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(new URL('../../client/src/index.ts', import.meta.url))],
     bundle: true,
     minify: true,
     format: 'iife',

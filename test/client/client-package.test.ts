@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import tap, { type Test, test } from 'tap'
-import { createDirectory, sqlite } from './support/engines.ts'
-import { findCodeBlocks } from './support/markdown.ts'
-import { run } from './support/programs.ts'
-import { request, startApp, token } from './support/service.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { findCodeBlocks } from '../support/markdown.ts'
+import { run } from '../support/programs.ts'
+import { request, startApp, token } from '../support/service.ts'
 
-const root = fileURLToPath(new URL('../', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
 const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
 /** Of the client in a bundle, minified and compressed. */
 const maxBundleBytes = 3 * 1024
@@ -110,12 +110,31 @@ test('a program that uses it compiles in strict mode and runs', async (t) => {
   })
 })
 
+test('the examples of its page compile in strict mode as they stand', async (t) => {
+  const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
+  const examples = findCodeBlocks(readme).filter(({ language }) => language === 'js')
+  const files = examples.map(({ text }, index) => {
+    const file = `shown-${index}.ts`
+    writeFileSync(join(project, file), text)
+    return file
+  })
+  const compilerOptions = { ...settings.compilerOptions, typeRoots: [join(root, 'node_modules/@types')] }
+  writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
+  const compiled = await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], {
+    cwd: project,
+  })
+  t.equal(compiled.stdout, '')
+  t.equal(compiled.code, 0)
+  t.notMatch(readme, /\]\(\.\.?\//, 'and no link leads out of the package')
+})
+
 test('the examples of its page run', async (t) => {
   const readme = readFileSync(join(root, 'client/README.md'), 'utf8')
   const examples = findCodeBlocks(readme).filter(({ language }) => language !== 'sh')
   const shown: Record<string, RegExp> = {
     Use: /^Black alder\n$/,
-    Pages: /^1\n$/,
+    Pages: /^(1|true)\n$/,
+    'New plants': /^Black alder\n$/,
     Errors: /^400 invalid-request\n\/name .+\n$/,
     Retries: /^$/,
     Stopping: /^3\n$/,

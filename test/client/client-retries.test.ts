@@ -1,10 +1,10 @@
 // What the client does when the network, the service or a proxy fails: it tries again, and adds each plant once.
 import { test } from 'tap'
-import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../client/src/index.ts'
-import { alder, refusal, rejection, setUp, soon } from './support/client.ts'
-import type { StoreFault } from './support/failing-store.ts'
-import type { Canned, Fault, Front } from './support/front.ts'
-import { token } from './support/service.ts'
+import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../../client/src/index.ts'
+import { alder, refusal, rejection, setUp, soon } from '../support/client.ts'
+import type { StoreFault } from '../support/failing-store.ts'
+import type { Canned, Fault, Front } from '../support/front.ts'
+import { token } from '../support/service.ts'
 
 const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
 
@@ -19,9 +19,13 @@ const passing: [title: string, fault: Fault][] = [
   ['an answer that is cut in two', 'half'],
   ['a 429', slowDown],
   ['a 503 that is not from the service', { status: 503, body: '<h1>Sorry</h1>' }],
+  ['a 500', { status: 500, body: '{"type":"about:blank"}' }],
   ['a 502 of a proxy', { status: 502 }],
   ['a 504 of a proxy', { status: 504 }],
-  ['a 503 with a date', { status: 503, headers: { 'retry-after': new Date(0).toUTCString() } }],
+  [
+    'a 503 with a date',
+    { status: 503, headers: { 'retry-after': new Date(Date.now() - 1000).toUTCString() } },
+  ],
   ['a success that is no JSON', { status: 200, body: '<h1>Log in</h1>' }],
   ['a success of something else', { status: 200, body: '{"status":"ok"}' }],
   ['a success that says nothing', { status: 200, body: 'null' }],
@@ -81,6 +85,24 @@ test('a random id that is taken is replaced', async (t) => {
   t.equal(first, second)
   t.not(second, third)
   t.same(await listed(), [alder])
+})
+
+test('each call may be repeated in its own way, and says so', async (t) => {
+  const { store, front } = await setUp(t, ['lost', slowDown])
+  const told: unknown[] = []
+  const onRetry = (failure: Error, attempt: number, pauseMs: number) =>
+    told.push([failure.name, attempt, pauseMs >= 0])
+  t.same(await store.add(alder, { retry: { attempts: 3, onRetry } }), alder)
+  t.same(told, [
+    ['PlantStoreUnreachable', 1, true],
+    ['PlantStoreError', 2, true],
+  ])
+  front.faults.push('lost')
+  await rejection(t, store.list({ retry: { attempts: 1, onRetry } }))
+  t.equal(told.length, 2)
+  t.equal(front.seen.length, 4)
+  front.faults.push({ status: 304 })
+  t.match(await rejection(t, store.list()), { problem: { status: 304 } }, 'nobody asked for that')
 })
 
 test('attempts are limited, and the error says whether the plant may be there', async (t) => {

@@ -1,11 +1,11 @@
 // The client against the service: plants and pages, problems in types, tokens, and calls that are stopped.
 import { inspect } from 'node:util'
 import { test } from 'tap'
-import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../client/src/index.ts'
-import { alder, refusal, rejection, setUp, soon } from './support/client.ts'
-import { sqlite } from './support/engines.ts'
-import type { Front } from './support/front.ts'
-import { startApp, token } from './support/service.ts'
+import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../../client/src/index.ts'
+import { alder, refusal, rejection, setUp, soon } from '../support/client.ts'
+import { sqlite } from '../support/engines.ts'
+import type { Front } from '../support/front.ts'
+import { startApp, token } from '../support/service.ts'
 
 const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
 
@@ -43,6 +43,64 @@ test('nobody there is an error with its cause', async (t) => {
   const error = await rejection(t, store.list())
   t.ok(error instanceof PlantStoreUnreachable)
   t.match(error, { name: 'PlantStoreUnreachable', cause: { name: 'TypeError' } })
+  t.match(
+    error.message,
+    /^The Plant Store at http:\/\/127\.0\.0\.1:1\/plants gave no usable answer in 2 attempts: [^\n]+$/,
+  )
+})
+
+test('a base URL that cannot be meant is refused, and not repeated', (t) => {
+  for (const baseUrl of [
+    'localhost:3000',
+    'plants.example',
+    'ftp://a',
+    'http://me:geheim@a/',
+    'http://geheim@a',
+    undefined,
+  ])
+    t.throws(() => new PlantStore({ baseUrl, token }), {
+      name: 'TypeError',
+      message: /^baseUrl must be [^:]+$/,
+    })
+  t.end()
+})
+
+test('errors name the request and have its headers', async (t) => {
+  const { store } = await setUp(t)
+  const error = await refusal(t, store.list({ limit: -1 }))
+  t.match(error.requestId, /^\S+$/)
+  t.equal(error.headers?.get('x-request-id'), error.requestId)
+})
+
+test('a list that is the same is not sent again', async (t) => {
+  const { store } = await setUp(t)
+  const { etag } = await store.list()
+  t.same(await store.list({ ifNoneMatch: etag }), { plants: [], notModified: true, etag })
+  await store.add(alder)
+  t.match(await store.list({ ifNoneMatch: etag }), { plants: [alder], notModified: undefined })
+})
+
+test('a poll gets the plants that are new, each once', async (t) => {
+  const { store } = await setUp(t)
+  const names = Array.from({ length: 7 }, (_, n) => `${n}`)
+  for (const pageSize of [1, 3, 1000]) {
+    let after: string | undefined
+    const polled: string[] = []
+    const before = (await store.list()).plants.length
+    for (const name of names) {
+      await store.add({ name, tag: '' })
+      const plants = store.all({ pageSize, after })
+      for await (const plant of plants) polled.push(plant.name)
+      after = plants.after
+    }
+    t.same(polled.slice(before), names, `${pageSize}`)
+    t.equal(polled.length, before + names.length)
+    const broken = store.all({ pageSize })
+    for await (const plant of broken) if (plant.name === '2') break
+    const rest = await collect(store.all({ pageSize, after: broken.after }))
+    t.equal(rest.length, before + names.length - 3, 'also when it was left in the midst of a page')
+  }
+  await t.rejects(store.all({ after: 'x' }).next(), TypeError)
 })
 
 test('what is wrong with a request is said once, in types', async (t) => {

@@ -1,18 +1,19 @@
 // The programs in examples/ do what they show, also while the network and the service fail them.
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { PlantStore } from '../client/src/index.ts'
-import { sqlite } from './support/engines.ts'
-import { type Fault, type Front, startFront } from './support/front.ts'
-import { run } from './support/programs.ts'
-import { request, startApp, token } from './support/service.ts'
+import { PlantStore } from '../../client/src/index.ts'
+import { sqlite } from '../support/engines.ts'
+import { type Fault, type Front, startFront } from '../support/front.ts'
+import { run } from '../support/programs.ts'
+import { request, startApp, token } from '../support/service.ts'
+import { skipWithout, type Tool } from '../support/tools.ts'
 
-const path = (name: string) => fileURLToPath(new URL(`../examples/${name}`, import.meta.url))
+const path = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url))
 
-const programs: [name: string, command: string][] = [
-  ['add-and-list.sh', 'sh'],
+const programs: [name: string, command: string, ...tools: Tool[]][] = [
+  ['add-and-list.sh', 'sh', 'curl'],
   ['javascript.mjs', process.execPath],
-  ['python.py', 'python3'],
+  ['python.py', 'python3', 'python3'],
 ]
 const added = ['Black alder', 'Grey alder']
 /** More than one page of the programs. */
@@ -31,9 +32,8 @@ async function start(t: Test, faults: Fault[]): Promise<{ front: Front; names: (
   return { front, names }
 }
 
-for (const [name, command] of programs) {
-  const isThere = (await run(command, ['-c', ''])).code !== 127
-  const skip = isThere ? false : `there is no ${command}`
+for (const [name, command, ...tools] of programs) {
+  const skip = skipWithout(...tools)
 
   test(`${name} adds each plant once and reads all pages, whatever fails`, { skip }, async (t) => {
     // curl gives up when a date has passed.

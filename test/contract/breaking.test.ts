@@ -1,8 +1,8 @@
 // What counts as a breaking change of the document: a table of changes, each made to one small document.
 import { test } from 'tap'
 import { parse } from 'yaml'
-import { findBreaking, isMajor } from '../contract/breaking.ts'
-import type { Node } from '../contract/schema-gaps.ts'
+import { findBreaking, isMajor } from '../../contract/breaking.ts'
+import type { Node } from '../../contract/schema-gaps.ts'
 
 const base = `
 security: [{ bearer: [] }]

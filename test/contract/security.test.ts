@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 
-const root = fileURLToPath(new URL('..', import.meta.url))
+const root = fileURLToPath(new URL('../..', import.meta.url))
 const rows = readFileSync(`${root}docs/security.md`, 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('| ') && !/^\| (Risk|Threat) /.test(line))
@@ -21,7 +21,7 @@ test('all ten risks are there, in their order', (t) => {
 test('every row names tests, each of which exists under that title', (t) => {
   for (const [threat = '', measure = '', shown = ''] of rows) {
     t.ok(measure.length > 0, threat)
-    const named = [...shown.matchAll(/`(test\/[\w-]+\.test\.ts)`: "([^"]+)"/g)]
+    const named = [...shown.matchAll(/`(test\/[\w/.-]+\.ts)`: "([^"]+)"/g)]
     t.ok(named.length > 0, `${threat} is shown by a test`)
     t.equal(named.length, shown.split('`test/').length - 1, 'all of them are understood')
     for (const [, file = '', title = ''] of named) {

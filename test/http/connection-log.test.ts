@@ -2,10 +2,11 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
-import { sqlite } from './support/engines.ts'
-import { collectLines } from './support/log-lines.ts'
-import { request, startApp } from './support/service.ts'
-import { compose, send } from './support/wire.ts'
+import { ConnectionLog } from '../../src/logging/connection-log.ts'
+import { sqlite } from '../support/engines.ts'
+import { collectLines } from '../support/log-lines.ts'
+import { request, startApp } from '../support/service.ts'
+import { compose, send } from '../support/wire.ts'
 
 async function start(t: Test) {
   const log = collectLines()
@@ -87,4 +88,13 @@ test('a flood of garbage has a few lines, and one that says how many were left o
   const told = lines.filter(({ msg }) => /left out/.test(msg))
   t.match(told, [{ level: 30, leftOut: 30 }])
   t.equal(told.length, 1)
+})
+
+test('what was left out is told once', async (t) => {
+  const { logger, lines } = collectLines()
+  const log = new ConnectionLog(logger)
+  for (let n = 0; n < 25; n++) log.add({} as Socket, { reason: 'reset' })
+  for (let n = 0; n < 2; n++) log.close()
+  const told = lines.flatMap(({ leftOut }) => leftOut ?? [])
+  t.same([told, lines.length], [[5], 21])
 })

@@ -8,12 +8,15 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { ConnectionLimit, deriveMax, readDescriptorLimit } from '../src/http/max-connections.ts'
-import { createDirectory, sqlite } from './support/engines.ts'
-import { noteProcess } from './support/leftovers.ts'
-import { assertProblem } from './support/problem.ts'
-import { type Running, request, startApp, startService, token } from './support/service.ts'
-import { compose, exchange, readAnswers, send } from './support/wire.ts'
+import { ConnectionLimit, deriveMax, readDescriptorLimit } from '../../src/http/connection/max-connections.ts'
+import { makeShared } from '../../src/service/threads/shared.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { assertProblem } from '../support/problem.ts'
+import { inherited } from '../support/processes.ts'
+import { type Running, request, startApp, startService, token } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { compose, exchange, readAnswers, send } from '../support/wire.ts'
 
 type Line = { msg: string; max: number; open: number; refused: number }
 type Limited = Running & { connections: ConnectionLimit; lines: Line[] }
@@ -27,12 +30,15 @@ async function startLimited(t: Test, max: number, descriptors = 1000, threads = 
   return { ...running, connections, lines }
 }
 
-/** Connections that have been served, and stay open. */
+/** Connections that have been served, and have begun another request. */
 async function occupy(t: Test, port: number, count: number): Promise<Socket[]> {
   const sockets: Socket[] = []
   for (let n = 0; n < count; n++) {
     const socket = await open(t, port)
     socket.write(compose({ target: '/plants?limit=0' }))
+    await once(socket, 'data')
+    const headers = { Expect: '100-continue', 'Content-Type': 'application/json', 'Content-Length': '9' }
+    socket.write(compose({ method: 'POST', headers }))
     await once(socket, 'data')
     sockets.push(socket)
   }
@@ -63,6 +69,46 @@ test('past MAX_CONNECTIONS a connection is answered 503 and closed, until anothe
   t.equal(status, 200)
 })
 
+test('the connection that has been idle longest makes room for another', async (t) => {
+  const { port, connections } = await startLimited(t, 4)
+  const [busy] = await occupy(t, port, 1)
+  const silent = await open(t, port)
+  const [older, newer] = [await open(t, port), await open(t, port)]
+  for (const socket of [newer, older]) {
+    socket.write(compose({ target: '/plants?limit=0' }))
+    await once(socket, 'data')
+  }
+  // The one that never said anything, then those that were served, in that order.
+  for (const idle of [silent, newer, older]) {
+    const gone = once(idle.resume(), 'close')
+    const [answer] = await exchange(port, compose({ headers: { Connection: 'close' } }))
+    t.equal(answer?.status, 200)
+    idle.end()
+    await gone
+    await occupy(t, port, 1)
+  }
+  t.match(await send(port, compose()), { status: 503 }, 'none is idle')
+  busy?.write('{"name":1}'.slice(0, 9))
+  t.match(readAnswers(String((await once(busy as Socket, 'data'))[0])), [{ status: 400 }])
+  t.equal(connections.refused, 1)
+})
+
+test('an idle connection of another thread makes room as well', async (t) => {
+  // Two apps of one process, which count together as the threads of a service do: which of them is asked is known.
+  const shared = makeShared(2)
+  const database = await sqlite.createDatabase(t)
+  const env = { MAX_CONNECTIONS: '2' }
+  const [first, second] = [
+    await startApp(t, database, { env, shared }),
+    await startApp(t, database, { env, shared: { ...shared, thread: 1 } }),
+  ]
+  const sockets = [await open(t, first.port), await open(t, first.port)]
+  const closed = sockets.map((socket) => new Promise((gone) => socket.resume().once('end', gone)))
+  // A thread tells the others now and then how many of its connections are idle.
+  await until(async () => (await send(second.port, compose())).status === 200)
+  await Promise.race(closed)
+})
+
 test('whoever is refused has the whole answer, however much is sent meanwhile', async (t) => {
   const { port } = await startLimited(t, 1)
   await occupy(t, port, 1)
@@ -83,6 +129,30 @@ test('whoever is refused and says nothing is told so as well', async (t) => {
   t.match(readAnswers(await text(finished)), [{ status: 503 }])
   const last = await open(t, port)
   await Promise.all([once(last.resume(), 'end'), app.close()])
+})
+
+test('a request that comes after the 503 takes it away from nobody', async (t) => {
+  const { port, app } = await startLimited(t, 1)
+  await occupy(t, port, 1)
+  const connected = once(app.server, 'connection')
+  const socket = await open(t, port)
+  const [refused] = (await connected) as [Socket]
+  t.match(readAnswers(await text(socket)), [{ status: 503 }])
+  const dropped = once(refused, 'data')
+  socket.write(compose())
+  await dropped
+  t.notOk(refused.destroyed, 'a reset would reach the client before it has read')
+})
+
+test('a client that has its last answer and does not go is cut', { timeout: 15_000 }, async (t) => {
+  const { app, port } = await startApp(t, await sqlite.createDatabase(t))
+  const connected = once(app.server, 'connection')
+  const socket = await open(t, port)
+  const [served] = (await connected) as [Socket]
+  const closed = once(served, 'close')
+  socket.write('no request\r\n\r\n')
+  t.match(readAnswers(await text(socket)), [{ status: 400 }])
+  await closed
 })
 
 test('a HEAD that is refused has no body', async (t) => {
@@ -162,13 +232,12 @@ test('the admin server answers while the service has all the connections it take
     t.equal((await fetch(`${admin}/${path}`)).status, 200, path)
 })
 
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
 test('a service without a descriptor left says so, and goes on when there are some', async (t) => {
   const child = spawn('sh', ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, cli, 'serve'], {
     env: {
-      PATH: process.env.PATH,
-      NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE,
+      ...inherited(),
       DATABASE_URL: await sqlite.createDatabase(t),
       PORT: '0',
       ACCESS_TOKENS: token,

@@ -1,8 +1,9 @@
 // Browsers on other origins: off unless the deployment names them.
 import { type Test, test } from 'tap'
-import { sqlite } from './support/engines.ts'
-import { assertProblem } from './support/problem.ts'
-import { request, startApp } from './support/service.ts'
+import { sqlite } from '../support/engines.ts'
+import { assertProblem } from '../support/problem.ts'
+import { request, startApp } from '../support/service.ts'
+import { compose, send } from '../support/wire.ts'
 
 const origin = 'https://garden.test'
 
@@ -39,6 +40,7 @@ test('an origin that is named may ask, add, list and read the headers, errors in
     t.equal(asked.headers.get('access-control-allow-origin'), allowed)
     t.match(asked.headers.get('access-control-allow-methods'), /GET.*POST/)
     t.match(asked.headers.get('access-control-allow-headers'), /authorization,content-type/)
+    t.equal(asked.headers.get('access-control-max-age'), '7200')
     const answers = [
       await request(`${url}/plants`, { body: { name: 'a', tag: '' }, headers: { origin } }),
       await request(`${url}/plants`, { headers: { origin } }),
@@ -55,6 +57,23 @@ test('an origin that is named may ask, add, list and read the headers, errors in
       t.match(headers.get('access-control-expose-headers'), /ETag.*Link.*WWW-Authenticate/)
       t.equal(headers.get('x-content-type-options'), 'nosniff')
     }
+  }
+})
+
+test('an answer to a head that is too large can be read as well', async (t) => {
+  for (const [named, allowed] of [
+    ['*', '*'],
+    [origin, origin],
+    ['true', origin],
+    [`https://other.test, ${origin}`, origin],
+    ['https://other.test, https://third.test', null],
+    ['false', null],
+  ] as const) {
+    const { port } = await startApp(t, await sqlite.createDatabase(t), { env: { CORS_ORIGIN: named } })
+    const answer = await send(port, compose({ headers: { Origin: origin, 'X-Large': 'x'.repeat(20_000) } }))
+    assertProblem(t, answer, 431)
+    t.equal(answer.headers.get('access-control-allow-origin'), allowed, named)
+    if (allowed) t.match(answer.headers.get('access-control-expose-headers'), /X-Request-Id/)
   }
 })
 

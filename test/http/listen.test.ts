@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { buildApp } from '../src/app.ts'
-import { readConfig } from '../src/config/config.ts'
-import { listen } from '../src/http/listen.ts'
-import { openStore } from '../src/store/open.ts'
-import { sqlite } from './support/engines.ts'
-import { request, token } from './support/service.ts'
-import { compose } from './support/wire.ts'
+import { readConfig } from '../../src/config/load-config.ts'
+import { buildApp } from '../../src/service/app.ts'
+import { listen } from '../../src/service/listen.ts'
+import { openStore } from '../../src/store/open.ts'
+import { sqlite } from '../support/engines.ts'
+import { request, token } from '../support/service.ts'
+import { compose } from '../support/wire.ts'
 
 /** Starts an app on some addresses, and resolves to it and its port. */
 async function start(t: Test, addresses: string[], env: NodeJS.ProcessEnv = {}) {
@@ -47,8 +47,9 @@ test('both addresses have the same store and the same limits, and both end', asy
   t.equal(await ask('::1', port, list), 'HTTP/1.1 200 OK')
   t.equal(await ask('::1', port, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n'), 'HTTP/1.1 404 Not Found')
 
+  // One that is idle would make room.
   const only = connect(port, '127.0.0.1')
-  only.write(compose())
+  only.write(compose({ body: '', headers: { 'Content-Length': '100', Expect: '100-continue' } }))
   await once(only, 'data')
   t.equal(await ask('::1', port, list), 'HTTP/1.1 503 Service Unavailable')
   only.destroy()

@@ -16,21 +16,23 @@ export function residentBytes(pid: number): number {
   }
 }
 
+type Neighbour = { url: string; token: string; pid: number; after: number }
+
 /**
- * Asks for `url` over and over while `others` are at it, and looks at the memory of a process. Each wait counts, with
- * whatever status it ended.
+ * Asks for `url` over and over while `others` are at it and `after` times after that, and looks at the memory of a
+ * process. Each wait counts, with whatever status it ended.
  */
 export async function experience(
-  { url, token, pid }: { url: string; token: string; pid: number },
+  { url, token, pid, after }: Neighbour,
   others: () => Promise<void>,
 ): Promise<Experience> {
   const seen: Experience = { waitsMs: [], statuses: new Set(), peakBytes: 0 }
-  let done = false
+  let last = Number.POSITIVE_INFINITY
   const looking = setInterval(() => {
     seen.peakBytes = Math.max(seen.peakBytes, residentBytes(pid))
   }, lookMs)
   const asking = (async () => {
-    while (!done) {
+    while (seen.waitsMs.length < last) {
       const startMs = performance.now()
       const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
       await answer.text()
@@ -42,7 +44,7 @@ export async function experience(
   try {
     await others()
   } finally {
-    done = true
+    last = seen.waitsMs.length + after
     await asking
     clearInterval(looking)
   }

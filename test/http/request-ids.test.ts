@@ -1,10 +1,10 @@
 // Every answer names its request, and the log calls the request by the same name.
 import { type Test, test } from 'tap'
-import type { Access } from '../src/http/exchange.ts'
-import { makeRequestIds } from '../src/http/request-ids.ts'
-import { sqlite } from './support/engines.ts'
-import { request, startApp } from './support/service.ts'
-import { compose, send } from './support/wire.ts'
+import type { Access } from '../../src/http/connection/exchange.ts'
+import { makeRequestIds } from '../../src/http/connection/request-ids.ts'
+import { sqlite } from '../support/engines.ts'
+import { request, startApp } from '../support/service.ts'
+import { compose, send } from '../support/wire.ts'
 
 const made = /^[0-9a-f]{10}-[0-9a-z]+$/
 
@@ -102,6 +102,8 @@ test('a traceparent that is valid names the trace and its span; any other is dis
   t.equal(reported.at(-1)?.trace, undefined)
   for (const [traceparent, isValid] of cases) {
     await request(`${url}/plants`, { headers: { traceparent } })
-    t.strictSame(reported.at(-1)?.trace, isValid ? { traceId: trace, spanId: span } : undefined, traceparent)
+    const flags = Number(`0x${traceparent.slice(53, 55)}`)
+    const read = isValid ? { traceId: trace, spanId: span, flags } : undefined
+    t.strictSame(reported.at(-1)?.trace, read, traceparent)
   }
 })

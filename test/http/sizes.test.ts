@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'tap'
-import { sqlite } from './support/engines.ts'
-import { assertProblem } from './support/problem.ts'
-import { request, startApp } from './support/service.ts'
-import { compose, readAnswers, send } from './support/wire.ts'
+import { sqlite } from '../support/engines.ts'
+import { assertProblem } from '../support/problem.ts'
+import { request, startApp } from '../support/service.ts'
+import { compose, readAnswers, send } from '../support/wire.ts'
 
 const maxUrlBytes = 8 * 1024
 const maxHeaderBytes = 16 * 1024

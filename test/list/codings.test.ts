@@ -2,19 +2,18 @@
 // coding with an entity tag of its own.
 import { randomBytes } from 'node:crypto'
 import { type Test, test } from 'tap'
-import { makeNegotiator } from '../src/http/codings.ts'
-import { codecJobs, maxWaitingPages } from '../src/limits.ts'
-import { CodecTurns } from '../src/plants/codec-turns.ts'
-import { CodedPages } from '../src/plants/coded-pages.ts'
-import { PageCache } from '../src/plants/page-cache.ts'
-import { pageOf } from '../src/plants/pages.ts'
-import { Epochs } from '../src/store/epochs.ts'
-import { askList, compressions, decode, type Reply } from './support/coded.ts'
-import { type Engine, engines, sqlite } from './support/engines.ts'
-import { request, startApp } from './support/service.ts'
+import { makeNegotiator } from '../../src/http/codings.ts'
+import { codecJobs, maxWaitingPages, pagePlants } from '../../src/limits.ts'
+import { CodedPages } from '../../src/plants/list/coding/coded-pages.ts'
+import { PageCache } from '../../src/plants/list/page-cache.ts'
+import { pageOf } from '../../src/plants/list/pages.ts'
+import { FairPool } from '../../src/runtime/fair-pool.ts'
+import { Epochs } from '../../src/store/epochs.ts'
+import { askList, compressions, decode, type Reply } from '../support/coded.ts'
+import { type Engine, engines, sqlite } from '../support/engines.ts'
+import { request, startApp } from '../support/service.ts'
 
 const plants = Array.from({ length: 60 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n % 7}` }))
-const maxPolls = 1000
 
 async function start(t: Test, engine: Engine = sqlite, env: NodeJS.ProcessEnv = {}) {
   const { url, store } = await startApp(t, await engine.createDatabase(t), { env })
@@ -24,11 +23,10 @@ async function start(t: Test, engine: Engine = sqlite, env: NodeJS.ProcessEnv = 
 
 /** Asks until the answer comes in the coding. */
 async function until(coding: string, url: string): Promise<Reply> {
-  for (let poll = 0; poll < maxPolls; poll++) {
+  for (;;) {
     const answer = await askList(url, { 'accept-encoding': coding })
     if (answer.headers['content-encoding'] === coding) return answer
   }
-  throw new Error(`no answer came in ${coding}`)
 }
 
 /** What a list says of itself, but for the coding. */
@@ -69,14 +67,21 @@ const choices: [accepted: string | string[], coding: string | undefined][] = [
   ['GZIP;Q=0.5', 'gzip'],
   ['zstd;q=0.1, gzip;q=0.2', 'gzip'],
   ['br;q=0.5, zstd;q=0.5', 'zstd'],
-  ['*', 'zstd'],
-  ['*;q=0.5, zstd;q=0', 'br'],
+  ['*', undefined],
+  ['*;q=0.5, zstd;q=0', undefined],
+  ['*, gzip;q=0.1', 'gzip'],
+  ['*, br;q=0.2, zstd;q=0.1', 'br'],
+  ['*, identity;q=0.1', undefined],
+  ['*, identity;q=0', 'gzip'],
+  ['*, identity;q=0, gzip;q=0', 'br'],
   ['deflate, compress', undefined],
   ['gzip;q=0', undefined],
   ['identity, gzip;q=0.5', undefined],
   ['identity;q=0.5, gzip;q=0.5', 'gzip'],
-  ['identity;q=0', 'zstd'],
-  ['identity;q=0, zstd;q=0', 'br'],
+  ['identity;q=0', 'gzip'],
+  ['identity;q=0, zstd;q=0', 'gzip'],
+  ['identity;q=0, gzip;q=0', 'br'],
+  ['identity;q=0, zstd', 'zstd'],
   ['*;q=0, gzip', 'gzip'],
   ['*;q=0', undefined],
   [['br;q=0', 'zstd;q=0.5', 'gzip'], 'gzip'],
@@ -112,6 +117,23 @@ test('who refuses the plain bytes waits for others, however few they are', async
     }
 })
 
+test('a page that waits to be compressed is on its way, too', async (t) => {
+  let bytesInFlight = () => 0
+  const gauge = (name: string, _help: string, read: () => number) => {
+    if (name === 'plant_store_answer_bytes_in_flight') bytesInFlight = read
+  }
+  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { meter: { gauge, counter() {} } })
+  await store.log.append(plants.map((plant) => ({ item: JSON.stringify(plant), id: undefined })))
+  const { body } = await askList(`${url}/plants`)
+  const seen = new Set<number>()
+  let over = false
+  const asked = askList(`${url}/plants`, { 'accept-encoding': 'gzip, identity;q=0' })
+  void asked.finally(() => (over = true))
+  for (; !over; await new Promise(setImmediate)) seen.add(bytesInFlight())
+  t.equal((await asked).status, 200)
+  t.ok(seen.has(body.length), `${[...seen]} of ${body.length}`)
+})
+
 test('what fits into one packet is not compressed without need', async (t) => {
   const url = `${await start(t)}?limit=10`
   for (let turn = 0; turn < 20; turn++)
@@ -131,6 +153,25 @@ test('HEAD says what GET would say', async (t) => {
   t.equal(await compare(), undefined, 'it does not have the page compressed')
   await until('br', url)
   t.equal(await compare(), 'br')
+})
+
+test('HEAD says what GET would say of the longest page, and of a list that is one longer', async (t) => {
+  const { url, store } = await startApp(t, await sqlite.createDatabase(t))
+  const items = Array.from({ length: pagePlants + 1 }, (_, n) => JSON.stringify({ name: `${n}`, tag: '' }))
+  await store.log.append(items.map((item) => ({ item, id: undefined })))
+  for (const [limit, coding] of [
+    [pagePlants, undefined],
+    [pagePlants + 1, 'br'],
+  ] as const)
+    for (const method of ['HEAD', 'GET']) {
+      const { headers } = await askList(`${url}/plants?limit=${limit}`, { 'accept-encoding': 'br' }, method)
+      t.equal(headers['content-encoding'], coding, `${method} ${limit}`)
+    }
+})
+
+test('however many pages were compressed before, the next one is, too', async (t) => {
+  const url = await start(t)
+  for (let limit = 60; limit > 40; limit--) t.ok(await until('gzip', `${url}?limit=${limit}`))
 })
 
 test('a client that has the page in any coding that it accepts is told so', async (t) => {
@@ -206,27 +247,27 @@ const epochs = new Epochs([{ epoch: 'e', start: 0 }])
 
 function makePages() {
   const cache = new PageCache()
-  const turns = new CodecTurns()
-  return { cache, turns, coded: new CodedPages(cache, turns) }
+  const jobs = new FairPool({ slots: codecJobs })
+  return { cache, jobs, coded: new CodedPages(cache, jobs) }
 }
 
 /** Resolves once all jobs of an owner are done that came before: jobs that wait for each other take every place. */
-async function settle(turns: CodecTurns, owner: string): Promise<void> {
+async function settle(jobs: FairPool, owner: string): Promise<void> {
   const all = Promise.withResolvers<void>()
   let left = codecJobs
   const job = () => {
     if (--left === 0) all.resolve()
     return all.promise
   }
-  await Promise.all(Array.from({ length: codecJobs }, () => turns.run(owner, job)))
+  await Promise.all(Array.from({ length: codecJobs }, () => jobs.run(owner, job)))
 }
 
 test('a flood of pages has a few of them compressed, and each of these once', async (t) => {
-  const { coded, turns } = makePages()
+  const { coded, jobs } = makePages()
   const bytes = Buffer.from(JSON.stringify(plants))
   const all = Array.from({ length: 200 }, (_, n) => pageOf(n, n + 60, epochs))
   for (const page of [...all, ...all]) coded.prepare(page, 'gzip', { bytes, owner: 'a' })
-  await settle(turns, 'a')
+  await settle(jobs, 'a')
   const made = all.filter((page) => coded.find(page, 'gzip') !== undefined)
   t.same(made, all.slice(0, 16))
   const page = all.at(-1) as (typeof all)[0]
@@ -244,8 +285,24 @@ test('a few pages of a token wait to be compressed, and further ones are refused
   t.ok((await make(waiting.length + 1, 'a')).length > 0)
 })
 
+test('a page that finds no room in the line stays as it is, and is compressed another time', async (t) => {
+  const { coded, jobs } = makePages()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const waiting = Array.from({ length: codecJobs + maxWaitingPages }, () => jobs.run('a', () => promise))
+  const page = pageOf(0, 60, epochs)
+  const prepare = () =>
+    coded.prepare(page, 'gzip', { bytes: Buffer.from(JSON.stringify(plants)), owner: 'a' })
+  prepare()
+  resolve()
+  await Promise.all(waiting)
+  t.equal(coded.find(page, 'gzip'), undefined)
+  prepare()
+  await settle(jobs, 'a')
+  t.ok(coded.find(page, 'gzip'))
+})
+
 test('the thread pool has a few jobs at a time, for one owner after the other', async (t) => {
-  const turns = new CodecTurns()
+  const jobs = new FairPool({ slots: codecJobs })
   const order: string[] = []
   let atWork = 0
   const job = (name: string) => async () => {
@@ -256,8 +313,8 @@ test('the thread pool has a few jobs at a time, for one owner after the other', 
     atWork--
     if (name === 'failing') throw new Error('it failed')
   }
-  const jobs = ['a', 'a', 'a', 'a', 'failing', 'b'].map((owner) => turns.run(owner, job(owner)))
-  const ends = await Promise.allSettled(jobs)
+  const ran = ['a', 'a', 'a', 'a', 'failing', 'b'].map((owner) => jobs.run(owner, job(owner)))
+  const ends = await Promise.allSettled(ran)
   t.equal(ends.filter(({ status }) => status === 'rejected').length, 1)
   t.same(order, ['a', 'a', 'a', 'failing', 'b', 'a'])
 })

@@ -1,8 +1,8 @@
 // The text of plants is a format: logs, ETags and retries hold it, so it may change only with its number.
 import { test } from 'tap'
-import { itemFormat, serializeItem } from '../src/plants/item.ts'
-import { sqlite } from './support/engines.ts'
-import { request, startApp } from './support/service.ts'
+import { itemFormat, serializeItem } from '../../src/plants/item.ts'
+import { sqlite } from '../support/engines.ts'
+import { request, startApp } from '../support/service.ts'
 
 /** A change here needs another `itemFormat`, and an answer to what becomes of the plants that are stored. */
 const golden: [name: string, tag: string, text: string][] = [

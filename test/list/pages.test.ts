@@ -2,11 +2,11 @@
 import { once } from 'node:events'
 import { Readable, Writable } from 'node:stream'
 import { test } from 'tap'
-import { pageBytes, pagePlants } from '../src/limits.ts'
-import { Pages, pageOf } from '../src/plants/pages.ts'
-import { Epochs } from '../src/store/epochs.ts'
-import { type PlantLog, StoreUnavailable } from '../src/store/store.ts'
-import { MemoryLog } from './support/memory-log.ts'
+import { pageBytes, pagePlants } from '../../src/limits.ts'
+import { Pages, pageOf } from '../../src/plants/list/pages.ts'
+import { Epochs } from '../../src/store/epochs.ts'
+import { type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
+import { MemoryLog } from '../support/memory-log.ts'
 
 const anyone = { owner: 'anyone', reserve() {} }
 

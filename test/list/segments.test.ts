@@ -1,14 +1,15 @@
 // Segments: what long lists are read from is what the log holds, whether it is there or not.
 import { type Test, test } from 'tap'
-import { segmentBytes, segmentPlants } from '../src/limits.ts'
-import type { Entry, Store } from '../src/store/store.ts'
-import { describeFault } from '../src/verify/faults.ts'
-import { repairSegments } from '../src/verify/repair.ts'
-import { verifyStore } from '../src/verify/verify.ts'
-import { type Engine, engines } from './support/engines.ts'
-import { openLog } from './support/logs.ts'
-import { request, spawnCli, startApp } from './support/service.ts'
-import { unavailable } from './support/stores.ts'
+import { segmentBytes, segmentPlants } from '../../src/limits.ts'
+import { describeFault } from '../../src/maintenance/verify/faults.ts'
+import { repairSegments } from '../../src/maintenance/verify/repair.ts'
+import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
+import { engineOf } from '../../src/store/engines.ts'
+import type { Entry, Store } from '../../src/store/store.ts'
+import { type Engine, engines } from '../support/engines.ts'
+import { openLog } from '../support/logs.ts'
+import { request, spawnCli, startApp } from '../support/service.ts'
+import { unavailable } from '../support/stores.ts'
 
 const plants = 2 * segmentPlants + 500
 
@@ -87,8 +88,8 @@ for (const engine of engines) {
     const { ended, output } = spawnCli(t, ['verify', url, '--repair'])
     t.match(await ended, { code: 0 })
     t.match(output().stdout, '\nsegments that were missing and are there now: 1\nno faults\n')
-    t.equal(await repairSegments(store, engine.name), 0)
-    await t.rejects(repairSegments(store, engine.name, AbortSignal.abort(new Error('enough'))), {
+    t.equal(await repairSegments(store, engineOf(url).dialect), 0)
+    await t.rejects(repairSegments(store, engineOf(url).dialect, AbortSignal.abort(new Error('enough'))), {
       message: 'enough',
     })
     await store.sql.execute(

@@ -1,7 +1,6 @@
-// The coverage of the contract: which documented answers, with which of their headers, the tests have seen. It runs
-// after the tests (npm test) and fails when there is one that no test provoked. With `--clear` it forgets what was seen.
+// The coverage of the contract: each documented answer, with each of its headers, was seen by a test of the run.
 import { globSync, readFileSync, rmSync } from 'node:fs'
-import { directory, nameSeen, readDocument, resolve } from './contract.ts'
+import { directory, nameSeen, readDocument, resolve } from '../support/contract.ts'
 
 type Row = { operation: string; status: string; headers: string[] }
 
@@ -22,22 +21,21 @@ function readSeen(): Set<string> {
   return new Set(files.flatMap((file) => JSON.parse(readFileSync(`${directory}/${file}`, 'utf8'))))
 }
 
-function report(): boolean {
-  const seen = readSeen()
-  let [all, missing] = [0, 0]
-  const look = ({ operation, status }: Row, header?: string) => {
-    const isSeen = seen.has(nameSeen(operation, status, header))
-    all++
-    if (!isSeen) missing++
-    return `${header ?? 'answer'}${isSeen ? '' : ' NEVER SEEN'}`
-  }
-  for (const row of listDocumented()) {
-    const parts = [look(row), ...row.headers.map((header) => look(row, header))]
-    console.log(`${row.operation.padEnd(14)} ${row.status}  ${parts.join(', ')}`)
-  }
-  console.log(`the tests have seen ${all - missing} of ${all} answers and headers of the contract`)
-  return missing === 0
+/** Before a run. */
+export function forgetContractCoverage(): void {
+  rmSync(directory, { recursive: true, force: true })
 }
 
-if (process.argv.includes('--clear')) rmSync(directory, { recursive: true, force: true })
-else process.exitCode = report() ? 0 : 1
+/** After a whole run: names what no test has provoked. False when there is anything. */
+export function checkContractCoverage(): boolean {
+  const seen = readSeen()
+  const names = listDocumented().flatMap(({ operation, status, headers }) =>
+    ['', ...headers].map((header) => nameSeen(operation, status, header)),
+  )
+  const missing = names.filter((name) => !seen.has(name))
+  for (const name of missing) console.log(`never seen: ${name}`)
+  console.log(
+    `the tests have seen ${names.length - missing.length} of ${names.length} answers and headers of the contract`,
+  )
+  return missing.length === 0
+}

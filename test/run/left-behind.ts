@@ -1,8 +1,9 @@
 // A test file that is killed in the middle: it starts one of everything that tests start, says what that is, and waits.
 import { once } from 'node:events'
+import { dirname } from 'node:path'
 import { test } from 'tap'
-import { createDirectory, engines, sharedServer } from './engines.ts'
-import { startService } from './service.ts'
+import { createDirectory, engines, sharedServer } from '../support/engines.ts'
+import { startService } from '../support/service.ts'
 
 export type Started = { urls: string[]; directories: string[]; postmaster: number }
 
@@ -14,12 +15,13 @@ test('a test in the middle', async (t) => {
     urls.push((await startService(t, { DATABASE_URL }, directory)).url)
   }
   const server = await sharedServer()
-  const [row] = await server.query<{ pid: number }>(
-    `SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int AS pid`,
+  const [row] = await server.query<{ pid: number; data: string }>(
+    `SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int AS pid,
+      current_setting('data_directory') AS data`,
   )
   const started: Started = {
     urls,
-    directories: [directory, server.directory],
+    directories: [directory, dirname(row?.data as string)],
     postmaster: row?.pid as number,
   }
   process.send?.(started)

@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import type { Started } from './support/left-behind.ts'
-import { noteDirectory, noteProcess } from './support/leftovers.ts'
-import { descendantsOf, isRunning } from './support/processes.ts'
+import { noteDirectory, noteProcess } from '../support/leftovers.ts'
+import { descendantsOf, isRunning } from '../support/processes.ts'
+import type { Started } from './left-behind.ts'
 
-const script = fileURLToPath(new URL('./support/left-behind.ts', import.meta.url))
+const script = fileURLToPath(new URL('./left-behind.ts', import.meta.url))
 const patienceMs = 20_000
 const pauseMs = 50
 

@@ -4,13 +4,14 @@ import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { makeAccessLog } from '../src/http/access-log.ts'
-import type { Access } from '../src/http/exchange.ts'
-import { StoreUnavailable } from '../src/store/store.ts'
-import { createDirectory, sqlite } from './support/engines.ts'
-import { openFailing } from './support/failing-store.ts'
-import { request, type Service, startApp, startService } from './support/service.ts'
-import { compose, exchange, send } from './support/wire.ts'
+import { makeAccessLog } from '../../src/http/access-log.ts'
+import type { Access } from '../../src/http/connection/exchange.ts'
+import type { Trace } from '../../src/http/connection/request-ids.ts'
+import { StoreUnavailable } from '../../src/store/store.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { openFailing } from '../support/failing-store.ts'
+import { request, type Service, startApp, startService } from '../support/service.ts'
+import { compose, exchange, send } from '../support/wire.ts'
 
 type Line = { level: number; time: number; msg: string; url: string; status: number; [name: string]: unknown }
 
@@ -112,10 +113,13 @@ test('the address of a client behind a trusted proxy is its own, and cannot forg
     ['10.0.0.0/8', '9.9.9.9', '127.0.0.1'],
     ['true', forged, forged],
   ]
+  const DATABASE_URL = await sqlite.createDatabase(t)
   for (const [TRUST_PROXY, forwarded, remoteAddress] of cases) {
-    const service = await startService(t, { TRUST_PROXY }, createDirectory(t))
-    await request(`${service.url}/nothing`, { headers: { 'x-forwarded-for': forwarded } })
-    const lines = accessLines(await readLog(t, service))
+    const reported: Access[] = []
+    const report = (access: Access) => void reported.push(access)
+    const { url } = await startApp(t, DATABASE_URL, { report, env: { TRUST_PROXY } })
+    await request(`${url}/nothing`, { headers: { 'x-forwarded-for': forwarded } })
+    const lines = linesOf(reported)
     t.same(
       lines.map((line) => line.remoteAddress),
       [remoteAddress],
@@ -139,20 +143,21 @@ function linesOf(accesses: Access[], options: Parameters<typeof makeAccessLog>[1
     .map((line) => JSON.parse(line))
 }
 
+const one: Access = {
+  requestId: 'a-1',
+  trace: undefined,
+  method: 'GET',
+  url: '/plants?limit=1',
+  route: '/plants',
+  status: 200,
+  durationMs: 1.5,
+  problem: undefined,
+  remoteAddress: '127.0.0.1',
+  token: 'x',
+  sentBytes: 12,
+}
+
 test('each line is that of its own request, however much they have in common', async (t) => {
-  const one: Access = {
-    requestId: 'a-1',
-    trace: undefined,
-    method: 'GET',
-    url: '/plants?limit=1',
-    route: '/plants',
-    status: 200,
-    durationMs: 1.5,
-    problem: undefined,
-    remoteAddress: '127.0.0.1',
-    token: 'x',
-    sentBytes: 12,
-  }
   const changes: Partial<Access>[] = [
     {},
     { requestId: 'a-2', sentBytes: 0, durationMs: 0 },
@@ -165,7 +170,7 @@ test('each line is that of its own request, however much they have in common', a
     { url: `/plants?${'x'.repeat(2000)}` },
     { remoteAddress: '::1', sentBytes: 1_234_567_890_123, durationMs: 123_456.789 },
     { remoteAddress: '"\\ñ', url: '/"ñ' },
-    { trace: { traceId: 'f'.repeat(32), spanId: '0'.repeat(16) }, problem: 'invalid' },
+    { trace: { traceId: 'f'.repeat(32), spanId: '0'.repeat(16), flags: 1 }, problem: 'invalid' },
     ...Array.from({ length: 1200 }, (_, n) => ({ url: `/plants?limit=${n}`, sentBytes: n })),
   ]
   const accesses = changes.flatMap((change) => [{ ...one, ...change }, one])
@@ -174,7 +179,7 @@ test('each line is that of its own request, however much they have in common', a
   t.equal(lines.length, accesses.length)
   t.same(
     lines.map(({ level, time, pid, msg, ...line }) => line),
-    accesses.map(({ trace, sentBytes, durationMs, ...access }) =>
+    accesses.map(({ trace: { flags, ...trace } = {} as Trace, sentBytes, durationMs, ...access }) =>
       JSON.parse(
         JSON.stringify({ ...access, ...trace, bytes: sentBytes, durationMs: Number(durationMs.toFixed(3)) }),
       ),
@@ -187,6 +192,22 @@ test('each line is that of its own request, however much they have in common', a
     lines.map(({ time }) => time),
     lines.map((_, index) => 1_700_000_000_000 + index),
   )
+})
+
+test('of the pieces that lines have in common no more than a thousand are kept', async (t) => {
+  let made = 0
+  const mask = (text: string) => {
+    if (text.includes('"/first"')) made++
+    return text
+  }
+  const log = makeAccessLog({ write() {} }, { mask })
+  const ask = (url: string) => log.add({ ...one, url })
+  ask('/first')
+  ask('/first')
+  t.equal(made, 1)
+  for (let n = 0; n < 1000; n++) ask(`/${n}`)
+  ask('/first')
+  t.equal(made, 2, 'it was forgotten')
 })
 
 test('LOG_LEVEL says what is logged', async (t) => {

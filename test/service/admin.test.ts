@@ -2,14 +2,15 @@
 import { connect } from 'node:net'
 import pino from 'pino'
 import { test } from 'tap'
-import { waitForDrain } from '../src/admin/drain.ts'
-import { openStore } from '../src/store/open.ts'
-import { ask, findAdmin, startAdmin } from './support/admin.ts'
-import { createDirectory, engines, sharedServer, sqlite } from './support/engines.ts'
-import { findPorts } from './support/postgres.ts'
-import { assertProblem } from './support/problem.ts'
-import { request, spawnCli, startService } from './support/service.ts'
-import { compose } from './support/wire.ts'
+import { Shutdown } from '../../src/service/shutdown.ts'
+import { openStore } from '../../src/store/open.ts'
+import { ask, findAdmin, startAdmin } from '../support/admin.ts'
+import { createDirectory, engines, ownServer, sqlite } from '../support/engines.ts'
+import { findPorts } from '../support/postgres.ts'
+import { assertProblem } from '../support/problem.ts'
+import { request, spawnCli, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { compose } from '../support/wire.ts'
 
 const logger = pino({ level: 'silent' })
 const ready = { status: 200, text: '{"status":"ready"}\n' }
@@ -46,6 +47,12 @@ test('what the admin server does not have is refused as anywhere else', async (t
   t.equal(head.headers.get('content-length'), '18')
 })
 
+test('a process with a thread that hangs is not live', async (t) => {
+  const { url, health } = await startAdmin(t, async () => {})
+  health.serve({ ready: async () => {} }, { hasHung: true })
+  t.match(await ask(`${url}/livez`), { status: 503, text: '{"status":"hung","reason":"thread-hangs"}\n' })
+})
+
 test('a store that cannot be written, or does not answer, is the reason for not being ready', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
@@ -77,9 +84,8 @@ test('a store that cannot be written, or does not answer, is the reason for not 
 })
 
 test('a database whose commits wait for a standby that is not there is no ready one', async (t) => {
-  const server = await sharedServer()
-  const [, postgres] = engines
-  const store = await openStore(String(await postgres?.createDatabase(t)), { logger })
+  const server = await ownServer()
+  const store = await openStore(server.url(), { logger })
   t.teardown(() => store.close())
   const { url } = await startAdmin(t, store.ready)
   t.match(await ask(`${url}/readyz`), ready)
@@ -91,11 +97,11 @@ test('a database whose commits wait for a standby that is not there is no ready 
   await server.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
   await server.query('SELECT pg_reload_conf()')
   // The server's processes read their settings in their own time.
-  while ((await ask(`${url}/readyz`)).status === 200);
+  await until(async () => (await ask(`${url}/readyz`)).status !== 200)
   t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
   t.equal((await store.log.head()).position, 0, 'it can be read')
   await reset()
-  while ((await ask(`${url}/readyz`)).status === 503);
+  await until(async () => (await ask(`${url}/readyz`)).status !== 503)
 })
 
 test('a service that is to end is not ready, however its store is', async (t) => {
@@ -115,12 +121,18 @@ test('a service that is to end is not ready, however its store is', async (t) =>
   t.match(await ask(`${url}/readyz`), unready('draining'), 'its start ends after it was told')
 })
 
+const answers = (url: string) =>
+  ask(url).then(
+    () => true,
+    () => false,
+  )
+
 test('a service whose database does not answer yet lives, and says that it is starting', async (t) => {
   const [port, ADMIN_PORT] = await findPorts(2)
   const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
   const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
   const admin = `http://127.0.0.1:${ADMIN_PORT}`
-  while ((await ask(`${admin}/livez`).catch(() => undefined)) === undefined);
+  await until(() => answers(`${admin}/livez`))
   t.match(await ask(`${admin}/readyz`), unready('starting'))
   t.equal((await ask(`${admin}/livez`)).status, 200)
   t.equal((await ask(`${admin}/metrics`)).status, 200)
@@ -133,7 +145,7 @@ test('a service that is told to end while it starts does so at once', async (t) 
   const [port, ADMIN_PORT] = await findPorts(2)
   const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
   const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
-  while ((await ask(`http://127.0.0.1:${ADMIN_PORT}/livez`).catch(() => undefined)) === undefined);
+  await until(() => answers(`http://127.0.0.1:${ADMIN_PORT}/livez`))
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0, signal: null })
 })
@@ -149,15 +161,21 @@ test('a signal that comes right behind the first is no second one', async (t) =>
   })
   let nowMs = 1000
   let isOver = false
-  const draining = waitForDrain(3_600_000, () => nowMs).then(() => {
+  const shutdown = new Shutdown(() => nowMs)
+  const draining = Promise.withResolvers<void>()
+  const finish = async () => {
+    await shutdown.delay(3_600_000)
     isOver = true
-  })
+    draining.resolve()
+    await new Promise(() => {})
+  }
+  shutdown.arm({ finish, limitMs: 3_600_000 })
   for (const signal of signals) process.emit(signal)
   await new Promise(setImmediate)
   t.notOk(isOver)
   nowMs += 501
   process.emit('SIGTERM')
-  await draining
+  await draining.promise
 })
 
 test('with DRAIN_DELAY a service goes on for a while, and ends each connection with its answer', async (t) => {
@@ -165,7 +183,7 @@ test('with DRAIN_DELAY a service goes on for a while, and ends each connection w
   const service = await startService(t, env)
   const admin = await findAdmin(service)
   service.child.kill('SIGTERM')
-  while ((await ask(`${admin}/readyz`)).text === ready.text);
+  await until(async () => (await ask(`${admin}/readyz`)).text !== ready.text)
   t.match(await ask(`${admin}/readyz`), unready('draining'))
   const added = await request(`${service.url}/plants`, { body: { name: 'late', tag: '' } })
   t.equal(added.status, 200)

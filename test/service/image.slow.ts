@@ -1,22 +1,15 @@
-// The container image: built from this clone and run as the docs say, where buildah and podman are there. It takes a
-// minute or two.
+// The container image: built from this clone and run as the docs say. It takes a minute or two.
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
-import { parse } from 'yaml'
-import { settingEntries } from '../src/config/settings.ts'
-import { copyClone } from './support/clone.ts'
-import { createDirectory } from './support/engines.ts'
-import { run } from './support/programs.ts'
-import { request, token } from './support/service.ts'
+import { copyClone } from '../support/clone.ts'
+import { createDirectory } from '../support/engines.ts'
+import { run } from '../support/programs.ts'
+import { request, token } from '../support/service.ts'
+import { skipWithout } from '../support/tools.ts'
 
-const root = fileURLToPath(new URL('../', import.meta.url))
 const image = `plant-store-test:${process.pid}`
-const hasTools =
-  (await run('sh', ['-c', 'command -v buildah && command -v podman && command -v runc'])).code === 0
-const options = { skip: hasTools ? false : 'buildah, podman or runc is not here' }
+const options = { skip: skipWithout('buildah', 'podman', 'runc') }
 /** What podman needs inside a container of another kind, and what the docs advise. */
 const flags = [
   ...['--runtime', 'runc', '--cgroups=no-conmon', '--network=host'],
@@ -30,7 +23,7 @@ async function podman(...args: string[]): Promise<string> {
   return stdout.trim()
 }
 
-if (hasTools) tap.teardown(() => run('podman', ['rmi', '--force', image]))
+if (options.skip === false) tap.teardown(() => run('podman', ['rmi', '--force', image]))
 
 async function findPort(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -93,21 +86,3 @@ test(
     t.same((await request(`${again}/plants`)).json(), [alder], 'what was added is in the volume')
   },
 )
-
-for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
-  test(`${file} runs that image, hardened, with settings that there are`, (t) => {
-    const { services, volumes } = parse(readFileSync(`${root}deploy/${file}`, 'utf8'))
-    const { plants } = services
-    t.match(plants, { image: 'plant-store:latest', read_only: true, cap_drop: ['ALL'] })
-    const names = settingEntries.map(([, { name }]) => name)
-    t.same(
-      Object.keys(plants.environment).filter((name) => !names.includes(name)),
-      [],
-    )
-    const mounted = Object.values<{ volumes?: string[] }>(services).flatMap(({ volumes = [] }) => volumes)
-    t.same(
-      mounted.map((one) => one.split(':')[0]),
-      Object.keys(volumes),
-    )
-    t.end()
-  })

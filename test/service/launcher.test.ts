@@ -5,14 +5,14 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { copyClone } from './support/clone.ts'
-import { createDirectory } from './support/engines.ts'
-import { noteProcess } from './support/leftovers.ts'
-import { descendantsOf } from './support/processes.ts'
-import { run } from './support/programs.ts'
-import { request, token } from './support/service.ts'
+import { copyClone } from '../support/clone.ts'
+import { createDirectory } from '../support/engines.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { descendantsOf, inherited } from '../support/processes.ts'
+import { run } from '../support/programs.ts'
+import { request, token } from '../support/service.ts'
 
-const root = fileURLToPath(new URL('../', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
 const launcher = join(root, 'bin/plant-store.js')
 /** Makes a Node take itself for one that is too old to run the service: it has no `execve` either. */
 const asOldNode = `--import=data:text/javascript,${encodeURIComponent(
@@ -21,11 +21,10 @@ const asOldNode = `--import=data:text/javascript,${encodeURIComponent(
 
 /** Starts `COMMAND ARGUMENTS` on a free port and waits until the service is ready. */
 async function start(t: Test, command: string, args: string[]) {
-  const { PATH, HOME, NODE_V8_COVERAGE } = process.env
   const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
   const child = spawn(command, args, {
     cwd: root,
-    env: { PATH, HOME, NODE_V8_COVERAGE, DATABASE_URL, ACCESS_TOKENS: token },
+    env: { ...inherited(), HOME: process.env.HOME, DATABASE_URL, ACCESS_TOKENS: token },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   noteProcess(child)
@@ -57,6 +56,18 @@ function tryKill(pid: number): void {
 }
 
 const serve = ['serve', '--port', '0']
+
+for (const [title, ...args] of [
+  ['the launcher', launcher],
+  ['a launcher on an older Node', asOldNode, launcher],
+])
+  test(`a service that ${title} started opens no debugger when it is told to`, async (t) => {
+    const { child, closed, descendants, stderr } = await start(t, process.execPath, [...args, ...serve])
+    for (const pid of [child.pid as number, ...descendants]) process.kill(pid, 'SIGUSR1')
+    child.kill('SIGTERM')
+    t.match(await closed, [0, null])
+    t.notMatch(stderr(), /Debugger/)
+  })
 
 test('where Node can, the launcher becomes the service, without a word of its own', async (t) => {
   const { child, ended, descendants, stderr } = await start(t, process.execPath, [launcher, ...serve])

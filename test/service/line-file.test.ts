@@ -1,9 +1,12 @@
 // The file behind the log: whole lines, in order, and no more of them in memory than there may be.
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { LineFile } from '../src/log/line-file.ts'
-import { createDirectory } from './support/engines.ts'
+import { LineFile } from '../../src/logging/line-file.ts'
+import { collect } from '../../src/runtime/garbage.ts'
+import { createDirectory } from '../support/engines.ts'
 
 function open(t: Test, maxBytes: number) {
   const path = join(createDirectory(t), 'log')
@@ -67,3 +70,56 @@ test('a log that is full because it could not be written goes on once it can be'
   t.equal(await told.promise, 2)
   t.equal(readFileSync(path, 'utf8'), line.repeat(5))
 })
+
+test('the memory of a burst is given back once it is written', async (t) => {
+  const { file, lines } = open(t, 8 * 2 ** 20)
+  const large: WeakRef<Buffer>[] = []
+  const { allocUnsafeSlow } = Buffer
+  Buffer.allocUnsafeSlow = (bytes) => {
+    const made = allocUnsafeSlow(bytes)
+    if (bytes > 2 ** 20) large.push(new WeakRef(made))
+    return made
+  }
+  t.teardown(() => {
+    Buffer.allocUnsafeSlow = allocUnsafeSlow
+  })
+  for (const line of [`${'x'.repeat(2 ** 20)}\n`, 'y\n', 'z\n']) {
+    file.write(line)
+    await file.end()
+  }
+  await setImmediate()
+  collect('major')
+  t.equal(lines().length, 3)
+  t.equal(large.length, 1)
+  t.equal(large.filter((made) => made.deref() !== undefined).length, 0)
+})
+
+test('a pipe that does not block gets the rest once its reader has made room', async (t) => {
+  const path = join(createDirectory(t), 'pipe')
+  execFileSync('mkfifo', [path])
+  const descriptor = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  t.teardown(() => closeSync(descriptor))
+  const told: number[] = []
+  const file = new LineFile({ descriptor, maxBytes: 2 ** 21, dropped: (lines) => told.push(lines) })
+  const lines = `${'a'.repeat(99)}\n`.repeat(10_000)
+  file.write(lines)
+  const ended = file.end()
+  const chunk = Buffer.alloc(lines.length)
+  let read = ''
+  while (read.length < lines.length) {
+    await setImmediate()
+    read += chunk.toString('latin1', 0, readWhatIsThere(descriptor, chunk))
+  }
+  await ended
+  t.equal(read, lines)
+  t.same([told, file.dropped], [[], 0])
+})
+
+function readWhatIsThere(descriptor: number, chunk: Buffer): number {
+  try {
+    return readSync(descriptor, chunk)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return 0
+    throw error
+  }
+}

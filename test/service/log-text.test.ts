@@ -1,19 +1,20 @@
 // The log for people: on a terminal, and where LOG_FORMAT asks for it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { makeMask } from '../src/log/secrets.ts'
-import { toTextLines } from '../src/log/text-lines.ts'
-import { openStore } from '../src/store/open.ts'
-import { createDirectory } from './support/engines.ts'
-import { noteProcess } from './support/leftovers.ts'
-import { request, type Service, startService } from './support/service.ts'
-import { compose, send } from './support/wire.ts'
+import { makeMask } from '../../src/logging/secrets.ts'
+import { toTextLines } from '../../src/logging/text-lines.ts'
+import { openStore } from '../../src/store/open.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { createDirectory } from '../support/engines.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { request, type Service, startService } from '../support/service.ts'
+import { skipWithout } from '../support/tools.ts'
+import { compose, send } from '../support/wire.ts'
 
 const clock = '\\d\\d:\\d\\d:\\d\\d\\.\\d{3}'
 
@@ -24,9 +25,10 @@ async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
   const store = await openStore(DATABASE_URL, { logger: pino({ level: 'silent' }) })
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
   await store.log.append(Array.from({ length: 2000 }, () => ({ item, id: undefined })))
+  const token = await new Tokens(store.sql).create({ name: 'used' })
   await store.close()
   const service = await startService(t, { DATABASE_URL, LOG_FORMAT: 'text', TRUST_PROXY: 'true', ...env })
-  return { service, path, stop: () => stopped(t, service) }
+  return { service, path, token, stop: () => stopped(t, service) }
 }
 
 async function stopped(t: Test, service: Service): Promise<string[]> {
@@ -54,20 +56,22 @@ test('a request is one line to be read, with its size in a unit that suits it', 
 })
 
 test('what else is logged is a line with its details, and the stack of an error below it', async (t) => {
-  const { service, path, stop } = await start(t, { ACESS_TOKENS: 'x' })
+  const { service, path, token, stop } = await start(t, { ACESS_TOKENS: 'x' })
   const other = new DatabaseSync(path)
   other.exec("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END")
+  other.exec("CREATE TRIGGER fixed BEFORE UPDATE ON tokens BEGIN SELECT raise(ABORT, 'no room'); END")
   other.close()
+  await request(`${service.url}/plants?limit=0`, { headers: { authorization: `Bearer ${token}` } })
   const { status } = await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
   t.equal(status, 503)
   const lines = await stop()
   t.match(lines[0], new RegExp(`^${clock} WARN .*ACESS_TOKENS`))
   const at = lines.findIndex((line) =>
-    /WARN the store could not be used requestId=\S+ outcome=nothing-added/.test(line),
+    /WARN the use of a token could not be noted token=\w{8} failures=1$/.test(line),
   )
   t.match(lines[at + 1], /^ {4}StoreUnavailable: .*no room/)
   t.match(lines[at + 2], /^ {8}at /)
-  t.ok(lines.some((line) => / ERROR the database failed: no room code=\d+$/.test(line)))
+  t.ok(lines.some((line) => / WARN the database failed code=\d+ failures=1 reason="no room"$/.test(line)))
   t.match(
     lines.find((line) => / 503 /.test(line)),
     / nothing-added ACCESS_TOKENS 1 /,
@@ -90,12 +94,11 @@ test('a client cannot steer the terminal', async (t) => {
   t.notMatch(text, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
 })
 
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
-const script = '/usr/bin/script'
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
 /** Runs a service whose stderr is a terminal, and returns what that shows. */
 async function onTerminal(t: Test, env: NodeJS.ProcessEnv): Promise<string> {
-  const child = spawn(script, ['-qefc', `exec '${process.execPath}' '${cli}' serve`, '/dev/null'], {
+  const child = spawn('script', ['-qefc', `exec '${process.execPath}' '${cli}' serve`, '/dev/null'], {
     cwd: createDirectory(t),
     env: {
       PATH: process.env.PATH,
@@ -125,13 +128,22 @@ async function onTerminal(t: Test, env: NodeJS.ProcessEnv): Promise<string> {
 }
 
 test('on a terminal the log is text, in colour unless NO_COLOR is set', {
-  skip: !existsSync(script) && 'there is no script(1)',
+  skip: skipWithout('script'),
 }, async (t) => {
   const plain = await onTerminal(t, { NO_COLOR: '1' })
   t.match(plain, new RegExp(`${clock} GET /plants 200 `))
   t.notMatch(plain, /\x1b/)
   t.match(await onTerminal(t, {}), /GET \/plants \x1b\[32m200\x1b\[39m /)
   t.match(await onTerminal(t, { LOG_FORMAT: 'json' }), /"url":"\/plants"/)
+})
+
+test('a line names its level', async (t) => {
+  for (const [level, name] of [
+    [30, 'INFO'],
+    [40, 'WARN'],
+    [50, 'ERROR'],
+  ])
+    t.match(toTextLines(`{"level":${level},"time":0,"msg":"a"}\n`), new RegExp(` ${name} +a\n$`, 'i'))
 })
 
 test('a line whose number was masked is shown as it is', async (t) => {

@@ -3,26 +3,19 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import type { Access } from '../src/http/exchange.ts'
-import { startAdmin } from './support/admin.ts'
-import { createDirectory, sqlite } from './support/engines.ts'
-import { findPorts } from './support/postgres.ts'
-import {
-  adaptConfiguration,
-  ask,
-  findProgram,
-  host,
-  makeCertificate,
-  nginxFolders,
-  startProxy,
-} from './support/proxies.ts'
-import { startApp, token } from './support/service.ts'
+import type { Access } from '../../src/http/connection/exchange.ts'
+import { startAdmin } from '../support/admin.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { findPorts } from '../support/postgres.ts'
+import { startApp, token } from '../support/service.ts'
+import { findProgram, skipWithout, type Tool } from '../support/tools.ts'
+import { adaptConfiguration, ask, host, makeCertificate, nginxFolders, startProxy } from './proxies.ts'
 
 const [nginx, haproxy, caddy] = ['nginx', 'haproxy', 'caddy'].map(findProgram)
-const isLinux = process.platform === 'linux' && findProgram('openssl') !== undefined
-/** What says why a test was left out. */
-const needs = (program: string | undefined, name: string) =>
-  isLinux && program ? {} : { skip: `${name} or openssl is not installed` }
+/** Only Linux has further addresses on the loopback interface by itself. */
+const needs = (proxy: Tool) => ({
+  skip: process.platform === 'linux' ? skipWithout(proxy, 'openssl') : 'it needs 127.0.0.2',
+})
 
 /** An app with more plants than a proxy holds back, and what it notes of requests. */
 async function startBehind(t: Test) {
@@ -65,39 +58,35 @@ async function checkProxy(t: Test, accesses: Access[], to: { port: number; ca: s
     t.match(await asked, { status, headers: { 'content-type': /^application\/problem\+json/ } })
 }
 
-test(
-  'nginx passes on what the service says, and the address of the client',
-  needs(nginx, 'nginx'),
-  async (t) => {
-    const { port: servicePort, accesses } = await startBehind(t)
-    const directory = createDirectory(t)
-    const { crt, key, text: ca } = makeCertificate(directory)
-    const [port] = (await findPorts(1)) as [number]
-    const path = join(directory, 'nginx.conf')
-    const changes = {
-      'http {': `http { access_log off; ${nginxFolders(directory)}`,
-      '127.0.0.1:3000': `127.0.0.1:${servicePort}`,
-      'listen 443': `listen 127.0.0.1:${port}`,
-      [`/etc/ssl/${host}.crt`]: crt,
-      [`/etc/ssl/${host}.key`]: key,
-    }
-    writeFileSync(path, adaptConfiguration('nginx.conf', changes))
-    const user = process.getuid?.() === 0 ? 'user root;' : ''
-    const own = `daemon off; master_process off; error_log stderr; pid ${join(directory, 'pid')}; ${user}`
-    const { until } = startProxy(t, nginx as string, ['-p', directory, '-c', path, '-g', own])
-    await until(() =>
-      ask('/openapi.json', { port, ca }).then(
-        ({ status }) => status === 200,
-        () => false,
-      ),
-    )
-    await checkProxy(t, accesses, { port, ca })
-  },
-)
+test('nginx passes on what the service says, and the address of the client', needs('nginx'), async (t) => {
+  const { port: servicePort, accesses } = await startBehind(t)
+  const directory = createDirectory(t)
+  const { crt, key, text: ca } = makeCertificate(directory)
+  const [port] = (await findPorts(1)) as [number]
+  const path = join(directory, 'nginx.conf')
+  const changes = {
+    'http {': `http { access_log off; ${nginxFolders(directory)}`,
+    '127.0.0.1:3000': `127.0.0.1:${servicePort}`,
+    'listen 443': `listen 127.0.0.1:${port}`,
+    [`/etc/ssl/${host}.crt`]: crt,
+    [`/etc/ssl/${host}.key`]: key,
+  }
+  writeFileSync(path, adaptConfiguration('nginx.conf', changes))
+  const user = process.getuid?.() === 0 ? 'user root;' : ''
+  const own = `daemon off; master_process off; error_log stderr; pid ${join(directory, 'pid')}; ${user}`
+  const { until } = startProxy(t, nginx as string, ['-p', directory, '-c', path, '-g', own])
+  await until(() =>
+    ask('/openapi.json', { port, ca }).then(
+      ({ status }) => status === 200,
+      () => false,
+    ),
+  )
+  await checkProxy(t, accesses, { port, ca })
+})
 
 test(
   'HAProxy passes on the same, and leaves out a replica that is not ready',
-  needs(haproxy, 'haproxy'),
+  needs('haproxy'),
   async (t) => {
     const { port: servicePort, store, accesses } = await startBehind(t)
     const { port: adminPort } = await startAdmin(t, store.ready)
@@ -118,7 +107,7 @@ test(
   },
 )
 
-test('Caddy takes its configuration', needs(caddy, 'caddy'), (t) => {
+test('Caddy takes its configuration', needs('caddy'), (t) => {
   const directory = createDirectory(t)
   const path = join(directory, 'Caddyfile')
   writeFileSync(path, adaptConfiguration('Caddyfile', { [host]: 'localhost' }))

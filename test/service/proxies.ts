@@ -1,23 +1,17 @@
 // TLS proxies in front of an app, with the configurations that deploy/proxies has for them.
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
 import { request } from 'node:https'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { noteProcess } from './leftovers.ts'
+import { noteProcess } from '../support/leftovers.ts'
 
 export const host = 'plants.example.org'
 const patienceMs = 30_000
-
-/** Where a program is; undefined: nowhere. Daemons are not in everybody's path. */
-export function findProgram(name: string): string | undefined {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
-}
 
 /** A configuration with other words in some places, each of which must be there. */
 export function adaptConfiguration(name: string, changes: Record<string, string>): string {
@@ -35,7 +29,7 @@ export type Certificate = { key: string; crt: string; pem: string; text: string 
 export function makeCertificate(directory: string): Certificate {
   const files = { key: join(directory, 'key'), crt: join(directory, 'crt'), pem: join(directory, 'pem') }
   const kind = '-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1'.split(' ')
-  const name = ['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host}`]
+  const name = ['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host},IP:127.0.0.1`]
   execFileSync('openssl', ['req', ...kind, ...name, '-keyout', files.key, '-out', files.crt], {
     stdio: 'pipe',
   })

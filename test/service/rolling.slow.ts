@@ -1,6 +1,6 @@
 // A rolling restart of two replicas behind HAProxy, which asks /readyz each second and retries nothing: with DRAIN_DELAY
 // no request fails.
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,10 +11,11 @@ import { createDirectory, engines } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { findPorts } from '../support/postgres.ts'
 import { type Service, startService, token } from '../support/service.ts'
+import { findProgram, skipWithout } from '../support/tools.ts'
 
 const clients = 16
 const pollMs = 100
-const skip = spawnSync('haproxy', ['-v']).status === 0 ? false : 'haproxy is not there (Debian: haproxy)'
+const skip = skipWithout('haproxy')
 
 type Replica = { name: string; port: number; adminPort: number; env: NodeJS.ProcessEnv }
 type Proxy = { url: string; stats: string }
@@ -49,7 +50,9 @@ async function startProxy(t: Test, replicas: Replica[]): Promise<Proxy> {
   const [front, stats] = (await findPorts(2)) as [number, number]
   const file = join(createDirectory(t), 'haproxy.cfg')
   writeFileSync(file, configure(front, stats, replicas))
-  const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] })
+  const child = spawn(findProgram('haproxy') as string, ['-db', '-f', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
   noteProcess(child)
   t.teardown(() => end(child))
   const proxy = { url: `http://127.0.0.1:${front}`, stats: `http://127.0.0.1:${stats}/;csv` }

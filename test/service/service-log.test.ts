@@ -1,21 +1,23 @@
 // The log of a service: it says in time what happened and why, and costs no more memory than it may when nobody reads.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, renameSync } from 'node:fs'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../src/store/open.ts'
-import { ask } from './support/admin.ts'
-import { createDirectory, sqlite } from './support/engines.ts'
-import { noteProcess } from './support/leftovers.ts'
-import { findPorts } from './support/postgres.ts'
-import { assertProblem } from './support/problem.ts'
-import { request, type Service, startApp, startService, token } from './support/service.ts'
-import { compose } from './support/wire.ts'
+import { openStore } from '../../src/store/open.ts'
+import { ask } from '../support/admin.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { findPorts } from '../support/postgres.ts'
+import { assertProblem } from '../support/problem.ts'
+import { inherited } from '../support/processes.ts'
+import { request, type Service, startApp, startService, token } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { compose } from '../support/wire.ts'
 
 type Line = {
   level: number
@@ -62,16 +64,35 @@ test('the reason of a 503 is in the log, at once and not a thousand times', asyn
   other.exec("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END")
   for (let n = 0; n < 20; n++)
     assertProblem(t, await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } }), 503)
-  const isReason = ({ msg }: Line) => msg === 'the store could not be used'
+  const isReason = ({ level }: Line) => level === 40
   t.match(await lineOf(service, isReason), {
     level: 40,
-    outcome: 'nothing-added',
-    err: { message: /no room/, stack: /\n/ },
+    msg: 'the database failed',
+    reason: 'no room',
   })
   await request(`${service.url}/last`)
   await lineOf(service, ({ url }) => url === '/last')
   // Once in a while: a machine may take long for the requests.
-  t.ok(readLines(service).filter(isReason).length < 5)
+  const told = readLines(service).filter(isReason)
+  t.ok(told.length < 5)
+  t.ok(
+    told.every(({ msg }) => /^the database (still )?fail/.test(String(msg))),
+    'the store has said it: nobody else does',
+  )
+})
+
+test('a lost file has one line, however many requests are refused for it', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const service = await startService(t, { DATABASE_URL })
+  const path = fileURLToPath(DATABASE_URL)
+  renameSync(path, `${path}.away`)
+  for (let n = 0; n < 20; n++)
+    assertProblem(t, await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } }), 503)
+  await request(`${service.url}/last`)
+  await lineOf(service, ({ url }) => url === '/last')
+  const told = readLines(service).filter(({ level }) => level === 40)
+  t.match(told, [{ msg: /put the same file back/ }])
+  t.equal(told.length, 1)
 })
 
 test('a 500 has its error in the log', async (t) => {
@@ -115,16 +136,16 @@ test('no line is missing when the reader of the log pauses', async (t) => {
 test('a log that nobody reads holds 8 MiB at most, and whole lines', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()
-  const count = 4000
+  // Twice of what is held, and a reader's pipe.
+  const count = 2000
   await makeLines(t, service, count)
   t.equal((await request(`${service.url}/plants`)).text, '[]', 'the service goes on')
   service.child.stderr.resume()
   // What is asked for while there is no room has no line either.
-  const signal = AbortSignal.timeout(patienceMs)
-  while (!readLines(service).some(({ url }) => url === '/last')) {
+  await until(async () => {
     await request(`${service.url}/last`)
-    await once(service.child.stderr, 'data', { signal })
-  }
+    return readLines(service).some(({ url }) => url === '/last')
+  })
   const kept = readLines(service).filter(({ url }) => /^\/\d+-x+$/.test(String(url)))
   const bytes = service.output().stderr.length
   t.ok(kept.length < count, `${kept.length} lines`)
@@ -159,13 +180,12 @@ test('a log whose reader has gone counts its lines as dropped, and a service end
   t.match(await service.ended, { code: 0, signal: null })
 })
 
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 const noFullDisk = existsSync('/dev/full') ? false : '/dev/full is not there'
 
 test('a log on a full disk does not keep a service from ending', { skip: noFullDisk }, async (t) => {
   const full = openSync('/dev/full', 'w')
-  const { PATH, NODE_V8_COVERAGE } = process.env
-  const env = { PATH, NODE_V8_COVERAGE, PORT: '0', ACCESS_TOKENS: token }
+  const env = { ...inherited(), PORT: '0', ACCESS_TOKENS: token }
   const child = spawn(process.execPath, [cli, 'serve'], {
     cwd: createDirectory(t),
     env,

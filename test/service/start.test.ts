@@ -3,12 +3,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { copyClone } from './support/clone.ts'
-import { createDirectory } from './support/engines.ts'
-import { run } from './support/programs.ts'
-import { request, startApp, startService } from './support/service.ts'
+import { copyClone } from '../support/clone.ts'
+import { createDirectory } from '../support/engines.ts'
+import { run } from '../support/programs.ts'
+import { request, startApp, startService } from '../support/service.ts'
 
-const root = fileURLToPath(new URL('../', import.meta.url))
+const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Notes what each thread loads, in a file of its own: the URLs of modules, and at the end what Node's own are called. */
 const noteModules = (directory: string) => `
@@ -32,7 +32,7 @@ test('a start loads what every service needs, and the writer thread no package a
   const late = ['@fastify/cors', '@fastify/swagger', 'marked', 'pg', 'prom-client', 'yaml']
   t.same(find(read(0), ['fastify', ...late]), ['fastify'])
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  t.match(read(1), /src\/store\/sqlite\/thread\.ts$/m)
+  t.match(read(1), /writer-worker\.ts$/m)
   t.same(find(read(1), Object.keys(dependencies)), [])
 
   t.equal((await request(`${url}/openapi.yaml`)).status, 200)
@@ -90,7 +90,7 @@ test('compiled code is kept nowhere that others could change it', async (t) => {
   t.notOk(existsSync(join(directory, 'node_modules/.cache')))
 })
 
-const ways = [['becomes it'], ['holds it', '--min-semi-space-size=8']]
+const ways = [['becomes it'], ['holds it', '--min-semi-space-size=8', '--disable-sigusr1']]
 
 for (const [way, ...flags] of ways)
   test(`compiled code is kept beside the packages by a launcher that ${way}`, async (t) => {

@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { run } from './support/programs.ts'
+import { run } from '../support/programs.ts'
+import { skipWithout } from '../support/tools.ts'
 
-const unit = fileURLToPath(new URL('../deploy/plant-store.service', import.meta.url))
+const unit = fileURLToPath(new URL('../../deploy/plant-store.service', import.meta.url))
 const maxExposure = 1.5
-const hasSystemd = (await run('sh', ['-c', 'command -v systemd-analyze'])).code === 0
-const options = { skip: hasSystemd ? false : 'systemd-analyze is not here' }
+const options = { skip: skipWithout('systemd-analyze') }
 
 test('the unit is understood without a word', options, async (t) => {
   // Keys that are not known are words on stderr, and no failure.
@@ -19,6 +19,11 @@ test('its exposure is small', options, async (t) => {
   t.equal(code, 0)
   const [, exposure] = /Overall exposure level for plant-store\.service: ([\d.]+)/.exec(stdout) ?? []
   t.ok(Number(exposure) <= maxExposure, `${exposure}`)
+})
+
+test('a signal to stop goes to one process, not to the group', (t) => {
+  t.match(readFileSync(unit, 'utf8'), /^KillMode=mixed$/m)
+  t.end()
 })
 
 test('its data is for its user alone, who exists only while it runs', (t) => {

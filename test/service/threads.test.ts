@@ -1,35 +1,39 @@
 // THREADS: several threads that serve requests are one service, whichever of them a connection meets.
 import { once } from 'node:events'
-import { renameSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { Agent, request as send } from 'node:http'
-import { fileURLToPath } from 'node:url'
+import { connect } from 'node:net'
+import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import type { Plant } from '../schemas/plant.ts'
-import { readConfig } from '../src/config/config.ts'
-import { openStore } from '../src/store/open.ts'
-import { countThreads } from '../src/threads/count.ts'
-import { makeShared } from '../src/threads/shared.ts'
-import { Threads } from '../src/threads/threads.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
-import { ask, findAdmin } from './support/admin.ts'
-import { createDirectory, engines, sqlite } from './support/engines.ts'
-import { type Running, request, startApp, startService, startThreads, token } from './support/service.ts'
+import type { Plant } from '../../schemas/plant.ts'
+import { readConfig } from '../../src/config/load-config.ts'
+import { makeShared } from '../../src/service/threads/shared.ts'
+import { countThreads, Threads } from '../../src/service/threads/threads.ts'
+import { openStore } from '../../src/store/open.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { ask, findAdmin } from '../support/admin.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { preload } from '../support/preload.ts'
+import { request, startApp, startService, startThreads, token } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { compose } from '../support/wire.ts'
 
 type Heard = { status: number; text: string; headers: Record<string, string | string[] | undefined> }
 /** A connection that stays open: all that is sent over it meets the same thread. */
 type Line = { thread: string; send(path: string, options?: Sent): Promise<Heard> }
-type Sent = { body?: object; bearer?: string }
+type Sent = { body?: object; bearer?: string; headers?: Record<string, string> }
 
 function openLine(t: Test, url: string): Omit<Line, 'thread'> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
   return {
-    async send(path, { body, bearer = token } = {}) {
+    async send(path, { body, bearer = token, headers: more } = {}) {
       const headers = {
         authorization: `Bearer ${bearer}`,
         ...(body && { 'content-type': 'application/json' }),
+        ...more,
       }
       const sent = send(`${url}${path}`, { agent, headers, method: body ? 'POST' : 'GET' })
       sent.end(body && JSON.stringify(body))
@@ -83,18 +87,35 @@ for (const engine of engines)
   })
 
 for (const engine of engines)
-  test(`${engine.name}: an id that two threads are given at one moment is added once`, async (t) => {
+  test(`${engine.name}: each thread knows the ids, the places and the names of lists of the other`, async (t) => {
     const { url } = await startThreads(t, await engine.createDatabase(t))
-    const lines = await openLines(t, url)
-    for (let id = 0; id < 25; id++) {
+    const [one, other] = await openLines(t, url)
+    const plants = ['ñandú 🌵', '木', 'quotes " and \\'].map((name, id) => ({ id, name, tag: '\u2028' }))
+    for (const body of plants) t.equal((await one.send('/plants', { body })).status, 200)
+    for (const body of plants) t.equal((await other.send('/plants', { body })).status, 200, 'a replay')
+    const conflict = await other.send('/plants', { body: { id: 0, ...named('another') } })
+    t.match(conflict, { status: 409, headers: { 'content-type': 'application/problem+json' } })
+    const whole = await other.send('/plants')
+    t.strictSame(
+      JSON.parse(whole.text),
+      plants.map(({ name, tag }) => ({ name, tag })),
+      'each is there once, to the byte',
+    )
+    const { headers } = await one.send('/plants?limit=1')
+    const [, next = ''] = /<(.+)>; rel="next"/.exec(String(headers.link)) ?? []
+    t.strictSame(namesIn((await other.send(next)).text), ['木'])
+    const condition = { 'if-none-match': String(whole.headers.etag) }
+    t.equal((await one.send('/plants', { headers: condition })).status, 304)
+    for (let id = 10; id < 35; id++) {
       const body = { id, ...named(`${id}`) }
-      const answers = await Promise.all(lines.map((line) => line.send('/plants', { body })))
-      t.strictSame(
+      const answers = await Promise.all([one, other].map((line) => line.send('/plants', { body })))
+      t.same(
         answers.map(({ status }) => status),
         [200, 200],
+        'an id that both are given at one moment',
       )
     }
-    t.equal(namesIn((await lines[0].send('/plants')).text).length, 25)
+    t.equal(namesIn((await one.send('/plants')).text).length, plants.length + 25, 'is added once')
   })
 
 test('a revoked token is refused by every thread', async (t) => {
@@ -107,7 +128,7 @@ test('a revoked token is refused by every thread', async (t) => {
   t.strictSame(await statuses(), [200, 200])
   await tokens.revoke(bearer.split('_')[1] as string)
   // It takes as long as verdicts are kept, in each thread.
-  while ((await statuses()).includes(200));
+  await until(async () => !(await statuses()).includes(200))
   t.strictSame(await statuses(), [401, 401])
 })
 
@@ -138,121 +159,85 @@ test('however many threads there are, each has room for a long list that is comp
 })
 
 test('MAX_CONNECTIONS counts the connections of all threads', async (t) => {
-  const { url } = await startThreads(t, await sqlite.createDatabase(t), { MAX_CONNECTIONS: '4' })
-  const lines = Array.from({ length: 12 }, () => openLine(t, url))
-  const answers = await Promise.all(lines.map((line) => line.send('/plants')))
-  t.equal(answers.filter(({ status }) => status === 200).length, 4)
-  t.equal(answers.filter(({ status }) => status === 503).length, 8)
+  const { url, port } = await startThreads(t, await sqlite.createDatabase(t), { MAX_CONNECTIONS: '4' })
+  // Busy with a request that is still to come: idle ones would make room.
+  const half = compose({ body: '', headers: { 'Content-Length': '100', Expect: '100-continue' } })
+  for (let n = 0; n < 4; n++) {
+    const socket = connect(port, '127.0.0.1')
+    t.teardown(() => socket.destroy())
+    socket.write(half)
+    await once(socket, 'data')
+  }
+  const headers = { connection: 'close' }
+  const ask = async () =>
+    (
+      await openLine(t, url)
+        .send('/plants', { headers })
+        .catch(() => undefined)
+    )?.status
+  // A thread tells the others now and then how many of its connections are idle: until then one may be let in.
+  const refused = (statuses: unknown[]) => statuses.every((status) => status === 503)
+  await until(async () => refused(await Promise.all(Array.from({ length: 8 }, ask))))
 })
 
-test('a thread that dies costs its own requests, and another one takes its place', async (t) => {
-  const seen = watchThreads(t)
-  const lines: string[] = []
-  const logger = pino({}, { write: (line) => lines.push(line) })
-  const running = await startThreads(
-    t,
-    await sqlite.createDatabase(t),
-    {},
-    { logger, sink: { write() {} }, mask: String },
-  )
-  const { url, metrics } = running
-  const [, thread] = seen
-  const [main, other] = await findMain(running, await openLines(t, url))
-  const counted = () =>
-    metrics
-      .write()
-      .then((text) => Number(/_count{method="POST",route="\/plants",status="200"} (\d+)/.exec(text)?.[1]))
-  const acknowledged: string[] = []
-  let faults = 0
-  const write = async (line: Line, name: string) => {
-    const answer = await line.send('/plants', { body: named(name) }).catch(() => undefined)
-    if (answer?.status === 200) acknowledged.push(name)
-    else if (line === main) faults++
-    return answer
+/** The second thread dies or hangs once the file that FAULT names is there, and says which. */
+const faultOnCommand = `
+  import { existsSync, readFileSync } from 'node:fs'
+  import { isMainThread, workerData } from 'node:worker_threads'
+  const strike = () => {
+    if (!existsSync(process.env.FAULT)) return
+    if (readFileSync(process.env.FAULT, 'utf8') === 'die') throw new Error('a fault of this thread')
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
   }
-  for (let n = 0; n < 10; n++) await Promise.all([write(main, `a${n}`), write(other, `b${n}`)])
-  t.equal(await counted(), 20)
-  let isOver = false
-  const writing = (async () => {
-    for (let n = 0; !isOver; n++) await write(main, `c${n}`)
-  })()
-  const dying = (async () => {
-    for (let n = 0; (await write(other, `d${n}`)) !== undefined; n++) if (n === 5) void thread?.terminate()
-  })()
-  await dying
-  t.ok(acknowledged.includes('d5') || acknowledged.includes('d4'))
-  while (seen.length < 3) await once(process, 'worker')
-  const [, again] = await findMain(running, await openLines(t, url))
-  isOver = true
-  await writing
-  t.equal(faults, 0, 'the others have noticed nothing')
-  t.equal((await write(again, 'e'))?.status, 200)
-  const names = namesIn((await main.send('/plants')).text)
+  if (!isMainThread && workerData?.config) setInterval(strike, 20).unref()`
+
+async function startFailing(t: Test) {
+  const directory = createDirectory(t)
+  const fault = join(directory, 'fault')
+  const env = { THREADS: '2', ADMIN_PORT: '0', FAULT: fault, ...preload(faultOnCommand) }
+  const service = await startService(t, env, directory)
+  const strike = (kind: 'die' | 'hang') => {
+    writeFileSync(`${fault}.new`, kind)
+    renameSync(`${fault}.new`, fault)
+  }
+  return { ...service, directory, strike }
+}
+
+test('a thread that dies ends the process, which says why, and nothing acknowledged is lost', async (t) => {
+  const service = await startFailing(t)
+  const lines = await openLines(t, service.url)
+  const acknowledged: string[] = []
+  const adding = lines.map(async (line) => {
+    for (let n = 0; ; n++) {
+      const name = `${line.thread}-${n}`
+      const answer = await line.send('/plants', { body: named(name) }).catch(() => undefined)
+      if (answer?.status !== 200) return
+      if (acknowledged.push(name) === 10) service.strike('die')
+    }
+  })
+  t.match(await service.ended, { code: 1, signal: null })
+  await Promise.all(adding)
+  const { stderr } = service.output()
+  t.match(stderr, /thread 1 ended/)
+  t.match(stderr, /a fault of this thread/)
+  const again = await startService(t, {}, service.directory)
+  const names = namesIn((await openLine(t, again.url).send('/plants')).text)
   t.strictSame(
     acknowledged.filter((name) => !names.includes(name)),
     [],
-    'nothing acknowledged is lost',
   )
-  t.ok(
-    (await counted()) >= 20 + acknowledged.filter((name) => name.startsWith('c')).length,
-    'counters do not go back',
-  )
-  t.match(lines.join(''), /a thread ended, and is replaced/)
-  const text = await metrics.write()
-  t.match(text, /^plant_store_threads 2$/m)
-  t.match(text, /^plant_store_threads_died_total 1$/m)
 })
 
-/** The line to the main thread, which answers in this process, comes first. */
-async function findMain({ app }: Running, [one, other]: [Line, Line]): Promise<[Line, Line]> {
-  let isMain = false
-  app.server.once('request', () => {
-    isMain = true
-  })
-  await one.send('/plants?limit=0')
-  return isMain ? [one, other] : [other, one]
-}
-
-test('threads that fail at one moment are replaced, and what they had counted stays in the sums', async (t) => {
-  const seen = watchThreads(t)
-  const lines: string[] = []
-  const logger = pino({}, { write: (line) => lines.push(line) })
-  const log = { logger, sink: { write() {} }, mask: String }
-  const env = { THREADS: '3' }
-  const { url, metrics } = await startThreads(t, await sqlite.createDatabase(t), env, log)
-  const served = async () => {
-    const text = await metrics.write()
-    const count = /^http_request_duration_seconds_count{.*} (\d+)$/m.exec(text)?.[1]
-    return { count: Number(count), died: Number(/^plant_store_threads_died_total (\d+)$/m.exec(text)?.[1]) }
-  }
-  for (let n = 1; n <= 60; n++) await openLine(t, url).send('/plants?limit=1')
-  t.equal((await served()).count, 60)
-  for (const thread of seen.slice(-2)) {
-    // Node says so of a fault that nobody has caught.
-    thread.emit('error', new Error('a fault'))
-    void thread.terminate()
-  }
-  let died = 0
-  while (died < 2) {
-    const now = await served()
-    died = now.died
-    if (now.count !== 60) t.fail(`${now.count} of 60 requests are counted`)
-  }
-  t.match(lines.join(''), /a fault/)
-  t.equal((await served()).count, 60)
-})
-
-test('a thread that takes the place of another one while the service drains ends connections, too', async (t) => {
-  const seen = watchThreads(t)
-  const running = await startThreads(t, await sqlite.createDatabase(t))
-  running.drain()
-  void seen.at(-1)?.terminate()
-  while (seen.length < 3) await once(process, 'worker')
-  let answer: Heard
-  // The main thread is told in another way, of which this test makes no use.
-  do answer = await openLine(t, running.url).send('/plants?limit=0')
-  while (answer.headers.connection !== 'close')
-  t.equal(answer.status, 200)
+test('a thread that hangs is found by /livez and in the log', async (t) => {
+  const service = await startFailing(t)
+  const admin = await findAdmin(service)
+  t.equal((await ask(`${admin}/livez`)).status, 200)
+  service.strike('hang')
+  while (!service.output().stderr.includes('a thread hangs')) await once(service.child.stderr, 'data')
+  t.match(service.output().stderr, /thread 1 does not answer/)
+  const { status, text } = await ask(`${admin}/livez`)
+  t.equal(status, 503)
+  t.strictSame(JSON.parse(text), { status: 'hung', reason: 'thread-hangs' })
 })
 
 test('however often metrics are asked for at one moment, each thread is asked once', async (t) => {
@@ -263,28 +248,6 @@ test('however often metrics are asked for at one moment, each thread is asked on
   const { metrics } = await startThreads(t, await sqlite.createDatabase(t))
   await Promise.all(Array.from({ length: 12 }, () => metrics.write()))
   t.strictSame(warnings, [])
-})
-
-test('files that are lost are exchanged under all threads', async (t) => {
-  const database = await sqlite.createDatabase(t)
-  const path = fileURLToPath(database)
-  const { url } = await startThreads(t, database)
-  const lines = await openLines(t, url)
-  const post = (name: string) =>
-    Promise.all(lines.map(async (line) => (await line.send('/plants', { body: named(name) })).status))
-  t.strictSame(await post('before'), [200, 200])
-  for (const suffix of ['', '-wal', '-shm']) renameSync(path + suffix, `${path}.away${suffix}`)
-  // The first hear it from the writer, the next from whoever looks for another file.
-  for (let n = 0; n < 2; n++) t.strictSame(await post('lost'), [503, 503])
-  for (const suffix of ['', '-wal', '-shm']) renameSync(`${path}.away${suffix}`, path + suffix)
-  let statuses: number[]
-  do statuses = await post('again')
-  while (statuses.some((status) => status === 503))
-  t.strictSame(statuses, [200, 200])
-  for (const line of lines) {
-    const names = new Set(namesIn((await line.send('/plants')).text))
-    t.ok(names.has('before') && names.has('again'), `${[...names]}`)
-  }
 })
 
 test('from outside it is one process: one log, sums of metrics, and one signal that ends it well', async (t) => {
@@ -317,11 +280,9 @@ test('threads that cannot start keep the service from starting, and say why', as
   const log = { logger, sink: { write() {} }, mask: String }
   const threads = new Threads({ store, shared: makeShared(2), log, isCounted: false })
   await t.rejects(threads.start(config), { message: /EADDRNOTAVAIL/ })
-  while (seen.length < 3) await once(process, 'worker')
-  t.equal(seen.length, 3, 'it is tried again')
   await threads.close()
   await threads.start(config)
-  t.equal(seen.length, 3, 'but not once it is to end')
+  t.equal(seen.length, 2, 'none is started once it is to end')
   await Promise.all([store.close(), threads.end()])
 })
 
@@ -335,7 +296,7 @@ test('a port that is taken is refused, though threads could share it', async (t)
 
 test('THREADS is a number, or one for each core, and one where the system cannot spread connections', (t) => {
   t.equal(readConfig({}).threads, 1)
-  t.equal(readConfig({ THREADS: '3' }).threads, 3)
+  t.equal(readConfig({ THREADS: '256' }).threads, 256)
   t.ok(readConfig({ THREADS: 'auto' }).threads >= 1)
   for (const THREADS of ['0', '-1', '1.5', '257', 'all'])
     t.throws(() => readConfig({ THREADS }), {

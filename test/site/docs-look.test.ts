@@ -1,11 +1,12 @@
 // The docs page in a real browser: how it looks, for whom, and what it costs to load.
 import axe from 'axe-core'
-import type { Browser, Page } from 'playwright-core'
-import { test } from 'tap'
-import { launchBrowser } from './support/browser.ts'
-import { execute, openDocs, operation, phone } from './support/docs-page.ts'
-import { sqlite } from './support/engines.ts'
-import { startApp } from './support/service.ts'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { type Test, test } from 'tap'
+import { launchBrowser } from '../support/browser.ts'
+import { execute, openDocs, operation, phone } from '../support/docs-page.ts'
+import { sqlite } from '../support/engines.ts'
+import { isFull } from '../support/full.ts'
+import { startApp } from '../support/service.ts'
 
 let browser: Browser
 
@@ -65,26 +66,22 @@ test('on a phone nothing is wider than the screen', async (t) => {
 
 type Styles = { getComputedStyle: (element: unknown) => { backgroundColor: string } }
 
-const schemes: ['light' | 'dark', number, number][] = [
-  ['light', 200, 255],
-  ['dark', 0, 60],
-]
+const schemes = { light: [200, 255], dark: [0, 60] } as const
+type Scheme = keyof typeof schemes
 
-for (const [colorScheme, least, most] of schemes)
-  test(`the page is ${colorScheme} for whoever set it so, from edge to edge`, async (t) => {
-    const { port } = await startApp(t, await sqlite.createDatabase(t))
-    const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`, { colorScheme })
-    await operation(page, 'createPlant').locator('.opblock-summary-control').click()
-    for (const selector of ['body', '.opblock', 'header', 'textarea']) {
-      const colour = await page
-        .locator(selector)
-        .first()
-        .evaluate((element) => (globalThis as unknown as Styles).getComputedStyle(element).backgroundColor)
-      const parts = colour.match(/\d+/g)?.map(Number) ?? []
-      t.equal(parts.length, 3, `${selector}: ${colour}`)
-      for (const part of parts) t.ok(part >= least && part <= most, `${selector}: ${colour}`)
-    }
-  })
+/** Asserts that the page is of this scheme from edge to edge. */
+async function assertColours(t: Test, page: Page, scheme: Scheme): Promise<void> {
+  const [least, most] = schemes[scheme]
+  for (const selector of ['body', '.opblock', 'header', 'textarea']) {
+    const colour = await page
+      .locator(selector)
+      .first()
+      .evaluate((element) => (globalThis as unknown as Styles).getComputedStyle(element).backgroundColor)
+    const parts = colour.match(/\d+/g)?.map(Number) ?? []
+    t.equal(parts.length, 3, `${selector}: ${colour}`)
+    for (const part of parts) t.ok(part >= least && part <= most, `${selector}: ${colour}`)
+  }
+}
 
 test('a page whose contract cannot be loaded says so', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
@@ -123,29 +120,37 @@ async function findBarriers(page: Page): Promise<string[]> {
 
 type Matcher = { matches: (selector: string) => boolean }
 
-for (const colorScheme of ['light', 'dark'] as const)
-  for (const [device, options] of Object.entries({ desk: {}, phone }))
-    test(`nobody is kept out of the ${colorScheme} pages on a ${device}`, async (t) => {
-      const { port } = await startApp(t, await sqlite.createDatabase(t))
-      const url = `http://localhost:${port}`
-      const { page } = await openDocs(t, browser, `${url}/docs`, { ...options, colorScheme })
-      t.same(await findBarriers(page), [], 'as it comes')
-      for (const name of ['createPlant', 'listPlants']) await execute(page, name)
-      await operation(page, 'createPlant').locator('[data-code="400"] summary').click()
-      t.same(await findBarriers(page), [], 'with operations opened and refused')
-      await operation(page, 'createPlant').locator('.tablinks[data-name="model"]').first().click()
-      t.same(await findBarriers(page), [], 'with a schema')
-      await page.click('header [data-authorize]')
-      t.same(await findBarriers(page), [], 'with the dialog')
-      await page.fill('#token', 'wrong')
-      await page.keyboard.press('Enter')
-      await page.waitForSelector('#verdict.bad')
-      t.same(await findBarriers(page), [], 'with a verdict')
-      for (const path of ['docs/guide', 'problems/invalid-request']) {
-        await page.goto(`${url}/${path}`)
-        t.same(await findBarriers(page), [], path)
-      }
-    })
+/** Both schemes and both devices; in full each with each. */
+const looks: [scheme: Scheme, device: string, options: BrowserContextOptions][] = [
+  ['light', 'desk', {}],
+  ['dark', 'phone', phone],
+  ['light', 'phone', phone],
+  ['dark', 'desk', {}],
+]
+
+for (const [colorScheme, device, options] of looks.slice(0, isFull ? 4 : 2))
+  test(`the ${colorScheme} pages on a ${device} are so from edge to edge, and keep nobody out`, async (t) => {
+    const { port } = await startApp(t, await sqlite.createDatabase(t))
+    const url = `http://localhost:${port}`
+    const { page } = await openDocs(t, browser, `${url}/docs`, { ...options, colorScheme })
+    if (isFull) t.same(await findBarriers(page), [], 'as it comes')
+    for (const name of ['createPlant', 'listPlants']) await execute(page, name)
+    await assertColours(t, page, colorScheme)
+    await operation(page, 'createPlant').locator('[data-code="400"] summary').click()
+    t.same(await findBarriers(page), [], 'with operations opened and refused')
+    await operation(page, 'createPlant').locator('.tablinks[data-name="model"]').first().click()
+    if (isFull) t.same(await findBarriers(page), [], 'with a schema')
+    await page.click('header [data-authorize]')
+    if (isFull) t.same(await findBarriers(page), [], 'with the dialog')
+    await page.fill('#token', 'wrong')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('#verdict.bad')
+    t.same(await findBarriers(page), [], 'with a verdict')
+    for (const path of ['docs/guide', 'problems/invalid-request']) {
+      await page.goto(`${url}/${path}`)
+      t.same(await findBarriers(page), [], path)
+    }
+  })
 
 test('the browser goes', async (t) => {
   await browser.close()

@@ -1,10 +1,10 @@
 // The pages to read: the guide, and one for each type of problem.
 import { test } from 'tap'
-import { problemExamples } from '../schemas/examples.ts'
-import { type ProblemTypeName, problemTypes } from '../schemas/problem-types.ts'
-import { renderGuide } from '../src/docs/guide.ts'
-import { sqlite } from './support/engines.ts'
-import { request, startApp } from './support/service.ts'
+import { problemExamples } from '../../schemas/examples.ts'
+import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
+import { renderGuide } from '../../src/site/guide.ts'
+import { sqlite } from '../support/engines.ts'
+import { request, startApp } from '../support/service.ts'
 
 const open = { headers: { authorization: '' } }
 const site = { basePath: '/store/v1/', assets: '/store/v1/docs/static/x/' }

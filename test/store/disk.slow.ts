@@ -6,9 +6,12 @@ import { type Test, test } from 'tap'
 import { startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
 import { listNames, openFile } from '../support/stores.ts'
+import { skipWithout } from '../support/tools.ts'
 
 /** Mounts and unmounts something; false says why that cannot be done here. */
 function findSkip(): string | false {
+  const missing = skipWithout('unshare', 'mke2fs')
+  if (missing !== false) return missing
   if (process.getuid?.() !== 0) return 'only root can mount'
   const probe = spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/mnt'], { encoding: 'utf8' })
   return probe.status === 0 ? false : `no mounts here: ${probe.error?.message ?? probe.stderr}`

@@ -1,12 +1,12 @@
 // A log that was cut and grew again: what clients hold of the lost part is told from what is there now.
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import type { Plant } from '../schemas/plant.ts'
-import { openStore } from '../src/store/open.ts'
-import { sqlite } from './support/engines.ts'
-import { MemoryLog } from './support/memory-log.ts'
-import { assertProblem } from './support/problem.ts'
-import { type Answer, request, startApp } from './support/service.ts'
+import type { Plant } from '../../schemas/plant.ts'
+import { openStore } from '../../src/store/open.ts'
+import { sqlite } from '../support/engines.ts'
+import { MemoryLog } from '../support/memory-log.ts'
+import { assertProblem } from '../support/problem.ts'
+import { type Answer, request, startApp } from '../support/service.ts'
 
 /** Two replicas of one store, whose log can be cut. */
 async function start(t: Test) {

@@ -3,14 +3,16 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
-import { requestMs } from '../src/limits.ts'
-import { startCluster } from './support/cluster.ts'
-import { Inconsistent, Ledger, list, post, Reader } from './support/ledger.ts'
-import { type Service, startService, token } from './support/service.ts'
+import { startCluster } from '../support/cluster.ts'
+import { assertWithin, isFull } from '../support/full.ts'
+import { Inconsistent, Ledger, list, post, Reader } from '../support/ledger.ts'
+import { type Service, startService, token } from '../support/service.ts'
 
-const writers = 32
-/** No request may hang: its limit, and time for a slow machine. */
-const longestMs = requestMs + 3000
+const writers = isFull ? 32 : 8
+/** How many plants are added before and after each fault. */
+const plantsBetween = isFull ? 500 : 50
+/** No request may hang. */
+const promisedMs = 5000
 
 /** Adds plants one by one, every other with an id: those are sent again until they are acknowledged. */
 async function write(writer: number, services: Service[], ledger: Ledger, stop: AbortSignal): Promise<void> {
@@ -39,7 +41,7 @@ async function read(
   }
 }
 
-tap.test('primaries and a replica die under the hands of 32 writers', { timeout: 200_000 }, async (t) => {
+tap.test('primaries and a replica die under the hands of many writers', { timeout: 200_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
   const env = { DATABASE_URL: cluster.url(), LOG_LEVEL: 'error' }
   const services = [await startService(t, env), await startService(t, env)]
@@ -54,34 +56,32 @@ tap.test('primaries and a replica die under the hands of 32 writers', { timeout:
   )
 
   async function failOver(fault: string, signal: NodeJS.Signals): Promise<void> {
-    await ledger.more(500)
+    await ledger.more(plantsBetween)
     cluster.primary.signal(signal)
     await cluster.failOver()
     const promoted = performance.now()
     await ledger.more(1)
     const outageMs = performance.now() - promoted
-    t.comment(`${fault}: writers went on ${outageMs.toFixed()} ms after the promotion`)
-    t.ok(outageMs < longestMs, fault)
-    await ledger.more(500)
+    assertWithin(t, outageMs, promisedMs, fault)
+    await ledger.more(plantsBetween)
     await cluster.rebuild()
   }
 
   async function killReplica(): Promise<void> {
-    await ledger.more(500)
+    await ledger.more(plantsBetween)
     const { cut } = ledger
     services[1]?.child.kill('SIGKILL')
     await services[1]?.ended
     services[1] = await startService(t, env)
-    await ledger.more(500)
+    await ledger.more(plantsBetween)
     t.ok(ledger.cut > cut, 'the replica died with requests in its hands')
   }
 
   async function chaos(): Promise<void> {
     await failOver('primary killed', 'SIGKILL')
-    await failOver('primary killed', 'SIGKILL')
     await failOver('primary frozen', 'SIGSTOP')
     await killReplica()
-    for (let n = 0; n < 3; n++) await failOver('primary killed', 'SIGKILL')
+    for (let n = 0; isFull && n < 4; n++) await failOver('primary killed', 'SIGKILL')
   }
   await Promise.race([chaos(), writing, reading])
   stop.abort()
@@ -95,7 +95,7 @@ tap.test('primaries and a replica die under the hands of 32 writers', { timeout:
     await reader.readOn((services[index] as Service).url, ledger)
     t.ok(same(reader.names, names), 'every reader saw this order, from the first plant to the last')
   }
-  t.ok(ledger.longestMs < longestMs, 'no request hung')
+  assertWithin(t, ledger.longestMs, promisedMs, 'the longest request')
   const { acknowledged, refused, unknown, cut } = ledger
   t.comment(
     `${names.length} plants, ${acknowledged.size} acknowledged, ${refused.size} refused, ${unknown} unknown, ` +

@@ -6,13 +6,16 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { createDirectory } from './support/engines.ts'
-import { spawnCli } from './support/service.ts'
-import { add, openFile } from './support/stores.ts'
+import { openView } from '../../src/store/open.ts'
+import { findHead } from '../../src/store/view.ts'
+import { createDirectory } from '../support/engines.ts'
+import { inherited } from '../support/processes.ts'
+import { spawnCli } from '../support/service.ts'
+import { add, openFile } from '../support/stores.ts'
 
 const isWindows = process.platform === 'win32'
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
-const kept = fileURLToPath(new URL('./fixtures/plants-1.0.0.db', import.meta.url))
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+const kept = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
 
 /** The modes of all that is in a directory, in octal. */
 function listModes(directory: string): Record<string, string> {
@@ -26,11 +29,10 @@ function modeOf(path: string): string {
 
 /** Runs a command under a umask that takes nothing from anybody. */
 async function runOpenly(t: Test, args: string[], cwd: string): Promise<void> {
-  const { PATH, NODE_V8_COVERAGE } = process.env
   const script = `umask 0; exec '${process.execPath}' '${cli}' "$@"`
   const child = spawn('sh', ['-c', script, 'sh', ...args], {
     cwd,
-    env: { PATH, NODE_V8_COVERAGE },
+    env: inherited(),
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   t.teardown(() => child.kill('SIGKILL'))
@@ -65,6 +67,7 @@ test('a database that others could read is closed to them when it is opened', {
   const directory = createDirectory(t)
   const path = join(directory, 'plants.db')
   copyFileSync(kept, path)
+  await (await openFile(t, path)).store.close()
   chmodSync(path, 0o664)
   // As after a service that was killed.
   const killed = new DatabaseSync(path)
@@ -114,6 +117,36 @@ test('backups and restored databases are for their user alone; an export is as t
   const { 'plants.backup': backup, new: made, 'plants.json': exported } = listModes(directory)
   t.same({ backup, made, exported }, { backup: '600', made: '700', exported: '666' })
   t.same(listModes(join(directory, 'new')), { 'plants.db': '600' })
+})
+
+test('a view of another user than the owner leaves nothing behind that the owner cannot use', {
+  skip: process.geteuid?.() === 0 ? false : 'only root can be two users',
+}, async (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'plants.db')
+  const { store } = await openFile(t, path)
+  await add(store, 'a')
+  await store.close()
+  chmodSync(directory, 0o777)
+  chmodSync(path, 0o644)
+  process.seteuid?.(65_534)
+  t.teardown(() => process.seteuid?.(0))
+  await t.rejects(openView(`file:${path}`), { message: /belongs to another user: run this as that user/ })
+  t.same(listModes(directory), { 'plants.db': '644' })
+  process.seteuid?.(0)
+  const service = await openFile(t, path)
+  chmodSync(directory, 0o777)
+  for (const ending of ['', '-wal', '-shm']) chmodSync(path + ending, 0o666)
+  process.seteuid?.(65_534)
+  const beside = await openView(`file:${path}`)
+  t.equal(await findHead(beside), 1, 'beside a service there is nothing to be made')
+  await beside.close()
+  process.seteuid?.(0)
+  await service.store.close()
+  const view = await openView(`file:${path}`)
+  t.equal(await findHead(view), 1)
+  await view.close()
+  t.equal((await openFile(t, path)).store.id, store.id)
 })
 
 test('a place where no file can be made is one line', { skip: process.platform !== 'linux' }, async (t) => {

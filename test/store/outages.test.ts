@@ -2,13 +2,13 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { test } from 'tap'
-import { Outage } from '../src/log/outage.ts'
-import { StoreUnavailable } from '../src/store/store.ts'
-import { sqlite } from './support/engines.ts'
-import { openFailing } from './support/failing-store.ts'
-import { collectLines } from './support/log-lines.ts'
-import { findPorts, PostgresServer } from './support/postgres.ts'
-import { request, startApp } from './support/service.ts'
+import { Outage } from '../../src/logging/outage.ts'
+import { StoreUnavailable } from '../../src/store/store.ts'
+import { sqlite } from '../support/engines.ts'
+import { openFailing } from '../support/failing-store.ts'
+import { collectLines } from '../support/log-lines.ts'
+import { findPorts, PostgresServer } from '../support/postgres.ts'
+import { request, startApp } from '../support/service.ts'
 
 test('a store that fails is told of once, with a request and the cause, and when it is back', async (t) => {
   const { store, faults } = await openFailing(t)
@@ -88,31 +88,31 @@ test('an outage has a line when it begins, one in ten seconds, and one when it i
   const outage = new Outage(logger, { gone: 'gone', still: 'still', back: 'back' }, () => nowMs)
   const told = () =>
     lines.splice(0).map(({ msg, failures, seconds, reason }) => [msg, failures, seconds, reason])
-  outage.holds()
-  for (; nowMs < 25_000; nowMs += 100) outage.fails(new Error('no'), {})
-  outage.holds()
-  outage.holds()
+  outage.reportRecovery()
+  for (; nowMs < 25_000; nowMs += 100) outage.reportFailure(new Error('no'), {})
+  outage.reportRecovery()
+  outage.reportRecovery()
   t.strictSame(told(), [
     ['gone', 1, undefined, undefined],
     ['still', 100, undefined, 'no'],
     ['still', 100, undefined, 'no'],
     ['back', 250, 25, undefined],
   ])
-  outage.fails(new Error('no'), {})
-  outage.holds()
+  outage.reportFailure(new Error('no'), {})
+  outage.reportRecovery()
   t.strictSame(told(), [], 'again within ten seconds, and over')
   nowMs += 4000
-  outage.fails(new Error('no'), {})
+  outage.reportFailure(new Error('no'), {})
   nowMs += 6000
   // What was not told before counts.
-  outage.fails(new Error('no'), {})
-  outage.holds()
+  outage.reportFailure(new Error('no'), {})
+  outage.reportRecovery()
   t.strictSame(told(), [
     ['gone', 3, undefined, undefined],
     ['back', 2, 6, undefined],
   ])
   const quiet = new Outage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
-  for (let n = 0; n < 3; n++, nowMs += 10_000) quiet.fails(new Error('no'), {})
+  for (let n = 0; n < 3; n++, nowMs += 10_000) quiet.reportFailure(new Error('no'), {})
   t.strictSame(told(), [['gone', 1, undefined, undefined]])
 })
 
@@ -162,10 +162,10 @@ test('SQLite that takes no plants has a line when it begins and one when it is o
   for (let n = 0; n < 50; n++) t.equal((await add()).status, 503)
   await store.sql.execute('DROP TRIGGER full')
   t.equal((await add()).status, 200)
-  t.match(await find(({ msg }) => msg === 'the store can be used again'), { failures: 50 })
+  t.match(await find(({ msg }) => msg === 'the database takes plants again'), { failures: 50 })
   t.match(
     lines.map(({ level }) => level),
-    [50, 40, 30, 30],
-    'the fault of the file and what it did to requests, and both are over',
+    [40, 30],
+    'the fault of the file, once, and that it is over',
   )
 })

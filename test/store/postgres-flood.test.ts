@@ -1,9 +1,9 @@
 // One kind of work does not take the connections of another: what is slow or too much is refused early, and alone.
 import pg from 'pg'
 import tap from 'tap'
-import { maxLookups, maxWaitingReads, readConnections } from '../src/limits.ts'
-import { type Engine, engines } from './support/engines.ts'
-import { entries, namesIn, openLog } from './support/logs.ts'
+import { maxLookups, maxWaitingReads, readConnections, segmentPlants } from '../../src/limits.ts'
+import { type Engine, engines } from '../support/engines.ts'
+import { entries, namesIn, openLog } from '../support/logs.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 
@@ -17,21 +17,24 @@ async function flood(count: number, work: () => Promise<unknown> | unknown) {
 tap.test('reads that wait for a lock hold up nothing but reads', { timeout: 60_000 }, async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await openLog(t, url)
-  await store.log.append(entries('a'))
-  t.strictSame(await namesIn(store), ['a'])
+  const names = Array.from({ length: segmentPlants }, (_, n) => `${n}`)
+  await store.log.append(entries(...names))
+  t.strictSame(await namesIn(store), names)
   const { epochs } = await store.log.head()
-  // Whoever reads plants now waits for this session.
+  // A long list waits for this session now.
   const holder = new pg.Client(url)
   await holder.connect()
   t.teardown(() => holder.end())
-  await holder.query('BEGIN; LOCK TABLE plants IN ACCESS EXCLUSIVE MODE')
+  await holder.query('BEGIN; LOCK TABLE segments IN ACCESS EXCLUSIVE MODE')
   let reading = true
   const count = readConnections + maxWaitingReads + 100
-  const slow = flood(count, () => store.log.read(0, 1, epochs.owner(1))).finally(() => {
-    reading = false
-  })
+  const slow = flood(count, () => store.log.read(0, segmentPlants, epochs.owner(segmentPlants))).finally(
+    () => {
+      reading = false
+    },
+  )
   for (let n = 0; n < 20; n++) {
-    t.equal((await store.log.head()).position, 1)
+    t.equal((await store.log.head()).position, segmentPlants)
     t.equal((await store.sql.select('SELECT 1')).length, 1)
     t.equal(await store.sql.execute('DELETE FROM tokens'), 0)
   }
@@ -44,7 +47,7 @@ tap.test('reads that wait for a lock hold up nothing but reads', { timeout: 60_0
   t.equal(refused, 100, 'those beyond the queue are refused at once')
   t.equal(said(/no connection was free/), maxWaitingReads, 'those in it do not wait for long')
   await holder.query('COMMIT')
-  t.strictSame(await namesIn(store), ['a'], 'and reading goes on')
+  t.strictSame(await namesIn(store), names, 'and reading goes on')
 })
 
 tap.test('a flood of look-ups is cut short, and delays nothing else', { timeout: 60_000 }, async (t) => {

@@ -2,13 +2,14 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import tap, { type Test } from 'tap'
-import type { Store } from '../src/store/store.ts'
-import { hashToken } from '../src/tokens/tokens.ts'
-import { type Engine, engines, sharedServer } from './support/engines.ts'
-import { entries, eventually, namesIn, openLog, Sightings } from './support/logs.ts'
+import { openView } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { hashToken } from '../../src/tokens/tokens.ts'
+import { type Engine, engines, sharedServer } from '../support/engines.ts'
+import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
-const kept = readFileSync(new URL('./fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
+const kept = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
 const token = 'plant_2GS2RA3D_rr8vKNV5DDXKTpKngvLWge9YOpYGvDSr_2bGXX6'
 const plants = [
   { name: 'Monstera', tag: 'indoor' },
@@ -18,7 +19,7 @@ const plants = [
 ]
 
 async function connect(t: Test, url: string): Promise<pg.Client> {
-  const client = new pg.Client(url)
+  const client = new pg.Client({ connectionString: url, application_name: 'test' })
   await client.connect()
   t.teardown(() => client.end())
   return client
@@ -59,6 +60,29 @@ tap.test('a database of 1.0.0 goes on with its plants, its token and its ids', a
   )
   t.equal(row?.super, 0, 'and all that as a normal user')
 })
+
+tap.test(
+  'a 1.0.0 process beside the present schema adds nothing, and shows no log that stands still',
+  async (t) => {
+    const url = await postgres.createDatabase(t)
+    const client = await connect(t, url)
+    await client.query(kept)
+    const head = 'SELECT position, tableoid AS table FROM head'
+    await client.query({ name: 'prepared before', text: head })
+    await openLog(t, url)
+    const note =
+      "INSERT INTO writers VALUES ('a', 1, 0) ON CONFLICT (id) DO UPDATE SET batch = excluded.batch"
+    for (const [text, reason] of [
+      [`${head} FOR UPDATE`, /"position" does not exist/],
+      ['UPDATE head SET position = 5', /"position" of relation "head" does not exist/],
+      [note, /no unique .* matching the ON CONFLICT/],
+    ] as const)
+      await t.rejects(client.query(text), { message: reason })
+    await t.rejects(client.query({ name: 'prepared before', text: head }), { message: /does not exist/ })
+    const { rows } = await client.query("SELECT value::int FROM meta WHERE key = 'compatible'")
+    t.ok(rows[0].value > 1, 'and it does not start')
+  },
+)
 
 tap.test('a dump that is put back under a running store', async (t) => {
   const url = await postgres.createDatabase(t)
@@ -110,4 +134,59 @@ tap.test('the database of another store is not taken for this one', async (t) =>
   const told = { name: 'StoreUnavailable', message: /another store/ }
   await t.rejects(store.log.append(entries('b')), { ...told, outcome: 'nothing-added' })
   await t.rejects(Promise.resolve(store.log.head()), { ...told, outcome: 'unread' })
+})
+
+/** Statements that make another application's tables; `options`: of the URL. */
+const foreign: [title: string, statements: string, options?: string][] = [
+  [
+    'a meta of key and value',
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT); INSERT INTO meta VALUES ('version', '7')",
+  ],
+  [
+    'a meta of other types',
+    'CREATE TABLE meta (key INT, value BYTEA, store TEXT); INSERT INTO meta VALUES (1)',
+  ],
+  ['an empty meta', 'CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)'],
+  ['a meta that is a view', "CREATE VIEW meta AS SELECT 'version' AS key, '1' AS value"],
+  ...['plants', 'tokens', 'head', 'segments', 'epochs', 'writers'].map((name): [string, string] => [
+    `a table ${name}`,
+    `CREATE TABLE ${name} (name TEXT)`,
+  ]),
+  [
+    'a meta in another schema of the search path',
+    'CREATE SCHEMA theirs; CREATE TABLE theirs.meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)',
+    '?options=-csearch_path%3Dpublic,theirs',
+  ],
+  [
+    'a meta in front of a store',
+    `${kept}; CREATE SCHEMA theirs; CREATE TABLE theirs.meta AS TABLE meta`,
+    '?options=-csearch_path%3Dtheirs,public',
+  ],
+  ['segments beside a store', `${kept}; CREATE TABLE segments (name TEXT)`],
+]
+
+const everything = `
+  SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
+
+tap.test('tables of another application are refused, and nothing is written', async (t) => {
+  for (const [title, statements, options = ''] of foreign) {
+    const url = await postgres.createDatabase(t)
+    const client = await connect(t, url)
+    await client.query(statements)
+    await client.query('SELECT pg_stat_force_next_flush()')
+    const before = (await client.query(everything)).rows
+    const told = { message: /another application's table, not a plant store's/ }
+    await t.rejects(openLog(t, url + options), told, title)
+    await t.rejects(openView(url + options), told, `${title}, to be read`)
+    t.strictSame((await client.query(everything)).rows, before, title)
+  }
+})
+
+tap.test('new tables of an older store come to stand beside its others', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  await client.query(`CREATE SCHEMA first; ${kept}`)
+  await assertKept(t, await openLog(t, `${url}?options=-csearch_path%3Dfirst,public`))
+  const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'first'")
+  t.strictSame(rows, [])
 })

@@ -1,10 +1,11 @@
 // The notes by which a writer finds out what became of a batch: whose clock they go by, and what a lost one means.
 import pg from 'pg'
 import tap, { type Test } from 'tap'
-import type { Store } from '../src/store/store.ts'
-import { type Engine, engines } from './support/engines.ts'
-import { entries, namesIn, openLog } from './support/logs.ts'
-import { type Relay, startRelay } from './support/relay.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type Engine, engines } from '../support/engines.ts'
+import { entries, namesIn, openLog } from '../support/logs.ts'
+import { type Relay, startRelay } from '../support/relay.ts'
+import { until } from '../support/until.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 
@@ -31,7 +32,7 @@ async function appendMeddled(
   await broken
   relay.freeze()
   // The batch is there when its note is.
-  while ((await other.query('SELECT 1 FROM plants')).rows.length < 2);
+  await until(async () => (await other.query('SELECT 1 FROM plants')).rows.length === 2)
   await meddle(other)
   relay.thaw()
   return answer
@@ -56,6 +57,48 @@ tap.test('a note that is gone is no proof that nothing was added', { timeout: 60
     t.strictSame(await opened.store.log.append(entries('c')), ['added'], 'and the writer goes on')
   }
 })
+
+tap.test('a batch that was found is there, whatever fails afterwards', { timeout: 60_000 }, async (t) => {
+  const refuseNotes = 'ALTER TABLE writers ADD CONSTRAINT refused CHECK (batch < 0) NOT VALID'
+  const opened = await open(t)
+  await opened.store.log.append(entries('a'))
+  const found = appendMeddled(opened, (other) => other.query(refuseNotes))
+  t.strictSame(await found, ['added'], 'to confirm it nothing is written')
+  t.strictSame(await namesIn(opened.store), ['a', 'b'])
+
+  const again = await open(t)
+  const { relay, other } = again
+  await again.store.log.append(entries('a'))
+  const confirmed = Promise.withResolvers<void>()
+  const lost = appendMeddled(again, async () => confirmed.resolve(relay.breakAt('COMMIT\0', 'before')))
+  lost.catch(() => {})
+  await confirmed.promise
+  relay.freeze()
+  // As on a server that has not got it.
+  await other.query(`DELETE FROM writers WHERE batch = 2; ${refuseNotes}`)
+  relay.thaw()
+  await t.rejects(lost, { name: 'StoreUnavailable', outcome: 'unknown' })
+})
+
+tap.test(
+  'an open snapshot finds no version of a row more with each batch',
+  { timeout: 60_000 },
+  async (t) => {
+    const { store, other } = await open(t)
+    await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
+    const names = Array.from({ length: 250 }, (_, n) => `${n}`)
+    for (const name of names) await store.log.append(entries(name))
+    for (let n = 0; n < 3; n++) await store.ready()
+    t.strictSame(await namesIn(store), names)
+    await store.close()
+    await other.query('COMMIT')
+    const { rows } = await other.query(`
+    SELECT relname, n_tup_upd::int AS updated FROM pg_stat_user_tables WHERE n_tup_upd > 0 AND relname <> 'meta'`)
+    t.strictSame(rows, [], 'nothing was updated')
+    const notes = await other.query('SELECT count(*)::int AS notes FROM writers')
+    t.ok(notes.rows[0].notes < 150, 'and old notes are gone')
+  },
+)
 
 tap.test('old notes go, by the clock of the database', { timeout: 60_000 }, async (t) => {
   const { other, direct } = await open(t)

@@ -5,9 +5,11 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pino from 'pino'
 import { test } from 'tap'
-import { openStore } from '../src/store/open.ts'
-import { createDirectory } from './support/engines.ts'
-import { request, spawnCli, startService } from './support/service.ts'
+import { openStore } from '../../src/store/open.ts'
+import { runCommand } from '../support/commands.ts'
+import { createDirectory } from '../support/engines.ts'
+import { preload } from '../support/preload.ts'
+import { request, spawnCli, startService } from '../support/service.ts'
 
 function hashFile(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
@@ -38,11 +40,10 @@ for (const [title, make, reason] of refused)
     make(path)
     const before = hashFile(path)
     for (const args of [['serve'], ['token', 'create', '--name', 'a']]) {
-      const { ended, output } = spawnCli(t, args, { PORT: '0', DATABASE_URL: `file:${path}` })
-      t.match(await ended, { code: 1 }, args.join(' '))
-      t.equal(output().stdout, '')
-      t.match(output().stderr, /^plant-store: [^\n]+\n$/)
-      t.match(output().stderr, reason)
+      const { code, stdout, stderr } = await runCommand(args, { PORT: '0', DATABASE_URL: `file:${path}` })
+      t.same({ code, stdout }, { code: 1, stdout: '' }, args.join(' '))
+      t.match(stderr, /^plant-store: [^\n]+\n$/)
+      t.match(stderr, reason)
       t.equal(hashFile(path), before)
       t.same(readdirSync(directory), ['plants.db'])
     }
@@ -82,16 +83,11 @@ test('directories on the way are made, for nobody else to read', async (t) => {
 test('token makes no database: one that is not there is refused', async (t) => {
   const directory = createDirectory(t)
   for (const args of [['create', '--name', 'a'], ['list'], ['revoke', 'abcdefgh']]) {
-    const { ended, output } = spawnCli(
-      t,
-      ['token', ...args],
-      { DATABASE_URL: 'file:no/plants.db' },
-      directory,
-    )
-    t.match(await ended, { code: 1 }, args.join(' '))
-    t.equal(output().stdout, '')
+    const env = { DATABASE_URL: 'file:no/plants.db' }
+    const { code, stdout, stderr } = await runCommand(['token', ...args], env, directory)
+    t.same({ code, stdout }, { code: 1, stdout: '' }, args.join(' '))
     t.equal(
-      output().stderr,
+      stderr,
       `plant-store: there is no file ${join(realpathSync(directory), 'no/plants.db')}: DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory\n`,
     )
   }
@@ -107,7 +103,10 @@ test('a locked database: token says so in one line', async (t) => {
   other.exec('BEGIN IMMEDIATE')
   const { ended, output } = spawnCli(t, ['token', 'create', '--name', 'a'], { DATABASE_URL: `file:${path}` })
   t.match(await ended, { code: 1 })
-  t.match(output().stderr, /plant-store: the database cannot be used now: database is locked\n$/)
+  t.match(
+    output().stderr,
+    /plant-store: the database cannot be used now: the database was locked until it was too late\n$/,
+  )
   t.notMatch(output().stderr, /\n {4}at /)
 })
 
@@ -116,8 +115,24 @@ test('a path where no file can be is one line', async (t) => {
   writeFileSync(join(directory, 'file'), '')
   mkdirSync(join(directory, 'directory'))
   for (const url of ['file:file/plants.db', 'file:directory', 'file::memory:', 'file:a%00b']) {
-    const { ended, output } = spawnCli(t, ['token', 'list'], { DATABASE_URL: url }, directory)
-    t.match(await ended, { code: 1 }, url)
-    t.match(output().stderr, /^plant-store: [^\n]+\n$/)
+    const refused = await runCommand(['token', 'list'], { DATABASE_URL: url }, directory)
+    t.match(refused, { code: 1, stderr: /^plant-store: [^\n]+\n$/ }, url)
+  }
+})
+
+const twoAddresses = `
+  import dns from 'node:dns'
+  const found = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
+  dns.lookup = (_host, _options, done) => setImmediate(done, null, found)`
+
+test('a server whose name has several addresses, none of which answers, is told by what happened', async (t) => {
+  const url = 'postgres://plants.test:1/plants'
+  for (const args of [
+    ['token', 'list', '--database-url', url],
+    ['verify', url],
+  ]) {
+    const { ended, output } = spawnCli(t, args, preload(twoAddresses))
+    t.match(await ended, { code: 1 })
+    t.match(output(), { stdout: '', stderr: /^plant-store: [^\n]*: ECONNREFUSED[^\n]*\n$/ })
   }
 })

@@ -2,12 +2,13 @@
 import { once } from 'node:events'
 import pino from 'pino'
 import tap from 'tap'
-import { openStore } from '../src/store/open.ts'
-import type { Store } from '../src/store/store.ts'
-import { Tokens } from '../src/tokens/tokens.ts'
-import { type Engine, engines } from './support/engines.ts'
-import { Ledger, list, post, Reader } from './support/ledger.ts'
-import { startApp, startService, token } from './support/service.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { type Engine, engines } from '../support/engines.ts'
+import { assertWithin, isFull } from '../support/full.ts'
+import { Ledger, list, post, Reader } from '../support/ledger.ts'
+import { startApp, startService, token } from '../support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const logger = pino({ level: 'silent' })
@@ -44,8 +45,10 @@ tap.test('readers page through two replicas while writers write through both', a
     t.strictSame(reader.names, names, 'each reader saw each plant once, in this order')
 })
 
-tap.test('16 replicas start at once on an empty database, 20 times', async (t) => {
-  for (let round = 0; round < 20; round++) {
+const starts = isFull ? 20 : 4
+
+tap.test(`16 replicas start at once on an empty database, ${starts} times`, async (t) => {
+  for (let round = 0; round < starts; round++) {
     const url = await postgres.createDatabase(t)
     const stores: Store[] = await Promise.all(Array.from({ length: 16 }, () => openStore(url, { logger })))
     t.equal(new Set(stores.map(({ id }) => id)).size, 1, 'all are the same store')
@@ -55,7 +58,7 @@ tap.test('16 replicas start at once on an empty database, 20 times', async (t) =
   }
 })
 
-tap.test('a token of one replica is honoured on all, and revoked everywhere within 5 s', async (t) => {
+tap.test('a token of one replica is honoured on all, and revoked everywhere in time', async (t) => {
   const url = await postgres.createDatabase(t)
   const replicas = [await startApp(t, url), await startApp(t, url)]
   const tokens = new Tokens(replicas[0]?.store.sql as Store['sql'])
@@ -67,8 +70,6 @@ tap.test('a token of one replica is honoured on all, and revoked everywhere with
   t.equal(await tokens.revoke(issued.split('_')[1] as string), true)
   const revoked = performance.now()
   let statuses: number[] = []
-  while (performance.now() - revoked < 5000 && statuses.join() !== '401,401')
-    statuses = await Promise.all(replicas.map(ask))
-  t.strictSame(statuses, [401, 401])
-  t.comment(`refused everywhere ${(performance.now() - revoked).toFixed()} ms after it was revoked`)
+  while (statuses.join() !== '401,401') statuses = await Promise.all(replicas.map(ask))
+  assertWithin(t, performance.now() - revoked, 5000, 'refused everywhere')
 })

@@ -3,11 +3,11 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { hashToken, Tokens } from '../src/tokens/tokens.ts'
-import { createDirectory } from './support/engines.ts'
-import { add, listNames, openFile } from './support/stores.ts'
+import { hashToken, Tokens } from '../../src/tokens/tokens.ts'
+import { createDirectory } from '../support/engines.ts'
+import { add, listNames, openFile } from '../support/stores.ts'
 
-const released = fileURLToPath(new URL('fixtures/plants-1.0.0.db', import.meta.url))
+const released = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
 const storeId = 'VVS9sPoyRo4w0MywQgAKfQ'
 const token = 'plant_POhKNv1F_shOR4e4aRSpWb6Z63fh3Qm4UciJJhj1v_1I5yw4'
 const items = [

@@ -1,16 +1,17 @@
 // The order of system calls for a POST: the -wal is on stable storage before the first byte of its answer is written.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { createDirectory } from './support/engines.ts'
-import { request, token } from './support/service.ts'
+import { createDirectory } from '../support/engines.ts'
+import { request, token } from '../support/service.ts'
+import { skipWithout } from '../support/tools.ts'
 
-const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
-const skip = spawnSync('strace', ['-V']).error ? 'strace is not there' : false
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+const skip = skipWithout('strace')
 const plants = 10
 
 test('the -wal is synced before a POST is answered', { skip }, async (t) => {

@@ -7,8 +7,9 @@ import { type Test, test } from 'tap'
 import { startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
 import { listNames, openFile } from '../support/stores.ts'
+import { skipWithout } from '../support/tools.ts'
 
-const skip = spawnSync('cc', ['--version']).error ? 'there is no C compiler' : false
+const skip = skipWithout('cc')
 
 /** A process whose syncs of files with a suffix fail from `fail` to `mend`. */
 async function start(t: Test) {
@@ -16,7 +17,7 @@ async function start(t: Test) {
   const [path, library, flag] = ['plants.db', 'failing-sync.so', 'flag'].map((name) =>
     join(directory, name),
   ) as [string, string, string]
-  const source = fileURLToPath(new URL('failing-sync.c', import.meta.url))
+  const source = fileURLToPath(new URL('../support/failing-sync.c', import.meta.url))
   const built = spawnSync('cc', ['-shared', '-fPIC', '-o', library, source, '-ldl'], { encoding: 'utf8' })
   t.equal(built.status, 0, built.stderr)
   const appender = await startAppender(t, path, { env: { LD_PRELOAD: library, FAULT_FLAG: flag } })

@@ -2,9 +2,9 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import { Health } from '../../src/admin/health.ts'
-import { Metrics } from '../../src/admin/metrics.ts'
-import { startAdminServer } from '../../src/admin/server.ts'
+import { startAdminServer } from '../../src/service/admin/admin-server.ts'
+import { Health } from '../../src/service/admin/health.ts'
+import { Metrics } from '../../src/service/admin/metrics.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { spawnCli } from './service.ts'
 

@@ -70,7 +70,7 @@ export class Cluster {
   /** Resolves when all standbys receive what the primary writes. */
   async streaming(): Promise<void> {
     const text = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
-    for (const end = performance.now() + 20_000; performance.now() < end; )
+    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20))
       if ((await this.primary.query(text)).length === this.standbys.length) return
     throw new Error('the standbys do not follow')
   }
@@ -81,7 +81,7 @@ export class Cluster {
       "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text AS bytes",
     )
     const goal = BigInt(row?.bytes ?? 0)
-    for (const end = performance.now() + 20_000; performance.now() < end; ) {
+    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
       const received = await Promise.all(this.standbys.map(receivedPosition))
       if (received.every((position) => position >= goal)) return
     }
@@ -113,7 +113,7 @@ export class Cluster {
     const client = new pg.Client({ connectionString: this.primary.url() })
     await client.connect()
     await client.query("SELECT pg_backup_start('standby', true)")
-    server.copyFiles(this.primary)
+    await server.copyFiles(this.primary)
     const { rows } = await client.query('SELECT labelfile FROM pg_backup_stop(false)')
     await client.end()
     server.write('backup_label', rows[0].labelfile)

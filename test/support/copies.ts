@@ -6,6 +6,7 @@ import type { Test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
+import { runCommand } from './commands.ts'
 import { spawnCli } from './service.ts'
 
 /** Opens the store at a URL; it closes when the test ends. */
@@ -42,10 +43,8 @@ export function spawnCopy(t: Test, from: string, to: string, ...options: string[
 }
 
 /** Runs a copy to its end. */
-export async function copy(t: Test, from: string, to: string) {
-  const { ended, output } = spawnCopy(t, from, to, '--quiet')
-  const { code } = await ended
-  return { code, ...output() }
+export function copy(from: string, to: string) {
+  return runCommand(['copy', '--from', from, '--to', to, '--quiet'])
 }
 
 /** Opens an empty store under the name of another's, as a copy of it has begun to. */

@@ -7,7 +7,10 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import tap, { type Test } from 'tap'
 import { noteDirectory } from './leftovers.ts'
-import { findPorts, PostgresServer } from './postgres.ts'
+import { DatabaseServer, type PostgresServer, startServer } from './postgres.ts'
+
+/** As in .taprc, for a file that `node` runs alone: tap itself would give all its tests 30 s together. */
+if (!process.env.TAP_TIMEOUT) tap.setTimeout(300_000)
 
 export type Engine = {
   name: 'SQLite' | 'PostgreSQL'
@@ -32,27 +35,21 @@ const postgres: Engine = {
   },
 }
 
-/** Threads differ in SQLite; on PostgreSQL each is what a replica is. */
-export const engines: Engine[] = process.env.TEST_THREADS ? [sqlite] : [sqlite, postgres]
+export const engines: Engine[] = process.env.TEST_ENGINE === sqlite.name ? [sqlite] : [sqlite, postgres]
 
-let shared: Promise<PostgresServer> | undefined
+let shared: Promise<DatabaseServer> | undefined
 
-/** One server for all tests of a file; it goes, with its databases, when the file is done. */
-export function sharedServer(): Promise<PostgresServer> {
-  shared ??= startServer()
+/** The server that all files of a run share; a file that runs alone has one of its own. It is to be left as it was. */
+export function sharedServer(): Promise<DatabaseServer> {
+  const port = Number(process.env.TEST_POSTGRES_PORT)
+  shared ??= port ? Promise.resolve(new DatabaseServer(port)) : ownServer()
   return shared
 }
 
-async function startServer(): Promise<PostgresServer> {
-  const [port] = await findPorts(1)
-  // What these tests show does not hang on the disk; those in which servers fail keep fsync on.
-  const started = new PostgresServer({
-    port: port as number,
-    settings: ['fsync = off', 'max_connections = 200'],
-  })
+/** A server for tests of this file that change it; it goes, with its databases, when the file is done. */
+export async function ownServer(): Promise<PostgresServer> {
+  const started = await startServer()
   tap.teardown(() => started.destroy())
-  await started.init()
-  await started.start()
   return started
 }
 

@@ -7,12 +7,13 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { importPlants } from '../../src/import/import.ts'
-import type { ImportOptions, ImportResult } from '../../src/import/options.ts'
+import type { ImportOptions, ImportResult } from '../../src/maintenance/import/import-options.ts'
+import { importPlants } from '../../src/maintenance/import/import-plants.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDirectory } from './engines.ts'
 import { noteProcess } from './leftovers.ts'
+import { inherited } from './processes.ts'
 
 export type Plant = { name: string; tag: string; id?: number }
 
@@ -110,8 +111,7 @@ export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
 /** Starts a program with nothing but this in its environment. It is killed when the test ends. */
 function start(t: Test, program: string, args: string[], env: NodeJS.ProcessEnv) {
-  const { PATH, NODE_V8_COVERAGE } = process.env
-  const child = spawn(program, args, { env: { PATH, NODE_V8_COVERAGE, ...env } })
+  const child = spawn(program, args, { env: { ...inherited(), ...env } })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   child.stdin.on('error', () => {})

@@ -43,7 +43,7 @@ async function makeFile(t: Test): Promise<Kept> {
 async function makeDatabase(t: Test): Promise<Kept> {
   const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
   const url = await postgres.createDatabase(t)
-  const client = new pg.Client(url)
+  const client = new pg.Client({ connectionString: url, application_name: 'test' })
   await client.connect()
   t.teardown(() => client.end())
   await client.query(readFileSync(fixture('postgres-1.0.0.sql'), 'utf8'))

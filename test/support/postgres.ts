@@ -1,15 +1,8 @@
 // A real PostgreSQL server for tests, on a free port of the loopback address.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { notePid } from './leftovers.ts'
@@ -22,8 +15,34 @@ export type ServerOptions = { port: number; settings?: string[] }
 /** A role that must give a password; the superuser `postgres` need not. */
 export const passwordRole = 'gardener'
 
-export class PostgresServer {
+/** What initdb made for the first server of this process: a copy costs a tenth. */
+let made: string | undefined
+
+/** A server that somebody else starts and ends. */
+export class DatabaseServer {
   readonly port: number
+
+  constructor(port: number) {
+    this.port = port
+  }
+
+  url(database = 'postgres'): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`
+  }
+
+  /** Asks on a connection of its own. */
+  async query<R extends pg.QueryResultRow>(text: string, database?: string): Promise<R[]> {
+    const client = new pg.Client({ connectionString: this.url(database) })
+    await client.connect()
+    try {
+      return (await client.query<R>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+}
+
+export class PostgresServer extends DatabaseServer {
   readonly directory = createServerDirectory()
   readonly data = join(this.directory, 'data')
   readonly #settings: string[]
@@ -31,18 +50,20 @@ export class PostgresServer {
   #noted: { end(): void } | undefined
 
   constructor({ port, settings = [] }: ServerOptions) {
-    this.port = port
+    super(port)
     this.#settings = settings
     process.on('exit', this.#destroy)
   }
 
-  url(database = 'postgres'): string {
-    return `postgres://postgres@127.0.0.1:${this.port}/${database}`
-  }
-
   /** Makes the files of a new, empty server. */
   async init(): Promise<void> {
-    await run('initdb', ['-D', this.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'])
+    if (made === undefined) {
+      const data = join(createServerDirectory(), 'data')
+      await run('initdb', ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N'])
+      process.on('exit', () => rmSync(dirname(data), { recursive: true, force: true }))
+      made = data
+    }
+    copyFolder(made, this.data)
     this.write(
       'pg_hba.conf',
       `host all ${passwordRole} 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust
@@ -51,16 +72,21 @@ host replication all 127.0.0.1/32 trust\n`,
     this.configure()
   }
 
-  /** Copies what a base backup of a running server holds. Its files may change meanwhile: its log makes up for that. */
-  copyFiles(from: PostgresServer): void {
+  /**
+   * Copies what a base backup of a running server holds, while clients in this process go on. Its files may change
+   * meanwhile: its log makes up for that.
+   */
+  async copyFiles(from: PostgresServer): Promise<void> {
     rmSync(this.data, { recursive: true, force: true })
     const left = /^(postmaster\..*|.*\.signal|pg_wal\/.*|pg_replslot\/.*)$/
     this.#makeFolder('')
+    const copied: Promise<void>[] = []
     for (const entry of readdirSync(from.data, { recursive: true, withFileTypes: true })) {
       const name = join(relative(from.data, entry.parentPath), entry.name)
       if (entry.isDirectory()) this.#makeFolder(name)
-      else if (!left.test(name)) this.#copyFile(name, from)
+      else if (!left.test(name)) copied.push(this.#copyFile(name, from))
     }
+    await Promise.all(copied)
     this.configure()
   }
 
@@ -69,9 +95,9 @@ host replication all 127.0.0.1/32 trust\n`,
     own(join(this.data, name))
   }
 
-  #copyFile(name: string, from: PostgresServer): void {
+  async #copyFile(name: string, from: PostgresServer): Promise<void> {
     try {
-      copyFileSync(join(from.data, name), join(this.data, name))
+      await copyFile(join(from.data, name), join(this.data, name))
       own(join(this.data, name))
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
@@ -158,17 +184,6 @@ host replication all 127.0.0.1/32 trust\n`,
     await this.start()
   }
 
-  /** Asks on a connection of its own. */
-  async query<R extends pg.QueryResultRow>(text: string, database?: string): Promise<R[]> {
-    const client = new pg.Client({ connectionString: this.url(database) })
-    await client.connect()
-    try {
-      return (await client.query<R>(text)).rows
-    } finally {
-      await client.end()
-    }
-  }
-
   /** Kills the server and removes its files. */
   destroy(): void {
     process.off('exit', this.#destroy)
@@ -179,6 +194,19 @@ host replication all 127.0.0.1/32 trust\n`,
     this.kill()
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 5 })
   }
+}
+
+/** Starts a server that its caller destroys. */
+export async function startServer(): Promise<PostgresServer> {
+  const [port] = await findPorts(1)
+  // What these tests show does not hang on the disk; those in which servers fail keep fsync on.
+  const started = new PostgresServer({
+    port: port as number,
+    settings: ['fsync = off', 'max_connections = 400'],
+  })
+  await started.init()
+  await started.start()
+  return started
 }
 
 /** Ports that are free now. */

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Test } from 'tap'
 import { components } from '../../schemas/index.ts'
 import type { Problem } from '../../schemas/problem.ts'
-import { type ProblemTypeName, problemTypes } from '../../schemas/problem-types.ts'
+import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 
 const ajv = new Ajv2020({
   strict: true,

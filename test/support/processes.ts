@@ -1,5 +1,14 @@
-// What is known of processes from outside (proc_pid_stat(5)); nothing where there is no /proc.
+// Processes: what those of a test inherit, and what is known of any from outside (proc_pid_stat(5); nothing without /proc).
 import { readdirSync, readFileSync } from 'node:fs'
+
+/**
+ * What a process that a test starts inherits, whatever else its environment holds: where programs are, and what the runner
+ * keeps compiled code and coverage with, and short time-outs where the test has them.
+ */
+export function inherited(): NodeJS.ProcessEnv {
+  const { PATH, NODE_V8_COVERAGE, NODE_COMPILE_CACHE, TEST_NODE_OPTIONS: NODE_OPTIONS } = process.env
+  return { PATH, NODE_OPTIONS, ...(NODE_V8_COVERAGE ? { NODE_V8_COVERAGE } : { NODE_COMPILE_CACHE }) }
+}
 
 /** The children of a process, theirs, and so on. */
 export function descendantsOf(pid: number): number[] {

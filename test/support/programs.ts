@@ -15,7 +15,8 @@ export async function run(
   const { input = '', cwd, env } = options
   // Without the tests' instruments.
   const { PATH, HOME } = process.env
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: { PATH, HOME, ...env } })
+  const own = { PATH, HOME, NODE_V8_COVERAGE: '', ...env }
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: own })
   noteProcess(child)
   child.stdin.on('error', () => {}).end(input)
   const [stdout, stderr, [code]] = await Promise.all([

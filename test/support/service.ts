@@ -8,16 +8,17 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { Health } from '../../src/admin/health.ts'
-import { Metrics } from '../../src/admin/metrics.ts'
-import { type AppOptions, buildApp } from '../../src/app.ts'
-import { readConfig } from '../../src/config/config.ts'
+import { readConfig } from '../../src/config/load-config.ts'
+import { Health } from '../../src/service/admin/health.ts'
+import { Metrics } from '../../src/service/admin/metrics.ts'
+import { type AppOptions, buildApp } from '../../src/service/app.ts'
+import { buildService } from '../../src/service/service.ts'
+import { openCounted } from '../../src/service/threads/part.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
-import { openCounted } from '../../src/threads/part.ts'
-import { buildService } from '../../src/threads/service.ts'
 import { holdAgainstContract } from './contract.ts'
 import { noteProcess } from './leftovers.ts'
+import { inherited } from './processes.ts'
 import { watchAnswers } from './watch.ts'
 
 export const token = 'a-token-for-tests'
@@ -33,8 +34,6 @@ export async function startApp(
   databaseUrl: string,
   { env = {}, ...options }: Partial<AppOptions> & { env?: NodeJS.ProcessEnv } = {},
 ): Promise<Running> {
-  if (process.env.TEST_THREADS && Object.keys(options).length === 0)
-    return startThreads(t, databaseUrl, { THREADS: process.env.TEST_THREADS, ...env })
   const logger = options.logger ?? pino({ level: 'silent' })
   const store = options.store ?? (await openStore(databaseUrl, { logger }))
   const config = options.config ?? readConfig({ ACCESS_TOKENS: token, ...env })
@@ -119,7 +118,7 @@ const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, cwd?: string) {
   const child = spawn(process.execPath, [cli, ...args], {
     cwd,
-    env: { PATH: process.env.PATH, NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE, ...env },
+    env: { ...inherited(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   noteProcess(child)
@@ -130,6 +129,14 @@ export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, c
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
   t.teardown(() => child.kill('SIGKILL'))
   return { child, ended, output: () => ({ stdout, stderr }) }
+}
+
+/** Ends a service with the test, gently: one that is killed leaves nothing of what it covered. */
+export function endGently(t: Test, { child, ended }: Pick<Service, 'child' | 'ended'>): void {
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await ended
+  })
 }
 
 /** Starts `plant-store serve` on a free port and waits until it is ready. It takes the bearer `token`. */

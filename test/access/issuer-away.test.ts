@@ -1,0 +1,283 @@
+// The keys of an issuer: where they are looked for, how often, and what an issuer that fails does to others.
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import pino from 'pino'
+import { test } from 'tap'
+import '../support/short-limits.ts'
+import { request } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { audience, startAccepting, startIssuer } from './issuer.ts'
+
+const json = (response: ServerResponse, value: unknown) => void response.end(JSON.stringify(value))
+
+test('keys are found by discovery, with a trailing slash or the place of RFC 8414, or at OIDC_JWKS_URL', async (t) => {
+  for (const path of ['/realm/', '/', '', '/a/b']) {
+    const issuer = await startIssuer(t, path)
+    const { sign, jwk } = await issuer.makeSigner('one')
+    issuer.publish(jwk)
+    const bare = path.replace(/\/$/, '')
+    const places: [place: string, env: NodeJS.ProcessEnv][] = [
+      [`${bare}/.well-known/openid-configuration`, {}],
+      [`/.well-known/oauth-authorization-server${bare}`, {}],
+      ['', { OIDC_JWKS_URL: `http://127.0.0.1:${issuer.port}/keys?appid=1` }],
+    ]
+    for (const [place, env] of places) {
+      issuer.answer(({ url }, response) => {
+        if (url === place) json(response, { issuer: issuer.url, jwks_uri: `${issuer.url}/jwks` })
+        else if (url === (place ? `${new URL(issuer.url).pathname}/jwks` : '/keys?appid=1'))
+          json(response, { keys: [jwk] })
+        else if (path === '/' || path === '')
+          json(response.writeHead(url?.endsWith('/jwks') ? 200 : 404), { keys: [jwk] })
+        else response.writeHead(404).end()
+      })
+      const { list } = await startAccepting(t, { ...issuer.env, ...env })
+      t.equal((await list(await sign())).status, 200, `${path}: ${place || 'OIDC_JWKS_URL'}`)
+    }
+  }
+})
+
+test('a thousand unknown kids cause at most two fetches', async (t) => {
+  const issuer = await startIssuer(t)
+  const [one, two] = await Promise.all([issuer.makeSigner('one'), issuer.makeSigner('two')])
+  issuer.publish(one.jwk)
+  const { list } = await startAccepting(t, { ...issuer.env, AUTH_FAILURE_LIMIT: 'off' })
+  t.equal((await list(await one.sign())).status, 200)
+  t.equal(issuer.fetches, 2, 'discovery and keys')
+  // The first that is refused after the cooldown was looked for once more.
+  await until(async () => {
+    await list(await two.sign({ jti: `${Math.random()}` }))
+    return issuer.fetches > 2
+  })
+  const before = issuer.fetches
+  const tokens = await Promise.all(
+    Array.from({ length: 1000 }, (_, n) => two.sign({}, { kid: `unknown ${n}` })),
+  )
+  const statuses = new Set<number>()
+  for (let at = 0; at < tokens.length; at += 50)
+    for (const { status } of await Promise.all(tokens.slice(at, at + 50).map(list))) statuses.add(status)
+  t.same([...statuses], [401])
+  t.ok(issuer.fetches - before <= 2, `${issuer.fetches - before} fetches`)
+})
+
+test('an issuer that hangs holds up no token whose key is known, however many wait for others', async (t) => {
+  const issuer = await startIssuer(t)
+  const [one, two] = await Promise.all([issuer.makeSigner('one'), issuer.makeSigner('two')])
+  issuer.publish(one.jwk)
+  const { url, list, told } = await startAccepting(t, {
+    ...issuer.env,
+    AUTH_FAILURE_LIMIT: 'off',
+    MAX_CONNECTIONS: '2000',
+  })
+  t.equal((await list(await one.sign())).status, 200)
+  const tokens = await Promise.all(Array.from({ length: 1200 }, (_, n) => two.sign({}, { kid: `${n}` })))
+  const sockets = await Promise.all(
+    tokens.map(async (token) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8')
+      await once(socket, 'connect')
+      return { socket, token }
+    }),
+  )
+  t.teardown(() => {
+    for (const { socket } of sockets) socket.destroy()
+  })
+  let hanging = 0
+  issuer.answer(() => void hanging++)
+  // The cooldown has passed when one hangs.
+  await until(async () => {
+    if (hanging === 0) void list(await two.sign({ jti: `${Math.random()}` }))
+    return hanging > 0
+  })
+  const answers = sockets.map(async ({ socket, token }) => {
+    socket.write(`GET /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+    const [answer] = await once(socket, 'data')
+    return String(answer)
+  })
+  const isFull = Promise.any(
+    answers.map(async (answer) => /problems\/overloaded/.exec(await answer)?.[0] ?? Promise.reject()),
+  )
+  t.ok(await isFull)
+  t.equal((await list(await one.sign({ jti: 'new' }))).status, 200)
+  const all = await Promise.all(answers)
+  t.ok(all.every((answer) => answer.startsWith('HTTP/1.1 503 ')))
+  t.ok(all.filter((answer) => answer.includes('problems/unread')).length <= 1000, 'no more waited')
+  t.ok(told().length <= 1, 'one line')
+})
+
+test('AUTH_FAILURE_LIMIT counts what cannot be looked up like what is wrong, and a good token never', async (t) => {
+  const issuer = await startIssuer(t)
+  const [one, two] = await Promise.all([issuer.makeSigner('one'), issuer.makeSigner('two')])
+  issuer.answer((_request, response) => void response.writeHead(500).end())
+  const env = { ...issuer.env, AUTH_FAILURE_LIMIT: '3/h' }
+  const { list } = await startAccepting(t, env)
+  const statuses = async (tokens: string[]) => {
+    const found = []
+    for (const token of tokens) found.push((await list(token)).status)
+    return found
+  }
+  t.same(
+    await statuses(await Promise.all(['a', 'b', 'c', 'd'].map((jti) => one.sign({ jti })))),
+    [503, 503, 503, 429],
+  )
+  issuer.answer(undefined)
+  issuer.publish(one.jwk)
+  const other = await startAccepting(t, env)
+  const bad = await Promise.all(['a', 'b', 'c', 'd'].map((jti) => two.sign({ jti }, { kid: 'one' })))
+  const answers = []
+  for (const token of [...bad, await one.sign()]) answers.push((await other.list(token)).status)
+  t.same(answers, [401, 401, 401, 429, 200])
+})
+
+test('each trouble is one line at its beginning and one at its end, whatever is asked meanwhile', async (t) => {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  issuer.publish(
+    jwk,
+    { kty: 'RSA', kid: { toString: 1 }, e: 'AQAB' },
+    { ...jwk, kid: 'private', d: 'x' },
+    null,
+  )
+  issuer.answer((_request, response) => void response.writeHead(503).end())
+  const { list, told, output } = await startAccepting(t, { ...issuer.env, AUTH_FAILURE_LIMIT: 'off' })
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, async (_, n) => list(await sign({ jti: `${n}` }))),
+  )
+  t.ok(answers.every(({ status, headers }) => status === 503 && headers.get('retry-after')))
+  t.match(told(), [/cannot be loaded/])
+  t.equal(told().length, 1)
+  issuer.answer(undefined)
+  await until(async () => (await list(await sign())).status === 200)
+  t.match(told(), [/cannot be loaded/, /loaded again/, /some keys .* are not used/])
+  t.match(output().stderr, /"reason":"\?: malformed; private: a secret key; \?: no key"/)
+  issuer.publish(jwk)
+  const { sign: other } = await issuer.makeSigner('other')
+  await until(async () => {
+    await list(await other({ jti: `${Math.random()}` }))
+    return told().length === 4
+  })
+  t.match(told()[3], 'no key of OIDC_ISSUER has to be left out any more')
+  t.notMatch(output().stderr, '"stack"')
+})
+
+test('a document of 200 MB, or one that drips, is given up; memory does not follow', async (t) => {
+  const chunk = Buffer.alloc(1 << 16, 32)
+  let written = 0
+  let ended = 0
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  const stop = (response: ServerResponse, timer?: NodeJS.Timeout) =>
+    response.on('close', () => {
+      ended++
+      clearInterval(timer)
+    })
+  issuer.publish(jwk)
+  const { list, child } = await startAccepting(t, { ...issuer.env, OIDC_JWKS_URL: `${issuer.url}/keys` })
+  const rssMiB = async () => {
+    const { readFileSync } = await import('node:fs')
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
+  }
+  t.equal((await list(await sign())).status, 200)
+  const before = await rssMiB()
+  let highest = before
+  issuer.answer((_request, response) => {
+    stop(response)
+    const push = () => {
+      while (written < 200e6 && !response.destroyed && response.write(chunk)) written += chunk.length
+    }
+    response.on('drain', push)
+    push()
+  })
+  const { sign: other } = await issuer.makeSigner('other')
+  const fail = async (rounds: number) =>
+    until(async () => {
+      t.equal((await list(await sign({ jti: `${Math.random()}` }))).status, 200)
+      await list(await other({ jti: `${Math.random()}` }))
+      highest = Math.max(highest, await rssMiB())
+      return ended >= rounds
+    })
+  await fail(1)
+  t.ok(written < 20e6, `${written} bytes were taken`)
+  issuer.answer((_request, response) => {
+    const timer = setInterval(() => response.write(' '), 20)
+    stop(response, timer)
+  })
+  await fail(2)
+  t.ok(highest - before < 32, `${Math.round(highest - before)} MiB`)
+})
+
+test('keys are believed for 24 hours after the last success, and then no longer', async (t) => {
+  const issuer = await startIssuer(t)
+  const { jwk } = await issuer.makeSigner('one')
+  issuer.publish(jwk)
+  const { IssuerKeys } = await import('../../src/tokens/oidc/issuer-keys.ts')
+  const { issuerOf } = await import('../../src/tokens/oidc/issuer.ts')
+  const { readConfig } = await import('../../src/config/load-config.ts')
+  const { keysCooldownMs, keysFreshMs, keysStaleMs } = await import('../../src/limits.ts')
+  const lines: string[] = []
+  const logger = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
+  let nowMs = 0
+  const keys = new IssuerKeys(issuerOf(readConfig(issuer.env)) as never, logger, () => nowMs)
+  const find = () => keys.find({ alg: 'ES256', kid: 'one' })
+  const found = async () => typeof (await find()) === 'object'
+  t.ok(await found())
+  t.equal(issuer.fetches, 2)
+  nowMs = keysFreshMs - 1
+  t.ok(await found())
+  t.equal(issuer.fetches, 2)
+  nowMs = keysFreshMs + 1
+  t.ok(await found(), 'at once')
+  await keys.load()
+  t.equal(issuer.fetches, 4, 'and loaded again behind it')
+  issuer.answer((_request, response) => void response.writeHead(500).end())
+  nowMs = keysFreshMs + keysStaleMs - 1
+  t.ok(await found())
+  await keys.load()
+  nowMs += keysCooldownMs + 1
+  for (let n = 0; n < 3; n++) t.equal(await find(), 'unavailable')
+  t.match(lines, [/cannot be loaded/, /too old/])
+  t.equal(lines.length, 2)
+  issuer.answer(undefined)
+  nowMs += keysCooldownMs
+  t.ok(await found())
+  t.match(lines.slice(2), [/loaded again/, /accepted again/])
+})
+
+test('a key that anybody could sign for is dropped', async (t) => {
+  const issuer = await startIssuer(t)
+  const [rsa, small] = await Promise.all([
+    issuer.makeSigner('rsa', 'RS256'),
+    issuer.makeSigner('small', 'RS256', { modulusLength: 2048 }),
+  ])
+  issuer.publish({ ...rsa.jwk, e: 'AQ' }, { ...small.jwk, n: small.jwk.n?.slice(0, 171) })
+  const { list, output } = await startAccepting(t, issuer.env)
+  t.equal((await list(await rsa.sign())).status, 401)
+  t.match(output().stderr, /"reason":"rsa: weak; small: weak"/)
+})
+
+test('THREADS=2: each thread takes the tokens, and the metric has the sum', async (t) => {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  issuer.publish(jwk)
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port: adminPort } = probe.address() as { port: number }
+  await new Promise((done) => probe.close(done))
+  const { url, list, told } = await startAccepting(t, {
+    ...issuer.env,
+    THREADS: '2',
+    ADMIN_PORT: `${adminPort}`,
+  })
+  const bad = await sign({ aud: 'other' })
+  for (let n = 0; n < 20; n++) {
+    const headers = {
+      authorization: `Bearer ${n % 2 ? bad : await sign({ jti: `${n}` })}`,
+      connection: 'close',
+    }
+    t.equal((await request(`${url}/plants`, { headers })).status, n % 2 ? 401 : 200)
+  }
+  t.ok(list)
+  const metrics = await fetch(`http://127.0.0.1:${adminPort}/metrics`)
+  t.match(await metrics.text(), /plant_store_oidc_refused_total\{reason="audience"\} 10\n/)
+  t.same(told(), [])
+  t.equal(audience, issuer.env.OIDC_AUDIENCE)
+})

@@ -1,0 +1,14 @@
+// docs/issuer.md says what the code does.
+import { readFileSync } from 'node:fs'
+import { test } from 'tap'
+import { issuerSettings } from '../../src/config/issuer-settings.ts'
+import { reasons } from '../../src/tokens/oidc/jwt.ts'
+
+const page = readFileSync(new URL('../../docs/issuer.md', import.meta.url), 'utf8')
+
+test('the table of reasons is that of the code, and every setting is described', (t) => {
+  const rows = Object.entries(reasons).map(([reason, text]) => `| \`${reason}\` | ${text} |`)
+  t.match(page, `|---|---|\n${rows.join('\n')}\n\n`)
+  for (const { name } of Object.values(issuerSettings)) t.match(page, `| \`${name}\` |`)
+  t.end()
+})

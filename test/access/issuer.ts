@@ -1,0 +1,90 @@
+// An issuer on the loopback address: it says where its keys are, and can be made to fail in all ways.
+import { createServer, type RequestListener } from 'node:http'
+import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
+import type { Test } from 'tap'
+import { createDirectory, sqlite } from '../support/engines.ts'
+import { endGently, request, startService } from '../support/service.ts'
+
+export const audience = 'https://plants.example/store'
+
+export type Signer = {
+  kid: string
+  alg: string
+  sign: (claims?: Record<string, unknown>, header?: object) => Promise<string>
+  jwk: JWK
+}
+
+/** `path`: where its issuer URL ends. */
+export async function startIssuer(t: Test, path = '/realm') {
+  let keys: unknown[] = []
+  let respond: RequestListener | undefined
+  let fetches = 0
+  const server = createServer((request, response) => {
+    fetches++
+    if (respond) return respond(request, response)
+    const body = request.url?.endsWith('/keys')
+      ? { keys }
+      : request.url === `${path.replace(/\/$/, '')}/.well-known/openid-configuration` && {
+          issuer: url,
+          jwks_uri: `http://127.0.0.1:${port}/keys`,
+        }
+    response
+      .writeHead(body ? 200 : 404, { 'content-type': 'application/json' })
+      .end(JSON.stringify(body || {}))
+  })
+  server.listen(0, '127.0.0.1')
+  await new Promise((done) => server.once('listening', done))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as { port: number }
+  const url = `http://127.0.0.1:${port}${path}`
+
+  async function makeSigner(kid: string, alg = 'ES256', options = {}): Promise<Signer> {
+    const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true, ...options })
+    const nowS = Math.floor(Date.now() / 1000)
+    const usual = {
+      iss: url,
+      aud: audience,
+      sub: 'gardener',
+      exp: nowS + 300,
+      iat: nowS,
+      scope: 'plants:read plants:write',
+    }
+    const sign = (claims: Record<string, unknown> = {}, header = {}) =>
+      new SignJWT({ ...usual, ...claims } as JWTPayload)
+        .setProtectedHeader({ alg, kid, typ: 'at+jwt', ...header })
+        .sign(privateKey)
+    return { kid, alg, sign, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
+  }
+  return {
+    url,
+    port,
+    makeSigner,
+    get fetches() {
+      return fetches
+    },
+    publish: (...published: unknown[]) => (keys = published),
+    answer: (listener: RequestListener | undefined) => (respond = listener),
+    env: { OIDC_ISSUER: url, OIDC_AUDIENCE: audience },
+  }
+}
+
+/** Starts a service that takes the tokens of an issuer; `list` and `add` send one. */
+export async function startAccepting(t: Test, env: NodeJS.ProcessEnv) {
+  const service = await startService(
+    t,
+    { DATABASE_URL: await sqlite.createDatabase(t), ...env },
+    createDirectory(t),
+  )
+  endGently(t, service)
+  const headersOf = (token: string) => ({ authorization: `Bearer ${token}` })
+  const plants = `${service.url}/plants`
+  const list = (token: string) => request(plants, { headers: headersOf(token) })
+  const add = (token: string) =>
+    request(plants, { body: { name: 'Alder', tag: '' }, headers: headersOf(token) })
+  /** The messages of the log so far that are about the issuer. */
+  const told = () => service.output().stderr.match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? []
+  return { ...service, list, add, told }
+}

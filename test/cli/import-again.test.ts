@@ -1,0 +1,234 @@
+// import: an input that comes a second time, because it has grown, was cut short, or was mended. Each plant is there once.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { runCommand } from '../support/commands.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { cli, open, readPlants, runImport, runProgram, startProgram, writeInput } from '../support/imports.ts'
+import { until } from '../support/until.ts'
+
+const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
+const namesIn = async (url: string) => (await readPlants(url)).map(({ name }) => name)
+
+test('of a small input that has grown, --resume adds only what is new, in each format', async (t) => {
+  const growing: [before: string, after: string][] = [
+    [line('a') + line('b'), line('a') + line('b') + line('c')],
+    [line('a') + line('b').trimEnd(), line('a') + line('b') + line('c')],
+    ['name,tag\na,\nb,\n', 'name,tag\na,\nb,\nc,\n'],
+    ['name,tag\r\na,\r\nb,', 'name,tag\r\na,\r\nb,\r\nc,'],
+    [`[${line('a')},${line('b')}]`, `[${line('a')},${line('b')},${line('c')}]`],
+  ]
+  for (const [before, after] of growing) {
+    const url = await sqlite.createDatabase(t)
+    const path = writeInput(t, before)
+    t.match((await runImport(url, path)).result, { added: 2 })
+    for (const [added, skipped] of [
+      [1, 2],
+      [0, 3],
+    ]) {
+      writeFileSync(path, after)
+      t.match((await runImport(url, path, { resume: true })).result, { added, skipped }, after)
+    }
+    t.same(await namesIn(url), ['a', 'b', 'c'])
+  }
+})
+
+test('an input that begins like one that is over is another one, and both are remembered', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const [short, long] = [writeInput(t, line('a')), writeInput(t, line('a') + line('b'))]
+  for (const path of [short, long]) t.error((await runImport(url, path)).error)
+  t.match((await runImport(url, short, { resume: true })).result, { added: 0, skipped: 1 })
+  t.match((await runImport(url, long, { resume: true })).result, { added: 0, skipped: 2 })
+  t.same(await namesIn(url), ['a', 'a', 'b'])
+})
+
+for (const { name, createDatabase } of engines)
+  test(`${name}: a second import beside a running one is told that it runs, whatever it asks for`, async (t) => {
+    const url = await createDatabase(t)
+    const store = await open(url)
+    t.teardown(() => store.close())
+    const head = Array.from({ length: 4000 }, (_, n) => line(`plant ${n}`)).join('')
+    const { child, ended } = startProgram(t, ['import', '-', '--quiet', '--batch', '100'], url)
+    child.stdin.write(head)
+    while ((await store.log.head()).position === 0) await new Promise(setImmediate)
+    for (const options of [{}, { resume: true }, { restart: true }])
+      t.match((await runImport(url, writeInput(t, head), options)).error, {
+        message: `an import of input is running, as process ${child.pid}: wait until it ends`,
+      })
+    child.stdin.end(line('last'))
+    t.match(await ended, { code: 0, stdout: /^4,001 added/ })
+    t.equal((await store.log.head()).position, 4001)
+  })
+
+test('a fault in mid-file is counted, and what was mended behind the place goes on with each plant once', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const path = writeInput(t, 'name,tag\na,\n,\nb,\n"c,\n')
+  const run = (...args: string[]) => runCommand(['import', path, ...args], { DATABASE_URL })
+  const broken = await run('--json')
+  t.match(broken, {
+    code: 1,
+    stderr: /line 5: a quote is not closed; mend it, and run the same command with --resume to go on\n$/,
+  })
+  t.match(JSON.parse(broken.stdout), { added: 2, rejected: 1, skipped: 0, replayed: 0, conflicting: 0 })
+  writeFileSync(path, 'name,tag\na,\n,\nb,\n"c",\nd,\n')
+  const refused = await run()
+  t.match(refused, {
+    code: 1,
+    stdout: '',
+    stderr:
+      /: an import was cut short after 3 records; --resume goes on there, --restart begins anew and adds them again\n$/,
+  })
+  const resumed = await run('--resume')
+  t.match(resumed, {
+    code: 0,
+    stdout: /^2 added, 0 replayed, 0 conflicting, 0 rejected/,
+    stderr: /: 3 records are imported already\n/,
+  })
+  t.same(await namesIn(DATABASE_URL), ['a', 'b', 'c', 'd'])
+  t.match(await run('--resume', '--restart'), { code: 2, stdout: '' })
+})
+
+test('with --strict all records are added, or none, from a file or a pipe', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  t.error((await runImport(DATABASE_URL, writeInput(t, line('there', { id: 1 })))).error)
+  const good = line('a') + line('b', { id: 2 }) + line('there', { id: 1 })
+  const bad: [title: string, input: string, said: RegExp, counts: object][] = [
+    ['a reject', `${good}{}\n`, /line 4: name is required; tag is required/, { rejected: 1, conflicting: 0 }],
+    [
+      'an id that is taken',
+      good + line('other', { id: 1 }),
+      /line 4: id is the id of a plant/,
+      { rejected: 0, conflicting: 1 },
+    ],
+    ['one id for two', good + line('c', { id: 2 }), /line 4: id is the id of a plant/, { conflicting: 1 }],
+    ['a fault', `name,tag\na,\n"b`, /line 3: a quote is not closed/, { rejected: 0 }],
+  ]
+  // A directory of its own for what is copied: other tests copy at the same time.
+  const TMPDIR = createDirectory(t)
+  const pipe = (input: string, ...args: string[]) =>
+    runProgram(t, process.execPath, [cli, 'import', '-', ...args], { DATABASE_URL, TMPDIR, input })
+  for (const [title, input, said, counts] of bad) {
+    const args = ['import', writeInput(t, input), '--strict', '--json', '--batch', '1']
+    for (const ran of [
+      await runCommand(args, { DATABASE_URL, TMPDIR }),
+      await pipe(input, ...args.slice(2)),
+    ]) {
+      t.match(ran, { code: 1, stderr: said }, title)
+      t.match(JSON.parse(ran.stdout), { added: 0, replayed: 0, skipped: 0, ...counts })
+    }
+  }
+  t.same(await namesIn(DATABASE_URL), ['there'])
+  t.match(await pipe(good, '--strict'), { code: 0, stdout: /^2 added, 1 replayed/ })
+  t.same(await namesIn(DATABASE_URL), ['there', 'a', 'b'])
+  t.same(readdirSync(TMPDIR), [], 'nothing is left behind')
+})
+
+test('two plants with one id are told of by a dry run', async (t) => {
+  const path = writeInput(t, line('a', { id: 1 }) + line('b', { id: 1 }) + line('a', { id: 1 }))
+  const ran = await runCommand(['import', path, '--dry-run', '--json'], {
+    DATABASE_URL: 'file:none/plants.db',
+  })
+  t.match(ran, {
+    code: 1,
+    stderr: /line 2: id is the id of a plant that already exists with a different name or tag\n$/,
+  })
+  t.match(JSON.parse(ran.stdout), { valid: 2, rejected: 1 })
+})
+
+test('rejects keep their source and go to stdout with -, the counts to stderr then', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const rows = ['7,"b ""c"", d",x', '8,,y']
+  const path = writeInput(t, `id,name,tag\n7,a,\n${rows.join('\n')}\n`)
+  const ran = await runCommand(['import', path, '--rejects', '-', '--json'], { DATABASE_URL })
+  t.equal(ran.code, 1)
+  const rejects = ran.stdout
+    .trimEnd()
+    .split('\n')
+    .map((text) => JSON.parse(text))
+  t.match(
+    rejects.sort((a, b) => a.line - b.line),
+    [
+      { line: 3, errors: [{ code: 'id-conflict', pointer: '/id' }] },
+      { line: 4, errors: [{ code: 'length', pointer: '/name' }] },
+    ],
+  )
+  t.same(
+    rejects.map(({ text }) => text),
+    rows,
+  )
+  t.match(JSON.parse(ran.stderr.trimEnd().split('\n').at(-1) as string), {
+    added: 1,
+    conflicting: 1,
+    rejected: 1,
+  })
+})
+
+test('a file of rejects that were mended is an input', async (t) => {
+  const inputs = [
+    `name,tag,id\na,,1\nb,,1\n"",c,\n`,
+    line('a', { id: 1 }) + line('b', { id: 1 }) + line('', { tag: 'c' }),
+    `[${line('a', { id: 1 })},${line('b', { id: 1 })},${JSON.stringify({ name: '', tag: 'c' }, null, 2)}]`,
+  ]
+  for (const input of inputs) {
+    const DATABASE_URL = await sqlite.createDatabase(t)
+    const rejects = join(createDirectory(t), 'rejects.ndjson')
+    await runCommand(['import', writeInput(t, input), '--rejects', rejects], { DATABASE_URL })
+    const again = ['import', rejects]
+    t.match(await runCommand([...again, '--rejects', rejects], { DATABASE_URL }), {
+      code: 1,
+      stderr: /it is the input/,
+    })
+    const unmended = await runCommand(again, { DATABASE_URL })
+    t.match(unmended, { code: 1, stdout: /^0 added, 0 replayed, 1 conflicting, 1 rejected/ })
+    const mended = readFileSync(rejects, 'utf8')
+      .replace(/(b(\\"|,).*)1/, '$12')
+      .replace(/(name\\": ?\\")\\"/, '$1d\\"')
+      .replace('"text":",c,"', '"text":"d,c,"')
+    writeFileSync(rejects, mended)
+    t.match(await runCommand(again, { DATABASE_URL }), { code: 0, stdout: /^2 added/ }, mended)
+    t.same(
+      (await readPlants(DATABASE_URL)).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+      [
+        { name: 'a', tag: '', id: 1 },
+        { name: 'b', tag: '', id: 2 },
+        { name: 'd', tag: 'c' },
+      ],
+    )
+  }
+})
+
+const batch = 70
+
+test('what an interrupted import says of where it was is what --resume says', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(url)
+  t.teardown(() => store.close())
+  const path = writeInput(t, Array.from({ length: 60_000 }, (_, n) => line(`plant ${n}`)).join(''))
+  const { child, ended } = startProgram(t, ['import', path, '--quiet', '--batch', `${batch}`, '--json'], url)
+  await until(async () => (await store.log.head()).position > 0)
+  child.kill('SIGINT')
+  const { code, stdout, stderr } = await ended
+  t.equal(code, 130)
+  const [, said = ''] = /interrupted at record ([\d,]+); run/.exec(stderr) ?? []
+  const records = Number(said.replaceAll(',', ''))
+  t.ok(records > 0 && records < 60_000, said)
+  t.match(JSON.parse(stdout), { added: records, skipped: 0 })
+  const resumed = await runImport(url, path, { resume: true })
+  // On a machine that is too busy to end in time, one batch more may have been on its way.
+  const skipped = resumed.result?.skipped ?? 0
+  t.ok([0, batch].includes(skipped - records), `${records} and ${skipped}`)
+  t.equal(resumed.said[0], `input: ${skipped} records are imported already`)
+  t.match(resumed.result, { added: 60_000 - skipped })
+})
+
+test('a line among rejects that is none is a reject itself, and all may go to stdout', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const rejects = join(createDirectory(t), 'rejects.ndjson')
+  const input = writeInput(t, '{}\n'.repeat(12))
+  await runCommand(['import', input, '--rejects', rejects], { DATABASE_URL })
+  writeFileSync(rejects, `${readFileSync(rejects, 'utf8')}x\n{"text":5}\n`)
+  t.match(await runCommand(['import', rejects], { DATABASE_URL }), { code: 1, stdout: /14 rejected/ })
+  const shown = await runCommand(['import', input, '--restart', '--rejects', '-'], { DATABASE_URL })
+  t.equal(shown.stdout.trimEnd().split('\n').length, 12)
+  t.match(shown.stderr, /and 2 more/)
+})

@@ -1,0 +1,79 @@
+// A fault of the program itself, which nobody foresaw, ends it: with a stack to report, and never with a success.
+import { once } from 'node:events'
+import { type Test, test } from 'tap'
+import { fill, open } from '../support/copies.ts'
+import { sqlite } from '../support/engines.ts'
+import { readPlants, writeInput } from '../support/imports.ts'
+import { preload } from '../support/preload.ts'
+import { spawnCli, startService } from '../support/service.ts'
+
+const stack = /^plant-store: TypeError: unforeseen\n {4}at /
+/** Breaks what the pages of a log are checked with. */
+const brokenChecksums = `
+  import { syncBuiltinESMExports } from 'node:module'
+  import zlib from 'node:zlib'
+  zlib.crc32 = () => { throw new TypeError('unforeseen') }
+  syncBuiltinESMExports()`
+const brokenThreads = `
+  import { isMainThread } from 'node:worker_threads'
+  if (!isMainThread) throw new TypeError('unforeseen')`
+/** Breaks the way of a plant to the writer thread. */
+const brokenWriter = `
+  import { MessagePort } from 'node:worker_threads'
+  const send = MessagePort.prototype.postMessage
+  MessagePort.prototype.postMessage = function (message, ...rest) {
+    if (JSON.stringify(message).includes('Bad oak')) throw new TypeError('unforeseen')
+    return send.call(this, message, ...rest)
+  }`
+const brokenOnSignal = `process.on('SIGUSR2', () => { throw new TypeError('unforeseen') })`
+
+async function makeStore(t: Test, plants: number): Promise<string> {
+  const url = await sqlite.createDatabase(t)
+  const store = await open(t, url)
+  for (let left = plants; left > 0; left -= 20_000) await fill(store, Math.min(left, 20_000))
+  await store.close()
+  return url
+}
+
+const checks: [title: string, plants: number, code: string][] = [
+  ['in one thread', 10, brokenChecksums],
+  ['in several threads', 60_000, brokenChecksums],
+  ['whose threads do not start', 60_000, brokenThreads],
+]
+
+for (const [title, plants, code] of checks)
+  test(`a check ${title} fails, and is no report`, async (t) => {
+    const { ended, output } = spawnCli(t, ['verify', await makeStore(t, plants)], preload(code))
+    t.match(await ended, { code: 1 })
+    t.match(output(), { stdout: '', stderr: stack })
+  })
+
+test('an import that fails has added what was committed before', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, '{"name":"Oak","tag":""}\n{"name":"Bad oak","tag":""}\n')
+  const args = ['import', path, '--batch', '1']
+  const { ended, output } = spawnCli(t, args, { ...preload(brokenWriter), DATABASE_URL: url })
+  t.match(await ended, { code: 1 })
+  t.match(output(), { stderr: /plant-store: TypeError: unforeseen\n {4}at / })
+  t.strictSame(await readPlants(url), [{ name: 'Oak', tag: '' }])
+})
+
+test('a service that fails says so, and ends at once, with 1', {
+  skip: process.platform === 'win32',
+}, async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const { child, ended, output } = await startService(t, {
+    ...preload(brokenOnSignal),
+    DATABASE_URL,
+    DRAIN_DELAY: '3600',
+  })
+  child.kill('SIGUSR2')
+  await once(child.stderr, 'data')
+  t.strictSame(await ended, { code: 1, signal: null })
+  const lines = output().stderr.trim().split('\n')
+  t.match(JSON.parse(lines.at(-1) as string), {
+    level: 60,
+    msg: 'the service failed',
+    err: { message: 'unforeseen' },
+  })
+})

@@ -1,0 +1,128 @@
+// Requests in a row on one connection: a few are worked on at a time, each has its answer, and behind an answer that ends
+// the connection nothing is served.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { type Test, test } from 'tap'
+import { lingerBytes, requestsPerConnection } from '../../src/limits.ts'
+import { sqlite } from '../support/engines.ts'
+import { type Running, request, startApp } from '../support/service.ts'
+import { compose, readAnswers } from '../support/wire.ts'
+
+const plant = '{"name":"a","tag":""}'
+const anonymous = { Authorization: undefined }
+/** More than one read brings. */
+const many = 1000
+
+type Seen = { parsed: number; most: number }
+
+/** Counts the requests that Node hands over, and how many of them had no answer at one moment. */
+function watch({ app }: Running): Seen {
+  const seen = { parsed: 0, most: 0 }
+  let open = 0
+  app.server.prependListener('request', (_request, response) => {
+    seen.parsed++
+    seen.most = Math.max(seen.most, ++open)
+    response.on('close', () => open--)
+  })
+  return seen
+}
+
+async function start(t: Test): Promise<Running & { seen: Seen }> {
+  const running = await startApp(t, await sqlite.createDatabase(t), { env: { AUTH_FAILURE_LIMIT: 'off' } })
+  return { ...running, seen: watch(running) }
+}
+
+/** A client that goes on sending whatever it is told, until the connection is closed. */
+function openDeaf(t: Test, port: number): Socket {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1')
+  socket.on('error', () => {})
+  t.teardown(() => socket.destroy())
+  return socket
+}
+
+const rows: [title: string, one: Buffer, status: number][] = [
+  ['lists', compose({ target: '/plants?limit=0' }), 200],
+  ['additions', compose({ body: plant }), 200],
+  ['requests without a token', compose({ headers: anonymous }), 401],
+  ['requests without a route', compose({ target: '/x', headers: anonymous }), 404],
+  ['bodies that are not read', compose({ target: '/x', body: 'x', headers: anonymous }), 404],
+]
+
+for (const [title, one, status] of rows)
+  test(`${title} in a row are answered, a few at a time`, async (t) => {
+    const { port, seen } = await start(t)
+    const socket = openDeaf(t, port)
+    socket.end(Buffer.concat(Array.from({ length: many }, () => one)))
+    let received = ''
+    for await (const chunk of socket) received += chunk
+    const answers = readAnswers(received)
+    t.equal(answers.length, many)
+    t.same([...new Set(answers.map((answer) => answer.status))], [status])
+    t.equal(seen.parsed, many)
+    t.ok(seen.most <= requestsPerConnection, `${seen.most} at one moment`)
+  })
+
+test('a body in pieces behind requests in a row is read in its turn', async (t) => {
+  const { port, url } = await start(t)
+  const socket = openDeaf(t, port)
+  const whole = compose({ body: plant })
+  const before = Buffer.concat(Array.from({ length: requestsPerConnection + 1 }, () => whole))
+  let received = ''
+  socket.on('data', (chunk) => (received += chunk))
+  for (let cut = 1; cut < whole.length; cut += 20) {
+    received = ''
+    socket.write(Buffer.concat([before, whole.subarray(0, cut)]))
+    await once(socket, 'data')
+    socket.write(whole.subarray(cut))
+    while (readAnswers(received).length < requestsPerConnection + 2) await once(socket, 'data')
+    t.same([...new Set(readAnswers(received).map(({ status }) => status))], [200], `cut at ${cut}`)
+  }
+  const added = ((await request(`${url}/plants`)).json() as unknown[]).length
+  t.equal(added, (requestsPerConnection + 2) * Math.ceil((whole.length - 1) / 20))
+})
+
+const endings: [title: string, bytes: Buffer, status: number][] = [
+  ['an upgrade that is ignored', compose({ headers: { ...anonymous, Upgrade: 'x' } }), 401],
+  ['Connection: close', compose({ headers: { Connection: 'close' } }), 200],
+  [
+    'a body of unknown length without a token',
+    compose({ method: 'POST', headers: { ...anonymous, 'Transfer-Encoding': 'chunked' } }),
+    401,
+  ],
+  ['a body that is too large', compose({ method: 'POST', headers: { 'Content-Length': '9999999' } }), 415],
+  ['a tunnel', Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'), 404],
+  ['no request', Buffer.from('x\r\n\r\n'), 400],
+]
+
+for (const [title, bytes, status] of endings)
+  test(`${title}: what a half-open client sends behind it is not served`, async (t) => {
+    const { port, seen } = await start(t)
+    const socket = openDeaf(t, port)
+    let received = ''
+    socket.on('data', (chunk) => (received += chunk))
+    socket.write(bytes)
+    const flood = Buffer.concat(Array.from({ length: many }, () => compose({ target: '/' })))
+    const send = () => socket.write(flood, (error) => error ?? send())
+    send()
+    await new Promise((closed) => socket.once('close', closed))
+    t.same(
+      readAnswers(received).map((answer) => answer.status),
+      [status],
+    )
+    t.ok(seen.parsed <= 1, `${seen.parsed} served`)
+  })
+
+for (const [title, bytes, status] of endings)
+  test(`${title}: a client that sends all before it reads has the answer`, async (t) => {
+    const { port } = await start(t)
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1')
+    t.teardown(() => socket.destroy())
+    const sent = Buffer.concat([bytes, Buffer.alloc(lingerBytes / 2, compose({ target: '/' }))])
+    await new Promise<void>((done, failed) => socket.once('error', failed).end(sent, done))
+    let received = ''
+    for await (const chunk of socket) received += chunk
+    t.same(
+      readAnswers(received).map((answer) => answer.status),
+      [status],
+    )
+  })

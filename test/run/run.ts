@@ -1,0 +1,118 @@
+// Runs the suite: one process per file, one PostgreSQL for all of them, one line per file and the failures in full.
+import { globSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { startServer } from '../support/postgres.ts'
+import { checkContractCoverage, forgetContractCoverage } from './contract-coverage.ts'
+import { Coverage } from './coverage.ts'
+import { type Result, runFile } from './run-file.ts'
+
+const help = `npm test [-- [options] FILE…]   without FILE: the whole suite, and the gates of a whole run
+
+  --fast       SQLite only, without a browser and processes of its own: what takes long
+  --slow       what takes long alone: full time-outs, failing disks, kills
+  --coverage   fail when lines, or 0.1 % of branches, of src/ and schemas/ were not reached
+  --jobs N     run N files at once
+  --help       show this`
+
+/** What a file that the fast run leaves out has in its text. */
+const leftOutOfFast =
+  /browser|docs-page|installed|sharedServer|cluster|relay|engines\.find|'npm'|start(Service|Threads)|spawn|stalled|python/
+/** What a file has in its text that the slow run repeats, with full time-outs and sizes. */
+const isSmaller = /(short-limits|full)\.ts/
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    fast: { type: 'boolean', default: false },
+    slow: { type: 'boolean', default: false },
+    coverage: { type: 'boolean', default: false },
+    jobs: { type: 'string', default: String(availableParallelism() + 2) },
+    help: { type: 'boolean', default: false },
+  },
+})
+
+function chooseFiles(): string[] {
+  if (positionals.length > 0) return positionals
+  const all = globSync('test/*/*.test.ts').toSorted()
+  const having = (file: string, pattern: RegExp) => pattern.test(readFileSync(file, 'utf8'))
+  if (options.fast) return all.filter((file) => !having(file, leftOutOfFast))
+  if (!options.slow) return all
+  return [...globSync('test/*/*.slow.ts').toSorted(), ...all.filter((file) => having(file, isSmaller))]
+}
+
+async function runAll(files: string[], env: NodeJS.ProcessEnv): Promise<Result[]> {
+  const results: Result[] = []
+  const rest = [...files]
+  const work = async () => {
+    for (let file = rest.shift(); file !== undefined; file = rest.shift()) {
+      const result = await runFile(file, env)
+      results.push(result)
+      console.log(describe(result))
+    }
+  }
+  await Promise.all(Array.from({ length: Number(options.jobs) }, work))
+  return results
+}
+
+function describe({ file, passed, failed, skipped, seconds, failures }: Result): string {
+  const counts = [`${passed} passed`, ...(failed ? [`${failed} failed`] : [])]
+  const line = `${failures ? 'not ok' : 'ok    '} ${file}  ${counts.join(', ')}, ${seconds.toFixed(1)} s`
+  return [
+    line,
+    ...skipped.map((reason) => `       skipped: ${reason}`),
+    ...(failures ? [failures] : []),
+  ].join('\n')
+}
+
+/** The closing lines. False when something failed. */
+function summarize(results: Result[], startMs: number): boolean {
+  const bad = results.filter(({ failures }) => failures !== '')
+  const sum = (count: (result: Result) => number) => results.reduce((all, one) => all + count(one), 0)
+  const failed = Math.max(
+    sum((one) => one.failed),
+    bad.length,
+  )
+  console.log(`\n${results.length} files in ${((performance.now() - startMs) / 1000).toFixed(0)} s`)
+  for (const { file } of bad) console.log(`failed: ${file}`)
+  console.log(
+    `${sum((one) => one.passed)} passed, ${failed} failed, ${sum((one) => one.skipped.length)} skipped`,
+  )
+  return bad.length === 0
+}
+
+/** The databases of a run of several files share one server; a single file starts its own when it needs one. */
+async function withServer(
+  files: string[],
+  work: (env: NodeJS.ProcessEnv) => Promise<boolean>,
+): Promise<boolean> {
+  if (options.fast) return work({ TEST_ENGINE: 'SQLite' })
+  if (files.length === 1) return work({})
+  const server = await startServer()
+  try {
+    return await work({ TEST_POSTGRES_PORT: String(server.port) })
+  } finally {
+    server.destroy()
+  }
+}
+
+async function main(): Promise<boolean> {
+  const startMs = performance.now()
+  const files = chooseFiles()
+  const isWhole = positionals.length === 0 && !options.fast && !options.slow
+  rmSync('.tap/failed', { force: true })
+  if (isWhole) forgetContractCoverage()
+  const coverage = options.coverage ? new Coverage() : undefined
+  return withServer(files, async (server) => {
+    const env = { ...server, ...coverage?.env, ...(options.slow && { TEST_LIMITS: 'full' }) }
+    const results = await runAll(files, env)
+    const gates = [
+      ...(isWhole ? [checkContractCoverage()] : []),
+      ...(coverage ? [coverage.check() || !isWhole] : []),
+    ]
+    return summarize(results, startMs) && gates.every(Boolean)
+  })
+}
+
+if (options.help) console.log(help)
+else process.exitCode = (await main()) ? 0 : 1

@@ -1,0 +1,55 @@
+// An engine is a folder and a row: a third one, that only reads a file, is listed, exported, verified and shown by
+// `status` with nothing changed elsewhere.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Test, test } from 'tap'
+import { engineOf } from '../../src/store/engines.ts'
+import { createDirectory } from '../support/engines.ts'
+import { request, spawnCli, startService } from '../support/service.ts'
+
+const plants = [
+  { name: 'Alder', tag: 'Alnus' },
+  { name: 'Beech', tag: '' },
+]
+const NODE_OPTIONS = `--import=${import.meta.resolve('./ndjson-engine.ts')}`
+
+function makeFile(t: Test): string {
+  const path = join(createDirectory(t), 'plants.ndjson')
+  writeFileSync(path, plants.map((plant) => `${JSON.stringify(plant)}\n`).join(''))
+  return path
+}
+
+async function run(t: Test, args: string[], DATABASE_URL: string) {
+  const { ended, output } = spawnCli(t, args, { DATABASE_URL, NODE_OPTIONS })
+  return { ...(await ended), ...output() }
+}
+
+test('a file of NDJSON is served, and takes no plants', async (t) => {
+  const { url } = await startService(t, { DATABASE_URL: `ndjson:${makeFile(t)}`, NODE_OPTIONS })
+  t.same((await request(`${url}/plants`)).json(), plants)
+  t.same((await request(`${url}/plants?limit=1`)).json(), plants.slice(0, 1))
+  const refused = await request(`${url}/plants`, { body: { name: 'Cedar', tag: '' } })
+  t.equal(refused.status, 503)
+  t.match(refused.text, 'nothing was added')
+})
+
+test('it is exported, verified and shown by status', async (t) => {
+  const path = makeFile(t)
+  const url = `ndjson:${path}`
+  const exported = await run(t, ['export', '-'], url)
+  t.match(exported, { code: 0, stdout: readFileSync(path, 'utf8') })
+  const verified = await run(t, ['verify', '--json'], url)
+  t.match(JSON.parse(verified.stdout), { engine: 'NDJSON', plants: 2, faultCount: 0 }, verified.stderr)
+  const status = await run(t, ['status', '--json'], url)
+  t.match(JSON.parse(status.stdout), { engine: 'NDJSON', head: 2, epochs: 1 }, status.stderr)
+})
+
+test('a URL of no engine is refused, with those that there are', async (t) => {
+  t.throws(() => engineOf('mysql://a/b'), { message: /of no kind that is known/ })
+  const { code, stderr } = await run(t, ['status'], 'mysql://a/b')
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    'DATABASE_URL must start with file: (SQLite) or postgres:// (PostgreSQL) or ndjson: (NDJSON)',
+  )
+})

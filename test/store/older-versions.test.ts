@@ -1,0 +1,118 @@
+// Stores of version 1.0.0: which commands bring them up to date, and that none does so beneath a service of that version.
+import { DatabaseSync } from 'node:sqlite'
+import pg from 'pg'
+import { type Test, test } from 'tap'
+import { type Engine, engines } from '../support/engines.ts'
+import { type Kept, makeKept } from '../support/kept.ts'
+import { spawnCli, startService } from '../support/service.ts'
+
+async function run(t: Test, args: string[], env: NodeJS.ProcessEnv) {
+  const { ended, output } = spawnCli(t, args, env)
+  return { code: (await ended).code, ...output() }
+}
+
+/** Commands that read. `{url}`: the store of 1.0.0; `{new}`: a database that is not there. */
+const readers: [args: string[], sqliteOnly?: boolean][] = [
+  [['token', 'list']],
+  [['status']],
+  [['export', '-']],
+  [['verify']],
+  [['copy', '--from', '{url}', '--to', '{new}']],
+  [['backup', '{file}'], true],
+]
+const writers = [
+  ['token', 'create', '--name', 'new'],
+  ['token', 'revoke', 'POhKNv1F'],
+  ['token', 'rotate', 'POhKNv1F'],
+]
+const older = /^plant-store: [^\n]*schema version 1, [^\n]+ start its service on the database first[^\n]*\n$/
+
+/** Has the store open as 1.0.0 has; resolves to what ends it. */
+async function openAsOlder(t: Test, engine: Engine, { url }: Kept): Promise<() => unknown> {
+  if (engine.name === 'SQLite') {
+    const db = new DatabaseSync(decodeURIComponent(url.slice('file:'.length)), { readOnly: true })
+    db.prepare('SELECT coalesce(max(position), 0) FROM plants').get()
+    t.teardown(() => db.isOpen && db.close())
+    return () => db.close()
+  }
+  const client = new pg.Client({ connectionString: url, application_name: '' })
+  await client.connect()
+  await client.query('SELECT position FROM head')
+  let isOpen = true
+  const end = async () => {
+    if (isOpen) await client.end()
+    isOpen = false
+  }
+  t.teardown(end)
+  return end
+}
+
+for (const engine of engines) {
+  const environment = async (t: Test, kept: Kept) => {
+    const other = await engine.createDatabase(t)
+    const fill = (args: string[]) =>
+      args.map((arg) =>
+        arg
+          .replace('{url}', kept.url)
+          .replace('{new}', other)
+          .replace('{file}', `${other.slice(5)}.copy`),
+      )
+    return { fill, env: { DATABASE_URL: kept.url } }
+  }
+
+  test(`${engine.name}: commands that read an older store leave its schema as it is`, async (t) => {
+    const kept = await makeKept(t, engine.name)
+    await openAsOlder(t, engine, kept)
+    for (const [args, sqliteOnly] of readers) {
+      if (sqliteOnly && engine.name !== 'SQLite') continue
+      const { fill, env } = await environment(t, kept)
+      t.match(await run(t, fill(args), env), { code: 0 }, args.join(' '))
+      t.equal(await kept.version(), 1, args.join(' '))
+    }
+  })
+
+  test(`${engine.name}: tokens of an older store are not changed; one line says what to do`, async (t) => {
+    const kept = await makeKept(t, engine.name)
+    for (const args of writers) {
+      const { code, stdout, stderr } = await run(t, args, { DATABASE_URL: kept.url })
+      t.same([code, stdout], [1, ''], args.join(' '))
+      t.match(stderr, older)
+    }
+    t.equal(await kept.version(), 1)
+  })
+
+  test(`${engine.name}: a store that an older service has open is not brought up to date`, async (t) => {
+    const kept = await makeKept(t, engine.name)
+    const end = await openAsOlder(t, engine, kept)
+    const env = { DATABASE_URL: kept.url, PORT: '0', ACCESS_TOKENS: 'a-token-for-tests' }
+    for (const args of [['serve'], ['verify', '--repair']]) {
+      const { code, stderr } = await run(t, args, env)
+      t.equal(code, 1, args.join(' '))
+      t.match(
+        stderr,
+        /^plant-store: [^\n]*the database is of an older version, and [^\n]+: stop each plant-store .+$/m,
+      )
+    }
+    t.equal(await kept.version(), 1)
+    await end()
+    const [one, two] = await Promise.all([startService(t, env), startService(t, env)])
+    t.ok((await kept.version()) > 1, 'of two that start at once each finds it up to date')
+    t.ok(one.url !== two.url)
+  })
+
+  test(`${engine.name}: commands other than serve, import, restore and copy --to make no database`, async (t) => {
+    const url = await engine.createDatabase(t)
+    for (const args of [
+      ...writers,
+      ['token', 'list'],
+      ['status'],
+      ['export', '-'],
+      ['verify'],
+      ['verify', '--repair'],
+    ]) {
+      const { code, stdout, stderr } = await run(t, args, { DATABASE_URL: url })
+      t.same([code, stdout], [1, ''], args.join(' '))
+      t.match(stderr, /^plant-store: [^\n]*(no file|no plant store)[^\n]*\n$/, args.join(' '))
+    }
+  })
+}

@@ -1,0 +1,72 @@
+// PgBouncer, the real one, between the service and its server: sessions that are shared are refused before anything is set
+// in them, and sessions of our own are as good as without it.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import tap, { type Test } from 'tap'
+import { readStatus } from '../../src/maintenance/status/read-status.ts'
+import { type Engine, engines, sharedServer } from '../support/engines.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { entries, namesIn, openLog } from '../support/logs.ts'
+import { findPorts } from '../support/postgres.ts'
+import { createServerDirectory, own } from '../support/postgres-programs.ts'
+import { findProgram, skipWithout } from '../support/tools.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const skip = skipWithout('pgbouncer')
+
+/** Starts PgBouncer before the shared server; resolves to a URL of a new database behind it. */
+async function startPooler(t: Test, settings: string): Promise<{ url: string; direct: string }> {
+  const direct = await postgres.createDatabase(t)
+  const { port } = await sharedServer()
+  const [ownPort] = await findPorts(1)
+  const path = join(createServerDirectory(), 'pgbouncer.ini')
+  writeFileSync(
+    path,
+    `[databases]
+* = host=127.0.0.1 port=${port} user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${ownPort}
+unix_socket_dir =
+auth_type = any
+${settings}
+`,
+  )
+  own(path)
+  // Like PostgreSQL it does not run as root.
+  const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+  const pooler = spawn(String(findProgram('pgbouncer')), [path], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    ...user,
+  })
+  noteProcess(pooler)
+  t.teardown(() => pooler.kill('SIGKILL'))
+  let log = ''
+  while (!log.includes('process up')) log += (await once(pooler.stderr, 'data'))[0]
+  return { url: direct.replace(`:${port}/`, `:${ownPort}/`), direct }
+}
+
+for (const mode of ['transaction', 'transaction\nserver_round_robin = 1', 'transaction\nmin_pool_size = 3'])
+  tap.test(`pool_mode = ${mode.replace('\n', ', ')} is refused`, { skip }, async (t) => {
+    const { url, direct } = await startPooler(t, `pool_mode = ${mode}`)
+    const told = { message: /shares sessions between transactions: set its pool_mode to session, or name / }
+    await t.rejects(openLog(t, url), told)
+    const store = await openLog(t, direct)
+    await t.rejects(readStatus(url), told, 'to read it, too')
+    const text = 'SELECT count(*)::int AS count FROM pg_tables'
+    t.ok((await store.sql.select(text))[0]?.count, 'the server itself works')
+  })
+
+tap.test('pool_mode = session works', { skip }, async (t) => {
+  const { url } = await startPooler(t, 'pool_mode = session')
+  const store = await openLog(t, url)
+  const names = Array.from({ length: 20 }, (_, n) => `${n}`)
+  for (const name of names) {
+    t.strictSame(await store.log.append(entries(name)), ['added'])
+    await store.ready()
+  }
+  t.strictSame(await namesIn(store), names)
+  t.match(await readStatus(url), { head: 20 })
+})

@@ -1,0 +1,230 @@
+// What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
+import pino from 'pino'
+import tap, { type Test } from 'tap'
+import { readConfig } from '../../src/config/load-config.ts'
+import { maxLookups } from '../../src/limits.ts'
+import { readStatus } from '../../src/maintenance/status/read-status.ts'
+import { formatStatus } from '../../src/maintenance/status/status-text.ts'
+import { openStore } from '../../src/store/open.ts'
+import { type Store, StoreRefused, StoreUnavailable } from '../../src/store/store.ts'
+import { createDirectory, type Engine, engines, sharedServer } from '../support/engines.ts'
+import { collectLines } from '../support/log-lines.ts'
+import { eventually, openLog } from '../support/logs.ts'
+import { passwordRole } from '../support/postgres.ts'
+import { spawnCli } from '../support/service.ts'
+
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const logger = pino({ level: 'silent' })
+const onePlant = [{ item: '"a"', id: undefined }]
+
+async function open(t: Test, url: string): Promise<Store> {
+  const store = await openStore(url, { logger })
+  t.teardown(() => store.close())
+  return store
+}
+
+tap.test('a database that cannot be used is refused in one line without the password', async (t) => {
+  const server = await sharedServer()
+  const { host } = new URL(server.url())
+  await server.query(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
+  await server.query('CREATE DATABASE standby')
+  await server.query('ALTER DATABASE standby SET default_transaction_read_only = on')
+  await server.query('CREATE ROLE crowd LOGIN CONNECTION LIMIT 0; CREATE ROLE stranger LOGIN')
+  const refusals: [url: string, message: RegExp][] = [
+    [`postgres://${passwordRole}:wr%40ng@${host}/postgres`, /password is wrong .*authentication failed/],
+    [`postgres://postgres@${host}/nowhere`, /database "nowhere" does not exist/],
+    [`postgres://postgres@127.0.0.1:1,${host}/nowhere`, /database "nowhere" does not exist/],
+    [`postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`, /ECONNREFUSED.*:1; .*ECONNREFUSED.*:2/],
+    [`postgres://postgres@${host}/standby`, /takes no writes: default_transaction_read_only is on/],
+    [`postgres://postgres@${host}/latin`, /LATIN1/],
+    [`postgres://crowd@${host}/postgres`, /all its connections are taken: .*too many connections/],
+    [`postgres://stranger@${host}/postgres`, /lacks rights: .*permission denied for schema/],
+    [`postgres://postgres@${host}/postgres?options=-csearch_path%3Dnowhere`, /search_path names no schema/],
+    ['postgres://gardener:wr%40ng@host:port/plants', /must be like postgres:/],
+  ]
+  const refuse = async ([url, message]: [string, RegExp]) => {
+    const error = await openStore(url, { logger }).catch((error) => error)
+    t.ok(error instanceof StoreRefused, url)
+    t.match(error.message, message)
+    t.notMatch(error.message, /wr[%@]|\n/)
+  }
+  await Promise.all(refusals.map(refuse))
+})
+
+tap.test('a database is opened by an older version while a newer one that is compatible runs', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await open(t, url)
+  await store.sql.execute("UPDATE meta SET value = '99' WHERE key = 'version'")
+  const older = await open(t, url)
+  t.strictSame(await older.log.append(onePlant), ['added'])
+  t.strictSame(
+    { ...(await older.sql.select("SELECT value FROM meta WHERE key = 'version'"))[0] },
+    { value: '99' },
+  )
+})
+
+tap.test('a commit waits for stable storage, whatever the default of the server is', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const database = new URL(url).pathname.slice(1)
+  const server = await sharedServer()
+  for (const [level, expected] of [
+    ['off', 'on'],
+    ['remote_write', 'on'],
+    ['remote_apply', 'remote_apply'],
+  ]) {
+    await server.query(`ALTER DATABASE ${database} SET synchronous_commit = ${level}`)
+    const { sql } = await open(t, url)
+    t.strictSame({ ...(await sql.select('SHOW synchronous_commit'))[0] }, { synchronous_commit: expected })
+  }
+})
+
+tap.test('settings that a role has against the service are not in its way', async (t) => {
+  const server = await sharedServer()
+  const url = (await postgres.createDatabase(t)).replace('postgres@', 'awkward@')
+  await server.query('CREATE ROLE awkward LOGIN SUPERUSER')
+  const settings = {
+    array_nulls: 'off',
+    default_transaction_isolation: 'serializable',
+    enable_indexscan: 'off',
+    idle_session_timeout: '1s',
+    lock_timeout: '1s',
+    statement_timeout: '1s',
+    synchronous_commit: 'off',
+    transaction_timeout: '1s',
+  }
+  for (const [name, value] of Object.entries(settings))
+    await server.query(`ALTER ROLE awkward SET ${name} = '${value}'`)
+  const { log, sql } = await open(t, url)
+  t.strictSame(await log.append([...onePlant, { item: '"b"', id: 1 }]), ['added', 'added'])
+  const kept = (await sql.select('SELECT name, setting, reset_val FROM pg_settings')).filter(
+    ({ name, setting, reset_val }) => String(name) in settings && setting === reset_val,
+  )
+  t.strictSame(kept, [], 'each has a value of ours')
+})
+
+tap.test('settings that can cost acknowledged plants are told at the start, and in status', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const server = await sharedServer()
+  await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
+  const { logger, lines } = collectLines()
+  const store = await openLog(t, url, logger)
+  t.match(lines, [
+    { level: 40, msg: /^fsync is off on the database server: .* can be lost/ },
+    { level: 40, msg: /^synchronous_commit is off on the database server/ },
+  ])
+  t.equal(lines.length, 2)
+  t.strictSame(await store.unsafeSettings?.(), ['fsync', 'synchronous_commit'])
+  const status = await readStatus(url)
+  t.strictSame(status.cluster?.unsafe, ['fsync', 'synchronous_commit'])
+  t.match(formatStatus(status), /^warning {2}fsync is off on the database server/m)
+})
+
+tap.test('what ends a session is told in words of ours', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const { logger, find } = collectLines()
+  const { sql } = await openLog(t, url, logger)
+  const text = 'SELECT pg_terminate_backend(pg_backend_pid()) FROM (VALUES (1)) AS one WHERE $1 = 1'
+  const answer = sql.select(text, [1])
+  answer.catch(() => {})
+  const line = await find(({ msg }) => msg === 'a connection to the database was lost')
+  t.match(line, { err: { message: /127\.0\.0\.1:\d+: it was shut down, or told to end this session \(/ } })
+})
+
+tap.test('a server that cannot be reached at the start is one line without a stack', async (t) => {
+  const DATABASE_URL = 'postgres://postgres@127.0.0.1:1/plants'
+  const { ended, output } = spawnCli(t, ['serve'], { DATABASE_URL, PORT: '0' }, createDirectory(t))
+  t.match(await ended, { code: 1 })
+  const lines = output().stderr.trimEnd().split('\n')
+  t.equal(lines.length, 2)
+  t.match(JSON.parse(lines[0] as string), {
+    level: 40,
+    msg: 'cannot connect to the database yet',
+    reason: /ECONNREFUSED/,
+    err: undefined,
+  })
+  t.match(lines[1], /^plant-store: cannot use the database of DATABASE_URL: .*ECONNREFUSED/)
+})
+
+tap.test('parameters of a URL that would be dropped without a word are refused', (t) => {
+  const good = [
+    'postgres://a@h/plants?sslmode=verify-full&sslrootcert=ca.pem',
+    'postgres://a@h,i:5433/plants?sslmode=disable&application_name=a',
+    'postgres:///plants?host=/run/postgresql&user=a&password=b%40c%3Fd&port=5433&options=-c%20search_path%3Da',
+    'file:data/a%3Fb.db',
+  ]
+  for (const url of good) t.equal(readConfig({ DATABASE_URL: url }).databaseUrl, url)
+  const bad: [url: string, message: RegExp][] = [
+    [
+      'postgres://a:s3cret@h/plants?sslmod=verify-full',
+      /has the unknown parameter sslmod; there are sslmode, /,
+    ],
+    [
+      'postgres://a:s3cret@h,i/plants?sslmode=verify_full',
+      /unknown sslmode; there are disable, .*, verify-full$/,
+    ],
+    ['postgres://a:s3cret@h/plants?sslmode=disable&channel_binding=require', /parameter channel_binding/],
+    ['postgres://a:12?s3cret@h/plants', /must be like postgres:/],
+    ['postgres://a:12#s3cret@h/plants', /must be like postgres:/],
+    ['file:data/plants.db?mode=ro', /has a parameter, but file: takes none/],
+    ['file:///tmp/plants.db?mode=ro', /has a parameter, but file: takes none/],
+  ]
+  for (const [url, message] of bad) {
+    const read = () => readConfig({ DATABASE_URL: url })
+    t.throws(read, { message }, url)
+    t.throws(read, { message: /^DATABASE_URL (?!.*s3cret)/ }, 'and no password is repeated')
+  }
+  t.end()
+})
+
+tap.test('a batch that the server refuses when it is written is known not to be there', async (t) => {
+  const { log } = await open(t, await postgres.createDatabase(t))
+  const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
+  await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  t.equal((await log.head()).position, 0)
+  t.strictSame(await log.append(onePlant), ['added'])
+})
+
+tap.test('queries that fail take no room from those that come later', async (t) => {
+  const { sql } = await open(t, await postgres.createDatabase(t))
+  for (let n = 0; n < maxLookups; n += 100)
+    await Promise.allSettled(Array.from({ length: 100 }, () => sql.select('SELECT nothing')))
+  t.strictSame({ ...(await sql.select('SELECT 1 AS one'))[0] }, { one: 1 })
+})
+
+tap.test('of several servers that answer one session is kept', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const [, host = ''] = /@([^/]+)/.exec(url) ?? []
+  const count = async (name: string) => {
+    const text = `SELECT pid FROM pg_stat_activity WHERE application_name LIKE '${name} %'`
+    return (await (await sharedServer()).query(text)).length
+  }
+  const use = async (servers: string, name: string) => {
+    const store = await openStore(url.replace(host, servers), { logger, name })
+    t.teardown(() => store.close())
+    await store.log.append(onePlant)
+    await store.sql.select('SELECT 1')
+    await store.ready()
+  }
+  await use(host, 'one')
+  const expected = await count('one')
+  t.ok(expected > 0)
+  await use(`${host},${host}`, 'several')
+  await eventually(async () => {
+    const found = await count('several')
+    if (found !== expected) throw new Error(`${found} sessions, expected ${expected}`)
+  }, 5000)
+})
+
+tap.test('a store answers nothing any more once it is closed', async (t) => {
+  const store = await openStore(await postgres.createDatabase(t), { logger })
+  const last = store.log.append(onePlant)
+  const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), {
+    name: 'StoreUnavailable',
+    outcome: 'unread',
+  })
+  await store.close()
+  await cut
+  t.strictSame(await last, ['added'], 'a batch that was under way is finished')
+  for (const late of [store.log.head(), store.log.append([]), store.sql.select('SELECT 1')])
+    await t.rejects(Promise.resolve(late), StoreUnavailable)
+})

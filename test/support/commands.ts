@@ -1,0 +1,80 @@
+// Commands that are run to their end, one after another in a process that the tests of a file share: to start one costs
+// more than most of them do. What a process of its own can show alone (signals, a service) takes `spawnCli`.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import tap from 'tap'
+import { noteProcess } from './leftovers.ts'
+import { inherited } from './processes.ts'
+import type { Ran } from './programs.ts'
+
+/** What the process is sent. It answers with the exit code, and ends what it has written to each stream with `mark`. */
+export type CommandLine = { args: string[]; env: NodeJS.ProcessEnv; cwd: string; mark: string }
+
+const mark = '\0'
+
+let host: ReturnType<typeof start> | undefined
+let last: Promise<unknown> = Promise.resolve()
+
+/** Runs `plant-store ARGUMENTS` with nothing else in its environment. */
+export function runCommand(args: string[], env: NodeJS.ProcessEnv = {}, cwd = process.cwd()): Promise<Ran> {
+  const ran = last.then(() => runNext({ args, env, cwd, mark }))
+  last = ran.catch(() => {})
+  return ran
+}
+
+async function runNext(line: CommandLine): Promise<Ran> {
+  host ??= start()
+  const { child, channel, stdout, stderr } = host
+  channel.ref()
+  const outputs = [readToMark(stdout), readToMark(stderr)] as const
+  child.send(line)
+  // A command that ends its process has its exit code from there.
+  const over = new AbortController()
+  const either = ['message', 'close'].map((event) => once(child, event, { signal: over.signal }))
+  const [code] = await Promise.race(either)
+  for (const other of either) other.catch(() => {})
+  over.abort()
+  const [said, complained] = await Promise.all(outputs)
+  channel.unref()
+  return { code, stdout: said, stderr: complained }
+}
+
+/** Nothing of the process keeps the test file from its end, unless a command runs. */
+function start() {
+  const script = fileURLToPath(new URL('./command-process.ts', import.meta.url))
+  const child = spawn(process.execPath, [script], {
+    env: inherited(),
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  noteProcess(child)
+  child.once('exit', () => (host = undefined))
+  child.unref()
+  const [stdout, stderr] = [child.stdout, child.stderr] as [Socket, Socket]
+  for (const stream of [stdout, stderr]) stream.setEncoding('utf8').unref()
+  tap.teardown(async () => {
+    if (!child.connected) return
+    child.ref()
+    child.disconnect()
+    await once(child, 'exit')
+  })
+  return { child, stdout, stderr, channel: child.channel as NonNullable<typeof child.channel> }
+}
+
+function readToMark(stream: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve) => {
+    let text = ''
+    const end = () => {
+      stream.off('data', add).off('end', end)
+      resolve(text)
+    }
+    const add = (chunk: string) => {
+      text += chunk
+      if (!text.endsWith(mark)) return
+      text = text.slice(0, -mark.length)
+      end()
+    }
+    stream.on('data', add).once('end', end)
+  })
+}

@@ -1,0 +1,44 @@
+// Programs that only some machines have: a test that needs one says so, and is left out without it.
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** Each program, and the package of Debian that has it. */
+const packages = {
+  bash: 'bash',
+  buildah: 'buildah',
+  caddy: 'caddy',
+  cc: 'gcc',
+  curl: 'curl',
+  fish: 'fish',
+  haproxy: 'haproxy',
+  mke2fs: 'e2fsprogs',
+  nginx: 'nginx-light',
+  openssl: 'openssl',
+  pgbouncer: 'pgbouncer',
+  podman: 'podman',
+  promtool: 'prometheus',
+  python3: 'python3',
+  runc: 'runc',
+  script: 'bsdutils',
+  setpriv: 'util-linux',
+  strace: 'strace',
+  'systemd-analyze': 'systemd',
+  unshare: 'util-linux',
+  zsh: 'zsh',
+}
+export type Tool = keyof typeof packages
+
+/** Where a program is; undefined: nowhere. Daemons are not in everybody's path. */
+export function findProgram(name: string): string | undefined {
+  const folders = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/local/sbin']
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
+}
+
+/** What `skip` is for a test that needs these tools. With REQUIRE_TOOLS=1 a tool that is missing is an error. */
+export function skipWithout(...tools: Tool[]): string | false {
+  const missing = tools.find((tool) => findProgram(tool) === undefined)
+  if (missing === undefined) return false
+  const reason = `${missing} is not installed (Debian: ${packages[missing]})`
+  if (process.env.REQUIRE_TOOLS === '1') throw new Error(reason)
+  return reason
+}
