@@ -1,5 +1,7 @@
 // The results as a picture: bars of requests per second, in SVG.
-import type { Row } from './findings.ts'
+import type { Report } from './report.ts'
+
+type Row = Report['rows'][number]
 
 const barHeight = 22
 const gap = 8
@@ -16,16 +18,12 @@ const style = `
 export function toSvg(rows: Row[]): string {
   const compared = rows.filter((row) => row.ratio !== undefined && row.perSecond > 100)
   const floors = compared.filter((row) => row.server === 'bare node:http')
-  const works = [...new Set(floors.map((row) => row.work))]
   let y = 8
-  const groups = works.map((work) => {
-    const group = drawGroup(
-      work,
-      compared.filter((row) => row.work === work),
-      y,
-    )
-    y = group.bottom + 20
-    return group.svg
+  const groups = [...new Set(floors.map((row) => row.work))].flatMap((work) => {
+    const group = compared.filter((row) => row.work === work)
+    const top = y
+    y += 44 + group.length * (barHeight + gap)
+    return drawGroup(work, group, top)
   })
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${y}" viewBox="0 0 ${width} ${y}" role="img" aria-label="Requests per second">`,
@@ -35,9 +33,9 @@ export function toSvg(rows: Row[]): string {
   ].join('\n')
 }
 
-function drawGroup(work: string, rows: Row[], top: number): { svg: string; bottom: number } {
+function drawGroup(work: string, rows: Row[], top: number): string[] {
   const most = Math.max(...rows.map((row) => row.perSecond))
-  const bars = rows.map((row, index) => {
+  const bars = rows.flatMap((row, index) => {
     const y = top + 24 + index * (barHeight + gap)
     const length = Math.max(2, (row.perSecond / most) * barWidth)
     const kind = row.server.startsWith('Plant Store') ? 'bar ours' : 'bar'
@@ -46,10 +44,12 @@ function drawGroup(work: string, rows: Row[], top: number): { svg: string; botto
       `<text x="${labelWidth - 8}" y="${middle}" text-anchor="end">${escapeText(row.server)}</text>`,
       `<rect class="${kind}" x="${labelWidth}" y="${y}" width="${length.toFixed(1)}" height="${barHeight}" rx="3"/>`,
       `<text x="${(labelWidth + length + 8).toFixed(1)}" y="${middle}">${Math.round(row.perSecond).toLocaleString('en')}</text>`,
-    ].join('\n')
+    ]
   })
-  const title = `<text class="title" x="8" y="${top + 14}">${escapeText(work)}: requests per second</text>`
-  return { svg: [title, ...bars].join('\n'), bottom: top + 24 + rows.length * (barHeight + gap) }
+  return [
+    `<text class="title" x="8" y="${top + 14}">${escapeText(work)}: requests per second</text>`,
+    ...bars,
+  ]
 }
 
 function escapeText(text: string): string {

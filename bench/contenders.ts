@@ -6,11 +6,10 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { type Bench, root } from './bench.ts'
-import { fillJson, fillTable } from './fill.ts'
+import { runCommand } from './commands.ts'
 import type { RequestKind } from './load/job.ts'
-import { makePlant } from './load/plants.ts'
-import { Server, type StartOptions } from './server.ts'
-import { makeStore } from './stores.ts'
+import { type Server, type StartOptions, startServer } from './server.ts'
+import { makeInput, makeStore } from './stores.ts'
 
 const token = 'a-token-for-the-bench'
 const headers = { Authorization: `Bearer ${token}` }
@@ -19,117 +18,69 @@ export const getList: RequestKind = { method: 'GET', path: '/plants?limit=100', 
 export const getWholeList: RequestKind = { method: 'GET', path: '/plants', headers, status: 200 }
 export const addPlant: RequestKind = { method: 'POST', path: '/plants', headers, status: 200 }
 
-/** How many plants a store has when nothing else is said. */
+/** The usual load of each operation: a page of the list, an addition, the whole list. */
+export const pages = { request: getList, connections: 32 }
+export const additions = { request: addPlant, connections: 64 }
+/** Several lists in a slice, since one is over before others can be seen to disturb it. */
+export const wholeLists = { request: getWholeList, connections: 1, times: 4 }
+
+/** How many plants a store has by default. */
 const smallStore = 1000
 
 /**
- * `from`: the checkout to start, instead of this one; `under`: a command that starts it in its turn; `cpus`: other
+ * `from`: the checkout to start, instead of this one; `plants`: how many a new store has, unless `databaseUrl` names one; `under`: a command that starts it in its turn; `cpus`: other
  * processors than a server has as a rule.
  */
-export type PlantStoreOptions = {
-  name?: string
+export type PlantStoreOptions = Partial<Pick<StartOptions, 'name' | 'env' | 'cpus'>> & {
   from?: string
+  plants?: number
   databaseUrl?: string
   under?: string[]
-  env?: NodeJS.ProcessEnv
-  cpus?: string | undefined
 }
 
 /** Plant Store as `npm start` starts it. */
-export async function startPlantStore(
-  bench: Bench,
-  { name = 'Plant Store', from = root, under = [], ...options }: PlantStoreOptions = {},
-): Promise<Server> {
-  const { env, databaseUrl = await makeStore(bench, smallStore), cpus = bench.pins.server } = options
-  return start(bench, {
+export async function startPlantStore(bench: Bench, options: PlantStoreOptions = {}): Promise<Server> {
+  const { name = 'Plant Store', from = root, under = [], env, cpus = bench.pins.server } = options
+  const { plants = smallStore, databaseUrl = await makeStore(bench, plants) } = options
+  const { scripts } = JSON.parse(readFileSync(join(from, 'package.json'), 'utf8'))
+  return startServer(bench, {
     name,
-    command: [...under, process.execPath, ...startArguments(from)],
+    command: [...under, 'sh', '-c', scripts.start],
+    cwd: from,
     env: { DATABASE_URL: databaseUrl, ACCESS_TOKENS: token, ...env },
     cpus,
   })
 }
 
-/** Another checkout: it makes its store itself, since it may not know what this one makes. */
-export async function startFormer(bench: Bench, from: string): Promise<Server> {
-  const databaseUrl = pathToFileURL(bench.newFile('former.db')).href
-  const server = await startPlantStore(bench, { name: 'Plant Store, before', from, databaseUrl })
-  for (let n = 0; n < smallStore; n++) {
-    const body = JSON.stringify(makePlant(n))
-    const jsonHeaders = { ...headers, 'Content-Type': 'application/json' }
-    const response = await fetch(`${server.url}/plants`, { method: 'POST', headers: jsonHeaders, body })
-    if (!response.ok) throw new Error(`${server.name} answered ${response.status}`)
-  }
-  return server
-}
-
-/** What `npm start` gives to node. */
-function startArguments(from: string): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(from, 'package.json'), 'utf8')) as {
-    scripts: { start: string }
-  }
-  return scripts.start
-    .split(' ')
-    .slice(2)
-    .map((word) => (/^(bin|src)\//.test(word) ? join(from, word) : word))
+/** Another checkout, which fills its store itself: it may not know what this one makes. */
+export async function startCheckout(bench: Bench, options: PlantStoreOptions) {
+  const { from = root, plants = smallStore } = options
+  const { databaseUrl = pathToFileURL(bench.newFile('checkout.db')).href } = options
+  const input = await makeInput(bench, 'ndjson', plants)
+  const command = [process.execPath, join(from, 'bin/plant-store.js'), 'import', input, '--quiet']
+  await runCommand(bench, { command, env: { DATABASE_URL: databaseUrl } })
+  return startPlantStore(bench, { ...options, databaseUrl })
 }
 
 /** The bare server, which answers with what Plant Store answers. */
 export async function startBare(bench: Bench, model: Server, env: NodeJS.ProcessEnv = {}): Promise<Server> {
   const list = bench.newFile('list.json')
-  writeFileSync(list, await fetchText(model, getList))
+  writeFileSync(list, (await fetchAnswer(model, getList)).bytes)
   return startPeer(bench, 'bare node:http', 'bare.ts', { LIST_FILE: list, ...env })
 }
 
-/** A bare server with nothing to load, for whoever looks at the start alone. */
-export function startPlain(bench: Bench): Promise<Server> {
-  return startPeer(bench, 'bare node:http', 'plain.js', {})
-}
-
-export function startExpress(bench: Bench): Promise<Server> {
-  return startPeer(bench, 'Express 5 + node:sqlite', 'express.ts', { DATABASE_FILE: makeTable(bench) })
-}
-
-export function startHono(bench: Bench): Promise<Server> {
-  return startPeer(bench, 'Hono + node:sqlite', 'hono.ts', { DATABASE_FILE: makeTable(bench) })
-}
-
-export function startJsonServer(bench: Bench): Promise<Server> {
-  const file = bench.newFile('plants.json')
-  fillJson(file, smallStore)
-  return startPeer(bench, 'json-server', 'json-server.ts', { DATABASE_FILE: file })
-}
-
-/** One INSERT a request, in the PostgreSQL database that Plant Store is in. */
-export function startPgInsert(bench: Bench, databaseUrl: string): Promise<Server> {
-  return startPeer(bench, 'node:http + one INSERT by pg', 'pg-insert.ts', { DATABASE_URL: databaseUrl })
-}
-
-export async function fetchText(server: Server, { path, headers }: RequestKind): Promise<string> {
-  const response = await fetch(server.url + path, { headers })
-  if (!response.ok) throw new Error(`${server.name} answered ${response.status}`)
-  return response.text()
-}
-
-/** An answer as it came over the wire: its bytes in whatever coding, and its Link header. */
-export async function fetchCoded(server: Server, { path, headers }: RequestKind): Promise<Coded> {
+/** An answer as it came over the wire, in whatever coding. Throws when it is not 200. */
+export async function fetchAnswer(server: Server, { path, headers }: RequestKind) {
   const request = get(server.url + path, { headers })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   const bytes = await buffer(response)
   if (response.statusCode !== 200) throw new Error(`${server.name} answered ${response.statusCode}`)
-  const { link, 'content-encoding': coding } = response.headers
-  return { coding, link: String(link ?? ''), bytes }
+  return { headers: response.headers, bytes }
 }
 
-export type Coded = { coding: string | undefined; link: string; bytes: Buffer }
-
-function makeTable(bench: Bench): string {
-  const file = bench.newFile('peer.db')
-  fillTable(file, smallStore)
-  return file
-}
-
-function startPeer(bench: Bench, name: string, script: string, env: NodeJS.ProcessEnv): Promise<Server> {
-  return start(bench, {
+/** A server of peers/. */
+export function startPeer(bench: Bench, name: string, script: string, env: NodeJS.ProcessEnv = {}) {
+  return startServer(bench, {
     name,
     command: [process.execPath, join(root, 'bench/peers', script)],
     env: { ACCESS_TOKENS: token, NODE_ENV: 'production', ...env },
@@ -137,14 +88,20 @@ function startPeer(bench: Bench, name: string, script: string, env: NodeJS.Proce
   })
 }
 
-async function start(bench: Bench, options: Omit<StartOptions, 'logFile'>): Promise<Server> {
-  return bench.use(await Server.start({ ...options, logFile: bench.newFile('server.log') }))
+const frameworks = {
+  'Express 5 + node:sqlite': 'express.js',
+  'Hono + node:sqlite': 'hono.ts',
+  'json-server': 'json-server.js',
 }
 
-/** All that the list and the add operation are measured on; the bare server first. */
-export async function startServers(bench: Bench) {
+/** All that the list and the add operation are measured on: the bare server, Plant Store and the frameworks. */
+export async function startServers(bench: Bench): Promise<Server[]> {
   const ours = await startPlantStore(bench)
-  const others = [startBare(bench, ours), startExpress(bench), startHono(bench), startJsonServer(bench)]
-  const [bare, ...frameworks] = await Promise.all(others)
-  return [bare, ours, ...frameworks].filter((server) => server !== undefined)
+  const servers = [await startBare(bench, ours), ours]
+  for (const [name, script] of Object.entries(frameworks)) {
+    const server = await startPeer(bench, name, script, { DATABASE_FILE: bench.newFile('plants.json') })
+    await bench.load.run({ url: server.url, request: addPlant, connections: 1, ms: 0, times: smallStore })
+    servers.push(server)
+  }
+  return servers
 }

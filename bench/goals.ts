@@ -3,7 +3,6 @@
 import { type Figure, leastOf, mostOf, type Round, ratioOf } from './rounds.ts'
 
 export type Goal = {
-  work: string
   figure: string
   /** What counts. */
   value: number
@@ -20,63 +19,32 @@ export type Goal = {
 /** What has to be reached, and the aim. */
 export type Reach = readonly [target: number, aim: number]
 
-/** What is held against the bare server, or against the service itself under other circumstances. */
-export const reach = {
-  listCpu: [1.35, 1.15],
-  unchangedCpu: [1.35, 1.1],
-  addCpu: [1.5, 1.25],
-  accessLogCpu: [1.08, 1.04],
-  threadsList: [1.4, 1.8],
-  threadsAdd: [1.05, 1.3],
-  threadMiB: [90, 60],
-  wholeListTime: [1.9, 1.2],
-  growthMiB: [32, 16],
-  postgresListBefore: [0.75, 0.5],
-  postgresList: [0.9, 1],
-  codedCpu: [1.05, 1],
-  codedBytes: [0.3, 0.25],
-  zstdBytes: [0.25, 0.2],
-  zstdTime: [2.5, 1.5],
-  startCpu: [7, 5],
-  restMiB: [2.1, 1.8],
-  lightLoadCpu: [1.2, 1.05],
-} as const satisfies Record<string, Reach>
-
-/** A goal for a ratio: at most `target` times as much. */
-export function atMost(work: string, figure: string, value: number, [target, aim]: Reach): Goal {
-  return { work, figure, value, unit: '×', target, aim, more: false }
+/** A value of at most `target`, a ratio unless it has a unit. */
+export function atMost(figure: string, value: number, [target, aim]: Reach, unit = '×'): Goal {
+  return { figure, value, unit, target, aim, more: false }
 }
 
-/** A goal for a ratio: at least `target` times as much. */
-export function atLeast(work: string, figure: string, value: number, [target, aim]: Reach): Goal {
-  return { work, figure, value, unit: '×', target, aim, more: true }
+/** A value of at least `target`, a ratio unless it has a unit. */
+export function atLeast(figure: string, value: number, reach: Reach, unit = '×'): Goal {
+  return { ...atMost(figure, value, reach, unit), more: true }
 }
 
-/** A goal for megabytes. */
-export function atMostMiB(work: string, figure: string, value: number, [target, aim]: Reach): Goal {
-  return { work, figure, value, unit: ' MiB', target, aim, more: false }
-}
-
-/** A goal for the least of a figure beside the least of another: at most `target` times as much. */
+/** The least of a figure beside the least of another server: at most `target` times as much. */
 export function leastAtMost(
-  { work, figure, by = 'cpuUs' }: { work: string; figure: string; by?: Figure },
+  figure: string,
   [ours, base]: [Round[], Round[]],
-  wanted: Reach,
+  reach: Reach,
+  by: Figure = 'cpuUs',
 ): Goal {
-  const value = leastOf(ours, by) / leastOf(base, by)
   const beside = { name: 'median', value: ratioOf(ours, base, by) } as const
-  return { ...atMost(work, figure, value, wanted), beside }
+  return { ...atMost(figure, leastOf(ours, by) / leastOf(base, by), reach), beside }
 }
 
-/** A goal for requests per second beside those of another: at least `target` times as many. */
-export function rateAtLeast(
-  { work, figure }: { work: string; figure: string },
-  [ours, base]: [Round[], Round[]],
-  wanted: Reach,
-): Goal {
-  const value = ratioOf(ours, base, 'perSecond')
-  const beside = { name: 'best', value: mostOf(ours, 'perSecond') / mostOf(base, 'perSecond') } as const
-  return { ...atLeast(work, figure, value, wanted), beside }
+/** Requests per second beside those of another server: at least `target` times as many. */
+export function rateAtLeast(figure: string, [ours, base]: [Round[], Round[]], reach: Reach): Goal {
+  const best = mostOf(ours, 'perSecond') / mostOf(base, 'perSecond')
+  const beside = { name: 'best', value: best } as const
+  return { ...atLeast(figure, ratioOf(ours, base, 'perSecond'), reach), beside }
 }
 
 export function isMet({ value, target, more }: Goal): boolean {

@@ -1,13 +1,14 @@
-// Every process that the bench starts, and the end of each of them.
+// Every process that the bench starts, under which conditions, and the end of each of them.
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { setPriority } from 'node:os'
-import type { Stat } from './proc.ts'
+import { listProcesses, readMachineUs, type Stat } from './proc.ts'
 
 const running = new Set<ChildProcess>()
-/** What works for the bench although it is no child of it: a database's server. */
-const claimed = new Set<number>()
+/** Processes that count as the bench's own, with all that they start, although they are no children of it. */
+export const claimed = new Set<number>()
 
-export type PinnedOptions = SpawnOptions & { cpus: string | undefined; nice?: number }
+type PinnedOptions = SpawnOptions & { cpus: string | undefined; nice?: number }
 
 /** Starts a command, on certain processors when `cpus` names some (in taskset's words). */
 export function spawnPinned(command: string[], { cpus, nice = 0, ...options }: PinnedOptions): ChildProcess {
@@ -19,29 +20,27 @@ export function spawnPinned(command: string[], { cpus, nice = 0, ...options }: P
   return child
 }
 
-/** Has a process, and all that it starts, counted as the bench's own. */
-export function claim(pid: number): void {
-  claimed.add(pid)
+/** Processor time of everyone but the bench so far: only differences tell something. */
+export function readOthersUs(): number {
+  const ours = pickOurs(listProcesses())
+  return readMachineUs() - ours.reduce((us, { cpuUs, reapedUs }) => us + cpuUs + reapedUs, 0)
 }
 
 /** Those that are the bench's: its process group, in which strace stays, and the descendants of what it claimed. */
-export function pickOurs(all: Stat[]): Stat[] {
+function pickOurs(all: Stat[]): Stat[] {
   const group = all.find(({ pid }) => pid === process.pid)?.group
-  const ours = new Map(
-    all.flatMap((one) => (one.group === group || claimed.has(one.pid) ? [[one.pid, one]] : [])),
-  )
-  // Maps are walked in the order of their insertion, those that come meanwhile included.
-  for (const [pid] of ours) for (const one of all) if (one.parent === pid) ours.set(one.pid, one)
-  return [...ours.values()]
+  const ours = new Set(all.filter((one) => one.group === group || claimed.has(one.pid)))
+  // Sets are walked in the order of insertion, including what is added meanwhile.
+  for (const { pid } of ours) for (const one of all) if (one.parent === pid) ours.add(one)
+  return [...ours]
 }
 
 /** Asks a process to end, and ends it when it does not. */
 export async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const ended = new Promise((resolve) => child.once('exit', resolve))
+  if (!running.has(child)) return
   child.kill('SIGTERM')
   const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
-  await ended
+  await once(child, 'exit')
   clearTimeout(timer)
 }
 
@@ -50,7 +49,22 @@ export function killAll(): void {
   for (const child of running) child.kill('SIGKILL')
 }
 
-/** Whether a program can be started here. */
 export function isInstalled(program: string): boolean {
   return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0
+}
+
+const syncs = 'fsync,fdatasync'
+const strace = ['strace', '-D', '-f', '--seccomp-bpf', '-o', '/dev/null', '-e', `trace=${syncs}`]
+
+/**
+ * The command under which each fsync takes so many milliseconds longer: strace holds it back, and lets the other system
+ * calls run at full speed (--seccomp-bpf).
+ */
+export function slowSync(ms: number): string[] {
+  return [...strace, '-e', `inject=${syncs}:delay_exit=${ms}ms`]
+}
+
+/** Why a scenario cannot run here: undefined when the program is there. */
+export function requireProgram(program: string): () => string | undefined {
+  return () => (isInstalled(program) ? undefined : `${program} is not installed`)
 }

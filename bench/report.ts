@@ -1,107 +1,71 @@
-// The results as people read them: a text table, and Markdown.
-import type { Row } from './findings.ts'
-import { type Goal, isMet } from './goals.ts'
+// The results as people read them: tables in Markdown.
+import type { Bench } from './bench.ts'
+import { describeUnsteadiness, type Finding } from './findings.ts'
+import { isMet } from './goals.ts'
+import { describeMachine } from './machine.ts'
 
-export type Report = {
-  date: string
-  quick: boolean
-  /** Whether no scenario failed. */
-  complete: boolean
-  machine: Record<string, string>
-  /** How many slices were measured, and how many of them others disturbed. */
-  slices: { taken: number; rejected: number; used: number }
-  /** Seconds that each scenario took. */
-  seconds: Record<string, number>
-  rows: Row[]
-  goals: Goal[]
-  notes: string[]
-  /** What the README says of it. */
-  summary: string
+export type Report = ReturnType<typeof makeReport>
+
+/** `seconds`: how long each scenario took. */
+export function makeReport(bench: Bench, found: Finding[], ran: Ran) {
+  const rows = found.flatMap(({ work, rows = [] }) => rows.map((row) => ({ work, ...row })))
+  const goals = found.flatMap(({ work, goals }) => goals.map((goal) => ({ work, ...goal })))
+  const notes = [bench.slices.describe(), describeUnsteadiness(rows), ...ran.skipped, ...ran.failed]
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    quick: bench.options.quick,
+    machine: describeMachine(bench.pins),
+    slices: bench.slices.counts,
+    seconds: ran.seconds,
+    rows,
+    goals,
+    notes: notes.filter((note) => note !== undefined),
+  }
 }
+
+export type Ran = { seconds: Record<string, number>; skipped: string[]; failed: string[] }
 
 const legend =
   'Figures are medians over the quiet slices; "least" and "ratio" are the least of any slice, and the least beside the ' +
   "bare server's least, with the median of the ratios within a round in parentheses. CPU is the processor time of the " +
-  'server process with all its threads; sleeps are how often, per request, the server and the load generator gave the ' +
-  'processor up and had to be woken, with the processor time of the latter.'
+  'server process with all its threads.'
 
-type Table = { head: string[]; rows: string[][] }
+type Columns<T> = Record<string, (line: T) => string>
 
-/** The machine, and both tables as aligned text. */
-export function toText(report: Report): string {
-  const tables = [figures(report.rows), goals(report.goals)].map(alignTable)
-  return [machineLines(report).join('\n'), ...tables].join('\n\n')
-}
-
-/** Both tables in Markdown, with the machine and the date. */
+/** The machine, both tables and the notes in Markdown, aligned so that a terminal can show it as it is. */
 export function toMarkdown(report: Report): string {
-  const notes = report.notes.map((note) => `\n${note}\n`)
-  return [
-    `# Benchmark of ${report.date}${report.quick ? ' (quick: for orientation only)' : ''}\n`,
-    `${machineLines(report).join('\n')}\n`,
-    `${markdownTable(figures(report.rows))}\n`,
-    `${markdownTable(goals(report.goals))}\n`,
+  const facts = Object.entries(report.machine).map(([name, value]) => `- ${name}: ${value}`)
+  return `${[
+    `# Benchmark of ${report.date}${report.quick ? ' (quick: for orientation only)' : ''}`,
+    facts.join('\n'),
+    formatTable(rowColumns, report.rows),
+    formatTable(goalColumns, report.goals),
     `${legend} Repeat it with \`npm run bench\`.`,
-    ...notes,
-  ]
-    .join('\n')
-    .trimEnd()
-    .concat('\n')
+    ...report.notes,
+  ].join('\n\n')}\n`
 }
 
-function machineLines({ machine }: Report): string[] {
-  return Object.entries(machine).map(([name, value]) => `- ${name}: ${value}`)
+const rowColumns: Columns<Report['rows'][number]> = {
+  Work: ({ work }) => work,
+  Server: ({ server }) => server,
+  'CPU µs/request': ({ cpuUs }) => format(cpuUs),
+  least: ({ leastCpuUs }) => format(leastCpuUs),
+  'requests/s': ({ perSecond }) => format(perSecond),
+  'p50 ms': ({ p50Ms }) => format(p50Ms),
+  'p99 ms': ({ p99Ms }) => format(p99Ms),
+  MiB: ({ mib }) => (mib === undefined ? '' : format(mib)),
+  'CPU ratio to bare': ({ ratio, medianRatio = Number.NaN }) =>
+    ratio === undefined ? '' : `${format(ratio)} (${format(medianRatio)})`,
 }
 
-function figures(rows: Row[]): Table {
-  return {
-    head: [
-      'Work',
-      'Server',
-      'CPU µs/request',
-      'least',
-      'requests/s',
-      'p50 ms',
-      'p99 ms',
-      'MiB',
-      'sleeps',
-      "client's",
-      'its CPU µs',
-      'CPU ratio to bare',
-    ],
-    rows: rows.map((row) => [
-      row.work,
-      row.server,
-      format(row.cpuUs),
-      format(row.leastCpuUs),
-      format(row.perSecond),
-      format(row.p50Ms),
-      format(row.p99Ms),
-      row.mib === undefined ? '' : format(row.mib),
-      format(row.sleeps),
-      format(row.clientSleeps),
-      format(row.clientCpuUs),
-      row.ratio === undefined ? '' : `${format(row.ratio)} (${format(row.medianRatio ?? Number.NaN)})`,
-    ]),
-  }
-}
-
-function goals(all: Goal[]): Table {
-  return {
-    head: ['Work', 'Figure', 'Reached', 'Beside', 'Target', 'Aim', ''],
-    rows: all.map((goal) => {
-      const sign = goal.more ? '≥' : '≤'
-      return [
-        goal.work,
-        goal.figure,
-        `${format(goal.value)}${goal.unit}`,
-        goal.beside ? `${goal.beside.name} ${format(goal.beside.value)}${goal.unit}` : '',
-        `${sign} ${goal.target}${goal.unit}`,
-        `${goal.aim}${goal.unit}`,
-        isMet(goal) ? 'met' : 'missed',
-      ]
-    }),
-  }
+const goalColumns: Columns<Report['goals'][number]> = {
+  Work: ({ work }) => work,
+  Figure: ({ figure }) => figure,
+  Reached: ({ value, unit }) => format(value) + unit,
+  Beside: ({ beside, unit }) => (beside ? `${beside.name} ${format(beside.value)}${unit}` : ''),
+  Target: ({ more, target, unit }) => `${more ? '≥' : '≤'} ${target}${unit}`,
+  Aim: ({ aim, unit }) => `${aim}${unit}`,
+  '': (goal) => (isMet(goal) ? 'met' : 'missed'),
 }
 
 /** Three digits that mean something. */
@@ -111,18 +75,14 @@ export function format(value: number): string {
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
 }
 
-function alignTable({ head, rows }: Table): string {
-  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)))
-  return [head, widths.map((width) => '─'.repeat(width)), ...rows]
-    .map((row) => row.map((cell, column) => pad(cell, widths[column] ?? 0, column)).join('  '))
-    .join('\n')
-}
-
-function pad(cell: string, width: number, column: number): string {
-  return column < 2 ? cell.padEnd(width) : cell.padStart(width)
-}
-
-function markdownTable({ head, rows }: Table): string {
-  const rule = head.map((_, column) => (column < 2 ? '---' : '---:'))
-  return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+function formatTable<T>(columns: Columns<T>, lines: T[]): string {
+  const head = Object.keys(columns)
+  const rows = lines.map((line) => Object.values(columns).map((column) => column(line)))
+  const widths = head.map((name, column) =>
+    Math.max(3, name.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  const rule = widths.map((width, column) => (column < 2 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+  const pad = (cell: string, column: number) =>
+    column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)
+  return [head, rule, ...rows].map((row) => `| ${row.map(pad).join(' | ')} |`).join('\n')
 }

@@ -1,97 +1,87 @@
 // npm run bench: runs the scenarios one after the other, prints a table and writes it into bench/results.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Bench, root } from './bench.ts'
+import { createBench, root } from './bench.ts'
 import { toSvg } from './chart.ts'
-import { describeUnsteadiness } from './findings.ts'
-import { describeMachine, describeNeighbours, pinMachine } from './machine.ts'
-import { type Options, readOptions } from './options.ts'
+import type { Finding, Scenario } from './findings.ts'
+import { pinMachine } from './machine.ts'
+import { readOptions } from './options.ts'
 import { killAll } from './processes.ts'
-import { Progress } from './progress.ts'
-import { writeReadme } from './readme.ts'
-import { type Report, toMarkdown, toText } from './report.ts'
-import { scenarios } from './scenarios/index.ts'
-import { summarize } from './summary.ts'
+import { summarize, writeReadme } from './readme.ts'
+import { makeReport, type Ran, type Report, toMarkdown } from './report.ts'
+import { besideImport, besideLists, slowDisk } from './scenarios/beside.ts'
+import { before, beforePostgres } from './scenarios/checkouts.ts'
+import { codings } from './scenarios/codings.ts'
+import { backup, exportFile, importFiles, importPostgres } from './scenarios/commands.ts'
+import { postgres, wholeList } from './scenarios/lists.ts'
+import { add, list, mixed, unchanged } from './scenarios/operations.ts'
+import { start } from './scenarios/start.ts'
+import { accessLog, largeStore, lightLoad, threads } from './scenarios/variants.ts'
+
+/** All scenarios, in the order in which they run. */
+const http = [list, unchanged, add, accessLog, mixed, threads, codings, lightLoad, start]
+const stores = [wholeList, besideLists, largeStore, slowDisk, postgres]
+const commands = [importFiles, importPostgres, exportFile, backup, besideImport]
+
+const scenarios: Scenario[] = [...http, ...stores, ...commands, before, beforePostgres]
 
 const options = readOptions(
   process.argv,
   scenarios.map(({ name }) => name),
 )
-const progress = new Progress()
-const bench = new Bench(options, pinMachine(), progress)
+const bench = createBench(options, pinMachine())
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(130))
 
 try {
-  const report = await runAll()
-  progress.clear()
-  console.log(`\n${toText(report)}\n`)
-  for (const note of report.notes) console.log(note)
-  const seconds = Object.entries(report.seconds).map(([name, count]) => `${name} ${count}`)
-  console.log(`Seconds: ${seconds.join(', ')}`)
-  write(report)
-  end(report.complete ? 0 : 1)
+  const { found, ...ran } = await runAll()
+  bench.progress.clear()
+  const seconds = Object.entries(ran.seconds).map(([name, count]) => `${name} ${count}`)
+  const report = makeReport(bench, found, ran)
+  console.log(`\n${toMarkdown(report)}\nSeconds: ${seconds.join(', ')}`)
+  write(report, ran.failed.length === 0)
+  end(ran.failed.length === 0 ? 0 : 1)
 } catch (error) {
-  progress.clear()
+  bench.progress.clear()
   console.error(`bench: ${(error as Error).message}`)
   end(1)
 }
 
-async function runAll(): Promise<Report> {
-  const report: Omit<Report, 'summary'> = {
-    date: new Date().toISOString().slice(0, 10),
-    quick: options.quick,
-    complete: true,
-    machine: describeMachine(bench.pins),
-    slices: { taken: 0, rejected: 0, used: 0 },
-    seconds: {},
-    rows: [],
-    goals: [],
-    notes: [describeNeighbours()].filter((note) => note !== undefined),
-  }
+async function runAll(): Promise<Ran & { found: Finding[] }> {
+  const found: Finding[] = []
+  const ran: Ran = { seconds: {}, skipped: [], failed: [] }
   const chosen = scenarios.filter(({ name }) => options.only.includes(name))
-  for (const [index, scenario] of chosen.entries()) {
-    progress.begin(index, chosen.length, scenario.title)
-    bench.slices.begin()
+  for (const [index, { name, title, unable, run }] of chosen.entries()) {
+    bench.progress.begin(index, chosen.length, title)
+    bench.slices.begin(options.repeatMs.scenario)
     const start = performance.now()
-    const reason = await scenario.unable?.(bench)
+    const reason = unable?.(bench)
     if (reason !== undefined) {
-      report.notes.push(`Not measured: ${scenario.title} (${reason}).`)
+      ran.skipped.push(`Not measured: ${title} (${reason}).`)
       continue
     }
     try {
-      const { rows, goals } = await scenario.run(bench)
-      report.rows.push(...rows)
-      report.goals.push(...goals)
+      found.push(...(await run(bench)))
     } catch (error) {
-      report.notes.push(`Failed: ${scenario.title} (${(error as Error).message}).`)
-      report.complete = false
+      ran.failed.push(`Failed: ${title} (${(error as Error).message}).`)
     }
     await bench.stopServers()
-    report.seconds[scenario.name] = Math.round((performance.now() - start) / 1000)
+    ran.seconds[name] = Math.round((performance.now() - start) / 1000)
   }
-  const { taken, rejected, used } = bench.slices
-  report.slices = { taken, rejected, used }
-  const notes = [bench.slices.describe(), describeUnsteadiness(report.rows)]
-  report.notes.unshift(...notes.filter((note) => note !== undefined))
-  return { ...report, summary: summarize(report) }
-}
-
-function write(report: Report): void {
-  const directory = options.output ?? join(root, 'bench/results')
-  const name = fileName(options, report)
-  const file = join(directory, name)
-  mkdirSync(directory, { recursive: true })
-  writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
-  writeFileSync(`${file}.md`, toMarkdown(report))
-  writeFileSync(`${file}.svg`, toSvg(report.rows))
-  if (name === 'latest' && options.output === undefined) writeReadme(report.summary)
-  console.log(`Written to ${file}.json, .md and .svg`)
+  return { ...ran, found }
 }
 
 /** Only a full run becomes the result that is kept: what has failed would be missing from it. */
-function fileName({ quick, only }: Options, { complete }: Report): string {
-  if (quick) return 'quick'
-  return only.length < scenarios.length || !complete ? 'partial' : 'latest'
+function write(report: Report, isComplete: boolean): void {
+  const { quick, only, output = join(root, 'bench/results') } = options
+  const isFull = isComplete && only.length === scenarios.length
+  const file = join(output, quick ? 'quick' : isFull ? 'latest' : 'partial')
+  const summary = summarize(report)
+  mkdirSync(output, { recursive: true })
+  writeFileSync(`${file}.json`, `${JSON.stringify({ ...report, summary }, null, 2)}\n`)
+  writeFileSync(`${file}.md`, toMarkdown(report))
+  writeFileSync(`${file}.svg`, toSvg(report.rows))
+  if (isFull && !quick && options.output === undefined) writeReadme(summary)
+  console.log(`Written to ${file}.json, .md and .svg`)
 }
 
 function end(code: number): never {

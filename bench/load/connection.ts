@@ -1,78 +1,66 @@
 // One keep-alive connection of the load generator: sends a request, reads the answer's status and length, and sends
 // the next. It does so little that the servers are slower than it is.
-import { connect, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 
 export type Target = {
   url: string
   /** A request as it goes over the wire. */
   next: () => string
   status: number
-  /** How long to wait before the next request; at once without it. */
-  waitMs?: () => number
+  /** How long to wait before the next request. */
+  waitMs: () => number
 }
 
-const readBytes = 64 * 1024
+const readBytes = 256 * 1024
 const endOfHead = Buffer.from('\r\n\r\n')
-const head = /^HTTP\/1\.1 (\d+)(?:[\s\S]*?\r\ncontent-length: *(\d+))?/i
+const lastChunk = Buffer.from('\r\n0\r\n\r\n')
+const head = /^HTTP\/1\.1 (\d+)(?:[\s\S]*?\r\n(content-length|transfer-encoding): *(\d+|chunked))?/i
 
 export class Connection {
+  readonly opened: Promise<unknown>
+  /** Milliseconds of each answer. */
+  readonly latencies: number[] = []
   readonly #target: Target
-  readonly #socket: Socket
-  readonly #latencies: number[]
-  #partialHead: Buffer | undefined
+  readonly #socket
+  readonly #done = Promise.withResolvers<void>()
+  #partialHead = Buffer.alloc(0)
   #bodyLeft = 0
+  /** The last bytes of an answer in chunks. */
+  #tail = Buffer.alloc(0)
   #sentAt = 0
-  #deadline = 0
-  #resolve = () => {}
-  #reject: (error: Error) => void = () => {}
+  #goesOn = (_now: number) => false
 
-  /** `latencies`: where the milliseconds of each answer are put. */
-  constructor(target: Target, latencies: number[]) {
+  constructor(target: Target) {
     this.#target = target
-    this.#latencies = latencies
-    const { hostname, port } = new URL(target.url)
-    this.#socket = connect({
-      host: hostname,
-      port: Number(port),
-      noDelay: true,
-      onread: {
-        buffer: Buffer.allocUnsafe(readBytes),
-        callback: (count, buffer) => {
-          this.#take(Buffer.from(buffer.buffer, buffer.byteOffset, count))
-          return true
-        },
-      },
-    })
-    this.#socket.on('error', (error) => this.#reject(error))
-    this.#socket.on('close', () => this.#reject(new Error('the server closed the connection')))
+    const { hostname: host, port } = new URL(target.url)
+    const buffer = Buffer.allocUnsafe(readBytes)
+    const callback = (count: number) => {
+      this.#take(buffer.subarray(0, count))
+      return true
+    }
+    this.#socket = connect({ host, port: Number(port), noDelay: true, onread: { buffer, callback } })
+    this.#socket.on('error', this.#done.reject)
+    this.#socket.on('close', () => this.#done.reject(new Error('the server closed the connection')))
+    // A connection that fails before run() has rejected `opened` already.
+    this.#done.promise.catch(() => {})
+    this.opened = once(this.#socket, 'connect')
   }
 
-  /** Resolves when the connection is there. */
-  opened(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#reject = reject
-      this.#socket.once('connect', resolve)
-    })
-  }
-
-  /** Sends one request after the other until a time of performance.now(); resolves with the last answer. */
-  run(deadline: number): Promise<void> {
-    this.#deadline = deadline
-    return new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-      this.#sendInTime(performance.now())
-    })
+  /** Sends one request after the other while `goesOn` at the time of the next; resolves with the last answer. */
+  run(goesOn: (now: number) => boolean): Promise<void> {
+    this.#goesOn = goesOn
+    this.#sendInTime(performance.now())
+    return this.#done.promise
   }
 
   close(): void {
-    this.#reject = () => {}
     this.#socket.destroy()
   }
 
   #sendInTime(now: number): void {
-    const waitMs = this.#target.waitMs?.() ?? 0
-    if (now + waitMs >= this.#deadline) this.#resolve()
+    const waitMs = this.#target.waitMs()
+    if (!this.#goesOn(now + waitMs)) this.#done.resolve()
     else if (waitMs > 0) setTimeout(() => this.#send(), waitMs)
     else this.#send()
   }
@@ -83,33 +71,38 @@ export class Connection {
   }
 
   #take(chunk: Buffer): void {
-    if (this.#bodyLeft > 0) {
-      this.#bodyLeft -= chunk.length
-    } else {
-      const text = this.#partialHead ? Buffer.concat([this.#partialHead, chunk]) : chunk
-      const end = text.indexOf(endOfHead)
-      if (end === -1) {
-        this.#partialHead = Buffer.from(text)
-        return
-      }
-      this.#partialHead = undefined
-      if (!this.#readHead(text.toString('latin1', 0, end))) return
-      this.#bodyLeft -= text.length - end - endOfHead.length
-    }
-    if (this.#bodyLeft === 0) this.#answered()
-  }
-
-  #readHead(text: string): boolean {
-    const [, status, length] = head.exec(text) ?? []
-    this.#bodyLeft = Number(length ?? 0)
-    if (Number(status) === this.#target.status && (length !== undefined || status === '304')) return true
-    this.#reject(new Error(`${this.#target.url} answered: ${text}`))
-    return false
-  }
-
-  #answered(): void {
+    if (this.#bodyLeft === 0) {
+      const bytes = this.#partialHead.length > 0 ? Buffer.concat([this.#partialHead, chunk]) : chunk
+      if (!this.#takeHead(bytes)) return
+    } else this.#takeBody(chunk)
+    if (this.#bodyLeft > 0) return
     const now = performance.now()
-    this.#latencies.push(now - this.#sentAt)
+    this.latencies.push(now - this.#sentAt)
     this.#sendInTime(now)
+  }
+
+  /** Returns false while the head is incomplete, and when the answer is not the expected one. */
+  #takeHead(bytes: Buffer): boolean {
+    const end = bytes.indexOf(endOfHead)
+    this.#partialHead = Buffer.from(end === -1 ? bytes : [])
+    if (end === -1) return false
+    const text = bytes.toString('latin1', 0, end)
+    const [, status, , length = status === '304' ? '0' : undefined] = head.exec(text) ?? []
+    if (Number(status) !== this.#target.status || length === undefined) {
+      this.#done.reject(new Error(`${this.#target.url} answered: ${text}`))
+      return false
+    }
+    this.#tail = Buffer.alloc(0)
+    this.#bodyLeft = length === 'chunked' ? Number.POSITIVE_INFINITY : Number(length)
+    this.#takeBody(bytes.subarray(end + endOfHead.length))
+    return true
+  }
+
+  #takeBody(bytes: Buffer): void {
+    this.#bodyLeft -= bytes.length
+    if (Number.isFinite(this.#bodyLeft)) return
+    const { length } = lastChunk
+    this.#tail = Buffer.concat([this.#tail, bytes.subarray(-length)]).subarray(-length)
+    if (this.#tail.equals(lastChunk)) this.#bodyLeft = 0
   }
 }

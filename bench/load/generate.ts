@@ -1,21 +1,30 @@
-// Closed-loop load: every connection sends its next request when it has the answer to the last, or a while later.
+// The load generator, a process of its own: does the jobs that its parent sends, and answers each with its result.
+// Load is closed-loop: every connection sends its next request when it has the answer to the last, or a while later.
 import { Connection } from './connection.ts'
-import type { Job, Mix, RequestKind, Result } from './job.ts'
-import { makePlant } from './plants.ts'
+import { type Job, makePlant, type RequestKind, type Result } from './job.ts'
 
-type Requests = Extract<Job, { kind: 'requests' }>
-
-/** Runs for `ms`; rejects as soon as an answer is not the expected one. */
-export async function generate({ url, request, connections, ms, ...how }: Requests): Promise<Result> {
-  const latencies: number[] = []
-  const next = how.mix ? mixRequests(url, request, how.mix) : makeRequests(url, request)
-  const pace = () => (how.perSecond === undefined ? {} : { waitMs: makePace(how.perSecond) })
-  const target = { url, status: request.status, next }
-  const all = Array.from({ length: connections }, () => new Connection({ ...target, ...pace() }, latencies))
+process.on('message', async ({ id, job }: { id: number; job: Job }) => {
   try {
-    await Promise.all(all.map((connection) => connection.opened()))
+    process.send?.({ id, result: await generate(job) })
+  } catch (error) {
+    process.send?.({ id, error: (error as Error).message })
+  }
+})
+process.on('disconnect', () => process.exit())
+
+/** Rejects as soon as an answer is not the expected one. */
+async function generate({ url, request, connections, ms, times, perSecond, mix }: Job): Promise<Result> {
+  const next = mix ? mixRequests(url, request, mix) : makeRequests(url, request)
+  const all = Array.from({ length: connections }, () => {
+    const waitMs = perSecond === undefined ? () => 0 : makePace(perSecond)
+    return new Connection({ url, status: request.status, next, waitMs })
+  })
+  try {
+    await Promise.all(all.map(({ opened }) => opened))
     const start = performance.now()
-    await Promise.all(all.map((connection) => connection.run(start + ms)))
+    const end = start + ms
+    await Promise.all(all.map((one) => one.run((now) => (times ? one.latencies.length < times : now < end))))
+    const latencies = all.flatMap((one) => one.latencies)
     return summarize(latencies, performance.now() - start)
   } finally {
     for (const connection of all) connection.close()
@@ -25,25 +34,20 @@ export async function generate({ url, request, connections, ms, ...how }: Reques
 function makeRequests(url: string, { method, path, headers }: RequestKind): () => string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   const head = `${method} ${path} HTTP/1.1\r\nHost: ${new URL(url).host}\r\n${lines.join('')}`
-  if (method === 'GET') {
-    const text = `${head}\r\n`
-    return () => text
-  }
-  let n = Math.floor(Math.random() * 1e9)
+  const get = `${head}\r\n`
+  if (method === 'GET') return () => get
+  let n = 0
   return () => {
     const body = JSON.stringify(makePlant(n++))
     return `${head}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   }
 }
 
-function mixRequests(url: string, request: RequestKind, { paths, other, every }: Mix): () => string {
+function mixRequests(url: string, request: RequestKind, { paths, other, every }: Required<Job>['mix']) {
   const gets = paths.map((path) => makeRequests(url, { ...request, path }))
   const makeOther = makeRequests(url, other)
   let [n, got] = [0, 0]
-  return () => {
-    const make = ++n % every === 0 ? makeOther : gets[got++ % gets.length]
-    return (make as () => string)()
-  }
+  return () => (++n % every === 0 ? makeOther() : (gets[got++ % gets.length]?.() as string))
 }
 
 /** Says how long to wait until the next request: each comes somewhere in a slot of its own, like a client's would. */

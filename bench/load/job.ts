@@ -1,4 +1,5 @@
-// What the load generator is told to do, and what it says afterwards.
+// Jobs for the load generator, what it reports, and the plants that it adds.
+import { readFileSync } from 'node:fs'
 
 /** One kind of request. `POST` carries a new plant each time. */
 export type RequestKind = {
@@ -9,22 +10,29 @@ export type RequestKind = {
   status: number
 }
 
-/** Instead of the same request over and over: each of these paths in turn, and another request once in `every`. */
-export type Mix = { paths: string[]; other: RequestKind; every: number }
-
-export type Job = { url: string; request: RequestKind; connections: number } & (
-  | /** Requests, one after the other on every connection, or so many per second on each. */ {
-      kind: 'requests'
-      ms: number
-      perSecond?: number
-      mix?: Mix
-    }
-  | /** The same, sent by autocannon. */ { kind: 'autocannon'; ms: number }
-  | /** Whole answers, each on a connection of its own: so many one after the other, or for some time. */ {
-      kind: 'pull'
-      times?: number
-      ms?: number
-    }
-)
+/** Requests one after the other on every connection: for `ms`, or a number of `times`. */
+export type Job = {
+  url: string
+  request: RequestKind
+  connections: number
+  ms: number
+  times?: number
+  /** How many each connection sends, instead of the next as soon as the last is answered. */
+  perSecond?: number
+  /** Instead of the same request over and over: each of these paths in turn, and another request once in `every`. */
+  mix?: { paths: string[]; other: RequestKind; every: number }
+}
 
 export type Result = { answers: number; ms: number; p50Ms: number; p99Ms: number }
+
+type Plant = { name: string; tag: string }
+
+const real = JSON.parse(
+  readFileSync(new URL('../../test/fixtures/plants.json', import.meta.url), 'utf8'),
+) as Plant[]
+
+/** The plant number `n`: a real name, made different from others by the number. */
+export function makePlant(n: number): Plant {
+  const { name, tag } = real[n % real.length] as Plant
+  return { name: `${name} ${n}`, tag }
+}

@@ -1,7 +1,7 @@
 // The two operations as an Express user would write them.
+// In JavaScript, since express comes without types; so does json-server.
 import express from 'express'
-import { announce, host, port, setting } from './settings.ts'
-import { openDatabase } from './sqlite.ts'
+import { announce, host, openDatabase, port, setting } from './peer.ts'
 
 const token = setting('ACCESS_TOKENS')
 const { insert, select } = openDatabase(setting('DATABASE_FILE'))

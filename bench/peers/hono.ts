@@ -2,8 +2,7 @@
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import { bearerAuth } from 'hono/bearer-auth'
-import { host, port, setting } from './settings.ts'
-import { openDatabase } from './sqlite.ts'
+import { host, openDatabase, port, setting } from './peer.ts'
 
 const { insert, select } = openDatabase(setting('DATABASE_FILE'))
 const app = new Hono()
