@@ -6,7 +6,8 @@ import { bin, folder, type Outcome, run, type Subject, versionOf } from './tools
 
 const generated = `${folder}generated/`
 
-type Generator = { name: string; makeCommand: (file: string) => [string, ...string[]] }
+/** `pack`: its package, where that has another name. */
+type Generator = { name: string; pack?: string; makeCommand: (file: string) => [string, ...string[]] }
 
 export const openapiTypescript: Generator = {
   name: 'openapi-typescript',
@@ -30,18 +31,33 @@ export const swaggerTypescriptApi: Generator = {
   ],
 }
 
+export const heyApi: Generator = {
+  name: 'hey-api',
+  pack: '@hey-api/openapi-ts',
+  makeCommand: (file) => [
+    bin('openapi-ts'),
+    ...['--input', file, '--output', `${generated}hey-api`, '--plugins', 'zod', 'valibot', '--silent'],
+  ],
+}
+
+export const kubb: Generator = {
+  name: 'kubb',
+  pack: '@kubb/cli',
+  makeCommand: () => [bin('kubb'), 'generate', '--config', 'kubb.config.mjs', '--silent'],
+}
+
 /** Generates, compiles what was generated and its consumer, and lets the consumer loose on the service. */
-export function makeGeneratorCheck({ name, makeCommand }: Generator) {
+export function makeGeneratorCheck({ name, pack = name, makeCommand }: Generator) {
   return async ({ file, url, token }: Subject): Promise<Outcome> => {
     mkdirSync(generated, { recursive: true })
-    rmSync(`${generated}${name}.ts`, { force: true })
+    for (const old of [`${name}.ts`, name]) rmSync(generated + old, { recursive: true, force: true })
     const made = await run(makeCommand(file))
     if (made.code !== 0) throw new Error(`${name} generated nothing: ${made.stdout}${made.stderr}`)
     const mistakes = await compile(name)
     const seen = await consume(name, url, token)
     return {
       tool: name,
-      version: versionOf(name),
+      version: versionOf(pack),
       cases: seen.cases + 1,
       failures: [...mistakes, ...seen.failures],
       explained: seen.explained,

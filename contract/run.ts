@@ -3,7 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { checkCompatibility } from './compatibility.ts'
-import { makeGeneratorCheck, openapiTypescript, orval, swaggerTypescriptApi } from './generators.ts'
+import {
+  heyApi,
+  kubb,
+  makeGeneratorCheck,
+  openapiTypescript,
+  orval,
+  swaggerTypescriptApi,
+} from './generators.ts'
 import { installTools } from './install.ts'
 import { checkWithRedocly, checkWithSpectral } from './lint.ts'
 import { checkPatterns } from './patterns.ts'
@@ -25,6 +32,8 @@ const checks: [name: string, check: Check][] = [
   ['openapi-typescript', makeGeneratorCheck(openapiTypescript)],
   ['orval', makeGeneratorCheck(orval)],
   ['swagger-typescript-api', makeGeneratorCheck(swaggerTypescriptApi)],
+  ['hey-api', makeGeneratorCheck(heyApi)],
+  ['kubb', makeGeneratorCheck(kubb)],
 ]
 
 const root = fileURLToPath(new URL('..', import.meta.url))

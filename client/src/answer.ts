@@ -1,15 +1,23 @@
 // What an answer says: data, or a problem.
 import type { Problem } from './errors.ts'
 
-/** An answer with its body read: `problem` when it is no success. */
-export type Answer<T> = { headers: Headers; data: T } | { headers: Headers; problem: Problem }
+/** An answer with its body read: `problem` when it is no success; neither when nothing has changed (304). */
+export type Answer<T> = { headers: Headers; data?: T; problem?: Problem }
 
-/** `isWanted` knows a success of the service; `hear` is called for each part of its body. */
-export type Reading<T> = { isWanted: (body: unknown) => body is T; hear: () => void }
+/** `isWanted` knows a success of the service; `hear` is called for each part of its body; `isKept`: 304 is a success, too. */
+export type Reading<T> = {
+  isWanted: (body: unknown) => body is T
+  hear: () => void
+  isKept?: boolean
+}
 
 /** Reads a body. Throws when the answer is a success, but broken off or not from the service. */
-export async function readAnswer<T>(response: Response, { isWanted, hear }: Reading<T>): Promise<Answer<T>> {
+export async function readAnswer<T>(
+  response: Response,
+  { isWanted, hear, isKept }: Reading<T>,
+): Promise<Answer<T>> {
   const { headers, ok, status } = response
+  if (status === 304 && isKept) return { headers }
   if (ok) {
     const data: unknown = await listen(response, hear).json()
     if (!isWanted(data)) throw new TypeError('This success is not from the Plant Store')

@@ -50,7 +50,7 @@ export interface components {
          */
         NewPlant: {
             /**
-             * @description What the plant is called: no control characters, not white space alone. Kept to the byte; lengths count code points.
+             * @description What the plant is called: no control characters, at least one character that is neither a space nor a no-break space. Kept to the byte; lengths count code points.
              * @example Black alder
              * @example 山椒
              */
@@ -77,7 +77,7 @@ export interface components {
          */
         Plant: {
             /**
-             * @description What the plant is called: no control characters, not white space alone. Kept to the byte; lengths count code points.
+             * @description What the plant is called: no control characters, at least one character that is neither a space nor a no-break space. Kept to the byte; lengths count code points.
              * @example Black alder
              * @example 山椒
              */
@@ -166,12 +166,7 @@ export interface components {
          *     }
          */
         Fault: {
-            /**
-             * @description The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a number), `length` (of a text), `text` (a character that is not allowed, or white space alone), `duplicate` (given twice), `format` (anything else).
-             * @example type
-             * @enum {string}
-             */
-            code: "required" | "type" | "unknown" | "range" | "length" | "text" | "duplicate" | "format";
+            code: components["schemas"]["FaultCode"];
             /**
              * @description What is wrong, for people.
              * @example must be a string
@@ -190,6 +185,12 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /**
+         * @description The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a number), `length` (of a text), `text` (a character that is not allowed, or blanks alone), `duplicate` (given twice), `format` (anything else).
+         * @example type
+         * @enum {string}
+         */
+        FaultCode: "required" | "type" | "unknown" | "range" | "length" | "text" | "duplicate" | "format";
     };
     responses: {
         /** @description The list is still the one that `If-None-Match` names. */

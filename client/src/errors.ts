@@ -26,6 +26,13 @@ export abstract class PlantStoreFailure extends Error {
    * answer. Then add it again with the same `id`, or look at the end of the list. False means: it was not added.
    */
   mayBeAdded = false
+  /** The headers of the last answer, if there was one. */
+  headers: Headers | undefined
+
+  /** How the service's log names the request; a browser shows it only when the service allows it. */
+  get requestId(): string | undefined {
+    return this.headers?.get('x-request-id') ?? undefined
+  }
 }
 
 /** The service answered with a problem. `message` is for people; `kind` and `problem` are for programs. */
@@ -51,8 +58,15 @@ export class PlantStoreError extends PlantStoreFailure {
 /** No usable answer came in time: no connection, one that broke, or an answer that was cut off. `cause` says more. */
 export class PlantStoreUnreachable extends PlantStoreFailure {
   /** Made by `PlantStore`; make one yourself to test your own error handling. */
-  constructor(cause: unknown) {
-    super('The Plant Store gave no usable answer', { cause })
+  constructor(cause: unknown, { url = 'its URL', attempts = 1 } = {}) {
+    const times = attempts === 1 ? 'one attempt' : `${attempts} attempts`
+    super(`The Plant Store at ${url} gave no usable answer in ${times}: ${explain(cause)}`, { cause })
     this.name = 'PlantStoreUnreachable'
   }
+}
+
+/** What fetch fails with says little: its cause does. */
+function explain(error: unknown): string {
+  const { message, cause, code } = error as { message?: string; cause?: unknown; code?: unknown }
+  return cause ? explain(cause) : message || String(code)
 }

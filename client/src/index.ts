@@ -9,6 +9,7 @@ export {
   type ProblemKind,
 } from './errors.ts'
 export {
+  type AllOptions,
   type CallOptions,
   type ListOptions,
   makeId,
@@ -17,5 +18,6 @@ export {
   type PlantPage,
   PlantStore,
   type PlantStoreOptions,
+  type Plants,
 } from './plant-store.ts'
 export type { RetryOptions } from './retry.ts'

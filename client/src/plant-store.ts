@@ -13,9 +13,9 @@ type ListQuery = NonNullable<operations['listPlants']['parameters']['query']>
 /** What a `PlantStore` needs to know. */
 export type PlantStoreOptions = {
   /** Where the API is, for instance `https://plants.example.org/store/v1`. */
-  baseUrl: string
+  baseUrl: string | undefined
   /** An access token of the service. It is sent with each request and appears in no message of an error. */
-  token: string
+  token: string | undefined
   /** Sends the requests; the global `fetch` by default. */
   fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
   /** How requests are repeated. */
@@ -26,6 +26,16 @@ export type PlantStoreOptions = {
 export type CallOptions = {
   /** Ends the call when it is aborted; the call rejects with the signal's reason. */
   signal?: AbortSignal | undefined
+  /** How this call is repeated, where it is to differ. */
+  retry?: RetryOptions | undefined
+}
+
+/** Which part of all plants is wanted. */
+export type AllOptions = CallOptions & {
+  /** How many plants one request asks for; 1000 by default. */
+  pageSize?: number | undefined
+  /** Where to go on: `after` of an earlier `all`. */
+  after?: string | undefined
 }
 
 /** Which part of the list is wanted. */
@@ -34,6 +44,8 @@ export type ListOptions = CallOptions & {
   limit?: number | undefined
   /** Where the page starts: `next` of the page before. */
   after?: string | undefined
+  /** The `etag` of a list that is at hand: while that is still the same, the answer is `notModified`, without plants. */
+  ifNoneMatch?: string | undefined
 }
 
 /** Some plants, in the order in which they were added. */
@@ -44,6 +56,14 @@ export type PlantPage = {
   next?: string
   /** Names this list: as long as it stays the same, so does the list. A browser shows it only when the service allows it. */
   etag?: string
+  /** The list is the one that `ifNoneMatch` names. */
+  notModified?: true
+}
+
+/** The plants of a list, one by one. */
+export type Plants = AsyncGenerator<Plant, void, undefined> & {
+  /** Where the list goes on behind the plant that was taken last: pass it to `all` later, for the plants that are new then. */
+  readonly after: string
 }
 
 /** A Plant Store, seen through its API. */
@@ -62,10 +82,13 @@ export class PlantStore {
   }: PlantStoreOptions) {
     // What a header cannot carry would be repeated in an error message of fetch.
     if (!/^[!-~]+$/.test(token ?? '')) throw new TypeError('token must be visible ASCII characters')
-    if (typeof baseUrl !== 'string' || /[?#]/.test(baseUrl))
-      throw new TypeError('baseUrl must be the URL of the API, without query and fragment')
+    // It may hold a password by mistake: it is not repeated.
+    if (typeof baseUrl !== 'string' || !/^(https?:\/)?\/[^?#@]*$/i.test(baseUrl))
+      throw new TypeError(
+        'baseUrl must be the http or https URL of the API, without a password, query or fragment',
+      )
     this.#url = new Request(`${baseUrl.replace(/\/+$/, '')}/plants`).url
-    this.#token = token
+    this.#token = token as string
     // Called as a function of its own: the fetch of browsers refuses to be a method of anything else.
     this.#fetch = (url, init) => fetch(url, init)
     this.#retry = retry
@@ -88,49 +111,74 @@ export class PlantStore {
   }
 
   /** Lists plants: a page, or all. Throws PlantStoreError or PlantStoreUnreachable. */
-  async list({ limit, after, signal }: ListOptions = {}): Promise<PlantPage> {
+  async list({ limit, after, ifNoneMatch, signal, retry: own }: ListOptions = {}): Promise<PlantPage> {
     const url = this.#url + toQuery({ limit, after })
     const { data, headers } = await retry(
-      (until, hear) => this.#send<Plant[]>(url, { signal: until }, { isWanted: Array.isArray, hear }),
-      this.#retry,
+      (until, hear) => {
+        const headers = ifNoneMatch ? { 'if-none-match': ifNoneMatch } : {}
+        const isKept = ifNoneMatch !== undefined
+        return this.#send<Plant[]>(url, { signal: until, headers }, { isWanted: Array.isArray, hear, isKept })
+      },
+      url,
+      { ...this.#retry, ...own },
       signal,
     )
     const next = readNext(headers)
     const etag = headers.get('etag')
-    return { plants: data, ...(next && { next }), ...(etag && { etag }) }
+    const rest = { ...(next && { next }), ...(etag && { etag }) }
+    return data ? { plants: data, ...rest } : { plants: [], notModified: true, ...rest }
   }
 
   /**
    * All plants, a page at a time: `for await (const plant of store.all())`. `pageSize`: plants in one request, 1000 by
-   * default. Plants that are added meanwhile come at the end. Throws as `list` does.
+   * default. Plants that are added meanwhile come at the end. `after`: that of an earlier `all`; only what was added
+   * since comes then. Throws as `list` does.
    */
-  async *all({
-    pageSize = 1000,
-    signal,
-  }: CallOptions & { pageSize?: number | undefined } = {}): AsyncGenerator<Plant, void, undefined> {
-    if (!(pageSize > 0)) throw new RangeError('pageSize must be at least 1')
-    let after: string | undefined
-    do {
-      const page: PlantPage = await this.list({ limit: pageSize, after, signal })
-      // As from a cache that disregards the query: this would go on for ever.
-      if (after && page.next === after) throw new PlantStoreUnreachable(new Error('A page links to itself'))
-      yield* page.plants
-      after = page.next
-    } while (after)
+  all({ pageSize = 1000, after = '0.', ...options }: AllOptions = {}): Plants {
+    const [, seen, cursor] = /^(\d+)\.(.*)$/.exec(after) ?? []
+    const place = { cursor: cursor || undefined, seen: Number(seen) }
+    const plants = this.#turnPages(place, pageSize, options)
+    return Object.defineProperty(plants, 'after', {
+      get: () => `${place.seen}.${place.cursor ?? ''}`,
+    }) as Plants
   }
 
-  async #add(plant: NewPlant, { signal }: CallOptions): Promise<Plant> {
+  /** `place`: the page that is being read, and how many of its plants have been taken. */
+  async *#turnPages(
+    place: { cursor: string | undefined; seen: number },
+    pageSize: number,
+    options: CallOptions,
+  ): AsyncGenerator<Plant, void, undefined> {
+    if (!(pageSize > 0)) throw new RangeError('pageSize must be at least 1')
+    if (!(place.seen >= 0)) throw new TypeError('after must be that of an earlier all()')
+    for (;;) {
+      const after = place.cursor
+      const { plants, next } = await this.list({ ...options, limit: pageSize + place.seen, after })
+      // As from a cache that disregards the query: this would go on for ever.
+      if (after && next === after)
+        throw new PlantStoreUnreachable(new Error('A page links to itself'), { url: this.#url })
+      for (const plant of plants.slice(place.seen)) {
+        place.seen++
+        yield plant
+      }
+      if (!next) return
+      Object.assign(place, { cursor: next, seen: 0 })
+    }
+  }
+
+  async #add(plant: NewPlant, { signal, retry: own }: CallOptions): Promise<Plant> {
     const body = JSON.stringify(plant)
     const isWanted = (added: unknown): added is Plant => isSame(added as Plant | null, plant)
     const send: Send<Plant> = (until) =>
       this.#send(this.#url, { method: 'POST', body, signal: until }, { isWanted, hear() {} })
-    return (await retry(send, this.#retry, signal)).data
+    return (await retry(send, this.#url, { ...this.#retry, ...own }, signal)).data as Plant
   }
 
   async #send<T>(url: string, init: RequestInit, reading: Reading<T>): Promise<Answer<T>> {
     const response = await this.#fetch(url, {
       ...init,
       headers: {
+        ...init.headers,
         authorization: `Bearer ${this.#token}`,
         ...(init.body && { 'content-type': 'application/json' }),
       },
@@ -141,8 +189,11 @@ export class PlantStore {
   }
 }
 
-function isSame(added: Plant | null, { name, tag }: NewPlant): boolean {
-  return added?.name === name && added.tag === tag
+/** All that was sent comes back, but for the id. */
+function isSame(added: Plant | null, plant: NewPlant): boolean {
+  const isBack = ([field, value]: [string, unknown]) =>
+    field === 'id' || added?.[field as keyof Plant] === value
+  return Object.entries(plant).every(isBack)
 }
 
 function toQuery(query: { [Name in keyof ListQuery]: ListQuery[Name] | undefined }): string {

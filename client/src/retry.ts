@@ -1,7 +1,7 @@
 // Repeats a request that is safe to repeat, until it is answered, refused, given up or aborted.
 import { type Answer, readRetryAfter } from './answer.ts'
 import { longestMs, makeClock } from './clock.ts'
-import { PlantStoreError, type PlantStoreFailure, PlantStoreUnreachable } from './errors.ts'
+import { PlantStoreError, type PlantStoreFailure, PlantStoreUnreachable, type Problem } from './errors.ts'
 
 /** How requests are repeated. Every setting is optional. */
 export type RetryOptions = {
@@ -15,20 +15,23 @@ export type RetryOptions = {
   baseMs?: number | undefined
   /** The longest pause of all, unless `Retry-After` asks for more. 5,000 ms by default. */
   maxMs?: number | undefined
+  /** Is told of each attempt that failed and is followed by another: why, its number, and how long the pause is. */
+  onRetry?: ((failure: PlantStoreFailure, attempt: number, pauseMs: number) => void) | undefined
 }
 
 /** Sends a request once. `heard` is called for each part of a list: it takes as long as it needs, unless it is silent. */
 export type Send<T> = (signal: AbortSignal, heard: () => void) => Promise<Answer<T>>
-type Success<T> = { headers: Headers; data: T }
+type Success<T> = { headers: Headers; data?: T }
 
 /** Too many requests, and what a service, or a proxy in front of it, says while it is out of order. */
-const passing = [429, 502, 503, 504]
+const passing = [429, 500, 502, 503, 504]
 /** Problems of the server that leave no doubt: nothing was added. */
 const certain = ['nothing-added', 'unread', 'overloaded']
 
 /** Sends until there is an answer. Throws a PlantStoreFailure, or the reason of `signal` once it is aborted. */
 export async function retry<T>(
   send: Send<T>,
+  url: string,
   { totalMs = 30_000, silenceMs = 10_000, ...options }: RetryOptions = {},
   signal?: AbortSignal,
 ): Promise<Success<T>> {
@@ -45,7 +48,7 @@ export async function retry<T>(
     }
     return send(own.signal, hear).finally(own.end)
   }
-  return repeat(attempt, { ...options, endMs, limit: total.signal })
+  return repeat(attempt, { ...options, url, endMs, limit: total.signal })
     .catch((error) => {
       // Whatever an abort by the caller leads to, the caller is told its own reason.
       signal?.throwIfAborted()
@@ -54,24 +57,31 @@ export async function retry<T>(
     .finally(total.end)
 }
 
-type Limits = Omit<RetryOptions, 'totalMs' | 'silenceMs'> & { endMs: number; limit: AbortSignal }
+type Limits = Omit<RetryOptions, 'totalMs' | 'silenceMs'> & {
+  url: string
+  endMs: number
+  limit: AbortSignal
+}
 
 async function repeat<T>(
   attempt: () => Promise<Answer<T>>,
-  { attempts = 5, baseMs = 200, maxMs = 5000, endMs, limit }: Limits,
+  { attempts = 5, baseMs = 200, maxMs = 5000, onRetry, url, endMs, limit }: Limits,
 ): Promise<Success<T>> {
   let mayBeAdded = false
   for (let sent = 1; ; sent++) {
-    const answer = await attempt().catch((error) => new PlantStoreUnreachable(error))
-    if ('data' in answer) return answer
-    const failure = 'problem' in answer ? new PlantStoreError(answer.problem) : answer
+    const answer = await attempt().catch((cause) => new PlantStoreUnreachable(cause, { url, attempts: sent }))
+    const isUnreachable = answer instanceof PlantStoreUnreachable
+    if (!isUnreachable && !answer.problem) return answer
+    const failure = isUnreachable ? answer : new PlantStoreError(answer.problem as Problem)
+    failure.headers = answer.headers
     mayBeAdded = (mayBeAdded || leavesDoubt(failure)) && !isElsewhere(failure)
     failure.mayBeAdded = mayBeAdded
-    const waitMs = 'problem' in answer ? readRetryAfter(answer.headers) : 0
+    const waitMs = answer.headers ? readRetryAfter(answer.headers) : 0
     // Full jitter: clients that failed together do not come back together.
     const pauseMs = waitMs + Math.random() * Math.min(maxMs, baseMs * 2 ** (sent - 1))
     const isLast = sent >= attempts || limit.aborted || performance.now() + pauseMs > endMs
     if (isLast || !isPassing(failure)) throw failure
+    onRetry?.(failure, sent, pauseMs)
     await pause(pauseMs, limit)
     if (limit.aborted) throw failure
   }

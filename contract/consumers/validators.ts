@@ -1,0 +1,37 @@
+// What generated validators have to say of texts and of the service's answers.
+import { acceptedNames, refusedNames } from '../../test/support/texts.ts'
+import { expect, explain, service, tell } from './telling.ts'
+
+type IsValid = (value: unknown) => boolean
+
+/** `body`: of an addition; `plant`, `list`: as they are returned. */
+export type Validators = { body: IsValid; plant: IsValid; list: IsValid }
+
+const headers = { authorization: `Bearer ${service.token}`, 'content-type': 'application/json' }
+
+/** Libraries count UTF-16 units, so they refuse more than 127 characters beyond the first plane; the guide says so. */
+const isTooLong = (name: string) => name.length > 255
+
+/** Holds each kind of validators against what the service accepts, refuses and answers, and tells what was seen. */
+export async function checkValidators(kinds: Record<string, Validators>): Promise<void> {
+  const answers: unknown[] = []
+  for (const [, name] of acceptedNames) {
+    const body = JSON.stringify({ name, tag: name })
+    answers.push(await (await fetch(`${service.url}/plants`, { method: 'POST', headers, body })).json())
+  }
+  const list = (await (await fetch(`${service.url}/plants`, { headers })).json()) as { name: string }[]
+  const short = list.filter(({ name }) => !isTooLong(name))
+  for (const [kind, validators] of Object.entries(kinds)) {
+    for (const [index, [what, name]] of acceptedNames.entries()) {
+      if (isTooLong(name)) explain()
+      else {
+        expect(`${kind}: ${what}, sent`, validators.body({ name, tag: name }), true)
+        expect(`${kind}: ${what}, returned`, validators.plant(answers[index]), true)
+      }
+    }
+    for (const [what, name] of refusedNames)
+      expect(`${kind}: ${what}`, validators.body({ name, tag: '' }), false)
+    expect(`${kind}: a list`, validators.list(short), true)
+  }
+  tell()
+}
