@@ -2,7 +2,7 @@
 import type { EventEmitter } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Argument, Command, Option } from 'commander'
-import { buildProgram } from '../src/program.ts'
+import { buildProgram } from '../src/cli/program.ts'
 
 const file = new URL('cli.md', import.meta.url)
 const [start, end] = ['<!-- Made by npm run cli-docs from here … -->', '<!-- … to here. -->']
@@ -46,11 +46,18 @@ function readName(command: Command): string {
   return command.parent ? `${readName(command.parent)} ${command.name()}` : command.name()
 }
 
-function describeTerm({ description, argChoices, defaultValue }: Argument | Option): string {
+function describeTerm({
+  description,
+  argChoices,
+  defaultValue,
+  defaultValueDescription,
+}: Argument | Option): string {
   const more = [
     ...(argChoices ? [`one of ${argChoices.map((choice) => `\`${choice}\``).join(', ')}`] : []),
     // What --no-x turns off is on.
-    ...(defaultValue === undefined || defaultValue === true ? [] : [`default: \`${defaultValue}\``]),
+    ...(defaultValue === undefined || defaultValue === true
+      ? []
+      : [`default: \`${defaultValueDescription ?? defaultValue}\``]),
   ]
   return more.length > 0 ? `${description} (${more.join('; ')})` : description
 }
