@@ -263,9 +263,10 @@ test('an issuer that misbehaves is given up, and its bad keys are dropped', asyn
     { ...weak.jwk, kid: 'for encryption', use: 'enc' },
     ...many,
   )
-  const { list, output } = await startAccepting(t, issuer.env)
+  const { list, logs, output } = await startAccepting(t, issuer.env)
   t.equal((await list(await good.sign())).status, 200)
   t.equal((await list(await good.sign({}, { kid: '999' }))).status, 401, 'of many keys the first are taken')
+  await logs(/some keys of OIDC_ISSUER are not used/)
   t.equal(output().stderr.match(/some keys of OIDC_ISSUER are not used/g)?.length, 1)
 })
 

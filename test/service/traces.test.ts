@@ -336,7 +336,7 @@ test('a collector with a certificate of its own is trusted by that alone', {
   t.match(await spanOf(collector, () => request(plants)), { name: 'GET /plants' })
   const stranger = await start(t, { ...collector.env, ...noRetry })
   await request(stranger.plants)
-  while (!/traces cannot be sent/.test(stranger.output().stderr)) await once(stranger.child.stderr, 'data')
+  await stranger.logs(/traces cannot be sent/)
 })
 
 test('a bad setting is one line, without the secret in it, and exit 1', async (t) => {

@@ -108,9 +108,14 @@ export type Service = {
   url: string
   child: ChildProcessByStdio<null, Readable, Readable>
   output: () => { stdout: string; stderr: string }
+  /** Resolves when its log has what is asked for: a line may come later than the answer that it is about. */
+  logs: (pattern: RegExp) => Promise<void>
   /** Resolves when the process has ended, with its exit code or signal. */
   ended: Promise<{ code: number | null; signal: string | null }>
 }
+
+/** Longer than any line takes. */
+const patienceMs = 30_000
 
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
@@ -128,7 +133,11 @@ export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, c
   child.stderr.on('data', (chunk) => (stderr += chunk))
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
   t.teardown(() => child.kill('SIGKILL'))
-  return { child, ended, output: () => ({ stdout, stderr }) }
+  const logs = async (pattern: RegExp) => {
+    const signal = AbortSignal.timeout(patienceMs)
+    while (!pattern.test(stderr)) await once(child.stderr, 'data', { signal })
+  }
+  return { child, ended, logs, output: () => ({ stdout, stderr }) }
 }
 
 /** Ends a service with the test, gently: one that is killed leaves nothing of what it covered. */
