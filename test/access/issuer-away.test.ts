@@ -1,7 +1,6 @@
 // The keys of an issuer: where they are looked for, how often, and what an issuer that fails does to others.
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import { connect } from 'node:net'
 import pino from 'pino'
 import { test } from 'tap'
 import '../support/short-limits.ts'
@@ -60,27 +59,13 @@ test('a thousand unknown kids cause at most two fetches', async (t) => {
   t.ok(issuer.fetches - before <= 2, `${issuer.fetches - before} fetches`)
 })
 
-test('an issuer that hangs holds up no token whose key is known, however many wait for others', async (t) => {
+test('an issuer that hangs holds up no token whose key is known, and those that wait are answered 503', async (t) => {
   const issuer = await startIssuer(t)
   const [one, two] = await Promise.all([issuer.makeSigner('one'), issuer.makeSigner('two')])
   issuer.publish(one.jwk)
-  const { url, list, told } = await startAccepting(t, {
-    ...issuer.env,
-    AUTH_FAILURE_LIMIT: 'off',
-    MAX_CONNECTIONS: '2000',
-  })
+  const { list, told } = await startAccepting(t, { ...issuer.env, AUTH_FAILURE_LIMIT: 'off' })
   t.equal((await list(await one.sign())).status, 200)
-  const tokens = await Promise.all(Array.from({ length: 1200 }, (_, n) => two.sign({}, { kid: `${n}` })))
-  const sockets = await Promise.all(
-    tokens.map(async (token) => {
-      const socket = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8')
-      await once(socket, 'connect')
-      return { socket, token }
-    }),
-  )
-  t.teardown(() => {
-    for (const { socket } of sockets) socket.destroy()
-  })
+  const unknown = await Promise.all(Array.from({ length: 50 }, (_, n) => two.sign({}, { kid: `${n}` })))
   let hanging = 0
   issuer.answer(() => void hanging++)
   // The cooldown has passed when one hangs.
@@ -88,19 +73,12 @@ test('an issuer that hangs holds up no token whose key is known, however many wa
     if (hanging === 0) void list(await two.sign({ jti: `${Math.random()}` }))
     return hanging > 0
   })
-  const answers = sockets.map(async ({ socket, token }) => {
-    socket.write(`GET /plants HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`)
-    const [answer] = await once(socket, 'data')
-    return String(answer)
-  })
-  const isFull = Promise.any(
-    answers.map(async (answer) => /problems\/overloaded/.exec(await answer)?.[0] ?? Promise.reject()),
-  )
-  t.ok(await isFull)
+  const answers = unknown.map(list)
   t.equal((await list(await one.sign({ jti: 'new' }))).status, 200)
-  const all = await Promise.all(answers)
-  t.ok(all.every((answer) => answer.startsWith('HTTP/1.1 503 ')))
-  t.ok(all.filter((answer) => answer.includes('problems/unread')).length <= 1000, 'no more waited')
+  for (const answer of await Promise.all(answers)) {
+    t.equal(answer.status, 503)
+    t.match(answer.text, 'problems/unread')
+  }
   t.ok(told().length <= 1, 'one line')
 })
 
