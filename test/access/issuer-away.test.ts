@@ -4,9 +4,14 @@ import { createServer, type ServerResponse } from 'node:http'
 import pino from 'pino'
 import { test } from 'tap'
 import '../support/short-limits.ts'
-import { request } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { audience, startAccepting, startIssuer } from './issuer.ts'
+
+const { readConfig } = await import('../../src/config/load-config.ts')
+const { keysCooldownMs, keysFreshMs, keysStaleMs } = await import('../../src/limits.ts')
+const { issuerOf } = await import('../../src/tokens/oidc/issuer.ts')
+const { IssuerKeys } = await import('../../src/tokens/oidc/issuer-keys.ts')
+const { request } = await import('../support/service.ts')
+const { audience, spawnAccepting, startAccepting, startIssuer } = await import('./issuer.ts')
 
 const json = (response: ServerResponse, value: unknown) => void response.end(JSON.stringify(value))
 
@@ -116,7 +121,7 @@ test('each trouble is one line at its beginning and one at its end, whatever is 
     null,
   )
   issuer.answer((_request, response) => void response.writeHead(503).end())
-  const { list, told, logs, output } = await startAccepting(t, { ...issuer.env, AUTH_FAILURE_LIMIT: 'off' })
+  const { list, told, logs, logged } = await startAccepting(t, { ...issuer.env, AUTH_FAILURE_LIMIT: 'off' })
   const answers = await Promise.all(
     Array.from({ length: 200 }, async (_, n) => list(await sign({ jti: `${n}` }))),
   )
@@ -134,7 +139,7 @@ test('each trouble is one line at its beginning and one at its end, whatever is 
     return told().length === 4
   })
   t.match(told()[3], 'no key of OIDC_ISSUER has to be left out any more')
-  t.notMatch(output().stderr, '"stack"')
+  t.notMatch(logged(), '"stack"')
 })
 
 test('a document of 200 MB, or one that drips, is given up; memory does not follow', async (t) => {
@@ -149,7 +154,7 @@ test('a document of 200 MB, or one that drips, is given up; memory does not foll
       clearInterval(timer)
     })
   issuer.publish(jwk)
-  const { list, child } = await startAccepting(t, { ...issuer.env, OIDC_JWKS_URL: `${issuer.url}/keys` })
+  const { list, child } = await spawnAccepting(t, { ...issuer.env, OIDC_JWKS_URL: `${issuer.url}/keys` })
   const rssMiB = async () => {
     const { readFileSync } = await import('node:fs')
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
@@ -187,10 +192,6 @@ test('keys are believed for 24 hours after the last success, and then no longer'
   const issuer = await startIssuer(t)
   const { jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
-  const { IssuerKeys } = await import('../../src/tokens/oidc/issuer-keys.ts')
-  const { issuerOf } = await import('../../src/tokens/oidc/issuer.ts')
-  const { readConfig } = await import('../../src/config/load-config.ts')
-  const { keysCooldownMs, keysFreshMs, keysStaleMs } = await import('../../src/limits.ts')
   const lines: string[] = []
   const logger = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
   let nowMs = 0
@@ -240,7 +241,7 @@ test('THREADS=2: each thread takes the tokens, and the metric has the sum', asyn
   await once(probe, 'listening')
   const { port: adminPort } = probe.address() as { port: number }
   await new Promise((done) => probe.close(done))
-  const { url, list, told } = await startAccepting(t, {
+  const { url, list, told } = await spawnAccepting(t, {
     ...issuer.env,
     THREADS: '2',
     ADMIN_PORT: `${adminPort}`,

@@ -3,7 +3,9 @@ import { createServer, type RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { endGently, request, startService } from '../support/service.ts'
+import { collectLog } from '../support/log-lines.ts'
+import { endGently, request, startService, startThreads } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 export const audience = 'https://plants.example/store'
 
@@ -71,20 +73,34 @@ export async function startIssuer(t: Test, path = '/realm') {
   }
 }
 
-/** Starts a service that takes the tokens of an issuer; `list` and `add` send one. */
+/** Starts a service in this process that takes the tokens of an issuer; `list` and `add` send one. */
 export async function startAccepting(t: Test, env: NodeJS.ProcessEnv) {
+  const { log, logged } = collectLog()
+  const { url } = await startThreads(t, await sqlite.createDatabase(t), { THREADS: '1', ...env }, log)
+  return { url, ...senders(url), ...readers(logged) }
+}
+
+/** The same in a process of its own. */
+export async function spawnAccepting(t: Test, env: NodeJS.ProcessEnv) {
   const service = await startService(
     t,
     { DATABASE_URL: await sqlite.createDatabase(t), ...env },
     createDirectory(t),
   )
   endGently(t, service)
+  return { ...service, ...senders(service.url), ...readers(() => service.output().stderr) }
+}
+
+function senders(url: string) {
   const headersOf = (token: string) => ({ authorization: `Bearer ${token}` })
-  const plants = `${service.url}/plants`
-  const list = (token: string) => request(plants, { headers: headersOf(token) })
+  const list = (token: string) => request(`${url}/plants`, { headers: headersOf(token) })
   const add = (token: string) =>
-    request(plants, { body: { name: 'Alder', tag: '' }, headers: headersOf(token) })
-  /** The messages of the log so far that are about the issuer. */
-  const told = () => service.output().stderr.match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? []
-  return { ...service, list, add, told }
+    request(`${url}/plants`, { body: { name: 'Alder', tag: '' }, headers: headersOf(token) })
+  return { list, add }
+}
+
+/** `told`: the messages of the log so far that are about the issuer; a line may come later than its answer. */
+function readers(logged: () => string) {
+  const told = () => logged().match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? []
+  return { logged, told, logs: (pattern: RegExp) => until(() => pattern.test(logged())) }
 }

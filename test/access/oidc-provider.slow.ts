@@ -7,7 +7,7 @@ import { Provider } from 'oidc-provider'
 import { type Test, test } from 'tap'
 import { until } from '../support/until.ts'
 import '../support/short-limits.ts'
-import { audience, startAccepting } from './issuer.ts'
+import { audience, spawnAccepting } from './issuer.ts'
 
 const scopes = 'plants:read plants:write'
 
@@ -84,7 +84,7 @@ test('a real issuer comes after the service, rotates its keys, goes away and com
   const [first, second, third, fourth] = await Promise.all(['1', '2', '3', '4'].map(makeKey))
   // Two replicas, one of them with threads: each has keys of its own.
   const replicas = await Promise.all(
-    ['1', '2'].map((THREADS) => startAccepting(t, { ...issuer.env, THREADS, AUTH_FAILURE_LIMIT: 'off' })),
+    ['1', '2'].map((THREADS) => spawnAccepting(t, { ...issuer.env, THREADS, AUTH_FAILURE_LIMIT: 'off' })),
   )
   /** Each thread has said so: a connection is that of one thread, and fetch has several. */
   const all = (token: string, status: number) =>

@@ -15,7 +15,7 @@ import { cli, runProgram } from '../support/imports.ts'
 import { findPorts } from '../support/postgres.ts'
 import { request, spawnCli } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { audience, startAccepting, startIssuer } from './issuer.ts'
+import { audience, spawnAccepting, startAccepting, startIssuer } from './issuer.ts'
 
 const base64url = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
@@ -202,7 +202,7 @@ test('the start does not wait for the issuer, and a key that cannot be looked up
   const issuer = await startIssuer(t)
   const [one, two] = await Promise.all([issuer.makeSigner('one'), issuer.makeSigner('two')])
   issuer.answer((_request, response) => void response.writeHead(500).end())
-  const { list, output } = await startAccepting(t, { ...issuer.env, ADMIN_PORT: '0', ACCESS_TOKENS: '' })
+  const { list, output } = await spawnAccepting(t, { ...issuer.env, ADMIN_PORT: '0', ACCESS_TOKENS: '' })
   t.notMatch(output().stdout, 'plant_', 'no first token is made')
   const early = await list(await one.sign())
   t.equal(early.status, 503)
@@ -263,11 +263,11 @@ test('an issuer that misbehaves is given up, and its bad keys are dropped', asyn
     { ...weak.jwk, kid: 'for encryption', use: 'enc' },
     ...many,
   )
-  const { list, logs, output } = await startAccepting(t, issuer.env)
+  const { list, logs, logged } = await startAccepting(t, issuer.env)
   t.equal((await list(await good.sign())).status, 200)
   t.equal((await list(await good.sign({}, { kid: '999' }))).status, 401, 'of many keys the first are taken')
   await logs(/some keys of OIDC_ISSUER are not used/)
-  t.equal(output().stderr.match(/some keys of OIDC_ISSUER are not used/g)?.length, 1)
+  t.equal(logged().match(/some keys of OIDC_ISSUER are not used/g)?.length, 1)
 })
 
 test('those who wait for the keys of an issuer that hangs are bounded, and share one verdict', async (t) => {
@@ -293,7 +293,7 @@ test('what the documents say, and what the log does not', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
-  const { url, list, output } = await startAccepting(t, { ...issuer.env, BASE_PATH: '/v1' })
+  const { url, list, output } = await spawnAccepting(t, { ...issuer.env, BASE_PATH: '/v1' })
   const metadata = await request(`${url}/.well-known/oauth-protected-resource/store`)
   t.same(metadata.json(), {
     resource: audience,
@@ -325,7 +325,7 @@ test('in a log of text an owner is one word, or quoted', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
-  const { list, output } = await startAccepting(t, { ...issuer.env, LOG_FORMAT: 'text' })
+  const { list, output } = await spawnAccepting(t, { ...issuer.env, LOG_FORMAT: 'text' })
   for (const sub of ['gardener', 'x 10.0.0.1 y']) t.equal((await list(await sign({ sub }))).status, 200)
   await until(
     () =>
@@ -342,7 +342,7 @@ test('ACCESS_TOKENS come first, whatever their form; each refusal is counted by 
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
   const own = await sign({ exp: 1 })
-  const service = await startAccepting(t, { ...issuer.env, ADMIN_PORT: '0', ACCESS_TOKENS: own })
+  const service = await spawnAccepting(t, { ...issuer.env, ADMIN_PORT: '0', ACCESS_TOKENS: own })
   t.equal((await service.list(own)).status, 200)
   const expired = await sign({ exp: 2 })
   for (let n = 0; n < 3; n++) t.equal((await service.list(expired)).status, 401)

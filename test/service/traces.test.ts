@@ -10,9 +10,17 @@ import { ask, findAdmin } from '../support/admin.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { openFailing } from '../support/failing-store.ts'
-import { assertWithin } from '../support/full.ts'
-import { collectLines } from '../support/log-lines.ts'
-import { endGently, request, type Service, startApp, startService, token } from '../support/service.ts'
+import { assertWithin, isFull } from '../support/full.ts'
+import { collectLines, collectLog } from '../support/log-lines.ts'
+import {
+  endGently,
+  request,
+  type Service,
+  startApp,
+  startService,
+  startThreads,
+  token,
+} from '../support/service.ts'
 import '../support/short-limits.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
@@ -38,6 +46,19 @@ async function start(t: Test, env: NodeJS.ProcessEnv) {
   return { ...service, port, database, plants: `${service.url}/plants` }
 }
 
+/** The same in this process, on one thread. */
+async function startHere(t: Test, env: NodeJS.ProcessEnv, database?: string) {
+  const { log, logged } = collectLog()
+  const url = database ?? (await sqlite.createDatabase(t))
+  const service = await startThreads(t, url, { THREADS: '1', ...env }, log)
+  const lines = () =>
+    logged()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+  return { ...service, database: url, lines, plants: `${service.url}/plants` }
+}
+
 /** Sends a request that no other one is like, and resolves to its span. */
 async function spanOf(collector: Collector, ask: () => Promise<unknown>): Promise<Span> {
   const before = new Set(collector.spans().map(({ spanId }) => spanId))
@@ -61,7 +82,7 @@ const linesOf = (service: Service) =>
 
 test('a span says of a request what the conventions want', async (t) => {
   const collector = await startCollector(t)
-  const { plants, url, port, database } = await start(t, collector.env)
+  const { plants, url, port, database } = await startHere(t, collector.env)
   const startMs = Date.now()
   const added = await spanOf(collector, () => request(plants, { body: plant }))
   t.match(added, { name: 'POST /plants', kind: 'SERVER', status: 'UNSET', parentSpanId: '', flags: 0x101 })
@@ -122,7 +143,7 @@ test('a client that goes away leaves an error, with a status when it has had the
   writeFileSync(join(directory, 'plants.ndjson'), names.join('\n'))
   const args = ['import', 'plants.ndjson', '--database-url', database]
   t.equal((await runCommand(args, {}, directory)).code, 0)
-  const { port } = await start(t, { ...collector.env, DATABASE_URL: database })
+  const { port } = await startHere(t, collector.env, database)
 
   const silent = await spanOf(collector, async () => {
     const socket = connect(port, '127.0.0.1')
@@ -165,12 +186,12 @@ test('the caller, its decision and the sampler say which requests have a span', 
     ],
   ]
   for (const [env, sampled, not] of cases) {
-    const service = await start(t, { ...collector.env, ...env })
+    const service = await startHere(t, { ...collector.env, ...env })
     const sent = [...sampled, ...not]
     for (const [limit, traceparent] of sent.entries())
       await request(`${service.plants}?limit=${limit}`, { headers: traceparent ? { traceparent } : {} })
     const before = collector.received.length
-    await end(t, service)
+    await service.close()
     const { OTEL_TRACES_SAMPLER: sampler = 'the default' } = env
     const here = collector.spans().filter(({ attributes }) => attributes['url.path'] === '/plants')
     t.same(
@@ -178,7 +199,7 @@ test('the caller, its decision and the sampler say which requests have a span', 
       sampled.map((_, limit) => `limit=${limit}`),
       `${sampler}, ${before}`,
     )
-    for (const line of linesOf(service).filter(({ msg }) => msg === 'request')) {
+    for (const line of service.lines().filter(({ msg }) => msg === 'request')) {
       const span = here.find(({ spanId }) => spanId === line.spanId)
       const [, trace, caller] = sent[Number(line.url.split('=')[1])]?.split('-') ?? []
       t.match(line.spanId, /^[0-9a-f]{16}$/, 'sampled or not, a line names the span')
@@ -193,7 +214,7 @@ test('the caller, its decision and the sampler say which requests have a span', 
 
 test('tracestate goes into the span, and nothing of a trace goes out', async (t) => {
   const collector = await startCollector(t)
-  const { plants } = await start(t, collector.env)
+  const { plants } = await startHere(t, collector.env)
   const traceparent = `00-${traceId}-${callerId}-01`
   const state = { traceparent, tracestate: 'rojo=00f067aa0ba902b7,congo=t61rcWkgMzE' }
   const span = await spanOf(collector, async () => {
@@ -304,7 +325,7 @@ test('the settings may stand in .env, and those of traces alone win', async (t) 
 
 test('the endpoint of all signals has a path of its own before that of traces', async (t) => {
   const collector = await startCollector(t)
-  const { plants } = await start(t, {
+  const { plants } = await startHere(t, {
     ...collector.env,
     OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/otlp/`,
   })
@@ -436,10 +457,9 @@ for (const [name, fail, reason] of faults)
   test(`a collector that ${name} costs two lines, bounded spans and no request`, async (t) => {
     const collector = await startCollector(t)
     const limits = { OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2', ...noRetry }
-    const service = await start(t, { ...collector.env, ...limits, ADMIN_PORT: '0' })
-    const admin = await findAdmin(service)
+    const service = await startHere(t, { ...collector.env, ...limits })
     const count = async (kind: string) => {
-      const { text } = await ask(`${admin}/metrics`)
+      const text = await service.metrics.write()
       return Number(new RegExp(`^plant_store_spans_${kind}_total (\\d+)$`, 'm').exec(text)?.[1])
     }
     await spanOf(collector, () => request(service.plants))
@@ -451,13 +471,12 @@ for (const [name, fail, reason] of faults)
     collector.answer(undefined)
     if (name === 'refuses') await collector.start()
     await spanOf(collector, () => request(service.plants))
-    await until(() => linesOf(service).some(({ msg }) => msg === 'traces are sent again'))
-    const told = linesOf(service).filter(({ msg }) => /traces/.test(msg))
+    await until(() => service.lines().some(({ msg }) => msg === 'traces are sent again'))
+    const told = service.lines().filter(({ msg }) => /traces/.test(msg))
     t.match(told, [{ level: 40, msg: 'traces cannot be sent' }, { level: 30 }])
     t.equal(told.length, 2)
     t.match(told[0].reason, reason)
-    t.notMatch(service.output().stderr, 'secret')
-    await end(t, service)
+    t.notMatch(JSON.stringify(service.lines()), 'secret')
   })
 
 test('at the end what is left is sent', async (t) => {
@@ -469,25 +488,22 @@ test('at the end what is left is sent', async (t) => {
   t.equal(collector.spans().length, 10)
 })
 
-for (const threads of ['1', '2'])
-  for (const [name, fail] of faults)
+for (const [name, fail] of faults)
+  for (const threads of name === 'hangs' ? ['1', '2'] : ['1'])
     test(`SIGTERM with ${threads} threads while a collector ${name} ends the service in time`, async (t) => {
       const collector = await startCollector(t)
-      const without = await start(t, { THREADS: threads })
-      const ofNoneMs = await end(t, without)
+      const ofNoneMs = isFull ? await end(t, await start(t, { THREADS: threads })) : 0
       const service = await start(t, { ...collector.env, ...noRetry, THREADS: threads })
       fail(collector)
-      const isFailing = () => linesOf(service).some(({ msg }) => msg === 'traces cannot be sent')
+      const troubles = (of: Service) =>
+        linesOf(of).filter(({ msg }) => msg === 'traces cannot be sent').length
       for (let n = 0; n < 8; n++) await send(service.port, compose({ headers: { Connection: 'close' } }))
-      if (name === 'says 400') await until(isFailing)
+      if (name === 'says 400') await until(() => troubles(service) > 0)
       assertWithin(t, await end(t, service), ofNoneMs + 1000)
 
       const failing = await start(t, { ...collector.env, ...noRetry, THREADS: threads })
       for (let n = 0; n < 32; n++) await send(failing.port, compose({ headers: { Connection: 'close' } }))
-      await until(
-        () =>
-          linesOf(failing).filter(({ msg }) => msg === 'traces cannot be sent').length === Number(threads),
-      )
+      await until(() => troubles(failing) === Number(threads))
       const soonMs = await end(t, failing)
       assertWithin(t, soonMs, ofNoneMs + 100)
       t.ok(soonMs < 900, 'it does not wait for what cannot be sent')

@@ -48,13 +48,15 @@ export async function startApp(
   return { url: `http://127.0.0.1:${port}`, port, app, store }
 }
 
+type ThreadLog = Parameters<typeof buildService>[0]['log']
+
 /** Starts an app as `startApp` does, with THREADS further ones in threads of their own. */
 export async function startThreads(
   t: Test,
   databaseUrl: string,
   env: NodeJS.ProcessEnv = {},
-  log = { logger: pino({ level: 'silent' }), sink: { write() {} }, mask: String },
-): Promise<Running & { metrics: Metrics; drain: () => void }> {
+  log: ThreadLog = { logger: pino({ level: 'silent' }), sink: { write() {} }, mask: String },
+): Promise<Running & { metrics: Metrics; drain: () => void; close: () => Promise<void> }> {
   const config = readConfig({
     ACCESS_TOKENS: token,
     DATABASE_URL: databaseUrl,
@@ -67,9 +69,11 @@ export async function startThreads(
   const service = await buildService({ config, store, log, metrics, isDraining: () => false })
   const { app } = service
   watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
-  t.teardown(() => service.close())
+  let closed: Promise<void> | undefined
+  const close = () => (closed ??= service.close())
+  t.teardown(close)
   const { port } = await service.listen()
-  return { url: `http://127.0.0.1:${port}`, port, app, store, metrics, drain: service.drain }
+  return { url: `http://127.0.0.1:${port}`, port, app, store, metrics, drain: service.drain, close }
 }
 
 export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }
