@@ -50,7 +50,7 @@ for (const { name, createDatabase } of engines)
     const head = Array.from({ length: 4000 }, (_, n) => line(`plant ${n}`)).join('')
     const { child, ended } = startProgram(t, ['import', '-', '--quiet', '--batch', '100'], url)
     child.stdin.write(head)
-    while ((await store.log.head()).position === 0) await new Promise(setImmediate)
+    await until(async () => (await store.log.head()).position > 0)
     for (const options of [{}, { resume: true }, { restart: true }])
       t.match((await runImport(url, writeInput(t, head), options)).error, {
         message: `an import of input is running, as process ${child.pid}: wait until it ends`,

@@ -20,6 +20,7 @@ import {
   writeInput,
   written,
 } from '../support/imports.ts'
+import { until } from '../support/until.ts'
 
 const usda = fileURLToPath(new URL('../fixtures/usda-plants.csv.gz', import.meta.url))
 const none = { added: 0, replayed: 0, conflict: 0, rejected: 0, skipped: 0 }
@@ -350,7 +351,7 @@ test('a database that takes nothing any more ends the command, which says how to
     url,
   )
   child.stdin.write(line.repeat(4000))
-  while ((await store.log.head()).position === 0) await new Promise(setImmediate)
+  await until(async () => (await store.log.head()).position > 0)
   const other = new DatabaseSync(fileURLToPath(url), { timeout: 5000 })
   t.teardown(() => other.close())
   other.exec('BEGIN IMMEDIATE')

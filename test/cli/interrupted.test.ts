@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import { type Test, test } from 'tap'
+import tap, { before, type Test, test } from 'tap'
 import { open } from '../support/copies.ts'
 import { createDirectory, type Engine, engines, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
@@ -29,15 +29,15 @@ async function stop(t: Test, child: ChildProcess, signal: (typeof signals)[numbe
   return by ? 128 + constants.signals[by as typeof signal] : code
 }
 
-/** A store with so many plants that nothing is done with them in a moment. */
-async function largeStore(t: Test): Promise<string> {
-  const url = await sqlite.createDatabase(t)
-  const store = await open(t, url)
+/** A store with so many plants that nothing is done with them in a moment. All that use it only read. */
+const plants = 300_000
+const large = sqlite.createDatabase(tap)
+before(async () => {
+  const store = await open(tap, await large)
   await store.sql.execute(`
-    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 400000)
+    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${plants})
     INSERT INTO plants (position, item) SELECT n, '{"name":"plant ' || n || '","tag":"some tag"}' FROM numbers`)
-  return url
-}
+})
 
 function start(t: Test, command: string, DATABASE_URL: string) {
   const script = `exec '${process.execPath}' '${cli}' ${command}`
@@ -52,7 +52,7 @@ function start(t: Test, command: string, DATABASE_URL: string) {
 }
 
 test('an export and a backup stop, and leave no file', async (t) => {
-  const url = await largeStore(t)
+  const url = await large
   for (const signal of signals)
     for (const [command, message] of [
       ['export --format csv', 'interrupted: the export is incomplete. Run it again'],
@@ -68,12 +68,12 @@ test('an export and a backup stop, and leave no file', async (t) => {
 })
 
 test('an export into a file that the shell opened stops in the middle', async (t) => {
-  const url = await largeStore(t)
+  const url = await large
   const file = join(createDirectory(t), 'plants.csv')
   const { child } = start(t, `export --quiet --format csv > '${file}'`, url)
   await until(() => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
   t.equal(await stop(t, child, 'SIGINT'), 130)
-  t.ok(readFileSync(file, 'utf8').split('\n').length < 400_000)
+  t.ok(readFileSync(file, 'utf8').split('\n').length < plants)
 })
 
 test('an import of a pipe stops before anything is written there, and in the middle', async (t) => {
@@ -130,7 +130,7 @@ test('an import into a server that does not answer stops, and says where it was'
 })
 
 test('on a terminal no bar stands among the plants', { skip: skipWithout('script') }, async (t) => {
-  const url = await largeStore(t)
+  const url = await large
   const run = (line: string) =>
     new Promise<string>((resolve) => {
       const command = `'${process.execPath}' '${cli}' ${line}`
