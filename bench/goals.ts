@@ -1,6 +1,6 @@
 // What has to be reached, and how it is judged. Processor time and the time of a whole list are judged by the ratio of
 // minima, which no neighbour can flatter and none disturbs for long; rates and percentiles by the median ratio.
-import { type Figure, leastOf, mostOf, type Round, ratioOf } from './rounds.ts'
+import { type Figure, leastOf, medianOf, mostOf, type Round, ratioOf } from './rounds.ts'
 
 export type Goal = {
   figure: string
@@ -38,6 +38,13 @@ export function leastAtMost(
 ): Goal {
   const beside = { name: 'median', value: ratioOf(ours, base, by) } as const
   return { ...atMost(figure, leastOf(ours, by) / leastOf(base, by), reach), beside }
+}
+
+/** How many µs more the least processor time per request is than that of another server: at most `target`. */
+export function leastMoreAtMost(figure: string, [ours, base]: [Round[], Round[]], reach: Reach): Goal {
+  const more = (pick: typeof leastOf) => pick(ours, 'cpuUs') - pick(base, 'cpuUs')
+  const beside = { name: 'median', value: more(medianOf) } as const
+  return { ...atMost(`${figure} more`, more(leastOf), reach, ' µs'), beside }
 }
 
 /** Requests per second beside those of another server: at least `target` times as many. */

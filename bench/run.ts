@@ -15,11 +15,13 @@ import { codings } from './scenarios/codings.ts'
 import { backup, exportFile, importFiles, importPostgres } from './scenarios/commands.ts'
 import { postgres, wholeList } from './scenarios/lists.ts'
 import { add, list, mixed, unchanged } from './scenarios/operations.ts'
+import { jwt } from './scenarios/signed.ts'
 import { start } from './scenarios/start.ts'
+import { traces } from './scenarios/traced.ts'
 import { accessLog, largeStore, lightLoad, threads } from './scenarios/variants.ts'
 
 /** All scenarios, in the order in which they run. */
-const http = [list, unchanged, add, accessLog, mixed, threads, codings, lightLoad, start]
+const http = [list, unchanged, add, accessLog, mixed, threads, codings, lightLoad, jwt, traces, start]
 const stores = [wholeList, besideLists, largeStore, slowDisk, postgres]
 const commands = [importFiles, importPostgres, exportFile, backup, besideImport]
 

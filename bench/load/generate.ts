@@ -13,8 +13,18 @@ process.on('message', async ({ id, job }: { id: number; job: Job }) => {
 process.on('disconnect', () => process.exit())
 
 /** Rejects as soon as an answer is not the expected one. */
-async function generate({ url, request, connections, ms, times, perSecond, mix }: Job): Promise<Result> {
-  const next = mix ? mixRequests(url, request, mix) : makeRequests(url, request)
+async function generate({
+  url,
+  request,
+  connections,
+  ms,
+  times,
+  perSecond,
+  turns = [request],
+}: Job): Promise<Result> {
+  const makers = turns.map((kind) => makeRequests(url, kind))
+  let sent = 0
+  const next = () => makers[sent++ % makers.length]?.() as string
   const all = Array.from({ length: connections }, () => {
     const waitMs = perSecond === undefined ? () => 0 : makePace(perSecond)
     return new Connection({ url, status: request.status, next, waitMs })
@@ -41,13 +51,6 @@ function makeRequests(url: string, { method, path, headers }: RequestKind): () =
     const body = JSON.stringify(makePlant(n++))
     return `${head}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
   }
-}
-
-function mixRequests(url: string, request: RequestKind, { paths, other, every }: Required<Job>['mix']) {
-  const gets = paths.map((path) => makeRequests(url, { ...request, path }))
-  const makeOther = makeRequests(url, other)
-  let [n, got] = [0, 0]
-  return () => (++n % every === 0 ? makeOther() : (gets[got++ % gets.length]?.() as string))
 }
 
 /** Says how long to wait until the next request: each comes somewhere in a slot of its own, like a client's would. */

@@ -19,8 +19,8 @@ export type Job = {
   times?: number
   /** How many each connection sends, instead of the next as soon as the last is answered. */
   perSecond?: number
-  /** Instead of the same request over and over: each of these paths in turn, and another request once in `every`. */
-  mix?: { paths: string[]; other: RequestKind; every: number }
+  /** Sent in turn instead of `request`, all with its status. */
+  turns?: RequestKind[]
 }
 
 export type Result = { answers: number; ms: number; p50Ms: number; p99Ms: number }
