@@ -3,7 +3,7 @@ import { CommanderError } from 'commander'
 import { Interrupted } from './cli/console/interrupt.ts'
 import { watchOutput } from './cli/console/output.ts'
 import { buildProgram } from './cli/program.ts'
-import { ConfigError } from './config/values.ts'
+import { ConfigError, UsageError } from './config/values.ts'
 import { FileRefused } from './runtime/new-file.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from './store/store.ts'
 
@@ -15,7 +15,7 @@ const output = watchOutput()
 try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
-  process.exitCode = explain(error)
+  process.exitCode = await explain(error)
 }
 
 /** The launcher in bin/ holds a channel to this process where it cannot become it: closed, the launcher is gone. */
@@ -27,7 +27,7 @@ function endWithLauncher(): void {
   if (process.send && !process.connected) end()
 }
 
-function explain(error: unknown): number {
+async function explain(error: unknown): Promise<number> {
   // Commander has said by itself what it did not understand, or what help was asked for.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   if (error instanceof Interrupted) {
@@ -36,19 +36,15 @@ function explain(error: unknown): number {
   }
   const code = output.explain(error)
   if (code !== undefined) return code
-  if (error instanceof StoreUnavailable) {
-    console.error(`plant-store: the database cannot be used now: ${error.message}`)
-    return 1
-  }
-  if (error instanceof StoreMissing) {
-    console.error(`plant-store: ${error.message}: ${whereDatabasesAre}`)
-    return 1
-  }
-  const operational =
-    error instanceof ConfigError ||
-    error instanceof StoreRefused ||
-    error instanceof FileRefused ||
-    (error as NodeJS.ErrnoException).code
-  console.error(`plant-store: ${operational ? (error as Error).message : (error as Error).stack}`)
-  return 1
+  const { nameFlags } = await import('./cli/setting-options.ts')
+  const line = nameFlags(describe(error as NodeJS.ErrnoException), process.argv.slice(2))
+  console.error(`plant-store: ${line}${error instanceof StoreMissing ? `: ${whereDatabasesAre}` : ''}`)
+  return error instanceof UsageError ? 2 : 1
+}
+
+function describe(error: NodeJS.ErrnoException): string {
+  if (error instanceof StoreUnavailable)
+    return `the database of DATABASE_URL cannot be used now: ${error.message}`
+  const isForeseen = [ConfigError, StoreRefused, FileRefused].some((type) => error instanceof type)
+  return isForeseen || error.code ? error.message : String(error.stack)
 }

@@ -24,8 +24,22 @@ export function readFlags(command: Command): Flags {
   return Object.fromEntries(given)
 }
 
+/** An error knows settings by their names in the environment: here by the flags among `words`, where these were given. */
+export function nameFlags(message: string, words: string[]): string {
+  const flags = new Set(words.map((word) => word.split('=', 1)[0]))
+  return settingEntries
+    .filter(([, setting]) => flags.has(flagOf(setting)))
+    .reduce(
+      // A host in the pattern of a URL is none of ours.
+      (text, [, setting]) =>
+        text.replaceAll(new RegExp(`(?<![\\w@,])${setting.name}\\b`, 'g'), flagOf(setting)),
+      message,
+    )
+}
+
 function toOption(setting: Setting<unknown>): Option {
-  const { name, value, about, initial, otherwise = initial } = setting
+  const { name, value, about, initial, otherwise = initial, read } = setting
   // The default is shown and not set: what is not given must not beat the environment.
-  return new Option(`${flagOf(setting)} <${value}>`, `${about} (${name}; default: ${otherwise})`)
+  const option = new Option(`${flagOf(setting)} <${value}>`, `${about} (${name}; default: ${otherwise})`)
+  return Object.assign(option, { argChoices: read.choices })
 }

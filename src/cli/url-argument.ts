@@ -1,26 +1,38 @@
 // Database URLs among the arguments of a command, where `ps` shows them to every user of the machine.
 import { readFileSync } from 'node:fs'
-import type { Command } from 'commander'
 import { maskUrl } from '../config/mask.ts'
-import { ConfigError, readDatabaseUrl } from '../config/values.ts'
+import { ConfigError, readDatabaseUrl, UsageError } from '../config/values.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../store/store.ts'
 
 /**
  * The URL that an argument or option called `name` gives: itself, as `env:NAME` in the environment, or as `@FILE` in a
- * file. A password on the command line is warned about on stderr. Ends the command when there is no such URL.
+ * file. A password on the command line is warned about on stderr. Throws ConfigError.
  */
-export function readUrlArgument(text: string, name: string, command: Command): string {
+export function readUrlArgument(text: string, name: string): string {
+  if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), name)
+  if (text.startsWith('@')) return readUrlFile(text.slice('@'.length), name)
+  if (maskUrl(text) !== text)
+    console.error(
+      `plant-store: warning: every user of this machine can see the password in ${name}; use env:NAME or @FILE`,
+    )
   try {
-    if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), name)
-    if (text.startsWith('@')) return readUrlFile(text.slice('@'.length), name)
-    const url = readDatabaseUrl(text, name)
-    if (maskUrl(url) !== url)
-      console.error(
-        `plant-store: warning: every user of this machine can see the password in ${name}; use env:NAME or @FILE`,
-      )
-    return url
+    return readDatabaseUrl(text, name)
   } catch (error) {
-    // The URL itself is not repeated: it may hold a password.
-    return command.error(`error: ${(error as ConfigError).message}`, { exitCode: 2 })
+    throw new UsageError((error as ConfigError).message)
+  }
+}
+
+/** An engine knows its URL by the name of the service's setting, which has no say here, nor has the working directory. */
+export async function named<T>(name: string, opening: Promise<T>): Promise<T> {
+  try {
+    return await opening
+  } catch (error) {
+    const refusal = error as Error
+    if (error instanceof StoreMissing) throw new StoreRefused(error.message)
+    if (error instanceof StoreUnavailable)
+      throw new StoreRefused(`the database of ${name} cannot be used now: ${error.message}`)
+    refusal.message = refusal.message.replaceAll('DATABASE_URL', name)
+    throw refusal
   }
 }
 

@@ -1,6 +1,6 @@
 // The settings of an issuer (OIDC) whose tokens are accepted.
 import { setting } from './setting.ts'
-import { readChoice, readIssuer, readNames, readScopePrefix, readSecureUrl } from './values.ts'
+import { choose, readIssuer, readNames, readScopePrefix, readSecureUrl } from './values.ts'
 
 export const issuerSettings = {
   oidcIssuer: setting({
@@ -30,9 +30,9 @@ export const issuerSettings = {
   oidcTokenType: setting({
     name: 'OIDC_TOKEN_TYPE',
     value: 'type',
-    about: 'typ of the JWTs: at+jwt (RFC 9068); or JWT, which takes at+jwt and none, too.',
+    about: 'typ of the JWTs. at+jwt: RFC 9068; JWT takes at+jwt and none, too.',
     initial: 'at+jwt',
-    read: (text, name) => readChoice(text, name, ['at+jwt', 'JWT']),
+    read: choose('at+jwt', 'JWT'),
   }),
   oidcScopeClaim: setting({
     name: 'OIDC_SCOPE_CLAIM',

@@ -5,7 +5,7 @@ import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } fr
 import type { Setting } from './setting.ts'
 import { type Flags, flagOf, type SettingName, settingEntries, settings } from './settings.ts'
 import { traceOptionsOf } from './trace-settings.ts'
-import { ConfigError } from './values.ts'
+import { ConfigError, UsageError } from './values.ts'
 
 export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
 
@@ -85,7 +85,11 @@ function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
 
 function resolveOne<T>(key: SettingName, setting: Setting<T>, sources: Sources): { found: Found; value: T } {
   const found = find(key, setting, sources)
-  return { found, value: setting.read(found.text, nameOf(setting, found)) }
+  try {
+    return { found, value: setting.read(found.text, nameOf(setting, found)) }
+  } catch (error) {
+    throw found.origin === 'flag' ? new UsageError((error as Error).message) : error
+  }
 }
 
 function find(

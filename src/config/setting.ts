@@ -1,5 +1,8 @@
 // One setting: what it is called, and how its text is read.
 
+/** `choices`: the words that it takes, where it takes no others. */
+export type Read<T> = { (text: string, name: string): T; readonly choices?: string[] | undefined }
+
 export type Setting<T> = {
   /** The environment variable. The flag is the same in kebab case. */
   readonly name: string
@@ -11,7 +14,7 @@ export type Setting<T> = {
   /** What happens when nothing is set, where `initial` does not say it. */
   readonly otherwise?: string
   /** Takes `initial` or what was set; `name`: how whoever set it called it. Throws ConfigError. */
-  read(text: string, name: string): T
+  readonly read: Read<T>
   /** What may be shown of a secret text. */
   mask?(text: string): string
 }

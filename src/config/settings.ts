@@ -4,12 +4,11 @@ import { maskUrl } from './mask.ts'
 import { type Setting, setting } from './setting.ts'
 import { traceSettings } from './trace-settings.ts'
 import {
+  choose,
   readBasePath,
-  readChoice,
   readCorsOrigin,
   readCount,
   readDatabaseUrl,
-  readLogLevel,
   readPort,
   readRate,
   readSeconds,
@@ -92,23 +91,23 @@ export const settings = {
   logLevel: setting({
     name: 'LOG_LEVEL',
     value: 'level',
-    about: 'fatal, error, warn, info, debug, trace or silent. Access lines are info.',
+    about: 'How much is logged; access lines are info.',
     initial: 'info',
-    read: readLogLevel,
+    read: choose('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
   }),
   logFormat: setting({
     name: 'LOG_FORMAT',
     value: 'format',
-    about: 'json, text (to be read by people), or auto: text on a terminal.',
+    about: 'text is to be read by people; auto: text on a terminal.',
     initial: 'auto',
-    read: (text, name) => readChoice(text, name, ['auto', 'json', 'text']),
+    read: choose('auto', 'json', 'text'),
   }),
   logTime: setting({
     name: 'LOG_TIME',
     value: 'form',
-    about: 'epoch (milliseconds since 1970) or iso (RFC 3339, UTC), in JSON lines.',
+    about: 'Of JSON lines. epoch: milliseconds since 1970; iso: RFC 3339, UTC.',
     initial: 'epoch',
-    read: (text, name) => readChoice(text, name, ['epoch', 'iso']),
+    read: choose('epoch', 'iso'),
   }),
   trustProxy: setting({
     name: 'TRUST_PROXY',

@@ -2,9 +2,9 @@
 // reads few of them itself, and none from `.env`.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { ConfigError, readChoice, readCount, splitList } from './values.ts'
+import type { Read } from './setting.ts'
+import { ConfigError, choose, readCount, splitList } from './values.ts'
 
-type Read<T> = (text: string, name: string) => T
 /** `title`: the name, and what a flag's value is called. An `initial` in parentheses only says what happens without. */
 type Row<T> = [title: string, about: string, initial: string, read: Read<T>, mask?: (text: string) => string]
 
@@ -16,7 +16,8 @@ function row<T>(...[title, about, initial, read, mask = String]: Row<T>) {
 
 /** A setting of the exporter, and the same for traces alone, which wins. */
 function pair<K extends string, T>(key: K, ...[title, about, initial, given, mask]: Row<T>) {
-  const read: Read<T | undefined> = (text, name) => (text ? given(text, name) : undefined)
+  const readGiven = (text: string, name: string) => (text ? given(text, name) : undefined)
+  const read: Read<T | undefined> = Object.assign(readGiven, { choices: given.choices })
   const all = row(`EXPORTER_OTLP_${title}`, about, initial, read, mask)
   const own = row(`EXPORTER_OTLP_TRACES_${title}`, `${all.name} for traces.`, `(as ${all.name})`, read, mask)
   return { [key]: all, [`${key}OfTraces`]: own } as Record<K | `${K}OfTraces`, typeof all>
@@ -40,11 +41,11 @@ export const traceSettings = {
   ),
   ...pair('otlpHeaders', 'HEADERS pairs', 'Headers for it: a=1,b=2.', '(none)', readHeaders, maskValues),
   ...pair('otlpTimeout', 'TIMEOUT ms', 'How long it is tried to send a batch.', '10000', readNumber),
-  ...pair('otlpCompression', 'COMPRESSION coding', 'gzip or none.', 'none', choose('none', 'gzip')),
+  ...pair('otlpCompression', 'COMPRESSION coding', 'Of batches.', 'none', choose('none', 'gzip')),
   ...pair('otlpCa', 'CERTIFICATE file', 'By whom its TLS is trusted (PEM).', '(those of Node)', readPem),
   ...pair('otlpProtocol', 'PROTOCOL name', 'There is one.', 'http/protobuf', choose('http/protobuf')),
   otelDisabled: row('SDK_DISABLED flag', 'true: no traces, whatever the endpoint is.', 'false', readFlag),
-  tracesExporter: row('TRACES_EXPORTER name', 'otlp, or none: no traces.', 'otlp', choose('otlp', 'none')),
+  tracesExporter: row('TRACES_EXPORTER name', 'none: no traces.', 'otlp', choose('otlp', 'none')),
   serviceName: row('SERVICE_NAME name', 'What the service is called in traces.', '(plant-store)', String),
   resource: row('RESOURCE_ATTRIBUTES pairs', 'What else is said of it: a=1,b=2.', '(none)', readPairs),
   traceSampler: row('TRACES_SAMPLER name', 'What is sampled.', 'parentbased_always_on', readSampler),
@@ -77,10 +78,6 @@ export function traceOptionsOf(config: TraceConfig) {
     compression: config.otlpCompressionOfTraces ?? config.otlpCompression,
     ca: config.otlpCaOfTraces ?? config.otlpCa,
   }
-}
-
-function choose<const C extends string>(...choices: C[]): Read<C> {
-  return (text, name) => readChoice(text, name, choices)
 }
 
 /** No message repeats it: there may be a password in it. */

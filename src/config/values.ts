@@ -6,10 +6,11 @@ import { engines } from '../store/engines.ts'
 /** A setting that cannot be used; the message is one line that names it. */
 export class ConfigError extends Error {}
 
+/** The same, as an argument or a flag of a command. */
+export class UsageError extends ConfigError {}
+
 /** So many requests in so much time. */
 export type Rate = { readonly count: number; readonly perMs: number }
-
-const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 export function readPort(text: string, name: string): number {
   const port = Number(text)
@@ -44,15 +45,14 @@ export function readBasePath(text: string, name: string): string {
   return text.endsWith('/') ? text : `${text}/`
 }
 
-export function readLogLevel(text: string, name: string): string {
-  return readChoice(text, name, logLevels)
-}
-
-export function readChoice<const T extends string>(text: string, name: string, choices: readonly T[]): T {
-  const choice = choices.find((one) => one === text)
-  if (choice === undefined)
+/** Reads one of some words, which help and completion find in `choices`. */
+export function choose<const T extends string>(...choices: T[]) {
+  const read = (text: string, name: string): T => {
+    const choice = choices.find((one) => one === text)
+    if (choice !== undefined) return choice
     throw new ConfigError(`${name} must be one of ${choices.join(', ')}, not "${text}"`)
-  return choice
+  }
+  return Object.assign(read, { choices })
 }
 
 /** https, or http on a loopback address; without credentials, white space or a fragment. Empty: none. */

@@ -65,6 +65,14 @@ export class NewFile {
     rmSync(this.temporaryPath, { force: true })
   }
 
+  /** What went wrong with it, by the name that it was to have. */
+  explain(error: unknown): Error {
+    const { message, syscall } = error as NodeJS.ErrnoException
+    const text = message.replaceAll(this.temporaryPath, this.path)
+    if (syscall !== undefined) return new FileRefused(`cannot write ${this.path}: ${text}`)
+    return text === message ? (error as Error) : new FileRefused(text)
+  }
+
   /** Removes what was written so far, and what SQLite may have put beside it. */
   discard(): void {
     for (const ending of ['', '-journal', '-wal', '-shm'])

@@ -29,5 +29,6 @@ export type EngineStatus = {
   engineVersion: string
   bytes: number
   service: ServiceStatus
-  cluster?: ClusterStatus
+  /** Null where there is no server. */
+  cluster: ClusterStatus | null
 }

@@ -97,6 +97,16 @@ export class Tokens {
     return new Map(rows.map((row) => [String(row.id), toToken(row)]))
   }
 
+  /** The valid tokens with a name, and the token with this id. */
+  async findNamed(text: string): Promise<Token[]> {
+    const where = `id = $1 OR name = $1 AND ${isValid('$2')}`
+    const rows = await this.#sql.select(
+      `SELECT ${columns} FROM tokens WHERE ${where} ORDER BY created_at, id`,
+      [text, this.#now()],
+    )
+    return rows.map(toToken)
+  }
+
   async list(): Promise<Token[]> {
     return (await this.#sql.select(`SELECT ${columns} FROM tokens ORDER BY created_at, id`)).map(toToken)
   }

@@ -149,7 +149,7 @@ for (const engine of engines) {
   })
 }
 
-test('token rotate prints the new token alone; revoke and rotate take an id or the whole token', async (t) => {
+test('token rotate prints the new token alone; revoke and rotate take a name, an id or the whole token', async (t) => {
   const { url: DATABASE_URL, tokens } = await open(t, sqlite)
   const run = (...args: string[]) => runCommand(['token', ...args], { DATABASE_URL })
   const first = await tokens.create({ name: 'a' })
@@ -164,8 +164,17 @@ test('token rotate prints the new token alone; revoke and rotate take an id or t
   t.ok(Date.parse(json.replacedExpires) <= Date.now())
   t.match(await run('revoke', json.token, '--json'), {
     code: 0,
-    stdout: `${JSON.stringify({ revoked: json.id }, null, 2)}\n`,
+    stdout: `${JSON.stringify({ id: json.id, name: 'b' }, null, 2)}\n`,
   })
+
+  const [both] =
+    (await run('revoke', 'a')).stderr.match(/2 tokens are "a": give one of \w{8}, \w{8}\n$/) ?? []
+  t.match(both, idOf(first), 'two have the name while they overlap')
+  t.match(both, idOf(second))
+  await run('revoke', second)
+  t.match(await run('revoke', 'a'), { code: 0, stdout: `revoked ${idOf(first)}\n` })
+  const named = await tokens.create({ name: idOf(second) })
+  t.match(await run('revoke', idOf(second)), { code: 1, stderr: idOf(named) }, 'a name may look like an id')
 
   const foreign = await (await open(t, sqlite)).tokens.createFirst()
   await tokens.createFirst()
@@ -175,7 +184,7 @@ test('token rotate prints the new token alone; revoke and rotate take an id or t
     [
       ['revoke', `${first}x`],
       1,
-      /neither the id of a token, the 8 characters after plant_, nor a whole token\n$/,
+      /neither the name of a valid token, nor an id, nor a whole token \(plant-store token list\)\n$/,
     ],
     [['rotate', foreign as string], 1, /there is no token 00000000\n$/],
     [[first], 2, /unknown command 'plant_\w{8}_\*\*\*'/],

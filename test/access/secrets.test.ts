@@ -68,17 +68,17 @@ test('a variable or a file that holds no URL is one line with its name', async (
   const file = join(createDirectory(t), 'url')
   writeFileSync(file, `mysql://a:${password}@h/plants`)
   for (const [to, TARGET, reason] of [
-    [`@${file}`, '', /^error: The URL in [^\n]+url, which --to names, must start with file:[^\n]+\n/],
-    ['@no/url', '', /^error: --to names a file that cannot be read: ENOENT[^\n]+\n/],
-    ['env:TARGET', undefined, /^error: --to names the environment variable TARGET, which is not set\n/],
+    [`@${file}`, '', /^plant-store: The URL in [^\n]+url, which --to names, must start with file:[^\n]+\n/],
+    ['@no/url', '', /^plant-store: --to names a file that cannot be read: ENOENT[^\n]+\n/],
+    ['env:TARGET', undefined, /^plant-store: --to names the environment variable TARGET, which is not set\n/],
     [
       'env:TARGET',
       `mysql://a:${password}@h/plants`,
-      /^error: TARGET, which --to names, must start with file:[^\n]+\n/,
+      /^plant-store: TARGET, which --to names, must start with file:[^\n]+\n/,
     ],
   ] as const) {
     const { ended, output } = spawnCli(t, ['copy', '--from', 'file:a.db', '--to', to], { TARGET })
-    t.match(await ended, { code: 2 })
+    t.match(await ended, { code: 1 })
     t.match(output().stderr, reason)
     t.notMatch(output().stderr, password)
   }

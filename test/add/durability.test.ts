@@ -4,11 +4,11 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { sqlite } from '../support/engines.ts'
-import { isFull } from '../support/full.ts'
+import { countRounds } from '../support/full.ts'
 import { makeRandom, tellSeed } from '../support/seed.ts'
 import { request, type Service, startService } from '../support/service.ts'
 
-const kills = isFull ? 20 : 4
+const kills = countRounds(20, 4)
 const writers = 32
 /** Between the first acknowledgements of a round, one for each writer, and its kill. */
 const maxRoundMs = 300

@@ -10,10 +10,10 @@ import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
 import { fill, open } from '../support/copies.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { exportAll } from '../support/exports.ts'
-import { isFull } from '../support/full.ts'
+import { countRounds } from '../support/full.ts'
 import { spawnCli } from '../support/service.ts'
 
-const rounds = isFull ? 8 : 3
+const rounds = countRounds(8, 3)
 const together = 3
 const lookMs = 2
 /** The last rounds wait until the file has its name. */

@@ -1,8 +1,9 @@
 // The command line: what it understands, what it says, and how it exits.
 
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pino from 'pino'
@@ -80,7 +81,10 @@ test('what is not understood is refused with a hint, and exit code 2', async (t)
     [['token', 'create', '--name', 'a\nb'], /no control characters/],
     [['token', 'create', '--name', 'a', '--scope', 'plants'], /plants:read, plants:write/],
     [['token', 'create', '--name', 'a', '--expires', 'soon'], /such as 90d/],
-    [['token', 'create', '--name', 'a', '--expires', '2001-01-01'], /future date/],
+    ...['2001-01-01', '2100-02-30', '2100-1-31', '2100-01-31T12:00'].map((time): [string[], RegExp] => [
+      ['token', 'create', '--name', 'a', '--expires', time],
+      /future date/,
+    ]),
     [['token', 'revoke'], /missing required argument 'token'/],
   ]
   const check = async ([args, hint]: (typeof lines)[number]) => {
@@ -105,13 +109,17 @@ test('tokens are created, listed and revoked', async (t) => {
     await token('create', '--name', 'writer', '--scope', 'plants:write', '--expires', '2100-01-31'),
   ]
   for (const { code, stdout, stderr } of created) {
-    t.match({ code, stderr }, { code: 0, stderr: '' })
+    const ends = stderr === '' ? '' : `${stdout.slice(6, 14)} expires at `
+    t.match({ code, stderr }, { code: 0, stderr: ends })
     t.match(stdout, /^plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}\n$/)
   }
   const { stdout: fourth } = await token('create', '--name', '花', '--json')
-  const { id: last, token: text } = JSON.parse(fourth)
+  t.match(created[2]?.stderr, / expires at 2100-02-01T00:00:00\.000Z\n$/, 'through that day')
+  const { token: text, ...made } = JSON.parse(fourth)
+  const { id: last } = made
+  t.strictSame(made, { id: last, name: '花', scopes: ['plants:read', 'plants:write'], expires: null })
   t.equal(text.slice(6, 14), last)
-  t.strictSame(JSON.parse((await token('revoke', last, '--json')).stdout), { revoked: last })
+  t.strictSame(JSON.parse((await token('revoke', last, '--json')).stdout), { id: last, name: '花' })
   const ids = created.map(({ stdout }) => stdout.slice(6, 14))
   const revoked = await token('revoke', ids[0] as string)
   t.match(revoked, { code: 0, stdout: `revoked ${ids[0]}\n` })
@@ -121,13 +129,13 @@ test('tokens are created, listed and revoked', async (t) => {
   const list = JSON.parse((await token('list', '--json')).stdout)
   t.equal(list.length, 4)
   t.match(list, [
-    { id: ids[0], name: 'all', scopes: 'plants:read plants:write', expires: null, lastUsed: null },
-    { id: ids[1], name: 'reader', scopes: 'plants:read', revoked: null },
+    { id: ids[0], name: 'all', scopes: ['plants:read', 'plants:write'], expires: null, lastUsed: null },
+    { id: ids[1], name: 'reader', scopes: ['plants:read'], revoked: null },
     {
       id: ids[2],
       name: 'writer',
-      scopes: 'plants:write',
-      expires: '2100-01-31T00:00:00.000Z',
+      scopes: ['plants:write'],
+      expires: '2100-02-01T00:00:00.000Z',
       revoked: null,
     },
   ])
@@ -140,6 +148,23 @@ test('tokens are created, listed and revoked', async (t) => {
   for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
 })
 
+test('JSON has every member, with null where there is nothing', async (t) => {
+  const directory = createDirectory(t)
+  writeFileSync(join(directory, 'a.ndjson'), '{"name":"a","tag":""}')
+  const json = async (...words: string[]) =>
+    JSON.parse((await run(t, [...words, '--json'], { DATABASE_URL: 'file:a.db' }, directory)).stdout)
+  const added = await json('import', 'a.ndjson')
+  t.match(added, { valid: 1, added: 1 })
+  t.strictSame(Object.keys(await json('import', 'a.ndjson', '--dry-run')), Object.keys(added))
+  t.match(await json('export', 'b.ndjson'), { file: 'b.ndjson', format: 'ndjson', compression: null })
+  t.match(await json('status'), { cluster: null })
+  t.match(await json('token', 'create', '--name', 'a'), { name: 'a', expires: null })
+  const file = new DatabaseSync(join(directory, 'a.db'))
+  file.exec('DROP TRIGGER plants_no_delete')
+  file.close()
+  t.match(await json('verify'), { faults: [{ position: null, detail: /./ }] })
+})
+
 test('openapi writes the document as YAML or JSON, on standard output or into a file', async (t) => {
   const directory = createDirectory(t)
   const yaml = (await run(t, ['openapi'], {}, directory)).stdout
@@ -150,7 +175,7 @@ test('openapi writes the document as YAML or JSON, on standard output or into a 
   t.match(JSON.parse(json.stdout), { openapi: '3.1.0', servers: [{ url: '/v1' }] })
   t.match(await run(t, ['openapi', '-o', 'no/such/directory'], {}, directory), {
     code: 1,
-    stderr: /^plant-store: ENOENT[^\n]*\n$/,
+    stderr: /^plant-store: cannot write no\/such\/directory: ENOENT[^\n]*\n$/,
   })
   t.notOk(existsSync(join(directory, 'data')))
 })
@@ -180,7 +205,7 @@ test('the first start prints one token and a curl line that works as printed; th
   )
   t.equal((await request(`${second.url}/v1/plants`, { headers })).text, '[{"name":"a","tag":""}]')
   const list = JSON.parse((await run(t, ['token', 'list', '--json'], {}, directory)).stdout)
-  t.match(list, [{ name: 'first', scopes: 'plants:read plants:write', expires: null }])
+  t.match(list, [{ name: 'first', scopes: ['plants:read', 'plants:write'], expires: null }])
   t.equal(list.length, 1)
 })
 

@@ -22,6 +22,9 @@ const lines: [typed: string, args: string[]][] = [
   ['token revoke old\t', ['token', 'revoke', 'old']],
   ['export --format n\t', ['export', '--format', 'ndjson']],
   ['export --compress=z\t', ['export', '--compress=zstd']],
+  ['help tok\t', ['help', 'token']],
+  ['serve --log-f\tj\t', ['serve', '--log-format', 'json']],
+  ['serve --log-time i\t', ['serve', '--log-time', 'iso']],
   ['import old\t', ['import', 'old plants.yaml']],
 ]
 

@@ -1,12 +1,16 @@
 // What every command keeps to: a reader that goes away, a disk that is full, a signal.
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Test, test } from 'tap'
 import { Interrupted, onInterrupt } from '../../src/cli/console/interrupt.ts'
+import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
+import { runCommand } from '../support/commands.ts'
 import { beginCopy, copy, fill, open, spawnCopy, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
+import { runProgram } from '../support/imports.ts'
 import { inherited } from '../support/processes.ts'
 
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
@@ -77,6 +81,35 @@ test('a disk that is full under stdout is one line, and 1', { skip: !existsSync(
   )
 })
 
+test('a file that cannot be written is called by the name that was given', async (t) => {
+  const url = await fullStore(t)
+  const folder = createDirectory(t)
+  const backup = join(folder, 'b.db')
+  await copyVerified(fileURLToPath(url), backup, {})
+  const cases: [name: string, args: (file: string) => string[]][] = [
+    ['a.ndjson', (file) => ['export', file]],
+    ['a.db', (file) => ['backup', file]],
+    ['r.db', (file) => ['restore', backup, '--database-url', `file:${file}`]],
+    ['a.yaml', (file) => ['openapi', '-o', file]],
+  ]
+  for (const [name, args] of cases) {
+    // 16 KiB for each file. Without the tests' instruments, which write, too.
+    const limit = ['-i', `DATABASE_URL=${url}`, 'sh', '-c', 'ulimit -f 16; exec "$0" "$@"', process.execPath]
+    const full = await runProgram(t, 'env', [...limit, cli, ...args(join(folder, name))])
+    t.match(full, { code: 1, stdout: '' }, name)
+    t.match(full.stderr, new RegExp(`^plant-store: cannot [^\n]+${join(folder, name)}: [^\n]+\n$`))
+    t.notMatch(full.stderr, '.partial')
+    if (name === 'r.db') continue
+    const missing = await runCommand(args(`no/${name}`), { DATABASE_URL: url }, folder)
+    t.match(missing, { code: 1, stderr: `plant-store: cannot write no/${name}: ENOENT: ` })
+    t.notMatch(missing.stderr, '.partial')
+  }
+  t.strictSame(
+    readdirSync(folder).filter((name) => name !== 'a.yaml'),
+    ['b.db'],
+  )
+})
+
 test('nothing is coloured, with NO_COLOR or without', async (t) => {
   const DATABASE_URL = await fullStore(t)
   for (const env of [{ NO_COLOR: '1' }, { FORCE_COLOR: '3', TERM: 'xterm-256color' }]) {
@@ -118,8 +151,8 @@ test('copy says what it did as JSON, too', async (t) => {
   await fill(source, 3)
   const { ended, output } = spawnCopy(t, from, to, '--json')
   t.match(await ended, { code: 0 })
-  const sha256 = await sumLog(source)
-  t.strictSame(JSON.parse(output().stdout), { added: 3, tokens: 1, plants: 3, sha256 })
+  const checksum = await sumLog(source)
+  t.strictSame(JSON.parse(output().stdout), { added: 3, tokens: 1, plants: 3, checksum })
 })
 
 test('the second signal ends the process at once, but not the echo of the first', async (t) => {

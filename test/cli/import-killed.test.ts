@@ -3,11 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { type Engine, engines } from '../support/engines.ts'
-import { isFull } from '../support/full.ts'
+import { countRounds } from '../support/full.ts'
 import { open, readPlants, runImport, startProgram, writeInput } from '../support/imports.ts'
 import { makeRandom, tellSeed } from '../support/seed.ts'
 
-const rounds = isFull ? 5 : 2
+const rounds = countRounds(5, 2)
 /** What is left after the last round keeps it from coming to its end too early. */
 const plantsPerRound = 2000
 const names = Array.from({ length: (rounds + 3) * plantsPerRound }, (_, n) => `plant ${n}`)

@@ -172,8 +172,27 @@ test('a fault is named as whoever made it called the setting', async (t) => {
   for (const [args, env, file, line] of cases) {
     writeFileSync(join(directory, '.env'), file)
     const { code, stdout, stderr } = await runCommand(['serve', ...args], env, directory)
-    t.match({ code, stdout, stderr }, { code: 1, stdout: '', stderr: line })
+    t.match({ code, stdout, stderr }, { code: args.length > 0 ? 2 : 1, stdout: '', stderr: line })
     t.notMatch(stderr, 'secret')
+  }
+  writeFileSync(join(directory, '.env'), '')
+  const missing = 'postgres://a:s3cret@127.0.0.1:1/none'
+  const met: [args: string[], line: RegExp][] = [
+    [
+      ['serve', '--host', '192.0.2.1', '--port', '0'],
+      /^plant-store: --host 192\.0\.2\.1 is not an address [^\n]+\n$/,
+    ],
+    ...['status', 'verify', 'export', 'token list', 'token create --name a'].map(
+      (words): [string[], RegExp] => [
+        [...words.split(' '), '--database-url', missing],
+        /plant-store: cannot use the database of --database-url: 127\.0\.0\.1:1\/none: nothing listens there: [^\n]+ECONNREFUSED[^\n]+\n$/,
+      ],
+    ),
+  ]
+  for (const [args, line] of met) {
+    const { code, stderr } = await runCommand(args, {}, directory)
+    t.match({ code, stderr }, { code: 1, stderr: line }, args.join(' '))
+    t.notMatch(stderr, 's3cret')
   }
   const odd = createDirectory(t)
   mkdirSync(join(odd, '.env'))

@@ -264,7 +264,8 @@ test('a first page of the plants that no longer is one: a fault is a line', asyn
   t.strictSame(await runCommand(['export'], { DATABASE_URL: url }), {
     code: 1,
     stdout: '',
-    stderr: 'plant-store: the database cannot be used now: database disk image is malformed\n',
+    stderr:
+      'plant-store: the database of DATABASE_URL cannot be used now: database disk image is malformed\n',
   })
 })
 
@@ -326,7 +327,10 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
   await tamper(one, 'UPDATE plants SET checksum = 1 WHERE position = 30')
   t.match((await run([one])).stdout, /^SQLite[^\n]+\nplant 30 does not match its checksum\n1 fault\n$/)
   t.match(JSON.parse(json.stdout), { faultCount: 31, unchecked: 1, repaired: 0, faults: [{ position: 31 }] })
-  t.match(await run(['ftp://x']), { code: 2, stderr: /^error: URL must start with/ })
+  t.match(await run(['file:.']), { code: 1, stderr: /^plant-store: URL names a folder/ })
+  t.match(await run(['ftp://x']), { code: 2, stderr: /^plant-store: URL must start with/ })
+  t.strictSame(await run(['--database-url', one]), await run([one]))
+  t.match(await run([one, '--database-url', one]), { code: 2, stderr: /URL and --database-url/ })
   t.match(await run(['file:no/such.db']), {
     code: 1,
     stdout: '',

@@ -43,7 +43,7 @@ class NdjsonView extends SqliteView {
 
   override async readStatus() {
     const { size: bytes } = statSync(pathOf(this.#url))
-    return { engineVersion: '1', bytes, service: { running: null, by: [] } }
+    return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
   }
 }
 

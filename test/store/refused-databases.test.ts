@@ -105,7 +105,7 @@ test('a locked database: token says so in one line', async (t) => {
   t.match(await ended, { code: 1 })
   t.match(
     output().stderr,
-    /plant-store: the database cannot be used now: the database was locked until it was too late\n$/,
+    /plant-store: the database of DATABASE_URL cannot be used now: the database was locked until it was too late\n$/,
   )
   t.notMatch(output().stderr, /\n {4}at /)
 })
@@ -133,6 +133,9 @@ test('a server whose name has several addresses, none of which answers, is told 
   ]) {
     const { ended, output } = spawnCli(t, args, preload(twoAddresses))
     t.match(await ended, { code: 1 })
-    t.match(output(), { stdout: '', stderr: /^plant-store: [^\n]*: ECONNREFUSED[^\n]*\n$/ })
+    t.match(output(), {
+      stdout: '',
+      stderr: /^plant-store: [^\n]*nothing listens there: [^\n]*\(ECONNREFUSED\)\n$/,
+    })
   }
 })

@@ -4,6 +4,7 @@ import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { type BackupReport, copyVerified } from '../../maintenance/backup/back-up.ts'
 import { engineOf } from '../../store/engines.ts'
 import { existingPath } from '../../store/sqlite/files/path.ts'
+import { StoreRefused } from '../../store/store.ts'
 import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
@@ -34,13 +35,11 @@ export function backupCommand(): Command {
     })
 }
 
-/** Ends the command when the database is no file; `instead` says what to use. */
+/** Throws StoreRefused when the database is no file; `instead` says what to use. */
 export function requireSqlite(command: Command, databaseUrl: string, instead: string): void {
   const { name, path } = engineOf(databaseUrl)
   if (!path)
-    command.error(`error: ${command.name()} is for SQLite databases. For ${name} ${instead}`, {
-      exitCode: 2,
-    })
+    throw new StoreRefused(`${command.name()} is for SQLite, and DATABASE_URL is for ${name}: ${instead}`)
 }
 
 /** Copies one file to another, and shows how far that is. */

@@ -7,11 +7,11 @@ import { checkTokens, copyTokens } from '../../maintenance/copy/copied-tokens.ts
 import { openSource, type Source } from '../../maintenance/copy/source.ts'
 import { claimTarget, renameTarget } from '../../maintenance/copy/target.ts'
 import { openStore } from '../../store/open.ts'
-import { type Store, StoreMissing, StoreRefused, StoreUnavailable } from '../../store/store.ts'
+import { type Store, StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
-import { readUrlArgument } from '../url-argument.ts'
+import { named, readUrlArgument } from '../url-argument.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
@@ -41,10 +41,10 @@ export function copyCommand(): Command {
     .option('--quiet', 'show no progress')
     .option('--json', 'say at the end what was copied as JSON')
     .addHelpText('after', help)
-    .action(async (options: CopyOptions, command: Command) => {
+    .action(async (options: CopyOptions) => {
       const urls = {
-        from: readUrlArgument(options.from, '--from', command),
-        to: readUrlArgument(options.to, '--to', command),
+        from: readUrlArgument(options.from, '--from'),
+        to: readUrlArgument(options.to, '--to'),
       }
       await withStores(urls, (source, target) => copyStore(source, target, options))
     })
@@ -63,7 +63,7 @@ async function copyStore(source: Source, target: Store, options: CopyOptions): P
   await copyEpochs(source, target.sql, plants)
   await release()
   const text = `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`
-  printResult({ added, tokens, plants, sha256: checksum }, text, json)
+  printResult({ added, tokens, plants, checksum }, text, json)
 }
 
 async function withStores(
@@ -91,18 +91,6 @@ async function openTarget(source: Source, url: string): Promise<Store> {
 
 function openTo(url: string): Promise<Store> {
   return named('--to', openStore(url, { logger: pino({ level: 'error' }, pino.destination(2)) }))
-}
-
-/** An engine knows its URL by the name of the service's setting, which has no say here, nor has the working directory. */
-async function named<T>(option: '--from' | '--to', opening: Promise<T>): Promise<T> {
-  try {
-    return await opening
-  } catch (error) {
-    if (error instanceof StoreMissing) throw new StoreRefused(error.message)
-    const refusal = error as Error
-    refusal.message = refusal.message.replaceAll('DATABASE_URL', option)
-    throw refusal
-  }
 }
 
 function explain(error: unknown): never {

@@ -42,9 +42,14 @@ says where the log ended: --after with that number exports what is new since.`
 export function exportCommand(): Command {
   return new Command('export')
     .argument('[file]', 'the file; - is stdout', '-')
-    .addOption(new Option('--format <format>', 'whatever the name says').choices(formatNames))
     .addOption(
-      new Option('--compress <coding>', 'whatever the name says').choices([...compressionNames, 'none']),
+      new Option('--format <format>', 'form of the file, instead of what its name says').choices(formatNames),
+    )
+    .addOption(
+      new Option('--compress <coding>', 'compression, instead of what its name says').choices([
+        ...compressionNames,
+        'none',
+      ]),
     )
     .addOption(
       new Option('--after <position>', 'only the plants after this one').argParser(parsePosition).default(0),
@@ -102,7 +107,8 @@ async function exportFrom(
     progress.end()
     release()
   }
-  const summary = { plants: head - after, after, head, file, ...form }
+  const { format, compression = null } = form
+  const summary = { plants: head - after, after, head, file, format, compression }
   const text = `exported ${head - after} plants${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
   if (file !== '-') printResult(summary, text, json)
   else if (!quiet) warnResult(summary, text, json)

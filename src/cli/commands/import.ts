@@ -70,7 +70,9 @@ interrupted by SIGHUP, SIGINT or SIGTERM.`
 export function importCommand(): Command {
   return new Command('import')
     .argument('<file>', 'what to import; - is stdin')
-    .addOption(new Option('--format <format>', 'instead of looking at the content').choices(formats))
+    .addOption(
+      new Option('--format <format>', 'form of the file, instead of looking at its content').choices(formats),
+    )
     .option(
       '--map <field=column>',
       `take ${joinWords(fieldNames, 'or')} from this column or member (repeatable)`,
@@ -154,13 +156,13 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const [valid, invalid] = [added + replayed, rejected + conflicting]
   if (dryRun)
     print(
-      { valid, rejected: invalid, ...time },
+      { valid, added: 0, replayed: 0, conflicting: 0, rejected: invalid, skipped, ...time },
       `${count(valid)} valid, ${count(invalid)} rejected ${words}; nothing was added`,
       json,
     )
   else
     print(
-      { added, replayed, conflicting, rejected, skipped, ...time },
+      { valid, added, replayed, conflicting, rejected, skipped, ...time },
       `${count(added)} added, ${count(replayed)} replayed, ${count(conflicting)} conflicting, ${count(rejected)} rejected ${words}`,
       json,
     )

@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { readConfig } from '../../config/load-config.ts'
 import { makeContract, toYaml } from '../../http/openapi-document.ts'
 import { operations } from '../../plants/operations.ts'
+import { FileRefused } from '../../runtime/new-file.ts'
 
 export function openapiCommand(): Command {
   return new Command('openapi')
@@ -14,6 +15,14 @@ export function openapiCommand(): Command {
       const contract = await makeContract(basePath, operations)
       const text = json ? `${JSON.stringify(contract, null, 2)}\n` : toYaml(contract)
       if (output === undefined) process.stdout.write(text)
-      else writeFileSync(output, text)
+      else write(output, text)
     })
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text)
+  } catch (error) {
+    throw new FileRefused(`cannot write ${file}: ${(error as Error).message}`)
+  }
 }

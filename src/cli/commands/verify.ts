@@ -2,28 +2,29 @@
 import { Command } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { UsageError } from '../../config/values.ts'
 import { describeFault } from '../../maintenance/verify/faults.ts'
 import { repairChecksums, repairSegments } from '../../maintenance/verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openStore } from '../../store/open.ts'
-import { StoreMissing, StoreRefused } from '../../store/store.ts'
 import { onInterrupt } from '../console/interrupt.ts'
 import { printResult } from '../console/output.ts'
 import { Progress } from '../console/progress.ts'
-import { readUrlArgument } from '../url-argument.ts'
+import { databaseOption } from '../setting-options.ts'
+import { named, readUrlArgument } from '../url-argument.ts'
 
-type Options = { repair?: true; json?: true; quiet?: true }
+type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
 /** What a repair added: checksums, and segments. */
 type Added = { repaired: number; segments: number }
 
 const nothing: Added = { repaired: 0, segments: 0 }
 
 const help = `
-URL is like DATABASE_URL, which is taken when there is none. env:NAME takes it from the environment variable NAME, and @FILE
-from a file, where ps shows no password. A service may run on the database meanwhile. These are checked: the schema, SQLite's own integrity check,
-that the log has no gaps, the checksum of every row, that every item is a valid plant in the format in which it is stored,
-that ids are unique, and that heads, epochs and segments agree with the log. The SHA-256 is that of plant-store copy.
+URL is like --database-url, or env:NAME and @FILE, which show no password to ps. A service may run on the database
+meanwhile. These are checked: the schema, SQLite's own integrity check, that the log has no gaps, the checksum of every
+row, that every item is a valid plant in the format in which it is stored, that ids are unique, and that heads, epochs and
+segments agree with the log. The SHA-256 is that of plant-store copy.
 
 Rows that version 1.0.0 wrote have no checksum; they are counted as unchecked, and --repair gives them theirs when nothing
 is wrong with the rest. It also adds the segments that long lists are read from, where 1.0.0 left them out. The first ten faults
@@ -31,20 +32,19 @@ are named, and the exit code is 1.`
 
 export function verifyCommand(): Command {
   return new Command('verify')
-    .argument('[url]', 'the database (default: DATABASE_URL)')
+    .argument('[url]', 'the database, instead of --database-url; env:NAME and @FILE say where its URL is')
     .option('--repair', 'add checksums and segments that are missing')
+    .addOption(databaseOption())
     .option('--json', 'print the report as JSON')
     .option('--quiet', 'show no progress')
     .addHelpText('after', help)
-    .action(async (url: string | undefined, options: Options, command: Command) => {
-      if (url === undefined) await runVerify(loadDatabaseUrl(undefined), options)
-      else await runVerify(readUrlArgument(url, 'URL', command), options).catch(refuseMissing)
+    .action(async (url: string | undefined, options: Options) => {
+      const { databaseUrl } = options
+      if (url === undefined) return runVerify(loadDatabaseUrl(databaseUrl), options)
+      if (databaseUrl !== undefined)
+        throw new UsageError('URL and --database-url name two databases: give one')
+      return named('URL', runVerify(readUrlArgument(url, 'URL'), options))
     })
-}
-
-/** Neither the setting nor the working directory has a say in it. */
-function refuseMissing(error: Error): never {
-  throw error instanceof StoreMissing ? new StoreRefused(error.message) : error
 }
 
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
@@ -58,7 +58,8 @@ async function runVerify(url: string, { repair, json, quiet }: Options): Promise
     const { faultCount } = report
     const added = repair && faultCount === 0 ? await runRepair(url, signal) : nothing
     progress.end()
-    printResult({ ...report, ...added }, describe({ ...report, ...added }), json)
+    const faults = report.faults.map(({ position = null, detail }) => ({ position, detail }))
+    printResult({ ...report, faults, ...added }, describe({ ...report, ...added }), json)
     if (faultCount > 0) process.exitCode = 1
   } catch (error) {
     throw signal.aborted ? signal.reason : error

@@ -22,13 +22,21 @@ export function listPlaces(command: Command, path = ''): Place[] {
   const commands = help.visibleCommands(command)
   // The last argument speaks for all: there is one at most so far.
   const argument = command.registeredArguments.at(-1)
+  const choices = commands.map((child) => ({ name: child.name(), description: child.description() }))
   const place = {
     path,
-    commands: commands.map((child) => ({ name: child.name(), description: child.description() })),
+    commands: choices,
     options: help.visibleOptions(command).map(toChoice),
     values: argument && readValues(argument, argument.name()),
   }
-  return [place, ...commands.flatMap((child) => listPlaces(child, `${path}/${child.name()}`))]
+  // Behind help stand the commands again.
+  const afterHelp = { path: `${path}/help`, commands: choices, options: [], values: undefined }
+  return [
+    place,
+    ...commands.flatMap((child) =>
+      child.name() === 'help' ? afterHelp : listPlaces(child, `${path}/${child.name()}`),
+    ),
+  ]
 }
 
 function toChoice(option: Option): Choice {

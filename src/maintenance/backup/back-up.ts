@@ -38,7 +38,7 @@ export async function copyVerified(from: string, to: string, options: BackupOpti
     return { plants, unchecked, checksum, copyMs: copiedAt - startedAt, verifyMs }
   } catch (error) {
     file.discard()
-    throw error
+    throw file.explain(error)
   }
 }
 

@@ -1,6 +1,7 @@
 // Copies a SQLite database that a service may be writing to, as it was at one moment.
 import { writeFileSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
+import { codeOf } from '../../store/sqlite/errors.ts'
 import { isStore, openReadOnly } from '../../store/sqlite/files/read-only.ts'
 import { StoreRefused } from '../../store/store.ts'
 
@@ -16,7 +17,7 @@ export type CopyOptions = {
 /**
  * Copies the store in the file `from` into the new file `to`, which nobody else may read: it holds the tokens' hashes.
  * A copy that reads in a transaction of its own never begins anew when somebody writes, unlike one without
- * (sqlite.org/c3ref/backup_finish.html). Rejects with StoreRefused, or with what SQLite says.
+ * (sqlite.org/c3ref/backup_finish.html). Rejects with StoreRefused, or what the file system says.
  */
 export async function copyDatabase(from: string, to: string, options: CopyOptions = {}): Promise<void> {
   const source = openReadOnly(from)
@@ -25,10 +26,13 @@ export async function copyDatabase(from: string, to: string, options: CopyOption
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: 0o600 })
     await backup(source, to, { rate: stepPages, progress: makeProgress(options) })
+    makeSingle(to)
+  } catch (error) {
+    if (codeOf(error) === 0) throw error
+    throw new StoreRefused(`cannot copy ${from} to ${to}: ${(error as Error).message}`)
   } finally {
     source.close()
   }
-  makeSingle(to)
 }
 
 function makeProgress({ signal, onProgress }: CopyOptions) {

@@ -46,7 +46,7 @@ export async function exportToFile(
     file.publish()
   } catch (error) {
     file.discard()
-    throw error
+    throw file.explain(error)
   }
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { openStream } from './input.ts'
+import { FileError } from './input-error.ts'
 
 export class Scratch {
   readonly #path = mkdtempSync(join(tmpdir(), 'plant-store-'))
@@ -28,7 +29,9 @@ export class Scratch {
       return undefined
     }
     const file = this.join('input')
-    await pipeline(stream, createWriteStream(file, { mode: 0o600 }), { signal })
+    await pipeline(stream, createWriteStream(file, { mode: 0o600 }), { signal }).catch((error) => {
+      throw error.syscall === 'write' ? new FileError('write', `${file} (TMPDIR)`, error) : error
+    })
     return file
   }
 }

@@ -18,10 +18,17 @@ const advice: Record<string, string> = {
   '57P01': 'it was shut down, or told to end this session',
   '57P02': 'it is restarting after a crash',
   '57P03': 'it is starting or shutting down',
+  ECONNREFUSED: 'nothing listens there: start the server, or correct host and port',
+  ENOTFOUND: 'there is no such host',
+}
+
+/** host:port/database, for messages. */
+export function nameServer({ host, port, database }: pg.Client): string {
+  return `${host}:${port}/${database}`
 }
 
 export class ServerFailure extends Error {
-  /** `server`: host:port. */
+  /** `server`: as `nameServer` gives it. */
   constructor(server: string, cause: Error) {
     super(`${server}: ${explain(cause)}`, { cause })
   }
@@ -30,7 +37,7 @@ export class ServerFailure extends Error {
 /** An error as an operator reads it. */
 export function explain({ message, code }: Error & { code?: string }): string {
   const todo = advice[String(code)]
-  return todo ? `${todo} (${message})` : message || String(code)
+  return todo ? `${todo} (${message || code})` : message || String(code)
 }
 
 /** Whether the server's word is its last: it refused what was asked, and would do so again. */

@@ -5,7 +5,7 @@ import { attemptMs } from '../../limits.ts'
 import type { EngineStatus } from '../engine-status.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
 import type { Joined, Range, StoreView } from '../view.ts'
-import { explain } from './failures.ts'
+import { explain, mostTelling, nameServer, ServerFailure } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { refuseSharedSessions } from './pooler.ts'
 import { postgresDialect } from './postgres-dialect.ts'
@@ -25,7 +25,7 @@ export async function openPostgresView(url: string): Promise<StoreView> {
     return new PostgresView(client, await readVersion(client))
   } catch (error) {
     await client.end()
-    throw refusal(error as Error)
+    throw refusal(new ServerFailure(nameServer(client), error as Error))
   }
 }
 
@@ -36,7 +36,7 @@ async function connectToAny(urls: string[]): Promise<pg.Client> {
   const [chosen, ...others] = sessions.toSorted((a, b) => Number(a.isStandby) - Number(b.isStandby))
   await Promise.all(others.map(({ client }) => client.end()))
   if (chosen) return chosen.client
-  throw refusal((attempts[0] as PromiseRejectedResult).reason)
+  throw refusal(mostTelling(attempts.map((attempt) => (attempt as PromiseRejectedResult).reason)))
 }
 
 async function connect(url: string): Promise<{ client: pg.Client; isStandby: boolean }> {
@@ -58,7 +58,7 @@ async function connect(url: string): Promise<{ client: pg.Client; isStandby: boo
   } catch (error) {
     // A server that waits for a password keeps the connection for a minute.
     client.connection.stream.destroy()
-    throw error
+    throw new ServerFailure(nameServer(client), error as Error)
   }
 }
 
@@ -69,7 +69,7 @@ async function readVersion(client: pg.Client): Promise<number> {
 }
 
 function refusal(error: Error): StoreRefused {
-  return new StoreRefused(`cannot use the database of DATABASE_URL: ${explain(error)}`, { cause: error })
+  return new StoreRefused(`cannot use the database of DATABASE_URL: ${error.message}`, { cause: error })
 }
 
 class PostgresView implements StoreView {

@@ -2,13 +2,14 @@
 import pg from 'pg'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
 import { CopiedRows } from './copied-rows.ts'
+import { nameServer } from './failures.ts'
 import { refuseSharedSessions } from './pooler.ts'
 
 /** Which history a server writes. `name` also tells its restarts and its databases apart. */
 export type Origin = { readonly name: string; readonly system: string; readonly timeline: number }
 
 export class Session {
-  /** host:port, for messages. */
+  /** As `nameServer` gives it. */
   readonly server: string
   readonly #url: string
   readonly #client: pg.Client
@@ -28,7 +29,7 @@ export class Session {
       keepAlive: true,
       types,
     })
-    this.server = `${this.#client.host}:${this.#client.port}`
+    this.server = nameServer(this.#client)
     this.#keepsTime = keepsTime
     // Between queries nobody waits for an answer; the next query meets the fault.
     this.#client.on('error', () => {})

@@ -17,6 +17,7 @@ export async function readSqliteStatus(view: StoreView, url: string): Promise<En
     engineVersion: (row as [string])[0],
     bytes: size(path) + size(`${path}-wal`),
     service: findService(path),
+    cluster: null,
   }
 }
 

@@ -5,7 +5,7 @@ import { readTokenId } from '../../../tokens/format.ts'
 import { type Scope, scopes } from '../../../tokens/tokens.ts'
 import { printResult } from '../../console/output.ts'
 import { databaseOption } from '../../setting-options.ts'
-import { parseExpiry } from './duration.ts'
+import { formatTime, parseExpiry } from './duration.ts'
 import { type TokenOptions, withTokens } from './with-tokens.ts'
 
 type Options = TokenOptions & { name: string; scope?: Scope[]; expires?: number }
@@ -17,14 +17,22 @@ export function createCommand(): Command {
     .description('Issue a token and print it. It cannot be shown again.')
     .requiredOption('--name <name>', 'what or whom it is for; no other valid token has it', parseName)
     .addOption(new Option('--scope <scope...>', 'what it allows (default: all)').choices(scopes))
-    .option('--expires <time>', 'a duration like 12h, 90d, 1y, or a date like 2030-01-31', parseExpiry)
+    .option(
+      '--expires <time>',
+      'a duration like 12h, 90d, 1y, or a date like 2030-01-31, through that day (UTC)',
+      parseExpiry,
+    )
     .addOption(databaseOption())
     .option('--json', 'as JSON')
     .action((options: Options) =>
       withTokens(options, async (tokens) => {
         const { name, scope = scopes, expires = null, json } = options
-        const token = await tokens.create({ name, scopes: [...new Set(scope)], expiresAt: expires })
-        printResult({ id: readTokenId(token), token }, token, json)
+        const allowed = [...new Set(scope)]
+        const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
+        const id = readTokenId(token)
+        const ends = formatTime(expires)
+        printResult({ id, name, scopes: allowed, expires: ends, token }, token, json)
+        if (ends !== null && !json) console.error(`${id} expires at ${ends}`)
       }),
     )
 }

@@ -12,12 +12,28 @@ const unitMs: Record<string, number> = {
 /** The last time that a date can name (ECMA-262, 21.4.1.1). */
 const lastMs = 8.64e15
 
-/** The time at which a token expires, in milliseconds since 1970. */
+/** The time at which a token expires, in milliseconds since 1970: with a date, the end of that day (UTC). */
 export function parseExpiry(text: string): number {
   const duration = readDuration(text)
-  const time = duration === undefined ? Date.parse(text) : Date.now() + duration
+  const time = duration === undefined ? readTime(text) : Date.now() + duration
   if (time > Date.now() && time <= lastMs) return time
-  throw new InvalidArgumentError('Expected a duration such as 90d, or a future date such as 2030-01-31.')
+  throw new InvalidArgumentError(
+    'Expected a duration such as 90d, or a future date such as 2030-01-31 or 2030-01-31T12:00Z.',
+  )
+}
+
+/** RFC 3339: a date alone or a time with its offset, of a day that there is. NaN for anything else. */
+function readTime(text: string): number {
+  const [, date, rest] = /^(\d{4}-\d\d-\d\d)(T.+(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []
+  const day = Date.parse(String(date))
+  if (Number.isNaN(day) || formatTime(day).slice(0, 10) !== date) return Number.NaN
+  return rest === undefined ? day + Number(unitMs.d) : Date.parse(text)
+}
+
+/** An instant, in UTC. */
+export function formatTime<T extends number | null>(ms: T): T extends null ? null : string
+export function formatTime(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString()
 }
 
 /** A duration in milliseconds. */

@@ -7,6 +7,7 @@ import { type Token, tokenColumns, toToken } from '../../../tokens/tokens.ts'
 import { printResult } from '../../console/output.ts'
 import { formatTable } from '../../console/table.ts'
 import { databaseOption } from '../../setting-options.ts'
+import { formatTime } from './duration.ts'
 import type { TokenOptions } from './with-tokens.ts'
 
 export function listCommand(): Command {
@@ -27,20 +28,19 @@ export function listCommand(): Command {
 }
 
 function show({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
-  const time = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
   const times = {
-    created: time(createdAt),
-    expires: time(expiresAt),
-    lastUsed: time(lastUsedAt),
-    revoked: time(revokedAt),
+    created: formatTime(createdAt),
+    expires: formatTime(expiresAt),
+    lastUsed: formatTime(lastUsedAt),
+    revoked: formatTime(revokedAt),
   }
-  return { id, name, scopes: scopes.join(' '), ...times }
+  return { id, name, scopes, ...times }
 }
 
 function formatTokens(rows: ReturnType<typeof show>[]): string {
   const head = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
   return formatTable(
     head,
-    rows.map((row) => Object.values(row).map((value) => value ?? '-')),
+    rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' '))),
   )
 }

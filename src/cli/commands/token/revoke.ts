@@ -8,14 +8,14 @@ import { findToken, type TokenOptions, withTokens } from './with-tokens.ts'
 export function revokeCommand(): Command {
   return new Command('revoke')
     .description('Revoke a token, within 5 seconds on every replica.')
-    .argument('<token>', 'its id, the 8 characters after plant_; or the whole token')
+    .argument('<token>', 'its name, its id or the whole token')
     .addOption(databaseOption())
     .option('--json', 'as JSON')
     .action((text: string, options: TokenOptions) =>
       withTokens(options, async (tokens) => {
-        const { id } = await findToken(tokens, text)
+        const { id, name } = await findToken(tokens, text)
         if (!(await tokens.revoke(id))) throw new StoreRefused(`token ${id} was revoked before`)
-        printResult({ revoked: id }, `revoked ${id}`, options.json)
+        printResult({ id, name }, `revoked ${id}`, options.json)
       }),
     )
 }

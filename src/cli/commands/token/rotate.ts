@@ -3,7 +3,7 @@ import { Command, Option } from 'commander'
 import { rotateToken } from '../../../tokens/rotation.ts'
 import { printResult } from '../../console/output.ts'
 import { databaseOption } from '../../setting-options.ts'
-import { parseDuration } from './duration.ts'
+import { formatTime, parseDuration } from './duration.ts'
 import { findToken, type TokenOptions, withTokens } from './with-tokens.ts'
 
 type Options = TokenOptions & { overlap: number }
@@ -16,7 +16,7 @@ it expires by itself. --overlap 0s ends it at once. A token that ends and has a 
 export function rotateCommand(): Command {
   return new Command('rotate')
     .description('Issue a new token in the place of another, which ends after a while.')
-    .argument('<token>', 'its id, the 8 characters after plant_; or the whole token')
+    .argument('<token>', 'its name, its id or the whole token')
     .addOption(
       new Option('--overlap <duration>', 'how long the old one stays valid, like 24h, 30m, 0s')
         .argParser(parseDuration)
@@ -31,10 +31,11 @@ export function rotateCommand(): Command {
         const { overlap: overlapMs, json } = options
         const rotated = await rotateToken(sql, former, { overlapMs, now: Date.now() })
         const { id, token, expiresAt, formerExpiresAt } = rotated
-        const expires = expiresAt === null ? null : new Date(expiresAt).toISOString()
-        const formerExpires = new Date(formerExpiresAt).toISOString()
-        printResult({ id, token, expires, replaces: former.id, replacedExpires: formerExpires }, token, json)
-        if (!json) console.error(`${id} takes the place of ${former.id}, which ends at ${formerExpires}`)
+        const replacedExpires = formatTime(formerExpiresAt)
+        const { id: replaces, name, scopes } = former
+        const made = { id, name, scopes, expires: formatTime(expiresAt), token }
+        printResult({ ...made, replaces, replacedExpires }, token, json)
+        if (!json) console.error(`${id} takes the place of ${replaces}, which ends at ${replacedExpires}`)
       }),
     )
 }

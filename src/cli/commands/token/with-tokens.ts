@@ -26,18 +26,25 @@ export async function withTokens(
 }
 
 /**
- * The token that an id or a whole token names. Throws StoreRefused, with a message that repeats no secret. The secret
- * must be right, too: the first tokens of all stores share one id.
+ * The token that a name, an id or a whole token names. Throws StoreRefused, with a message that repeats no secret. The
+ * secret must be right, too: the first tokens of all stores share one id.
  */
 export async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)
   const id = wholeId ?? text
-  if (!/^[0-9A-Za-z]{8}$/.test(id))
+  const found =
+    wholeId === undefined ? await tokens.findNamed(text) : [...(await tokens.find([wholeId])).values()]
+  const [token, ...others] = found
+  if (token === undefined)
     throw new StoreRefused(
-      'that is neither the id of a token, the 8 characters after plant_, nor a whole token',
+      /^[0-9A-Za-z]{8}$/.test(id)
+        ? `there is no token ${id}`
+        : 'that is neither the name of a valid token, nor an id, nor a whole token (plant-store token list)',
     )
-  const token = (await tokens.find([id])).get(id)
-  if (token === undefined) throw new StoreRefused(`there is no token ${id}`)
+  if (others.length > 0)
+    throw new StoreRefused(
+      `${found.length} tokens are "${text}": give one of ${found.map((one) => one.id).join(', ')}`,
+    )
   if (wholeId !== undefined && token.hash !== hashToken(text))
     throw new StoreRefused(`the token ${id} of this store is another one: nothing was changed`)
   return token

@@ -23,6 +23,10 @@ export class OpenFiles {
     this.#bytes = known?.bytes ?? 0
   }
 
+  get path(): string {
+    return this.#paths[0] as string
+  }
+
   /** For another thread, whose files must be these. */
   get known(): FileIds {
     return { ids: this.#ids, bytes: this.#bytes }

@@ -5,13 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { identify } from '../../../runtime/same-file.ts'
 import { StoreMissing, StoreRefused } from '../../store.ts'
 
-/** Relative to the working directory. Throws StoreRefused when the URL names no file, or a folder. */
+/** Relative to the working directory. Throws StoreRefused when the URL names a folder. */
 export function sqlitePath(url: string): string {
-  const path = readPath(url)
-  if (path === undefined || path.startsWith(':') || path.includes('\0'))
-    throw new StoreRefused(
-      `DATABASE_URL names no file: ${url}; a path follows file: at once, as in file:data/plants.db`,
-    )
+  const path = readPath(url) as string
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
     throw new StoreRefused(`DATABASE_URL names a folder, not a file: ${resolve(path)}`)
   return path
@@ -26,8 +22,10 @@ function readPath(url: string): string | undefined {
 /** Why a `file:` URL cannot be used, as the end of a sentence. */
 export function findPathFault(url: string): string | undefined {
   if (!isDecodable(url)) return 'must be file: and a path, with each % in it written as %25'
-  if (!url.includes('?')) return undefined
-  return 'has a parameter, but file: takes none; a ? in a path is written as %3F'
+  if (url.includes('?')) return 'has a parameter, but file: takes none; a ? in a path is written as %3F'
+  const path = readPath(url)
+  if (path !== undefined && !path.startsWith(':') && !path.includes('\0')) return undefined
+  return `names no file: ${url}; a path follows file: at once, as in file:data/plants.db`
 }
 
 function isDecodable(text: string): boolean {

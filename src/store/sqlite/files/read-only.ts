@@ -17,6 +17,7 @@ const walVersion = 2
 export function openReadOnly(path: string): DatabaseSync {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) throw new StoreRefused(`there is no file ${path}`)
+  if (stats.isDirectory()) throw new StoreRefused(`${path} is a directory`)
   // SQLite takes what is shorter than its header for an empty file.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   try {

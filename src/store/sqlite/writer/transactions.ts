@@ -4,7 +4,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { Lost } from '../../store.ts'
-import { codeOf, isBroken, isBusy } from '../errors.ts'
+import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
 import type { OpenFiles } from '../files/files.ts'
 import { BatchInsert } from './batch.ts'
 import type { Batch, Done, Failure, Request, Result } from './writer-messages.ts'
@@ -114,6 +114,8 @@ export class Transactions {
       broken = true
     }
     const lost = error instanceof FilesLost
-    return { outcome, failed: (error as Error).message, code: codeOf(error), lost, broken }
+    const { message } = error as Error
+    const failed = isFull(error) ? `${message}: ${this.#files.path}` : message
+    return { outcome, failed, code: codeOf(error), lost, broken }
   }
 }
