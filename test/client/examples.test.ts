@@ -10,10 +10,11 @@ import { skipWithout, type Tool } from '../support/tools.ts'
 
 const path = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url))
 
-const programs: [name: string, command: string, ...tools: Tool[]][] = [
-  ['add-and-list.sh', 'sh', 'curl'],
-  ['javascript.mjs', process.execPath],
-  ['python.py', 'python3', 'python3'],
+const programs: [name: string, command: string[], ...tools: Tool[]][] = [
+  ['add-and-list.sh', ['sh'], 'curl'],
+  ['javascript.mjs', [process.execPath]],
+  ['python.py', ['python3'], 'python3'],
+  ['go.go', ['go', 'run'], 'go'],
 ]
 const added = ['Black alder', 'Grey alder']
 /** More than one page of the programs. */
@@ -32,8 +33,9 @@ async function start(t: Test, faults: Fault[]): Promise<{ front: Front; names: (
   return { front, names }
 }
 
-for (const [name, command, ...tools] of programs) {
+for (const [name, [command = '', ...before], ...tools] of programs) {
   const skip = skipWithout(...tools)
+  const runProgram = (env: NodeJS.ProcessEnv) => run(command, [...before, path(name)], { env })
 
   test(`${name} adds each plant once and reads all pages, whatever fails`, { skip }, async (t) => {
     // curl gives up when a date has passed.
@@ -41,7 +43,7 @@ for (const [name, command, ...tools] of programs) {
     const busy = { status: 503, headers: { 'retry-after': when }, body: '{}' }
     const { front, names } = await start(t, ['unanswered', busy, undefined, 'lost'])
     const env = { BASE_URL: front.url + basePath, TOKEN: token }
-    const { code, stdout, stderr } = await run(command, [path(name)], { env })
+    const { code, stdout, stderr } = await runProgram(env)
     t.equal(code, 0, stderr)
     const all = await names()
     t.same(all.slice(earlier.length), added)
@@ -62,7 +64,7 @@ for (const [name, command, ...tools] of programs) {
   test(`${name} says why it is refused, once`, { skip }, async (t) => {
     const { front } = await start(t, [])
     const env = { BASE_URL: front.url + basePath, TOKEN: 'wrong' }
-    const { code, stderr } = await run(command, [path(name)], { env })
+    const { code, stderr } = await runProgram(env)
     t.not(code, 0)
     t.match(stderr, /The token is not valid/)
     t.equal(front.seen.length, 1)
@@ -71,7 +73,7 @@ for (const [name, command, ...tools] of programs) {
     const moved = { status: 302, headers: { location: '/elsewhere' }, body: 'moved' }
     const { front } = await start(t, Array(5).fill(moved))
     const env = { BASE_URL: front.url + basePath, TOKEN: token }
-    const { code, stderr } = await run(command, [path(name)], { env })
+    const { code, stderr } = await runProgram(env)
     t.not(code, 0)
     t.match(stderr, /moved|redirect|302/)
     t.same(

@@ -10,6 +10,7 @@ const packages = {
   cc: 'gcc',
   curl: 'curl',
   fish: 'fish',
+  go: 'golang-go',
   haproxy: 'haproxy',
   mke2fs: 'e2fsprogs',
   nginx: 'nginx-light',
