@@ -18,7 +18,7 @@ const passages: [file: string, texts: string[]][] = [
     ],
   ],
   ['docs/contract.md', [`a body over ${body}`, `a URL over ${url}`, `a header section over ${headers}`]],
-  ['docs/operating.md', [`| body, URL, header section | ${body}, ${url}, ${headers} |`]],
+  ['docs/configure.md', [`| body, URL, header section | ${body}, ${url}, ${headers} |`]],
 ]
 
 for (const [file, texts] of passages)

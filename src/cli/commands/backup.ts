@@ -29,7 +29,7 @@ export function backupCommand(): Command {
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
-      requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/operating.md says how')
+      requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
       const report = await runCopy(existingPath(databaseUrl), file, options)
       printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)
     })

@@ -27,7 +27,7 @@ export function restoreCommand(): Command {
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
-      requireSqlite(command, databaseUrl, 'use pg_restore or psql; docs/operating.md says how')
+      requireSqlite(command, databaseUrl, 'use pg_restore or psql; docs/backup.md says how')
       const path = sqlitePath(databaseUrl)
       requireNothing(path)
       makeDirectory(dirname(path))
