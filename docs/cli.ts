@@ -3,6 +3,7 @@ import type { EventEmitter } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Argument, Command, Option } from 'commander'
 import { buildProgram } from '../src/cli/program.ts'
+import { settingEntries } from '../src/config/settings.ts'
 
 const file = new URL('cli.md', import.meta.url)
 const [start, end] = ['<!-- Made by npm run cli-docs from here … -->', '<!-- … to here. -->']
@@ -23,12 +24,13 @@ function listCommands(command: Command): Command[] {
 
 function describe(command: Command): string {
   const help = command.createHelp()
+  const options = help.visibleOptions(command).filter(({ long }) => long !== '--help')
+  // The settings stand once.
+  const repeated = command.name() === 'config' ? settingEntries.length : 0
   const rows = [
     ...command.registeredArguments.map((one) => [`\`${one.name()}\``, describeTerm(one)]),
-    ...help
-      .visibleOptions(command)
-      .filter((option) => option.long !== '--help')
-      .map((one) => [`\`${one.flags}\``, describeTerm(one)]),
+    ...options.slice(0, options.length - repeated).map((one) => [`\`${one.flags}\``, describeTerm(one)]),
+    ...(repeated > 0 ? [['all others', 'those of [serve](#plant-store-serve)']] : []),
   ]
   const table = rows.map(([term, text]) => `| ${term} | ${text?.replaceAll('|', '\\|')} |\n`).join('')
   const parts = [

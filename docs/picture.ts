@@ -1,4 +1,4 @@
-// node docs/picture.ts: draws how-it-works.svg, which README.md shows.
+// npx node docs/picture.ts: draws how-it-works.svg, which README.md shows.
 import { writeFileSync } from 'node:fs'
 
 const [width, height] = [860, 330]
