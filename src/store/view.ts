@@ -12,14 +12,15 @@ export type Joined = { count: number; texts: Buffer[] }
 /**
  * How an engine says what SQL has no one way to say. `joinedItems`: joins the items of plants in the log's order; `locks`:
  * how many rows there are for a batch to lock, of which there must be 1; `guards`: what keeps the log append-only and its
- * ids unique, and the query that finds it; `isStandby`: 1 where other servers write; `integrity`: rows of what is broken.
+ * ids unique, and the query that finds it; `isStandby`: 1 where other servers write; `integrity`: the
+ * database's own check, whose rows say what is broken.
  */
 export type Dialect = {
   readonly joinedItems: string
   readonly locks: string
   readonly guards: { readonly names: readonly string[]; readonly text: string }
   readonly isStandby: string
-  readonly integrity: string
+  readonly integrity?: string
 }
 
 export interface StoreView {
