@@ -19,9 +19,7 @@ export const idleInTransactionMs = 2000
 export const vanishedMs = 3000
 /** A server of an older timeline than one that was followed is believed only when no newer one answers meanwhile. */
 export const handicapMs = 1000
-/** A read that has waited this long for a connection is given up, so that a queue does not outlive its clients. */
-export const readQueueMs = 1000
-/** How many connections read pages, how many reads may wait for one, and how many look-ups may be under way. */
+/** How many connections read pages, how many reads of a token may wait for one, and how much one may have under way. */
 export const readConnections = 3
 export const maxWaitingReads = 200
 export const maxLookups = 1000
@@ -140,7 +138,6 @@ const relations: [boolean, string][] = [
   ],
   [vanishedMs < storeLimitMs, 'a session whose client is gone is ended while others can still wait for it'],
   [handicapMs + shortestAttemptMs < attemptMs, 'an older server can be followed within one attempt'],
-  [readQueueMs + attemptMs < storeLimitMs, 'a read that waited for its turn has time for an attempt'],
   [sqliteLockMs + sqliteMarginMs < storeLimitMs, 'a SQLite file can be opened anew within a request'],
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
   [maxUrlBytes < maxHeaderBytes, 'a target that is too long can be told from a head that is too large'],

@@ -1,6 +1,7 @@
 // The distributed engine: a PostgreSQL cluster that any number of replicas share. Its log has no gaps and the order of
 // its commits, because each batch holds the lock on the one row that says where the log ends.
 import { randomBytes } from 'node:crypto'
+import { readConnections } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
 import { describeUnsafe, findUnsafe } from './durability.ts'
 import { HeadReader } from './epoch-notes.ts'
@@ -8,7 +9,6 @@ import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
 import { Link } from './links.ts'
-import { Reads } from './reads.ts'
 import { Servers } from './servers.ts'
 import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
@@ -31,7 +31,9 @@ export async function openPostgres(
   const lookUps = new Link(servers, 'look-up')
   const writes = new Link(servers, 'writer')
   const probes = new Link(servers, 'probe')
-  const reads = new Reads(servers)
+  // How many read at a time is decided above (src/plants/list/): a read goes where the fewest are under way.
+  const reads = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
+  const findReader = () => reads.reduce((least, link) => (link.running < least.running ? link : least))
   const writer = new PostgresWriter(writes, processId)
   const reader = new HeadReader()
   const head = () => heads.run((session) => reader.look(session)).catch(refuse('unread'))
@@ -53,7 +55,9 @@ export async function openPostgres(
       append: (entries, deadlineMs, mark) => writer.append(entries, deadlineMs, mark),
       head,
       read: (after, last, epoch) =>
-        reads.run((session) => readItems(session, { after, last, epoch })).catch(refuse('unread')),
+        findReader()
+          .run((session) => readItems(session, { after, last, epoch }))
+          .catch(refuse('unread')),
     },
     sql: { select, execute: (text, values = []) => writer.execute(text, values) },
     unsafeSettings,
@@ -68,7 +72,7 @@ export async function openPostgres(
     },
     async close() {
       await writer.idle()
-      for (const part of [heads, lookUps, writes, probes, reads]) part.close()
+      for (const part of [heads, lookUps, writes, probes, ...reads]) part.close()
     },
   }
 }
