@@ -93,10 +93,10 @@ class Check {
 
   async #checkPage(page: Range): Promise<void> {
     try {
-      const { lines, unchecked, faults } = await checkPage(this.#view, page)
+      const { text, unchecked, faults } = await checkPage(this.#view, page)
       this.#faults.add(...faults)
       this.#unchecked += unchecked
-      if (lines.length > 0) this.#hash.update(lines).update('\n')
+      this.#hash.update(text)
     } catch (error) {
       this.#noteUnread(`plants ${page.after + 1} to ${page.last}`, error)
     }
