@@ -1,7 +1,6 @@
 // One pass through an input: its records are read, checked and handed over, batch by batch.
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Batch } from './batch-writer.ts'
 import type { RecordCheck } from './check.ts'
 import { defaultBatchPlants, type ImportOptions, type ImportResult } from './import-options.ts'
 import type { Input } from './input.ts'
@@ -9,7 +8,7 @@ import { InputError } from './input-error.ts'
 import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'
-import type { Sink } from './sink.ts'
+import type { Batch, Sink } from './sink.ts'
 
 const settleMs = 600
 
