@@ -4,9 +4,8 @@ import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { type BackupReport, copyVerified } from '../../maintenance/backup/back-up.ts'
 import { engineOf } from '../../store/engines.ts'
 import { existingPath } from '../../store/sqlite/files/path.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { databaseOption } from '../setting-options.ts'
 
 type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
@@ -49,20 +48,14 @@ export async function runCopy(
   to: string,
   { quiet, force }: { quiet?: true | undefined; force?: true },
 ): Promise<BackupReport> {
-  const progress = new Progress({ quiet: quiet ?? false })
-  const { signal, release } = onInterrupt(() => 'interrupted: nothing was written. Run it again')
-  try {
-    return await copyVerified(from, to, {
+  const describe = () => 'interrupted: nothing was written. Run it again'
+  return await doLongWork({ quiet, describe }, (progress, signal) =>
+    copyVerified(from, to, {
       replace: force,
       signal,
       onProgress: (done, total, unit) => progress.show(done, total, unit),
-    }).catch((error) => {
-      throw signal.aborted ? signal.reason : error
-    })
-  } finally {
-    progress.end()
-    release()
-  }
+    }),
+  )
 }
 
 export function printSummary(

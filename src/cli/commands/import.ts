@@ -16,9 +16,8 @@ import { InputError } from '../../maintenance/import/input-error.ts'
 import { type Format, formats } from '../../maintenance/import/input-format.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { databaseOption } from '../setting-options.ts'
 
 type Map = Partial<Record<FieldName, string>>
@@ -106,20 +105,19 @@ async function run(path: string, flags: Flags): Promise<void> {
   // Hardly anything lives longer than a batch: a larger space for new objects would be memory without a use.
   setFlagsFromString('--semi-space-growth-factor=1')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
-  const progress = new Progress({ quiet: flags.quiet || (flags.rejects === '-' && !isApart()) })
   const startMs = performance.now()
   let result: ImportResult | undefined
-  const interrupt = onInterrupt(() => {
-    progress.end()
-    return `interrupted at record ${count(result?.records ?? 0)}; ${how}`
-  })
-  try {
-    await importPlants({
+  const work: LongWorkOptions = {
+    quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
+    describe: () => `interrupted at record ${count(result?.records ?? 0)}; ${how}`,
+  }
+  await doLongWork(work, (progress, signal) =>
+    importPlants({
       ...flags,
       path,
       batchPlants: flags.batch,
       patienceMs: flags.patience * 1000,
-      signal: interrupt.signal,
+      signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
       onProgress: (records, input) => progress.show(records, estimate(records, input), 'plants'),
@@ -128,15 +126,10 @@ async function run(path: string, flags: Flags): Promise<void> {
         progress.end()
         report(result, (performance.now() - startMs) / 1000, flags)
       },
-    })
-  } catch (error) {
-    progress.end()
-    throw interrupt.signal.aborted
-      ? interrupt.signal.reason
-      : explain(error, flags.dryRun ? undefined : result)
-  } finally {
-    interrupt.release()
-  }
+    }).catch((error) => {
+      throw explain(error, flags.dryRun ? undefined : result)
+    }),
+  )
 }
 
 /** How many records there will be, by how much of the file they took so far. */

@@ -8,9 +8,8 @@ import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-
 import { engineOf } from '../../store/engines.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreMissing, StoreRefused } from '../../store/store.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { readUrlArgument } from '../url-argument.ts'
 
 type Options = { repair?: true; json?: true; quiet?: true }
@@ -48,24 +47,15 @@ function refuseMissing(error: Error): never {
 }
 
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
-  const progress = new Progress({ quiet: quiet ?? false })
-  const { signal, release } = onInterrupt(() => 'interrupted: the check is incomplete. Run it again')
-  try {
-    const report = await verifyStore(url, {
-      signal,
-      onProgress: (done, total) => progress.show(done, total, 'plants'),
-    })
-    const { faultCount } = report
-    const added = repair && faultCount === 0 ? await runRepair(url, signal) : nothing
-    progress.end()
-    printResult({ ...report, ...added }, describe({ ...report, ...added }), json)
-    if (faultCount > 0) process.exitCode = 1
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error
-  } finally {
-    progress.end()
-    release()
-  }
+  const describe = () => 'interrupted: the check is incomplete. Run it again'
+  const report = await doLongWork({ quiet, describe }, async (progress, signal) => {
+    const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+    const checked = await verifyStore(url, { signal, onProgress })
+    const added = repair && checked.faultCount === 0 ? await runRepair(url, signal) : nothing
+    return { ...checked, ...added }
+  })
+  printResult(report, formatReport(report), json)
+  if (report.faultCount > 0) process.exitCode = 1
 }
 
 async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
@@ -81,7 +71,7 @@ async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
   }
 }
 
-function describe(report: VerifyReport & Added): string {
+function formatReport(report: VerifyReport & Added): string {
   const { engine, schemaVersion, plants, unchecked, repaired, segments, checksum, faults, faultCount } =
     report
   const lines = [

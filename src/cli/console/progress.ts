@@ -11,8 +11,8 @@ export type ProgressStream = NodeJS.WritableStream & { isTTY?: boolean; columns?
 
 export type ProgressOptions = { quiet?: boolean; stream?: ProgressStream; now?: () => number }
 
-/** What is counted. Bytes are shown as MB. */
-export type Unit = 'plants' | 'bytes' | 'pages'
+/** What is counted. */
+export type Unit = 'plants' | 'pages'
 
 export class Progress {
   readonly #quiet: boolean
@@ -31,13 +31,13 @@ export class Progress {
   }
 
   /** Shows it, unless it has just done so. Without a `total` there is neither a bar nor a time left. */
-  show(done: number, total: number | undefined, unit: Unit, more = ''): void {
+  show(done: number, total: number | undefined, unit: Unit): void {
     const now = this.#now()
     if (this.#quiet) return
     const bar = isTerminal(this.#stream)
     if (now - this.#shownAt < (bar ? barMs : lineMs)) return
     this.#shownAt = now
-    const words = describe(done, total, unit, now - this.#startedAt) + (more && ` · ${more}`)
+    const words = describe(done, total, unit, now - this.#startedAt)
     if (bar) this.#draw(total === undefined ? words : `${drawBar(done, total)} ${words}`)
     else this.#stream.write(`${words}\n`)
   }
@@ -84,7 +84,6 @@ function describe(done: number, total: number | undefined, unit: Unit, ms: numbe
 }
 
 function count(number: number, unit: Unit): string {
-  if (unit === 'bytes') return `${(number / 1e6).toFixed(1)} MB`
   return `${Math.round(number).toLocaleString('en-US')} ${unit}`
 }
 
