@@ -18,12 +18,10 @@ can read it. plant-store restore puts it back.
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
 export function backupCommand(): Command {
-  return new Command('backup')
+  const command = new Command('backup')
     .argument('<file>', 'the file to make')
     .option('--force', 'replace FILE if it exists')
-    .addOption(databaseOption())
-    .option('--json', 'print the summary as JSON')
-    .option('--quiet', 'show no progress')
+  return addCopyOptions(command)
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
@@ -31,6 +29,14 @@ export function backupCommand(): Command {
       const report = await runCopy(existingPath(databaseUrl), file, options)
       printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)
     })
+}
+
+/** What a backup and the way back have in common. */
+export function addCopyOptions(command: Command): Command {
+  return command
+    .addOption(databaseOption())
+    .option('--json', 'print the summary as JSON')
+    .option('--quiet', 'show no progress')
 }
 
 /** Ends the command when the database is no file; `instead` says what to use. */
