@@ -7,6 +7,9 @@ export const promisedMs = 5000
 export const requestMs = 4800
 /** What the store may take of that: its own word comes first, and says more than that the time is up. */
 export const storeLimitMs = 4500
+/** How often requests, and those of the writer thread, are looked through for such whose time is up. */
+export const lateSweepMs = 100
+export const overdueSweepMs = 100
 /** How long one server of a cluster may keep one attempt waiting. */
 export const attemptMs = 2000
 /** With less time left than this, no further attempt is made. */
@@ -38,6 +41,7 @@ export const headersMs = 10_000
 export const receiveMs = 20_000
 /** A connection that moves no byte for this long while a request is at work is cut. */
 export const stalledMs = 30_000
+export const stalledSweepMs = 1000
 /** How long a connection that is refused is waited for with its request; then it is told so without one. */
 export const refusalMs = 200
 /** How long what is still being sent is read and dropped after the last answer of a connection, and how much of it. */
@@ -49,6 +53,11 @@ export const maxLingering = 64
 /** How long a shutdown waits for requests in flight before it cuts them, and how long it takes at most. */
 export const drainMs = 8000
 export const stopMs = 10_000
+/** A signal that comes so soon after the first is the same one: a process group, the launcher and npm all pass it on. */
+export const echoMs = 500
+/** How long an interrupted command may take to end, and its batch under way. */
+export const interruptMs = 700
+export const settleMs = 600
 /** A thread whose event loop has not turned for this long hangs: no request may wait so long for an answer. */
 export const hungMs = 10_000
 /** How often a thread says that its event loop turns. */
@@ -61,6 +70,10 @@ export const issuedVerdictMs = 60_000
 /** How many of those are verified at once in each thread, and how many may wait for that, or for a key. */
 export const verificationsAtOnce = 4
 export const maxWaitingJwts = 1000
+/** How long one may be, how large the documents of an issuer, and how many of its keys are taken. */
+export const maxJwtLength = 8192
+export const maxIssuerBytes = 256 * 1024
+export const maxIssuerKeys = 64
 /** How long the keys of an issuer may take to load, and how long after an attempt there is another. */
 export const issuerLoadMs = 2000
 export const keysCooldownMs = 10_000
@@ -124,23 +137,36 @@ export const requestsPerConnection = 4
 /** How many tokens one query looks for, and how many that were not valid before may wait for theirs. */
 export const tokensPerLookUp = 2048
 export const unknownTokens = 4096
+/** How many tokens, and client addresses, rates are remembered of: a power of two. */
+export const ratedKeys = 2 ** 16
+/** The longest `Authorization` that is kept with its connection: thousands of them would be megabytes. */
+export const maxKeptLength = 1024
+/** How many lines of a kind the log gets in such a window: floods are counted. */
+export const logWindowMs = 10_000
+export const maxConnectionLines = 20
 /** How many plants may wait for the next batch. */
 export const maxWaitingPlants = 4096
+/** The most plants in one transaction of a command, and how many are read at a time to be checked or exported. */
+export const maxBatchPlants = 20_000
+export const scannedPlants = 1000
+/** How large settings may be: threads, and seconds. */
+export const maxThreads = 256
+export const maxSeconds = 3600
 
 const relations: [boolean, string][] = [
   [storeLimitMs < requestMs, 'the store gives up before the request does'],
-  [requestMs < promisedMs, 'a late request is found in time'],
+  [requestMs + lateSweepMs + turnMs < promisedMs, 'a late request is found and answered in time'],
+  [storeLimitMs + overdueSweepMs < requestMs, 'a writer thread that hangs is given up before the request is'],
   [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
   [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
-  [
-    idleInTransactionMs < storeLimitMs - lockMs,
-    'a vanished session is ended while others can still wait for it',
-  ],
-  [vanishedMs < storeLimitMs, 'a session whose client is gone is ended while others can still wait for it'],
+  [idleInTransactionMs < storeLimitMs - lockMs, 'a session that hears nothing ends while others wait'],
+  [vanishedMs < storeLimitMs, 'a session whose client is gone ends while others wait'],
   [handicapMs + shortestAttemptMs < attemptMs, 'an older server can be followed within one attempt'],
   [sqliteLockMs + sqliteMarginMs < storeLimitMs, 'a SQLite file can be opened anew within a request'],
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
   [maxUrlBytes < maxHeaderBytes, 'a target that is too long can be told from a head that is too large'],
+  [settleMs < interruptMs, 'an interrupted batch has its outcome before the command ends'],
+  [maxJwtLength < maxHeaderBytes, 'a token that is too long is told so'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
   [pagePlants % segmentPlants === 0 && segmentBytes < pageBytes, 'parts of a list can be segments'],
@@ -151,15 +177,9 @@ const relations: [boolean, string][] = [
   [refusalMs < lingerMs, 'a client that is refused hears of it before it is cut'],
   [2 * requestMs < hungMs, 'a thread that hangs has failed requests before it is said to'],
   [traceFlushMs < storeCloseMs, 'a collector is waited for no longer than the store'],
-  [drainMs < stopMs, 'a shutdown has time to close the store'],
-  [
-    drainMs + storeCloseMs + logEndMs < stopMs,
-    'a store that does not answer, and a log that nobody reads, are left in time',
-  ],
-  [
-    pageBytes * requestsPerConnection * 8 <= threadBytes && threadBytes <= inFlightBytes,
-    'no connection holds a large part of the bytes in flight',
-  ],
+  [drainMs + storeCloseMs + logEndMs < stopMs, 'a store that does not answer, and its log, are left in time'],
+  [pageBytes * requestsPerConnection * 8 <= threadBytes, 'no connection holds much of the bytes in flight'],
+  [threadBytes <= inFlightBytes, 'a thread has no more than all of them'],
   [verdictMs < promisedMs, 'a token that was revoked is refused in the promised time'],
   [issuerLoadMs < requestMs, 'an issuer that hangs is given up within the time of a request'],
   [issuerLoadMs < keysCooldownMs && keysCooldownMs < keysFreshMs, 'an attempt is over before the next'],
@@ -167,9 +187,6 @@ const relations: [boolean, string][] = [
   [gaugeMs <= readyMs && readyMs < 1000, 'probes and scrapes are answered while a store does not'],
   [2 * beatMs < hungMs, 'a thread that beats late is not taken for one that hangs'],
   [maxCodedLists * codecBytes < inFlightBytes, 'codecs leave room for what they are fed with'],
-  [
-    inFlightBytes + maxCachedBytes + maxLogBytes < 256 * 2 ** 20,
-    'what clients can fill is bounded as promised',
-  ],
+  [inFlightBytes + maxCachedBytes + maxLogBytes < 256 * 2 ** 20, 'what clients can fill is bounded'],
 ]
 for (const [holds, relation] of relations) assert(holds, `limits: ${relation}`)

@@ -1,6 +1,7 @@
 // How the text of a setting is read. `name` is the setting as whoever set it called it: PORT, or --port.
 import { isIP, isIPv4 } from 'node:net'
 import { availableParallelism } from 'node:os'
+import { maxSeconds, maxThreads } from '../limits.ts'
 import { engines } from '../store/engines.ts'
 
 /** A setting that cannot be used; the message is one line that names it. */
@@ -146,8 +147,6 @@ export function readCount(text: string, name: string): number | undefined {
   return Number(text)
 }
 
-const maxThreads = 256
-
 /** How many threads; `auto` is one for each core. */
 export function readThreads(text: string, name: string): number {
   if (text === 'auto') return availableParallelism()
@@ -155,8 +154,6 @@ export function readThreads(text: string, name: string): number {
     throw new ConfigError(`${name} must be auto, or a whole number from 1 to ${maxThreads}, not "${text}"`)
   return Number(text)
 }
-
-const maxSeconds = 3600
 
 /** Seconds, with fractions, as milliseconds. */
 export function readSeconds(text: string, name: string): number {

@@ -1,6 +1,7 @@
 // copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
+import { maxBatchPlants } from '../../limits.ts'
 import { copyEpochs } from '../../maintenance/copy/copied-epochs.ts'
 import { copyPlants } from '../../maintenance/copy/copied-plants.ts'
 import { checkTokens, copyTokens } from '../../maintenance/copy/copied-tokens.ts'
@@ -13,8 +14,6 @@ import { printResult } from '../console/output.ts'
 import { readUrlArgument } from '../url-argument.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
-
-const maxBatchPlants = 20_000
 
 const help = `
 URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can

@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { maxBatchPlants, maxSeconds } from '../../limits.ts'
 import { type FieldName, fieldNames, required } from '../../maintenance/import/fields.ts'
 import {
   defaultBatchPlants,
@@ -37,9 +38,6 @@ type Flags = {
   json?: true
   quiet?: true
 }
-
-const maxBatchPlants = 20_000
-const maxPatienceSeconds = 3600
 
 const members = joinWords(
   fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`)),
@@ -91,7 +89,7 @@ export function importCommand(): Command {
     )
     .addOption(
       new Option('--patience <seconds>', 'how long to try again while the database takes nothing')
-        .argParser(parseNumber(0, maxPatienceSeconds))
+        .argParser(parseNumber(0, maxSeconds))
         .default(defaultPatienceMs / 1000),
     )
     .addOption(databaseOption())

@@ -9,6 +9,7 @@ import type {
 } from 'fastify'
 import { problems } from '../../../schemas/problems.ts'
 import type { Config } from '../../config/load-config.ts'
+import { maxKeptLength } from '../../limits.ts'
 import type { Turns } from '../../runtime/turns.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { IssuerUnavailable } from '../../tokens/oidc/issuer-unavailable.ts'
@@ -21,9 +22,6 @@ import { ProblemError } from '../problem-error.ts'
 import { makeFailureLimit } from './auth-failures.ts'
 import type { Challenge } from './challenge.ts'
 import { makeRateLimit } from './rate-limit.ts'
-
-/** A longer `Authorization` is not kept with its connection: thousands of them would be megabytes. */
-const maxKeptLength = 1024
 
 /** `shared`: where the threads of the process count together; `turns`: when those are answered who may not pass. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {

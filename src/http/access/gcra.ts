@@ -2,6 +2,7 @@
 // number, in memory that the threads of a process can share: they count as one.
 import { randomBytes } from 'node:crypto'
 import type { Rate } from '../../config/values.ts'
+import { ratedKeys } from '../../limits.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
 /** `remaining`: how many more are allowed at once; `nextMs`: after how long it is one more than that. */
@@ -12,7 +13,6 @@ export type GcraOptions = { memory?: SharedArrayBuffer; now?: () => number }
 
 /** Floating-point sums of intervals must not refuse who keeps to the rate exactly: this part of an interval is free. */
 const slack = 1e-4
-const usualKeys = 2 ** 16
 /** How many places are looked at for a key. */
 const probes = 16
 /** A cell is a key (0: none yet) and when all that was allowed to it is used up at the even rate, 8 bytes each. */
@@ -21,7 +21,7 @@ const cellWords = 2
 const headWords = 1
 
 /** Memory for so many keys, a power of two. Past that the key whose past matters least starts anew. */
-export function makeRateMemory(keys = usualKeys): SharedArrayBuffer {
+export function makeRateMemory(keys = ratedKeys): SharedArrayBuffer {
   const words = headWords + keys * cellWords
   const memory = new SharedArrayBuffer(words * BigInt64Array.BYTES_PER_ELEMENT)
   new BigInt64Array(memory)[0] = randomBytes(8).readBigInt64LE()

@@ -1,6 +1,7 @@
 // One pass through an input: its records are read, checked and handed over, batch by batch.
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { settleMs } from '../../limits.ts'
 import type { RecordCheck } from './check.ts'
 import { defaultBatchPlants, type ImportOptions, type ImportResult } from './import-options.ts'
 import type { Input } from './input.ts'
@@ -9,8 +10,6 @@ import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'
 import type { Batch, Sink } from './sink.ts'
-
-const settleMs = 600
 
 /** Where few records are plants, the place is kept nevertheless. */
 const recordsPerPlant = 20

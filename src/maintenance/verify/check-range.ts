@@ -2,14 +2,10 @@
 import { isUtf8 } from 'node:buffer'
 import { segmentPlants } from '../../limits.ts'
 import { checksumOf, lineOf } from '../../store/format/checksum.ts'
+import { checksumVersion, segmentsVersion } from '../../store/format/migrations.ts'
 import type { Range, StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
 import { findItemFault } from './item-fault.ts'
-
-/** The first schema version whose rows carry a checksum. */
-const checksumVersion = 3
-/** The first that keeps segments. */
-const segmentsVersion = 4
 
 const replacement = '\ufffd'
 

@@ -2,6 +2,7 @@
 // at work on the store meanwhile: what is checked is the log up to the plant that was the last when it began.
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
+import { scannedPlants } from '../../limits.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openView } from '../../store/open.ts'
 import { StoreUnavailable } from '../../store/store.ts'
@@ -10,8 +11,6 @@ import { checkIntegrity } from './check-integrity.ts'
 import { checkPage } from './check-range.ts'
 import { type Fault, Faults } from './faults.ts'
 import { checkStructure, type Structure } from './structure.ts'
-
-const pagePlants = 1000
 
 export type VerifyReport = {
   engine: string
@@ -123,6 +122,6 @@ class Check {
 
 function* splitPages(parts: Range[]): Generator<Range> {
   for (const { after, last } of parts)
-    for (let position = after; position < last; position += pagePlants)
-      yield { after: position, last: Math.min(position + pagePlants, last) }
+    for (let position = after; position < last; position += scannedPlants)
+      yield { after: position, last: Math.min(position + scannedPlants, last) }
 }

@@ -88,6 +88,11 @@ export const migrations: Migration[] = [
   },
 ]
 
+/** The schema versions since which there are epochs, checksums of rows, and segments. */
+export const epochsVersion = 2
+export const checksumVersion = 3
+export const segmentsVersion = 4
+
 /**
  * The oldest schema version whose code still works on the present schema. In a rolling upgrade old replicas run beside
  * new ones on the new schema: raise this only when they cannot, one release after the one that stopped needing it.
