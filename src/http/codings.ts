@@ -8,6 +8,9 @@ export type Coding = 'zstd' | 'br' | 'gzip' | 'identity'
 const maxKept = 200
 const maxKeptLength = 100
 
+/** Orders of preference: zstd is the cheapest by far for lists, what is compressed once may take its time. */
+export const listCodings: readonly Coding[] = ['zstd', 'br', 'gzip', 'identity']
+export const documentCodings: readonly Coding[] = ['br', 'zstd', 'gzip', 'identity']
 const plain: readonly Coding[] = ['identity']
 /** What `*` means, the best one first: what every client can read, and what nearly every one can. */
 const any: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']

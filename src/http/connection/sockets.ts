@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { problems } from '../../../schemas/problems.ts'
 import { maxUrlBytes } from '../../limits.ts'
 import type { ConnectionLog } from '../../logging/connection-log.ts'
+import { answerHeaders } from '../answer.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { DescribeProblem } from '../problems.ts'
 import { type Connection, connectionOf } from './connection.ts'
@@ -94,8 +95,7 @@ export function endWithProblem(
   const body = JSON.stringify(problem)
   const all = {
     ...headers,
-    'x-content-type-options': 'nosniff',
-    'x-request-id': requestId,
+    ...answerHeaders({ requestId }),
     date: new Date().toUTCString(),
     'content-length': Buffer.byteLength(body),
     connection: 'close',
