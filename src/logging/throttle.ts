@@ -10,7 +10,7 @@ export class Throttle {
   readonly #now: () => number
   #startMs = Number.NEGATIVE_INFINITY
   #lines = 0
-  /** How many lines were left out; the caller sets it back once it has said so. */
+  /** Number of lines left out; the caller resets it once it has reported it. */
   leftOut = 0
 
   constructor({ most = 1, now = () => performance.now() }: ThrottleOptions = {}) {

@@ -1,4 +1,4 @@
-// How the service ends: by a signal, or by a fault that nothing caught.
+// Ends the service: upon a signal, or a fault that nothing caught.
 import { echoMs } from '../limits.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 

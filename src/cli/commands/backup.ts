@@ -31,7 +31,7 @@ export function backupCommand(): Command {
     })
 }
 
-/** What a backup and the way back have in common. */
+/** Options of both backup and restore. */
 export function addCopyOptions(command: Command): Command {
   return command
     .addOption(databaseOption())

@@ -97,7 +97,7 @@ async function exportFrom(
 
 type Form = Pick<ExportOptions, 'format' | 'compression'>
 
-/** What an option says goes before what the name of the file says. Ends the command when neither is understood. */
+/** Options beat the name of the file. Ends the command when its ending is unknown. */
 function chooseForm(file: string, options: Options, command: Command): Form {
   const { format = 'ndjson', compression, unknown } = readName(file)
   if (unknown !== undefined && options.format === undefined)

@@ -130,13 +130,13 @@ async function run(path: string, flags: Flags): Promise<void> {
   )
 }
 
-/** How many records there will be, by how much of the file they took so far. */
+/** Estimated number of records, by the share of the file read so far. */
 function estimate(records: number, { size, bytesRead }: Input): number | undefined {
   return size === undefined ? undefined : Math.max(records, Math.round((records * size) / bytesRead()))
 }
 
 function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
-  // What is rejected goes to stdout, and nothing else then.
+  // Rejected records go to stdout, and nothing else then.
   const print = rejects === '-' ? warnResult : printResult
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)

@@ -13,7 +13,7 @@ import { printResult } from '../console/output.ts'
 import { readUrlArgument } from '../url-argument.ts'
 
 type Options = { repair?: true; json?: true; quiet?: true }
-/** What a repair added: checksums, and segments. */
+/** Numbers of checksums and segments that a repair added. */
 type Added = { repaired: number; segments: number }
 
 const nothing: Added = { repaired: 0, segments: 0 }

@@ -1,4 +1,4 @@
-// How far a long command is: a bar on a terminal, a line every few seconds elsewhere, nothing with --quiet.
+// Progress of a long command: a bar on a terminal, a line every few seconds elsewhere, nothing with --quiet.
 // It goes to stderr, so that stdout holds results alone.
 
 const barWidth = 12
@@ -11,7 +11,7 @@ export type ProgressStream = NodeJS.WritableStream & { isTTY?: boolean; columns?
 
 export type ProgressOptions = { quiet?: boolean; stream?: ProgressStream; now?: () => number }
 
-/** What is counted. */
+/** The unit of progress. */
 export type Unit = 'plants' | 'pages'
 
 export class Progress {
@@ -53,7 +53,7 @@ export class Progress {
     if (!this.#hasBar) return
     this.#stream.write(clearLine)
     this.#hasBar = false
-    // What comes next is drawn at once.
+    // The next progress is drawn at once.
     this.#shownAt = Number.NEGATIVE_INFINITY
   }
 

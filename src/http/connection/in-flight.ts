@@ -116,7 +116,7 @@ export class InFlight {
     if (connection.open.length === 0 && !connection.socket.destroyed) this.#idle.add(connection)
   }
 
-  /** How many connections are idle. */
+  /** Number of idle connections. */
   get idle(): number {
     return this.#idle.size
   }

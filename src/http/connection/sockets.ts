@@ -55,7 +55,7 @@ function restOf({ rawPacket, bytesParsed }: ClientError): Buffer {
   return (rawPacket as Buffer).subarray(bytesParsed)
 }
 
-/** Whether the request is a HEAD, whose answer has no body, as far as the packet tells in which its fault came out. */
+/** True when the request is a HEAD, whose answer has no body, as far as the packet tells in which its fault came out. */
 function isHead({ rawPacket, bytesParsed }: ClientError): boolean {
   const parsed = (rawPacket as Buffer | undefined)?.toString('latin1', 0, bytesParsed) ?? ''
   // Behind the end of a head it is another request that is at fault.
@@ -78,7 +78,7 @@ function toProblem({ code, rawPacket }: ClientError): ProblemError {
   return new ProblemError(isTarget ? problems.urlTooLong : problems.headTooLarge)
 }
 
-/** Whether a head was too large for its target alone, as far as the packet tells in which that came out. */
+/** True when a head was too large for its target alone, as far as the packet tells in which that came out. */
 function endsInTarget(packet: string): boolean {
   const [, target] = /^[A-Z-]+ (\S*)/.exec(packet) ?? []
   // A packet without its beginning is the middle of a target when it holds nothing that is around one.

@@ -16,7 +16,7 @@ export class Source {
     this.id = id
   }
 
-  /** Where the log ends. */
+  /** The last position of the log. */
   head(): Promise<number> {
     return findHead(this.#view)
   }

@@ -14,7 +14,7 @@ export type ExportOptions = {
   format: FormatName
   compression: CompressionName | undefined
   withId: boolean
-  /** What is exported: the plants after this position, up to the head. */
+  /** The plants after this position are exported, up to the head. */
   after: number
   head: number
   signal?: AbortSignal

@@ -13,7 +13,7 @@ export type WriterOptions = {
   rejects: Rejects
   /** Ends the waiting for a store that takes nothing. */
   signal: AbortSignal
-  /** How long a batch is tried again that the store does not take. */
+  /** A batch that the store does not take is retried this long. */
   patienceMs: number
   say: (line: string) => void
 }
@@ -72,7 +72,7 @@ export class BatchWriter implements Sink {
       this.tally[outcome]++
       if (outcome === 'conflict') rejects.add(batch.records[index] as InputRecord, [conflict])
     })
-    // What they were is known to this process alone.
+    // Only this process knows them.
     rejects.flush()
     await this.#makeRoom()
   }
@@ -106,7 +106,7 @@ export class BatchWriter implements Sink {
     return outcomes
   }
 
-  /** What became of plants that are in the log: with an id they can be asked for, without one they were added. */
+  /** Outcomes of plants that are in the log: those with an id are asked for again, the others were added. */
   async #repeat(entries: Entry[]): Promise<Outcome[]> {
     const known = await this.#options.store.log.append(entries.filter(({ id }) => id !== undefined))
     let next = 0

@@ -11,7 +11,7 @@ import { invalidMark, type Utf8Chunks } from './utf8.ts'
 
 export type CheckOptions = {
   fields: Fields
-  /** Of a CSV input. */
+  /** Set for a CSV input. */
   columns: Columns | undefined
   /** Takes away white space around texts, and around the cells of numbers. */
   trim: boolean
@@ -19,7 +19,7 @@ export type CheckOptions = {
   utf8: Utf8Chunks
 }
 
-/** What is wrong with a record. */
+/** Faults of a record. */
 export type Refused = { faults: Fault[] }
 
 type Value = Record<string, unknown>

@@ -1,4 +1,4 @@
-// Where batches go that are only looked at. Ids are held against the plants that have them in the store, and against the
+// A sink for batches that are only checked. Ids are held against the plants that have them in the store, and against the
 // records before.
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { sameItem } from '../../store/same-item.ts'

@@ -11,7 +11,7 @@ import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'
 import type { Batch, Sink } from './sink.ts'
 
-/** Where few records are plants, the place is kept nevertheless. */
+/** After so many records per plant of a batch it is handed over, full or not, so that progress is noted. */
 const recordsPerPlant = 20
 
 export class Run {
@@ -29,7 +29,7 @@ export class Run {
     this.#rejects = rejects
   }
 
-  /** What it came to is told however it ends. */
+  /** Reports the result however it ends. */
   async readInto(sink: Sink, records: Records): Promise<ImportResult> {
     try {
       const done = this.#read(records, sink).then(() => sink.end())
@@ -45,7 +45,7 @@ export class Run {
     return { ...tally, rejected, records: committed.records, skipped: start.records }
   }
 
-  /** What comes before an unreadable record is added. */
+  /** Records before an unreadable one are added. */
   async #read({ groups, check }: Records, sink: Sink): Promise<void> {
     const { signal, onProgress } = this.#options
     try {

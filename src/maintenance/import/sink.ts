@@ -1,4 +1,4 @@
-// Where batches go: into the log of a store, or nowhere when the input is only to be checked.
+// The targets of batches: the log of a store, or nothing when the input is only checked.
 import { listShown } from '../../../schemas/plant.ts'
 import type { Entry, Outcome } from '../../store/store.ts'
 import type { Progressed } from './import-place.ts'
@@ -14,7 +14,7 @@ export type Tally = Record<Outcome, number>
 export type Sink = {
   readonly start: Progressed
   readonly tally: Tally
-  /** What was taken for certain. */
+  /** Progress that is certain. */
   readonly committed: Progressed
   /** Resolves when the batch is under way. Rejects when the one before it failed. */
   write(batch: Batch): Promise<void>

@@ -1,11 +1,11 @@
-// Whether a row of the log is what the service would have written: a plant that keeps to the schema, in the stored format.
+// Checks that a row of the log is what the service would have written: a valid plant, in the stored format.
 import { type NewPlant, NewPlant as schema } from '../../../schemas/plant.ts'
 import { makeBodyCheck } from '../../http/validation.ts'
 import { serializeItem } from '../../plants/item.ts'
 
 const findFaults = makeBodyCheck(String(schema.$id))
 
-/** What is wrong with an item and its id, in words that follow "plant 7"; undefined when nothing is. */
+/** The fault of an item and its id, in words that follow "plant 7"; undefined when there is none. */
 export function findItemFault(id: number | undefined, item: string): string | undefined {
   let value: unknown
   try {

@@ -4,7 +4,7 @@ import type { Range, StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
 
 export type Structure = {
-  /** Where the log ends. */
+  /** The last position of the log. */
   head: number
   plants: number
   /** The parts of the log that have no gaps inside, in order. */

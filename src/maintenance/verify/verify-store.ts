@@ -16,7 +16,7 @@ export type VerifyReport = {
   engine: string
   schemaVersion: number
   plants: number
-  /** How many of them have no checksum: a version wrote them that had none. */
+  /** Number of plants without a checksum: a version wrote them that had none. */
   unchecked: number
   /** SHA-256 over the line of each plant, as `copy` prints it; null when not all of them could be read. */
   checksum: string | null
@@ -78,7 +78,7 @@ class Check {
     }
   }
 
-  /** Of a damaged file not even that may be readable. */
+  /** The structure of a damaged file may be unreadable. */
   async #checkStructure(): Promise<Structure> {
     try {
       const structure = await checkStructure(this.#view)

@@ -11,7 +11,7 @@ export class PartStream extends Readable {
     this.#parts = parts(this)
   }
 
-  /** How much its reader has taken. */
+  /** Bytes that its reader has taken. */
   get sentBytes(): number {
     return this.#sentBytes
   }

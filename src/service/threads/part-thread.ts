@@ -20,12 +20,12 @@ export class PartThread {
   /** Resolves to why it ended, unless it was told to. */
   readonly ended: Promise<Error | undefined>
   isListening = false
-  /** What it had counted when it was last asked. */
+  /** Its latest counts. */
   counted: Snapshot = []
   readonly #worker: Worker
   #error: Error | undefined
   #answered = Promise.withResolvers<void>()
-  /** Whoever asks meanwhile shares the answer; without one, the counts before are taken. */
+  /** Concurrent requests share the answer; without one in time, the counts before are used. */
   readonly #ask = makeInTime(() => this.#askNow(), gaugeMs)
 
   constructor(data: PartData, sink: LineSink) {
@@ -64,7 +64,7 @@ export class PartThread {
     this.#worker.postMessage(message)
   }
 
-  /** What it has counted; when it does not answer, what it said before. */
+  /** Its counts; when it does not answer, the latest that are known. */
   async count(): Promise<Snapshot> {
     await this.#ask()
     return this.counted

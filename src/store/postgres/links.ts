@@ -28,7 +28,7 @@ export class Link {
     servers.onChange(() => this.#leave())
   }
 
-  /** How much work is under way. */
+  /** Number of works under way. */
   get running(): number {
     return this.#running
   }

@@ -1,4 +1,4 @@
-// What PostgreSQL has its own words for.
+// The SQL of PostgreSQL where it differs between engines.
 import type { Dialect } from '../view.ts'
 
 export const postgresDialect: Dialect = {

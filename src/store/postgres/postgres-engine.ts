@@ -31,7 +31,7 @@ export async function openPostgres(
   const lookUps = new Link(servers, 'look-up')
   const writes = new Link(servers, 'writer')
   const probes = new Link(servers, 'probe')
-  // How many read at a time is decided above (src/plants/list/): a read goes where the fewest are under way.
+  // The pools above (src/plants/list/) bound the reads; each goes to the connection with the fewest under way.
   const reads = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
   const findReader = () => reads.reduce((least, link) => (link.running < least.running ? link : least))
   const writer = new PostgresWriter(writes, processId)

@@ -4,7 +4,7 @@ import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits
 import { CopiedRows } from './copied-rows.ts'
 import { refuseSharedSessions } from './pooler.ts'
 
-/** Which history a server writes. `name` also tells its restarts and its databases apart. */
+/** The history that a server writes. `name` also tells its restarts and its databases apart. */
 export type Origin = { readonly name: string; readonly system: string; readonly timeline: number }
 
 export class Session {

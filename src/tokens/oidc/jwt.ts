@@ -32,7 +32,7 @@ const maxKidLength = 256
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
-/** Whether a text has the look of a JWT at all: what has not is nobody's token. */
+/** True when a text looks like a JWT; anything else is no token. */
 export function looksLikeJwt(token: string): boolean {
   return token.startsWith('ey') && token.includes('.')
 }
