@@ -1,4 +1,4 @@
-// What a plant looks like on its way in and out, and what a list can be asked for.
+// The schemas of plants, and of the query of a list.
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
@@ -11,7 +11,7 @@ const plain = `^[^${control}]*$`
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
 const noControls = 'no control characters (U+0000 to U+001F, U+007F to U+009F)'
-/** What a text that is refused by a pattern should have had, in words for the client. */
+/** Requirements of the patterns, in words for the client. */
 export const patternWords: Readonly<Record<string, string>> = {
   [plain]: noControls,
   [visible]: `${noControls}, and at least one character that is neither a space nor a no-break space`,
@@ -34,7 +34,7 @@ const tag = Type.String({
   examples: ['Alnus glutinosa', ''],
 })
 
-/** What is kept of a plant and shown of it, in the order in which it is written: what is optional comes last. */
+/** The fields of a plant that are stored and shown, in the order in which they are written; optional ones come last. */
 const shown = { name, tag }
 
 /** The names of these fields in words: `name or tag`. */
@@ -123,7 +123,7 @@ export const ListQuery = Type.Object(
 )
 export type ListQuery = Static<typeof ListQuery>
 
-/** What a list request may carry beside its query. Without examples: the docs page would send them along. */
+/** Headers of a list request. Without examples: the docs page would send them along. */
 export const ListHeaders = Type.Object(
   {
     'If-Match': Type.Optional(

@@ -83,7 +83,7 @@ export const problemTypes = {
 
 export type ProblemTypeName = keyof typeof problemTypes
 
-/** What statuses are called (RFC 9110, section 15; RFC 6585). */
+/** Titles of statuses (RFC 9110, section 15; RFC 6585). */
 const statusTitles = {
   401: 'Unauthorized',
   403: 'Forbidden',
@@ -98,7 +98,7 @@ const statusTitles = {
   500: 'Internal Server Error',
 } as const
 
-/** What a code means to a client: a type of problem, or no more than a status. The log and the metrics have the code. */
+/** The meaning of a code to a client: a type of problem, or no more than a status. The log and the metrics have the code. */
 const kinds = {
   invalid: 'invalid-request',
   unauthorized: 401,

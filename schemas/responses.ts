@@ -1,4 +1,4 @@
-// What each status means, and the headers that come with it: the answers of the contract, as OpenAPI has them.
+// The responses of the contract, as OpenAPI has them: what each status means, and its headers.
 import { examples } from './examples.ts'
 import { listShown, Plant, PlantList } from './plant.ts'
 import { Problem } from './problem.ts'
@@ -83,7 +83,7 @@ function answer(name: keyof typeof examples, description: string, names?: Header
   return { [name]: { ...respond(description, names), content } }
 }
 
-/** What an answer to a request with a valid token may say beside the rest. */
+/** Further headers of an answer to a request with a valid token. */
 const ofRate: HeaderName[] = ['RateLimit-Policy', 'RateLimit']
 const ofList: HeaderName[] = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate]
 
@@ -143,7 +143,7 @@ const always: Record<string, ResponseName> = {
   500: 'InternalError',
 }
 
-/** Which response each status of an operation is. */
+/** The responses of each operation, by status. */
 export const operationResponses: Record<'createPlant' | 'listPlants', Record<string, ResponseName>> = {
   createPlant: {
     ...always,

@@ -5,9 +5,12 @@ import assert from 'node:assert'
 export const promisedMs = 5000
 /** Its time is up before: the look for those whose time is up, like the answer itself, takes some of it. */
 export const requestMs = 4800
-/** What the store may take of that: its own word comes first, and says more than that the time is up. */
+/** The store takes this much of it at most: its own error comes first, and says more than that the time is up. */
 export const storeLimitMs = 4500
-/** How long one server of a cluster may keep one attempt waiting. */
+/** Intervals of the sweeps for requests, and for those of the writer thread, that timed out. */
+export const lateSweepMs = 100
+export const overdueSweepMs = 100
+/** One server of a cluster may keep one attempt waiting for this long. */
 export const attemptMs = 2000
 /** With less time left than this, no further attempt is made. */
 export const shortestAttemptMs = 500
@@ -19,16 +22,14 @@ export const idleInTransactionMs = 2000
 export const vanishedMs = 3000
 /** A server of an older timeline than one that was followed is believed only when no newer one answers meanwhile. */
 export const handicapMs = 1000
-/** A read that has waited this long for a connection is given up, so that a queue does not outlive its clients. */
-export const readQueueMs = 1000
-/** How many connections read pages, how many reads may wait for one, and how many look-ups may be under way. */
+/** Connections that read pages, reads of a token that may wait for one, and queries that one may have under way. */
 export const readConnections = 3
 export const maxWaitingReads = 200
 export const maxLookups = 1000
 
-/** How long a SQLite file that is opened, or looked at whether it can be written, may be locked by others. */
+/** Others may lock a SQLite file this long while it is opened, or checked for being writable. */
 export const sqliteLockMs = 2000
-/** How often the files of the database are looked at when nobody writes. */
+/** Interval of the checks of the database's files while nothing is written. */
 export const fileCheckMs = 1000
 /** A batch waits for that lock until so long before its deadline: the database's own word comes first. */
 export const sqliteMarginMs = 100
@@ -40,52 +41,62 @@ export const headersMs = 10_000
 export const receiveMs = 20_000
 /** A connection that moves no byte for this long while a request is at work is cut. */
 export const stalledMs = 30_000
-/** How long a connection that is refused is waited for with its request; then it is told so without one. */
+export const stalledSweepMs = 1000
+/** How long to wait for a request before answering 503 to a connection that is refused. */
 export const refusalMs = 200
-/** How long what is still being sent is read and dropped after the last answer of a connection, and how much of it. */
+/** After the last answer of a connection, so much of what is still being sent is read and dropped, for so long. */
 export const lingerMs = 2000
 export const lingerBytes = 16 * 2 ** 20
-/** How many connections are read like that in one turn of the event loop, and how many wait for theirs; others are cut. */
+/** Connections read like that per turn of the event loop, and those that may wait for it; others are cut. */
 export const lingerReads = 16
 export const maxLingering = 64
-/** How long a shutdown waits for requests in flight before it cuts them, and how long it takes at most. */
+/** A shutdown waits this long for requests in flight before it cuts them, and takes this long at most. */
 export const drainMs = 8000
 export const stopMs = 10_000
+/** A signal that comes so soon after the first is the same one: a process group, the launcher and npm all pass it on. */
+export const echoMs = 500
+/** An interrupted command, and its batch under way, may take this long to end. */
+export const interruptMs = 700
+export const settleMs = 600
 /** A thread whose event loop has not turned for this long hangs: no request may wait so long for an answer. */
 export const hungMs = 10_000
-/** How often a thread says that its event loop turns. */
+/** Interval of a thread's heartbeats. */
 export const beatMs = 1000
-/** How long a token is believed without a look at the store, and of how many tokens that is known, good and bad. */
+/** Verdicts on tokens are kept this long, and this many of them, good ones and bad ones. */
 export const verdictMs = 2000
 export const maxVerdicts = 10_000
 /** The same for the tokens of an issuer, when they are good: nobody can revoke them. */
 export const issuedVerdictMs = 60_000
-/** How many of those are verified at once in each thread, and how many may wait for that, or for a key. */
+/** JWTs verified at once in each thread, and those that may wait for that, or for a key. */
 export const verificationsAtOnce = 4
 export const maxWaitingJwts = 1000
-/** How long the keys of an issuer may take to load, and how long after an attempt there is another. */
+/** The longest JWT, the largest document of an issuer, and the most of its keys that are used. */
+export const maxJwtLength = 8192
+export const maxIssuerBytes = 256 * 1024
+export const maxIssuerKeys = 64
+/** The keys of an issuer may take this long to load; this long after an attempt there is another. */
 export const issuerLoadMs = 2000
 export const keysCooldownMs = 10_000
-/** After how long they are loaded again, and how long they are believed while the issuer is away. */
+/** Keys are loaded again after this long, and believed this long while the issuer is away. */
 export const keysFreshMs = 300_000
 export const keysStaleMs = 86_400_000
-/** How much of one turn of the event loop work may take that others wait for: answers, and requests in a row. */
+/** Answers, and requests in a row, may take this much of one turn of the event loop. */
 export const turnMs = 10
 /** The answers of `/readyz`, for which probes commonly wait a second, and of `/metrics` wait so long for the store. */
 export const readyMs = 600
 export const gaugeMs = 500
-/** How long the end of a store waits for a database that does not answer. */
+/** Closing a store waits this long for a database that does not answer. */
 export const storeCloseMs = 1500
-/** How long the end waits for the collector of traces, beside the store. */
+/** The end waits this long for the collector of traces, beside the store. */
 export const traceFlushMs = 1000
-/** How long the end waits for whoever reads the log. */
+/** The end waits this long for the reader of the log. */
 export const logEndMs = 400
 
-/** What part of the file descriptors the connections may have, and those that are being refused. */
+/** Shares of the file descriptors for connections, and for those that are being refused. */
 export const connectionShare = 0.45
 export const refusedShare = 0.1
 export const maxRefused = 1000
-/** With fewer left than this, it is time to say so. */
+/** With fewer descriptors left than this, the log says so. */
 export const fewestDescriptors = 4
 
 /** The largest body, and the largest request target. */
@@ -93,10 +104,10 @@ export const maxBodyBytes = 16 * 1024
 export const maxUrlBytes = 8 * 1024
 /** The target, names and values of a request's head must be smaller together. */
 export const maxHeaderBytes = 16 * 1024
-/** How many plants a page holds at most, and how large it is meant to be. */
+/** A page holds this many plants at most, and aims at this size. */
 export const pagePlants = 4000
 export const pageBytes = 256 * 1024
-/** How many plants a segment has: it is in the data of every store, and so never changes. How large one is at most. */
+/** Plants of a segment: the number is in the data of every store, and so never changes. Its largest size. */
 export const segmentPlants = 2000
 export const segmentBytes = 224 * 1024
 /** The bytes of all answers that are on their way to clients. */
@@ -104,46 +115,58 @@ export const inFlightBytes = 128 * 2 ** 20
 /** The pages that are kept, and the lines of the log that its reader has not taken: further lines are dropped. */
 export const maxCachedBytes = 32 * 2 ** 20
 export const maxLogBytes = 8 * 2 ** 20
-/** How many of them each thread that serves requests has at the least. */
+/** Each thread that serves requests has at least this many of the bytes of answers. */
 export const threadBytes = 8 * 2 ** 20
-/** How much of that one token may hold for each byte that is left for all: for pages, and for longer lists. */
+/** One token may hold so many times what is left of them for all: for pages, and for longer lists. */
 export const pageShare = 2
 export const listShare = 1
-/** How many long lists may read at one moment: pages have a connection left for them. */
+/** Long lists that may read at one moment: pages have a connection left for them. */
 export const streamReads = 2
-/** How many jobs that compress lists each thread that serves requests has in the pool: alone, half of what Node makes it. */
+/** Compression jobs in the pool per thread that serves requests: for a single one, half of Node's pool. */
 export const codecJobs = 2
-/** About what one of them takes beside its output. */
+/** Approximate memory of a codec beside its output. */
 export const codecBytes = 2 ** 20
-/** With so many pages at hand, further ones are compressed for those alone who have to wait for them. */
+/** While this many pages are being compressed, others are only when a client must wait for them. */
 export const maxPreparedPages = 16
-/** How many pages of a token may wait for that, because their clients refuse the plain bytes. */
+/** Pages of a token that may wait to be compressed, because their clients refuse the plain bytes. */
 export const maxWaitingPages = 100
-/** How many long lists are compressed at a time; further ones are sent plain to those who accept that. */
+/** Long lists compressed at a time; further ones are sent plain where the client accepts that. */
 export const maxCodedLists = 16
-/** How many requests of one connection are worked on at a time; behind them nothing of it is parsed. */
+/** Requests of one connection that are worked on at a time; behind them nothing of it is parsed. */
 export const requestsPerConnection = 4
-/** How many tokens one query looks for, and how many that were not valid before may wait for theirs. */
+/** Tokens looked up by one query, and those not known to be valid that may wait for it. */
 export const tokensPerLookUp = 2048
 export const unknownTokens = 4096
-/** How many plants may wait for the next batch. */
+/** Tokens, and client addresses, whose rates are remembered: a power of two. */
+export const ratedKeys = 2 ** 16
+/** The longest `Authorization` that is kept with its connection: thousands of them would be megabytes. */
+export const maxKeptLength = 1024
+/** The window in which repeated lines of the log are counted, and the lines on connections that it may have. */
+export const logWindowMs = 10_000
+export const maxConnectionLines = 20
+/** Plants that may wait for the next batch. */
 export const maxWaitingPlants = 4096
+/** The most plants in one transaction of a command, and how many are read at a time to be checked or exported. */
+export const maxBatchPlants = 20_000
+export const scannedPlants = 1000
+/** The largest values of settings: threads, and seconds. */
+export const maxThreads = 256
+export const maxSeconds = 3600
 
 const relations: [boolean, string][] = [
   [storeLimitMs < requestMs, 'the store gives up before the request does'],
-  [requestMs < promisedMs, 'a late request is found in time'],
+  [requestMs + lateSweepMs + turnMs < promisedMs, 'a late request is found and answered in time'],
+  [storeLimitMs + overdueSweepMs < requestMs, 'a writer thread that hangs is given up before the request is'],
   [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
   [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
-  [
-    idleInTransactionMs < storeLimitMs - lockMs,
-    'a vanished session is ended while others can still wait for it',
-  ],
-  [vanishedMs < storeLimitMs, 'a session whose client is gone is ended while others can still wait for it'],
+  [idleInTransactionMs < storeLimitMs - lockMs, 'a session that hears nothing ends while others wait'],
+  [vanishedMs < storeLimitMs, 'a session whose client is gone ends while others wait'],
   [handicapMs + shortestAttemptMs < attemptMs, 'an older server can be followed within one attempt'],
-  [readQueueMs + attemptMs < storeLimitMs, 'a read that waited for its turn has time for an attempt'],
   [sqliteLockMs + sqliteMarginMs < storeLimitMs, 'a SQLite file can be opened anew within a request'],
   [headersMs < receiveMs, 'the head of a request comes before all of it'],
   [maxUrlBytes < maxHeaderBytes, 'a target that is too long can be told from a head that is too large'],
+  [settleMs < interruptMs, 'an interrupted batch has its outcome before the command ends'],
+  [maxJwtLength < maxHeaderBytes, 'a token that is too long is told so'],
   [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
   [pagePlants % segmentPlants === 0 && segmentBytes < pageBytes, 'parts of a list can be segments'],
@@ -154,15 +177,9 @@ const relations: [boolean, string][] = [
   [refusalMs < lingerMs, 'a client that is refused hears of it before it is cut'],
   [2 * requestMs < hungMs, 'a thread that hangs has failed requests before it is said to'],
   [traceFlushMs < storeCloseMs, 'a collector is waited for no longer than the store'],
-  [drainMs < stopMs, 'a shutdown has time to close the store'],
-  [
-    drainMs + storeCloseMs + logEndMs < stopMs,
-    'a store that does not answer, and a log that nobody reads, are left in time',
-  ],
-  [
-    pageBytes * requestsPerConnection * 8 <= threadBytes && threadBytes <= inFlightBytes,
-    'no connection holds a large part of the bytes in flight',
-  ],
+  [drainMs + storeCloseMs + logEndMs < stopMs, 'a store that does not answer, and its log, are left in time'],
+  [pageBytes * requestsPerConnection * 8 <= threadBytes, 'no connection holds much of the bytes in flight'],
+  [threadBytes <= inFlightBytes, 'a thread has no more than all of them'],
   [verdictMs < promisedMs, 'a token that was revoked is refused in the promised time'],
   [issuerLoadMs < requestMs, 'an issuer that hangs is given up within the time of a request'],
   [issuerLoadMs < keysCooldownMs && keysCooldownMs < keysFreshMs, 'an attempt is over before the next'],
@@ -170,9 +187,6 @@ const relations: [boolean, string][] = [
   [gaugeMs <= readyMs && readyMs < 1000, 'probes and scrapes are answered while a store does not'],
   [2 * beatMs < hungMs, 'a thread that beats late is not taken for one that hangs'],
   [maxCodedLists * codecBytes < inFlightBytes, 'codecs leave room for what they are fed with'],
-  [
-    inFlightBytes + maxCachedBytes + maxLogBytes < 256 * 2 ** 20,
-    'what clients can fill is bounded as promised',
-  ],
+  [inFlightBytes + maxCachedBytes + maxLogBytes < 256 * 2 ** 20, 'what clients can fill is bounded'],
 ]
 for (const [holds, relation] of relations) assert(holds, `limits: ${relation}`)

@@ -68,8 +68,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a check names a checksum of plants that it could not read',
     file: 'src/maintenance/verify/verify-store.ts',
-    search: 'cannot be read: ${done.failed}` })\n      this.#isComplete = false',
-    replacement: 'cannot be read: ${done.failed}` })',
+    search: 'cannot be read: ${error.message}` })\n    this.#isComplete = false',
+    replacement: 'cannot be read: ${error.message}` })',
     checks: [inTest('cli/verify', 'a plant whose text cannot be read')],
   },
   {

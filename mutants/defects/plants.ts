@@ -82,7 +82,7 @@ export const plantDefects: Defect[] = [
   {
     breaks: 'a compressed list is read on when its client has left',
     file: 'src/plants/list/coding/coded-stream.ts',
-    search: 'this.#list.destroy()',
+    search: 'list.destroy()',
     replacement: '',
     checks: [inTest('list/coded-streams', 'a compressed list is taken as its reader takes it')],
   },

@@ -14,7 +14,7 @@ export function databaseOption(): Option {
   return toOption(settings.databaseUrl)
 }
 
-/** What the flags of a command say. */
+/** The settings given as flags of a command. */
 export function readFlags(command: Command): Flags {
   const values = command.opts<Record<string, string | undefined>>()
   const given = settingEntries.flatMap(([key, setting]): [SettingName, string][] => {

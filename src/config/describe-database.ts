@@ -1,10 +1,10 @@
-// How a database is called to its operator.
+// Describes a database to its operator.
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { engineOf } from '../store/engines.ts'
 import { maskUrl } from './mask.ts'
 
-/** Of the database that is about to be opened: which file, and whether it is opened or created; or the URL, masked. */
+/** The file of a database about to be opened, and whether it is opened or created; or the URL, masked. */
 export function describeDatabase(url: string): string {
   const file = engineOf(url).path?.(url)
   if (file === undefined) return maskUrl(url)

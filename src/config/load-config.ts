@@ -1,4 +1,4 @@
-// What is in force, and where it comes from: a flag beats the environment, the environment beats `.env`.
+// Resolves the settings in force, and where each comes from: a flag beats the environment, the environment beats `.env`.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } from './mistakes.ts'

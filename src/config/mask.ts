@@ -1,4 +1,4 @@
-// What may be shown of a URL that can hold a password, and of a text that can hold tokens or such URLs.
+// Masks passwords in URLs, and tokens and such URLs in texts.
 import { jwt } from '../logging/secrets.ts'
 
 /** The password of a URL as asterisks, wherever it stands. A URL may name several hosts, so it is not parsed. */

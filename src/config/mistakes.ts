@@ -1,9 +1,9 @@
-// What is no fault, and hardly meant: a misspelt setting, a token that can be guessed, a secret in a flag. A line for each; values are not
-// repeated, since they may be secrets.
+// Warnings for valid but suspicious settings: a misspelt name, a token that can be guessed, a secret in a flag. Values are
+// not repeated, since they may be secrets.
 import { type Flags, flagOf, settingEntries } from './settings.ts'
 
 const minTokenLength = 16
-/** Of OpenTelemetry, for what the service does not send. */
+/** Variables of OpenTelemetry for signals that the service does not send. */
 const others = /^OTEL_(BLRP|LOGS|METRICS?)_/
 const known = new Set(settingEntries.map(([, { name }]) => name))
 
@@ -30,7 +30,7 @@ function tolerance(name: string): number {
 }
 
 /**
- * Whether so many edits make one text of the other: a letter more, less or another, or two neighbours swapped
+ * True when so many edits turn one text into the other: a letter more, less or another, or two neighbours swapped
  * (optimal string alignment).
  */
 function isWithin(edits: number, one: string, other: string): boolean {

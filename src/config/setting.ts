@@ -6,16 +6,16 @@ export type Read<T> = { (text: string, name: string): T; readonly choices?: stri
 export type Setting<T> = {
   /** The environment variable. The flag is the same in kebab case. */
   readonly name: string
-  /** What a flag's value is called. */
+  /** Placeholder of the flag's value. */
   readonly value: string
   readonly about: string
   /** The text that is read when nothing is set. */
   readonly initial: string
-  /** What happens when nothing is set, where `initial` does not say it. */
+  /** Behaviour when nothing is set, where `initial` does not say it. */
   readonly otherwise?: string
   /** Takes `initial` or what was set; `name`: how whoever set it called it. Throws ConfigError. */
   readonly read: Read<T>
-  /** What may be shown of a secret text. */
+  /** Masks a secret text. */
   mask?(text: string): string
 }
 

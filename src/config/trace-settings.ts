@@ -61,7 +61,7 @@ export type TraceConfig = {
 }
 export type TraceOptions = NonNullable<ReturnType<typeof traceOptionsOf>>
 
-/** What the settings come to; undefined: there are no traces. Throws ConfigError. */
+/** The options of traces by the settings; undefined: there are none. Throws ConfigError. */
 export function traceOptionsOf(config: TraceConfig) {
   const { otlpEndpoint, serviceName, maxSpans, spanBatch = Math.min(512, maxSpans) } = config
   if (spanBatch > maxSpans)

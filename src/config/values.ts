@@ -1,6 +1,7 @@
-// How the text of a setting is read. `name` is the setting as whoever set it called it: PORT, or --port.
+// Readers for the texts of settings. `name` is the setting as whoever set it called it: PORT, or --port.
 import { isIP, isIPv4 } from 'node:net'
 import { availableParallelism } from 'node:os'
+import { maxSeconds, maxThreads } from '../limits.ts'
 import { engines } from '../store/engines.ts'
 
 /** A setting that cannot be used; the message is one line that names it. */
@@ -69,7 +70,7 @@ export function readIssuer(text: string, name: string): string | undefined {
   return readSecureUrl(text, name)
 }
 
-/** Whether what comes from there can be believed: https, or http on a loopback address. */
+/** True for https, and for http on a loopback address. */
 export function isSecureUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, hostname } = new URL(text)
@@ -146,17 +147,13 @@ export function readCount(text: string, name: string): number | undefined {
   return Number(text)
 }
 
-const maxThreads = 256
-
-/** How many threads; `auto` is one for each core. */
+/** A number of threads; `auto` is one per core. */
 export function readThreads(text: string, name: string): number {
   if (text === 'auto') return availableParallelism()
   if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > maxThreads)
     throw new ConfigError(`${name} must be auto, or a whole number from 1 to ${maxThreads}, not "${text}"`)
   return Number(text)
 }
-
-const maxSeconds = 3600
 
 /** Seconds, with fractions, as milliseconds. */
 export function readSeconds(text: string, name: string): number {
@@ -171,7 +168,7 @@ function readFlag(text: string): boolean | undefined {
   return text === 'true' || text === 'on' ? true : undefined
 }
 
-/** What stands between commas: at least one name, unless there is no text at all. */
+/** Names separated by commas: at least one, unless the text is empty. */
 export function readNames(text: string, name: string): string[] {
   const names = splitList(text)
   if (text !== '' && names.length === 0) throw new ConfigError(`${name} must hold a name between its commas`)

@@ -1,4 +1,4 @@
-// Which bodies are read at all: JSON in UTF-8, up to a size, and no others.
+// Request bodies: JSON in UTF-8, up to a size, and no others.
 import type { FastifyInstance, preParsingHookHandler } from 'fastify'
 import { problems } from '../../schemas/problems.ts'
 import { maxBodyBytes, requestMs } from '../limits.ts'

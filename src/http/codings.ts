@@ -1,4 +1,4 @@
-// Which content coding a client gets, from its Accept-Encoding (RFC 9110, section 12.5.3).
+// Negotiates the content coding, from Accept-Encoding (RFC 9110, section 12.5.3).
 import type { FastifyReply } from 'fastify'
 import { LRUCache } from 'lru-cache'
 
@@ -8,8 +8,11 @@ export type Coding = 'zstd' | 'br' | 'gzip' | 'identity'
 const maxKept = 200
 const maxKeptLength = 100
 
+/** Orders of preference: zstd is the cheapest by far for lists, what is compressed once may take its time. */
+export const listCodings: readonly Coding[] = ['zstd', 'br', 'gzip', 'identity']
+export const documentCodings: readonly Coding[] = ['br', 'zstd', 'gzip', 'identity']
 const plain: readonly Coding[] = ['identity']
-/** What `*` means, the best one first: what every client can read, and what nearly every one can. */
+/** Codings that `*` stands for, best first: by how many clients can read them. */
 const any: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
 
 /**

@@ -1,4 +1,4 @@
-// What answers tell browsers on other origins: @fastify/cors says it of those of the router, this of those below it.
+// CORS headers: @fastify/cors sets them on the router's answers, this on those below the router.
 import type { Config } from '../config/load-config.ts'
 import { rateLimitFields } from './access/rate-limit.ts'
 

@@ -28,7 +28,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** What is wrong with the members of the object that a text of JSON stands for. */
+/** Faults of the members of a JSON object, from its text. */
 export function findMemberFaults(text: string, value: object): Fault[] {
   let faults = none
   let members = 0
@@ -43,7 +43,7 @@ export function findMemberFaults(text: string, value: object): Fault[] {
   return members === Object.keys(value).length ? faults : addDuplicates(findDuplicates(text), faults)
 }
 
-/** Of a member that is given twice nothing else matters. */
+/** A duplicate member has no other fault. */
 function addDuplicates(duplicates: Fault[], faults: Fault[]): Fault[] {
   const isOnce = (fault: Fault) => !duplicates.some(({ pointer }) => pointer === fault.pointer)
   return [...duplicates, ...faults.filter(isOnce)]
@@ -100,12 +100,12 @@ function endOfString(text: string, start: number): number {
 
 const number = /[-+.0-9eE]*/y
 
-/** Whether a double takes a number for an integer and it is none, or another one. */
+/** True when a double rounds a number to an integer. */
 function isRounded(source: string): boolean {
   return Number.isInteger(Number(source)) && !isInteger(source)
 }
 
-/** Whether the text of a JSON number, as in 1.50e1, stands for an integer, exactly. */
+/** True when the text of a JSON number, as in 1.50e1, stands for an integer, exactly. */
 function isInteger(source: string): boolean {
   const parts = /^-?(\d+)\.?(\d*)[eE]?(.*)$/.exec(source)
   const [, whole, fraction, exponent] = parts as unknown as [string, string, string, string]

@@ -47,7 +47,7 @@ const document = {
 type Node = any
 
 /** By path and method. */
-export type Operations = Readonly<Record<string, { post: FastifySchema; get: FastifySchema }>>
+export type Operations = Readonly<Record<string, Readonly<Record<string, FastifySchema>>>>
 
 /**
  * Makes the contract, with an app of its own, which answers nobody. `basePath` ends with a slash; with an `issuer` its
@@ -106,10 +106,15 @@ async function describe(app: FastifyInstance, basePath: string): Promise<void> {
 function shareParts(made: Node, basePath: string): Node {
   const components: Node = { ...made.components, headers, parameters: {}, responses }
   const paths: Node = {}
-  for (const [path, { post, get }] of Object.entries<Node>(made.paths)) {
-    const list = { ...get, ...refer(components, get) }
-    paths[path] = { post: { ...post, ...refer(components, post) }, get: list, head: asHead(list) }
-    paths[path].post.requestBody.content['application/json'].examples = requestExamples
+  for (const [path, methods] of Object.entries<Node>(made.paths)) {
+    const shared = Object.entries<Node>(methods).map(([method, one]) => [
+      method,
+      { ...one, ...refer(components, one) },
+    ])
+    paths[path] = Object.fromEntries(shared)
+    const { post, get } = paths[path]
+    if (get) paths[path].head = asHead(get)
+    if (post) post.requestBody.content['application/json'].examples = requestExamples
   }
   return rebase({ ...made, components, paths }, basePath)
 }

@@ -4,7 +4,7 @@ import { type KnownProblem, type ProblemCode, problems } from '../../schemas/pro
 
 export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string> }
 
-/** What goes wrong, in the words that the client is told. */
+/** A problem of the catalogue, thrown to be answered. */
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly errors: Fault[] | undefined

@@ -12,7 +12,7 @@ import type { FailureLog } from './failure-log.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 import { findFaults } from './validation.ts'
 
-/** What a client is told when the store could not do what was asked: what became of it, and nothing of the inside. */
+/** Problems for a store that failed: the outcome of the request, and nothing of the inside. */
 const lost: Record<Lost, KnownProblem> = {
   'nothing-added': problems.nothingAdded,
   unknown: problems.outcomeUnknown,
@@ -22,7 +22,7 @@ const lost: Record<Lost, KnownProblem> = {
 
 const retryAfter = { 'retry-after': '1' }
 
-/** What the framework's own errors mean to a client. */
+/** Problems for the framework's own errors. */
 const frameworkErrors: Record<string, KnownProblem> = {
   FST_ERR_BAD_URL: problems.badPath,
   FST_ERR_MAX_PARAM_LENGTH: problems.nothingHere,
@@ -74,7 +74,7 @@ export function makeErrorHandler(
 }
 
 /**
- * What a problem says of its connection. A body that nobody reads is dropped when it is small; a larger one, and one
+ * The `Connection` header of a problem. An unread body is dropped when it is small; a larger one, and one
  * that the client holds back until it is told to go on, ends the connection (RFC 9110, section 10.1.1).
  */
 function keepConnection(exchange: Exchange): 'keep-alive' | 'close' {

@@ -12,7 +12,7 @@ const integerForm = /^-?[0-9]+$/
 type Compilers = NonNullable<FastifyServerOptions['schemaController']>
 
 /**
- * What Fastify compiles the schemas of a route with; its own means are not even loaded. One Ajv for all routes, and no
+ * The compilers of route schemas, in place of Fastify's, which are not loaded. One Ajv for all routes, and no
  * serializers: what is sent is text already, so they would never be called.
  */
 export function makeCompilers(): Compilers {
@@ -112,7 +112,7 @@ function implies(fault: Fault, other: Fault): boolean {
   )
 }
 
-/** What the errors of a part of a request say to the client: one fault for each mistake. */
+/** Turns Ajv's errors for a part of a request into faults: one per mistake. */
 function describeFaults(errors: ErrorObject[], part: string): Fault[] {
   const faults = new Map<string, Fault>()
   for (const error of errors) {

@@ -1,9 +1,8 @@
 // Connections that end without an answer of the API, or are cut: one line each, and no flood of lines for a flood of them.
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
-import { Throttle, windowMs } from './throttle.ts'
-
-const maxLines = 20
+import { logWindowMs, maxConnectionLines } from '../limits.ts'
+import { Throttle } from './throttle.ts'
 
 /** `reason`: why it ended, in a word or as the parser's code; `status`: what was answered, if anything. */
 export type ConnectionEnd = {
@@ -15,7 +14,7 @@ export type ConnectionEnd = {
 
 export class ConnectionLog {
   readonly #logger: Logger
-  readonly #throttle = new Throttle({ most: maxLines })
+  readonly #throttle = new Throttle({ most: maxConnectionLines })
   #telling: NodeJS.Timeout | undefined
 
   constructor(logger: Logger) {
@@ -24,7 +23,7 @@ export class ConnectionLog {
 
   add({ remoteAddress, remotePort }: Socket, end: ConnectionEnd): void {
     if (this.#throttle.take()) this.#logger.info({ ...end, remoteAddress, remotePort }, 'connection')
-    else this.#telling ??= setTimeout(() => this.close(), windowMs).unref()
+    else this.#telling ??= setTimeout(() => this.close(), logWindowMs).unref()
   }
 
   /** A connection that never sent a byte: load balancers check in that way whether a port is open. */

@@ -1,7 +1,7 @@
 // Lines put together from pieces of bytes. A line of a log is made for each request: as text it would be copied, looked
 // through and encoded several times.
 
-/** Of ten, up to the first that no number reaches. */
+/** Powers of ten, up to the first beyond any number here. */
 const powers = Array.from({ length: 17 }, (_, exponent) => 10 ** exponent)
 
 export class LineBytes {
@@ -42,7 +42,7 @@ export class LineBytes {
     }
   }
 
-  /** What was put so far, until the next piece is put; then it starts anew. */
+  /** Returns the bytes so far, valid until the next piece is put, and resets the buffer. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#length)
     this.#length = 0

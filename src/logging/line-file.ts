@@ -1,19 +1,19 @@
-// Where the lines of the log go: into one of two buffers, while the other is being written. Nobody waits for them, and
-// beyond a limit they are counted instead of kept. pino's destination takes text only: access lines, which are bytes, had
+// Writes the lines of the log: into one of two buffers, while the other is being written. Callers never wait; beyond a
+// limit lines are counted and dropped. pino's destination takes text only: access lines, which are bytes, had
 // to become text for it and bytes again (docs/decisions/0004-a-lean-request-path.md).
 import { write } from 'node:fs'
 
-/** What is written at once: a reader that is slow makes room in steps of this size. */
+/** Size of one write: a slow reader makes room in such steps. */
 const writeBytes = 256 * 1024
 /** A buffer that has grown beyond this is given up once it is written. */
 const usualBytes = 512 * 1024
-/** How long a descriptor that does not block is left alone when it takes nothing. */
+/** Pause before a write is retried on a descriptor that does not block. */
 const retryMs = 100
 const lineFeed = 0x0a
 
 export type LineFileOptions = {
   descriptor: number
-  /** How much is kept while nobody reads. */
+  /** The most that is kept while the log is not read. */
   maxBytes: number
   /** Is told how many lines had no room, once there is room again. */
   dropped: (lines: number) => void
@@ -26,7 +26,7 @@ export class LineFile {
   #filling = Buffer.allocUnsafeSlow(usualBytes)
   #length = 0
   #writing = Buffer.allocUnsafeSlow(usualBytes)
-  /** What of the latter is not written yet. */
+  /** The unwritten part of `#writing`. */
   #from = 0
   #to = 0
   #isUnderWay = false
@@ -41,7 +41,7 @@ export class LineFile {
     this.#tell = dropped
   }
 
-  /** How many lines were not kept so far. */
+  /** Number of lines dropped so far. */
   get dropped(): number {
     return this.#dropped
   }
@@ -51,7 +51,7 @@ export class LineFile {
     const bytes = typeof lines === 'string' ? Buffer.byteLength(lines) : lines.length
     if (this.#isGone || this.#kept + bytes > this.#maxBytes) this.#drop(lines)
     else this.#keep(lines, bytes)
-    // What could not be written before is tried again, and makes room.
+    // Retries a write that failed before, which makes room.
     if (!this.#isUnderWay) this.#writeOn()
   }
 
@@ -97,7 +97,7 @@ export class LineFile {
     write(this.#descriptor, this.#writing, this.#from, bytes, null, this.#written)
   }
 
-  /** What was filled is written next, and what was written is filled. */
+  /** Swaps the two buffers. */
   #exchange(): void {
     const written = this.#writing
     this.#writing = this.#filling
@@ -133,7 +133,7 @@ export class LineFile {
     this.#ended?.()
   }
 
-  /** Nobody will ever read it. */
+  /** The reader is gone for good. */
   #giveUp(): void {
     this.#isGone = true
     const unread = [this.#writing.subarray(this.#from, this.#to), this.#filling.subarray(0, this.#length)]

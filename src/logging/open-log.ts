@@ -6,7 +6,7 @@ import { LineFile } from './line-file.ts'
 import { makeMask } from './secrets.ts'
 
 /**
- * Where whole lines of JSON go: written out in time, and never waited for. Text is masked on the way; whoever hands over
+ * A sink for whole lines of JSON: written out in time, and never waited for. Text is masked on the way; whoever hands over
  * bytes has masked them. They are copied before the call returns, and may be a part of a larger buffer that is used again.
  */
 export type LineSink = { write(lines: Uint8Array | string): void }
@@ -24,7 +24,7 @@ export type ServiceLog = {
   readonly sink: LineSink
   /** Takes tokens out of a text. */
   readonly mask: (text: string) => string
-  /** How many lines had no room so far. */
+  /** Number of lines dropped so far. */
   droppedLines(): number
   /** Writes what is left. Its reader is waited for no longer than a moment: then the process ends by the signal. */
   end(signal?: NodeJS.Signals): Promise<void>

@@ -12,7 +12,7 @@ export class Outage {
   readonly #throttle: Throttle
   /** When the outage that is under way began. */
   #sinceMs: number | undefined
-  /** Whether the log has been told of it. */
+  /** True when the log has been told of it. */
   #isTold = false
   #failures = 0
 

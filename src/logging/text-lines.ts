@@ -93,7 +93,7 @@ function formatBytes(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 }
 
-/** What came from a client may not steer the terminal. */
+/** Escapes control characters: text of a client must not steer the terminal. */
 function printable(value: unknown): string {
   return String(value).replace(
     /\p{Cc}/gu,

@@ -1,9 +1,8 @@
 // Lines that would come in floods: a few in a while, and a count of those that were left out.
 
-/** A window begins with the first line after the one before it. */
-export const windowMs = 10_000
+import { logWindowMs } from '../limits.ts'
 
-/** `most`: how many lines a window has; `now`: milliseconds of a monotonic clock. */
+/** `most`: how many lines a window has, which begins with the first after the one before; `now`: milliseconds of a monotonic clock. */
 export type ThrottleOptions = { most?: number; now?: () => number }
 
 export class Throttle {
@@ -11,7 +10,7 @@ export class Throttle {
   readonly #now: () => number
   #startMs = Number.NEGATIVE_INFINITY
   #lines = 0
-  /** How many lines were left out; the caller sets it back once it has said so. */
+  /** Number of lines left out; the caller resets it once it has reported it. */
   leftOut = 0
 
   constructor({ most = 1, now = () => performance.now() }: ThrottleOptions = {}) {
@@ -22,7 +21,7 @@ export class Throttle {
   /** Counts a line, and says whether it is to be written. */
   take(): boolean {
     const nowMs = this.#now()
-    if (nowMs - this.#startMs >= windowMs) {
+    if (nowMs - this.#startMs >= logWindowMs) {
       this.#startMs = nowMs
       this.#lines = 0
     }

@@ -1,17 +1,16 @@
-// Who may have what there is little of: owners in turn, so that whoever asks for one thing does not wait behind one who
-// asks for a thousand.
+// Fair queues and pools: owners take turns, so that one request does not wait behind another owner's thousand.
 
-/** What waits, in a line for each owner. */
+/** A queue per owner; owners take turns. */
 export class FairQueue<T> {
-  /** Whose turn comes next is first. */
+  /** The owner whose turn is next comes first. */
   readonly #lines = new Map<string, T[]>()
 
-  /** How many owners have something that waits. */
+  /** Number of owners with waiting entries. */
   get size(): number {
     return this.#lines.size
   }
 
-  /** How much of an owner waits. */
+  /** Number of an owner's waiting entries. */
   count(owner: string): number {
     return this.#lines.get(owner)?.length ?? 0
   }
@@ -47,7 +46,7 @@ export class FairPool {
     this.#line = line
   }
 
-  /** How much of an owner waits. */
+  /** Number of an owner's waiting entries. */
   waiting(owner: string): number {
     return this.#waiting.count(owner)
   }

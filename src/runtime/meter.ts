@@ -1,4 +1,4 @@
-// What the parts of the service show of themselves, as far as they know of it: names and numbers.
+// The interface through which parts of the service publish metrics.
 
 /** A number, or one for each value of a label. */
 export type Counts = number | Readonly<Record<string, number>>

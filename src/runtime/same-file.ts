@@ -1,7 +1,7 @@
-// Which file a path names.
+// Files known by device and inode, whatever their paths.
 import { existsSync, realpathSync, statSync } from 'node:fs'
 
-/** Which file a path names: device and inode. */
+/** Device and inode of a file. */
 export type FileId = { dev: number; ino: number }
 
 /** Undefined when there is no file. */

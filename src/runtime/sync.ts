@@ -1,4 +1,4 @@
-// What makes a file, or its name, outlast a power failure.
+// Syncs files, and the directories that name them, to stable storage.
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 

@@ -15,7 +15,7 @@ export class Turns {
     this.#report = report
   }
 
-  /** Whether some work waits for a later turn. */
+  /** True when some work waits for a later turn. */
   get isBusy(): boolean {
     return this.#later.size > 0
   }

@@ -48,13 +48,13 @@ export type AppOptions = {
   /** Is told of every answered request. */
   report?: (exchange: Exchange) => void
   beginSpan?: GuardOptions['beginSpan']
-  /** What it counts together with the other threads of the process. */
+  /** Counters shared with the other threads of the process. */
   shared?: Shared
   /** Refuses connections, for whoever wants to know how many there are. */
   connections?: ConnectionLimit
   /** Takes what the parts have to show. */
   meter?: Meter
-  /** Whether it is to end soon: then each answer ends its connection. */
+  /** True when it is to end soon: then each answer ends its connection. */
   isDraining?: () => boolean
 }
 
@@ -94,7 +94,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
 type Parts = ReturnType<typeof makeParts>
 
-/** What the requests of an app have in common. */
+/** Makes the parts that all requests of an app share. */
 function makeParts({
   config,
   logger,

@@ -22,7 +22,7 @@ export function collectWhenIdle(isIdle: () => boolean): { close(): void } {
 }
 
 function heapBytes(): number {
-  // What V8 itself calls external is brought up to date by the collection after the one that freed it.
+  // V8's own count of external memory is brought up to date by the collection after the one that freed it.
   const { heapTotal, arrayBuffers } = process.memoryUsage()
   return heapTotal + arrayBuffers
 }

@@ -20,7 +20,7 @@ export async function listen(
   app.addHook('preClose', async () => {
     for (const door of doors) closed.push(once(door.close(), 'close'))
   })
-  // Whoever came in that way is answered before the end, too.
+  // Their connections are drained before the end, too.
   app.addHook('onClose', async () => {
     await Promise.all(closed)
   })

@@ -13,7 +13,7 @@ export type ServiceOptions = Omit<PartOptions, 'metrics' | 'shared'> & { metrics
 export type Service = {
   /** That of the main thread. */
   readonly app: FastifyInstance
-  /** Whether a thread hangs. */
+  /** True when a thread hangs. */
   readonly hasHung: boolean
   /** Resolves when all threads listen, to where they do. Rejects as `listen` does, and when the port is taken. */
   listen(): Promise<AddressInfo>

@@ -1,8 +1,7 @@
-// How the service ends: by a signal, or by a fault that nothing caught.
+// Ends the service: upon a signal, or a fault that nothing caught.
+import { echoMs } from '../limits.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 
-/** A signal that comes so soon after the first is the same one: a process group, the launcher and npm all pass it on. */
-const echoMs = 500
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }

@@ -118,12 +118,12 @@ type Ended = ReturnType<typeof note>
 const processed = { spanContext: () => ({ traceFlags: 1 }), resource: {} }
 
 /**
- * What is kept of a request until its span is sent, and becomes one then. It is a third of a span, and holds none of the
+ * A note of a request, kept until its span is built and sent. It is a third of a span, and holds none of the
  * request's objects: what outlives a collection of the young generation costs more than all else.
  */
 function note(exchange: Exchange, trace: Trace, endMs: number) {
   const { method, route, url, status, durationMs, remoteAddress, raw, reply } = exchange
-  // Of an answer that was broken off, its client may have the head.
+  // The client of an answer that was broken off may have its head.
   const isHeadSent = status !== 499 || (reply.raw.headersSent && reply.raw.socket !== null)
   return {
     ...{ trace, method, route, url, status, durationMs, remoteAddress, endMs },

@@ -3,10 +3,9 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip, constants as zlib, zstdCompress } from 'node:zlib'
-import { type Coding, makeNegotiator } from '../http/codings.ts'
+import { type Coding, documentCodings, makeNegotiator } from '../http/codings.ts'
 
-/** In the order of preference: what is compressed once may take its time. */
-const negotiate = makeNegotiator(['br', 'zstd', 'gzip', 'identity'])
+const negotiate = makeNegotiator(documentCodings)
 
 /** The coding for a client that sent this Accept-Encoding. */
 export function chooseCoding(accepted: string | undefined): Coding {

@@ -1,4 +1,4 @@
-// What all pages have in common: head, icon, navigation and footer.
+// The frame of all pages: head, icon, navigation and footer.
 
 /** `basePath` and `assets`, the URL of the folder of the assets, end with a slash. */
 export type Site = { basePath: string; assets: string }

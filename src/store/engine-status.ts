@@ -1,7 +1,7 @@
-// What an engine knows of its own database beside the plants.
+// The state of a database as its engine sees it.
 
 /**
- * Whether a service runs on the database. `running` is null where that cannot be told; `by` names the processes or
+ * The services that run on the database. `running` is null where that cannot be told; `by` names the processes or
  * clients that have it open.
  */
 export type ServiceStatus = { running: boolean | null; by: string[] }
@@ -24,7 +24,7 @@ export type ClusterStatus = {
   unsafe: string[]
 }
 
-/** What an engine knows in its own way. `bytes`: on disk. */
+/** The state of a database. `bytes`: on disk. */
 export type EngineStatus = {
   engineVersion: string
   bytes: number

@@ -9,7 +9,7 @@ import type { Dialect, StoreView } from './view.ts'
 
 export type Engine = {
   readonly name: string
-  /** How its URLs begin, for people; `scheme` knows them. */
+  /** The beginning of its URLs, for people; `scheme` matches them. */
   readonly prefix: string
   readonly scheme: RegExp
   readonly dialect: Dialect

@@ -1,4 +1,4 @@
-// How far whoever adds batch after batch has come, in a row of `meta` for each.
+// Progress notes of imports and copies, in rows of `meta`.
 
 /** The statement that sets one; `key` and `value` are placeholders of the engine. */
 export function setMark(key: string, value: string): string {

@@ -1,4 +1,4 @@
-// Whether a retry brings the item that is already there: compared by value, so that how it was written does not matter.
+// Compares items by value: a retry may be written in another way.
 import { isDeepStrictEqual } from 'node:util'
 
 /** Both are JSON texts. */

@@ -7,13 +7,13 @@ import type { Epochs } from './epochs.ts'
 /** A plant as the log keeps it: the JSON text that every response shows, and the id that makes a retry safe. */
 export type Entry = { item: string; id: number | undefined }
 
-/** What became of an entry. `replayed`: the id was there with an equal item; `conflict`: with another one. */
+/** The outcome of an entry. `replayed`: the id was there with an equal item; `conflict`: with another one. */
 export type Outcome = 'added' | 'replayed' | 'conflict'
 
-/** Where the log ends (0: it is empty), and which epochs own its positions, both seen at one moment. */
+/** The last position of the log (0: it is empty), and the epochs that own its positions, both seen at one moment. */
 export type Head = { readonly position: number; readonly epochs: Epochs }
 
-/** What is kept along with a batch, in its transaction: how far whoever adds batch after batch has come. */
+/** A note kept with a batch, in its transaction: the progress of whoever adds batch after batch. */
 export type Mark = { key: string; value: string }
 
 export interface PlantLog {
@@ -68,7 +68,7 @@ export type Lost = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 /** The store cannot do now what it was asked for. The message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {
   readonly outcome: Lost
-  /** Whether the store has told the log itself; a caller then need not. */
+  /** True when the store has told the log itself; a caller then need not. */
   readonly isLogged: boolean
 
   constructor(
@@ -83,7 +83,7 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** How sessions of the service are called; what follows names the process. */
+/** The name of the service's sessions; the id of the process follows it. */
 export const serviceName = 'plant-store serve'
 
 /** The database cannot be used as it is; the message is one line for the operator. */

@@ -10,16 +10,17 @@ export type Range = { after: number; last: number }
 export type Joined = { count: number; texts: Buffer[] }
 
 /**
- * How an engine says what SQL has no one way to say. `joinedItems`: joins the items of plants in the log's order; `locks`:
+ * Expressions that differ between engines. `joinedItems`: joins the items of plants in the log's order; `locks`:
  * how many rows there are for a batch to lock, of which there must be 1; `guards`: what keeps the log append-only and its
- * ids unique, and the query that finds it; `isStandby`: 1 where other servers write; `integrity`: rows of what is broken.
+ * ids unique, and the query that finds it; `isStandby`: 1 where other servers write; `integrity`: the
+ * database's own check, whose rows say what is broken.
  */
 export type Dialect = {
   readonly joinedItems: string
   readonly locks: string
   readonly guards: { readonly names: readonly string[]; readonly text: string }
   readonly isStandby: string
-  readonly integrity: string
+  readonly integrity?: string
 }
 
 export interface StoreView {
@@ -33,12 +34,12 @@ export interface StoreView {
    * many plants costs a fraction of one for each. Rejects with StoreUnavailable.
    */
   join(expressions: string[], range: Range, separator: string): Promise<Joined>
-  /** What the engine knows in its own way. */
+  /** The state of the database as its engine sees it. */
   readStatus(): Promise<EngineStatus>
   close(): Promise<void>
 }
 
-/** Where the log ends; 0: it is empty. */
+/** The last position of the log; 0: it is empty. */
 export async function findHead(view: StoreView): Promise<number> {
   const [row] = await view.select<[number]>('SELECT coalesce(max(position), 0) FROM plants')
   return (row as [number])[0]

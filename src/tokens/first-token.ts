@@ -1,4 +1,4 @@
-// What a start says about tokens: the first one of a new store, or how to get one when all are lost.
+// Announces tokens at a start: the first one of a new store, or how to get one when all are lost.
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { FileRefused } from '../runtime/new-file.ts'

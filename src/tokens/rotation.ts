@@ -11,7 +11,7 @@ const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR exp
   SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
     AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
 
-/** Of a token that was rotated the end is another than it was given: its latest successor, revoked since, has the lifetime. */
+/** Rotation changes the end of a token: its lifetime is read from its latest successor, even a revoked one. */
 const latest = `SELECT created_at, expires_at FROM tokens WHERE name = $1 AND created_at >= $2
   ORDER BY created_at DESC LIMIT 1`
 

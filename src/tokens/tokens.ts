@@ -25,7 +25,7 @@ export function hashToken(token: string | Buffer): string {
   return hash('sha256', token)
 }
 
-/** How exactly the last use of a token is known. */
+/** Precision of the last use of a token. */
 export const touchMs = 60_000
 
 /** The first token of a store has a known id, so that of many replicas starting at once one makes it. */
@@ -111,7 +111,7 @@ export class Tokens {
     return (await this.#sql.select(`SELECT ${columns} FROM tokens ORDER BY created_at, id`)).map(toToken)
   }
 
-  /** How many tokens are neither revoked nor expired. */
+  /** Number of tokens that are neither revoked nor expired. */
   async countValid(): Promise<number> {
     const text = `SELECT count(*) AS valid FROM tokens WHERE ${isValid('$1')}`
     const [row] = await this.#sql.select(text, [this.#now()])

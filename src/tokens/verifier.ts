@@ -10,7 +10,7 @@ import { LookUps } from './look-ups.ts'
 import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
 /**
- * What a token allows; undefined: it is not valid. It may be believed until `untilMs` of the monotonic clock, so that no
+ * The grant of a token; undefined: it is not valid. It may be believed until `untilMs` of the monotonic clock, so that no
  * step of the wall clock makes it last.
  */
 export type Grant =

@@ -1,6 +1,7 @@
 // RATE_LIMIT and AUTH_FAILURE_LIMIT over HTTP: who is refused, with which fields, and who is not.
 import { test } from 'tap'
 import { examples } from '../../schemas/examples.ts'
+import { toSeconds } from '../../src/http/access/rate-limit.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
@@ -37,6 +38,11 @@ test('a token has its requests, and no more until time has passed', async (t) =>
   t.match(fields(refused), [policy, /^"default";r=0;t=(1200|11\d\d)$/])
   t.equal(refused.headers.get('retry-after'), /t=(\d+)/.exec(String(fields(refused)[1]))?.[1])
   t.equal(refused.headers.get('www-authenticate'), null)
+})
+
+test('seconds to wait are whole, not too few, and none more for a rounded sum', async (t) => {
+  const cases = [0, 1, 1000, 1000.0000001, 1000.1, 1_200_000.0000002]
+  t.same(cases.map(toSeconds), [1, 1, 1, 1, 2, 1200])
 })
 
 test('whoever waits as long as Retry-After says is served again', async (t) => {

@@ -4,7 +4,6 @@ import { renameSync, writeFileSync } from 'node:fs'
 import { Agent, request as send } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
@@ -19,6 +18,7 @@ import { preload } from '../support/preload.ts'
 import { request, startApp, startService, startThreads, token } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { compose } from '../support/wire.ts'
+import { watchWorkers } from '../support/workers.ts'
 
 type Heard = { status: number; text: string; headers: Record<string, string | string[] | undefined> }
 /** A connection that stays open: all that is sent over it meets the same thread. */
@@ -55,15 +55,6 @@ async function openLines(t: Test, url: string): Promise<[Line, Line]> {
     lines.set(thread, { thread, ...line })
   }
   return [...lines.values()] as [Line, Line]
-}
-
-/** The threads that serve requests beside this one, as they come. */
-function watchThreads(t: Test): Worker[] {
-  const seen: Worker[] = []
-  const note = (worker: Worker) => seen.push(worker)
-  process.on('worker', note)
-  t.teardown(() => process.off('worker', note))
-  return seen
 }
 
 const named = (name: string) => ({ name, tag: '' })
@@ -273,7 +264,7 @@ test('from outside it is one process: one log, sums of metrics, and one signal t
 })
 
 test('threads that cannot start keep the service from starting, and say why', async (t) => {
-  const seen = watchThreads(t)
+  const seen = watchWorkers(t)
   const logger = pino({ level: 'silent' })
   const config = readConfig({ DATABASE_URL: await sqlite.createDatabase(t), HOST: '192.0.2.1', THREADS: '2' })
   const store = await openStore(config.databaseUrl, { logger })

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import { startAppender } from '../support/appenders.ts'
+import { addMany, startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
 import { listNames, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -34,13 +34,7 @@ test('a full disk: nothing is acknowledged, and it goes on when there is room', 
   const appender = await startAppender(t, path)
   t.equal(await appender.add('a'), '1')
   spawnSync('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=4096'])
-  const answers: string[] = []
-  const added: string[] = []
-  for (let n = 0; n < 50; n++) {
-    const answer = await appender.add(`${n}`)
-    if (/^\d+$/.test(answer)) added.push(`${n}`)
-    else answers.push(answer)
-  }
+  const { added, answers } = await addMany(appender, 50)
   t.ok(answers.length > 0)
   t.strictSame(
     answers.filter((answer) => answer !== 'unknown' && answer !== 'nothing-added'),

@@ -232,6 +232,7 @@ for (const engine of engines) {
       await store.log.append([entry('"a"'), entry('"b"')])
       const { epochs } = await store.log.head()
       t.equal(String(await store.log.read(0, 2, epochs.owner(2))), '["a","b"]')
+      t.equal(String(await store.log.read(2, 2, epochs.owner(2))), '[]')
       t.equal(String(await store.log.read(0, 0, '')), '[]')
       const faults: [after: number, last: number, epoch: string][] = [
         [0, 3, epochs.owner(2)],

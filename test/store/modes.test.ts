@@ -27,6 +27,13 @@ function modeOf(path: string): string {
   return (statSync(path).mode & 0o777).toString(8)
 }
 
+/** A directory in a process whose umask takes nothing from anybody. */
+function createOpenDirectory(t: Test): string {
+  const before = process.umask(0)
+  t.teardown(() => process.umask(before))
+  return createDirectory(t)
+}
+
 /** Runs a command under a umask that takes nothing from anybody. */
 async function runOpenly(t: Test, args: string[], cwd: string): Promise<void> {
   const script = `umask 0; exec '${process.execPath}' '${cli}' "$@"`
@@ -42,9 +49,7 @@ async function runOpenly(t: Test, args: string[], cwd: string): Promise<void> {
 test('a new database is for its user alone, under any umask and in any directory', {
   skip: isWindows,
 }, async (t) => {
-  const before = process.umask(0)
-  t.teardown(() => process.umask(before))
-  const directory = createDirectory(t)
+  const directory = createOpenDirectory(t)
   chmodSync(directory, 0o777)
   const { store } = await openFile(t, join(directory, 'made', 'plants.db'))
   await add(store, 'a')
@@ -83,9 +88,7 @@ test('a database that others could read is closed to them when it is opened', {
 test('a link to where no file is yet leads to one that is private as well', {
   skip: isWindows,
 }, async (t) => {
-  const before = process.umask(0)
-  t.teardown(() => process.umask(before))
-  const directory = createDirectory(t)
+  const directory = createOpenDirectory(t)
   symlinkSync(join(directory, 'plants.db'), join(directory, 'link.db'))
   await openFile(t, join(directory, 'link.db'))
   t.equal(modeOf(join(directory, 'plants.db')), '600')

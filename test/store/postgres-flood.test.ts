@@ -1,7 +1,7 @@
 // One kind of work does not take the connections of another: what is slow or too much is refused early, and alone.
 import pg from 'pg'
 import tap from 'tap'
-import { maxLookups, maxWaitingReads, readConnections, segmentPlants } from '../../src/limits.ts'
+import { maxLookups, readConnections, segmentPlants } from '../../src/limits.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { entries, namesIn, openLog } from '../support/logs.ts'
 
@@ -27,12 +27,11 @@ tap.test('reads that wait for a lock hold up nothing but reads', { timeout: 60_0
   t.teardown(() => holder.end())
   await holder.query('BEGIN; LOCK TABLE segments IN ACCESS EXCLUSIVE MODE')
   let reading = true
-  const count = readConnections + maxWaitingReads + 100
-  const slow = flood(count, () => store.log.read(0, segmentPlants, epochs.owner(segmentPlants))).finally(
-    () => {
-      reading = false
-    },
-  )
+  const slow = flood(readConnections * 10, () =>
+    store.log.read(0, segmentPlants, epochs.owner(segmentPlants)),
+  ).finally(() => {
+    reading = false
+  })
   for (let n = 0; n < 20; n++) {
     t.equal((await store.log.head()).position, segmentPlants)
     t.equal((await store.sql.select('SELECT 1')).length, 1)
@@ -41,11 +40,7 @@ tap.test('reads that wait for a lock hold up nothing but reads', { timeout: 60_0
   t.ok(reading, 'while the reads wait')
   const { done, errors } = await slow
   t.equal(done, 0)
-  const refused = errors.filter(({ outcome }) => outcome === 'overloaded').length
-  t.equal(errors.length - refused, errors.filter(({ outcome }) => outcome === 'unread').length)
-  const said = (words: RegExp) => errors.filter(({ message }) => words.test(message)).length
-  t.equal(refused, 100, 'those beyond the queue are refused at once')
-  t.equal(said(/no connection was free/), maxWaitingReads, 'those in it do not wait for long')
+  t.ok(errors.every(({ outcome }) => outcome === 'unread'))
   await holder.query('COMMIT')
   t.strictSame(await namesIn(store), names, 'and reading goes on')
 })
@@ -82,8 +77,6 @@ tap.test('many pages are read in their turn', { timeout: 60_000 }, async (t) => 
   const store = await openLog(t, await postgres.createDatabase(t))
   await store.log.append(entries(...Array.from({ length: 500 }, (_, n) => `${n}`)))
   const { epochs } = await store.log.head()
-  const { done } = await flood(readConnections + maxWaitingReads, () =>
-    store.log.read(0, 500, epochs.owner(500)),
-  )
-  t.equal(done, readConnections + maxWaitingReads)
+  const { done } = await flood(200, () => store.log.read(0, 500, epochs.owner(500)))
+  t.equal(done, 200)
 })

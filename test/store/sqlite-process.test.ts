@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
-import { type Appender, startAppender } from '../support/appenders.ts'
+import { type Appender, addMany, startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
 import { truncate } from '../support/outside.ts'
 import { add, listNames, openFile } from '../support/stores.ts'
@@ -82,13 +82,7 @@ test('a file that may not grow: the outcome is unknown, and what was acknowledge
   // each process takes the signal for its end.
   const wrap = ['sh', '-c', 'trap "" XFSZ; ulimit -f 400; unset NODE_OPTIONS; exec "$@"', 'sh']
   const appender = await startAppender(t, path, { wrap })
-  const added: string[] = []
-  const answers: string[] = []
-  for (let n = 0; n < 200; n++) {
-    const answer = await appender.add(`${n}`)
-    if (/^\d+$/.test(answer)) added.push(`${n}`)
-    else answers.push(answer)
-  }
+  const { added, answers } = await addMany(appender, 200)
   t.ok(answers.includes('unknown'), `${answers}`)
   t.ok(added.includes('199'), 'it goes on with a new write-ahead log')
   t.equal(await appender.end(), 0)

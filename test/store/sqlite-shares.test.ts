@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { MessagePort, Worker } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
@@ -11,6 +11,7 @@ import type { Bind } from '../../src/store/sqlite/writer/writer-messages.ts'
 import type { Lost, Outcome, Store } from '../../src/store/store.ts'
 import { move } from '../support/outside.ts'
 import { add, entry, listNames, openFile, recovered, unavailable } from '../support/stores.ts'
+import { watchWorkers } from '../support/workers.ts'
 
 /** A store, and what shares it: for that it makes no difference that both are in one thread here. */
 async function openShared(t: Test) {
@@ -21,15 +22,6 @@ async function openShared(t: Test) {
   })
   t.teardown(() => shared.close())
   return { ...file, shared }
-}
-
-/** The writer threads that are started from now on. */
-function noteThreads(t: Test): Worker[] {
-  const threads: Worker[] = []
-  const note = (thread: Worker) => threads.push(thread)
-  process.on('worker', note)
-  t.teardown(() => process.off('worker', note))
-  return threads
 }
 
 /** SQLite cannot open that: the writer lets go of the database, and ends. */
@@ -62,7 +54,7 @@ test('while the files are lost both hear why, and both go on when they are back'
 })
 
 test('when the writer ends both have the next one', async (t) => {
-  const threads = noteThreads(t)
+  const threads = watchWorkers(t)
   const { store, shared } = await openShared(t)
   await add(shared, 'a')
   await threads[0]?.terminate()
@@ -73,7 +65,7 @@ test('when the writer ends both have the next one', async (t) => {
 })
 
 test('a writer that is started again takes nothing before it is ready', async (t) => {
-  const threads = noteThreads(t)
+  const threads = watchWorkers(t)
   const { store, shared } = await openShared(t)
   for (let round = 1; round <= 3; round++) {
     await t.rejects(store.sql.execute(breaking), unavailable('nothing-added'))

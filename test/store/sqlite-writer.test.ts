@@ -1,6 +1,3 @@
-// The writer of a SQLite store: its thread dies and starts again, waits for locks no longer than it may, and begins an
-// epoch whenever it has opened the file and adds.
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import {
   copyFileSync,
@@ -25,17 +22,9 @@ import { createDirectory } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { add, entry, listNames, openFile, unavailable } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { watchWorkers } from '../support/workers.ts'
 
 const released = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
-
-/** The writer threads that are started from now on. */
-function noteThreads(t: Test): Worker[] {
-  const threads: Worker[] = []
-  const note = (message: unknown) => threads.push((message as { worker: Worker }).worker)
-  subscribe('worker_threads', note)
-  t.teardown(() => unsubscribe('worker_threads', note))
-  return threads
-}
 
 async function end(thread: Worker | undefined): Promise<void> {
   const ended = once(thread as Worker, 'exit')
@@ -63,7 +52,7 @@ test('an empty file becomes a store', async (t) => {
 })
 
 test('a writer that ended while its file is away is started once the file is back', async (t) => {
-  const threads = noteThreads(t)
+  const threads = watchWorkers(t)
   const { store, path } = await openFile(t)
   await add(store, 'a')
   await end(threads[0])
@@ -76,7 +65,7 @@ test('a writer that ended while its file is away is started once the file is bac
 })
 
 test('a writer thread that dies leaves the outcome unknown, and a new one goes on', async (t) => {
-  const threads = noteThreads(t)
+  const threads = watchWorkers(t)
   const { store, path, lines } = await openFile(t)
   const other = lock(t, path)
   const waiting = t.rejects(add(store, 'a'), unavailable('unknown'))
@@ -89,7 +78,7 @@ test('a writer thread that dies leaves the outcome unknown, and a new one goes o
 })
 
 test('a start that is refused while batches wait shifts no answer', async (t) => {
-  const threads = noteThreads(t)
+  const threads = watchWorkers(t)
   const { store, path } = await openFile(t)
   await store.log.append([entry('a', 1)])
   for (let round = 0; round < 3; round++) {
@@ -143,7 +132,7 @@ test('a batch that waits for a lock goes in when it is free', async (t) => {
 })
 
 test('an epoch begins with the first plant after each opening, and only then', async (t) => {
-  const threads = noteThreads(t)
+  const threads = watchWorkers(t)
   const first = await openFile(t)
   t.equal(await countEpochs(first.store), 1, 'that of a new store')
   await first.store.ready()

@@ -12,7 +12,7 @@ import { skipWithout } from '../support/tools.ts'
 const skip = skipWithout('cc')
 
 /** A process whose syncs of files with a suffix fail from `fail` to `mend`. */
-async function start(t: Test) {
+async function startFailing(t: Test) {
   const directory = createDirectory(t)
   const [path, library, flag] = ['plants.db', 'failing-sync.so', 'flag'].map((name) =>
     join(directory, name),
@@ -23,16 +23,16 @@ async function start(t: Test) {
   const appender = await startAppender(t, path, { env: { LD_PRELOAD: library, FAULT_FLAG: flag } })
   const fail = (suffix: string) => writeFileSync(flag, suffix)
   const mend = () => rmSync(flag)
+  t.equal(await appender.add('a'), '1')
+  fail('-wal')
+  t.equal(await appender.add('b'), 'unknown')
   return { path, appender, fail, mend }
 }
 
 test('EIO from the sync of the -wal: the outcome is unknown, and the file is opened anew', {
   skip,
 }, async (t) => {
-  const { path, appender, fail, mend } = await start(t)
-  t.equal(await appender.add('a'), '1')
-  fail('-wal')
-  t.equal(await appender.add('b'), 'unknown')
+  const { path, appender, mend } = await startFailing(t)
   t.equal(await appender.add('c'), 'nothing-added', 'as long as the -wal cannot be rewritten')
   mend()
   t.equal(await appender.add('d'), '2')
@@ -43,10 +43,7 @@ test('EIO from the sync of the -wal: the outcome is unknown, and the file is ope
 test('EIO from the sync of the -wal, then kill -9: the plant may be there, as was said', {
   skip,
 }, async (t) => {
-  const { path, appender, fail } = await start(t)
-  t.equal(await appender.add('a'), '1')
-  fail('-wal')
-  t.equal(await appender.add('b'), 'unknown')
+  const { path, appender } = await startFailing(t)
   process.kill(appender.pid, 'SIGKILL')
   t.equal(await appender.end(), 'SIGKILL')
   t.match((await listNames((await openFile(t, path)).store)).join(), /^a(,b)?$/)
@@ -55,10 +52,7 @@ test('EIO from the sync of the -wal, then kill -9: the plant may be there, as wa
 test('EIO from the sync of the file: nothing is taken until a rewritten log is on the disk', {
   skip,
 }, async (t) => {
-  const { path, appender, fail, mend } = await start(t)
-  t.equal(await appender.add('a'), '1')
-  fail('-wal')
-  t.equal(await appender.add('b'), 'unknown')
+  const { path, appender, fail, mend } = await startFailing(t)
   fail('.db')
   t.equal(await appender.add('c'), 'nothing-added')
   t.equal(await appender.add('c'), 'nothing-added')

@@ -48,3 +48,18 @@ export async function startAppender(
     },
   }
 }
+
+/** Adds so many plants; resolves to the names of those that were added, and to what was answered for the others. */
+export async function addMany(
+  appender: Appender,
+  count: number,
+): Promise<{ added: string[]; answers: string[] }> {
+  const added: string[] = []
+  const answers: string[] = []
+  for (let n = 0; n < count; n++) {
+    const answer = await appender.add(`${n}`)
+    if (/^\d+$/.test(answer)) added.push(`${n}`)
+    else answers.push(answer)
+  }
+  return { added, answers }
+}

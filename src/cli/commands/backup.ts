@@ -5,9 +5,8 @@ import { type BackupReport, copyVerified } from '../../maintenance/backup/back-u
 import { engineOf } from '../../store/engines.ts'
 import { existingPath } from '../../store/sqlite/files/path.ts'
 import { StoreRefused } from '../../store/store.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { databaseOption } from '../setting-options.ts'
 
 type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
@@ -20,12 +19,10 @@ can read it. plant-store restore puts it back.
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
 export function backupCommand(): Command {
-  return new Command('backup')
+  const command = new Command('backup')
     .argument('<file>', 'the file to make')
     .option('--force', 'replace FILE if it exists')
-    .addOption(databaseOption())
-    .option('--json', 'print the summary as JSON')
-    .option('--quiet', 'show no progress')
+  return addCopyOptions(command)
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
@@ -33,6 +30,14 @@ export function backupCommand(): Command {
       const report = await runCopy(existingPath(databaseUrl), file, options)
       printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)
     })
+}
+
+/** Options of both backup and restore. */
+export function addCopyOptions(command: Command): Command {
+  return command
+    .addOption(databaseOption())
+    .option('--json', 'print the summary as JSON')
+    .option('--quiet', 'show no progress')
 }
 
 /** Throws StoreRefused when the database is no file; `instead` says what to use. */
@@ -48,20 +53,14 @@ export async function runCopy(
   to: string,
   { quiet, force }: { quiet?: true | undefined; force?: true },
 ): Promise<BackupReport> {
-  const progress = new Progress({ quiet: quiet ?? false })
-  const { signal, release } = onInterrupt(() => 'interrupted: nothing was written. Run it again')
-  try {
-    return await copyVerified(from, to, {
+  const describe = () => 'interrupted: nothing was written. Run it again'
+  return await doLongWork({ quiet, describe }, (progress, signal) =>
+    copyVerified(from, to, {
       replace: force,
       signal,
       onProgress: (done, total, unit) => progress.show(done, total, unit),
-    }).catch((error) => {
-      throw signal.aborted ? signal.reason : error
-    })
-  } finally {
-    progress.end()
-    release()
-  }
+    }),
+  )
 }
 
 export function printSummary(

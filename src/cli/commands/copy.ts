@@ -1,6 +1,7 @@
 // copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
+import { maxBatchPlants } from '../../limits.ts'
 import { copyEpochs } from '../../maintenance/copy/copied-epochs.ts'
 import { copyPlants } from '../../maintenance/copy/copied-plants.ts'
 import { checkTokens, copyTokens } from '../../maintenance/copy/copied-tokens.ts'
@@ -8,14 +9,11 @@ import { openSource, type Source } from '../../maintenance/copy/source.ts'
 import { claimTarget, renameTarget } from '../../maintenance/copy/target.ts'
 import { openStore } from '../../store/open.ts'
 import { type Store, StoreRefused, StoreUnavailable } from '../../store/store.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
-
-const maxBatchPlants = 20_000
 
 const help = `
 URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can
@@ -51,17 +49,21 @@ export function copyCommand(): Command {
 }
 
 async function copyStore(source: Source, target: Store, options: CopyOptions): Promise<void> {
-  const { batch, quiet = false, json } = options
+  const { batch, quiet, json } = options
   const { guard, release } = await claimTarget(source, target)
   await checkTokens(source, target.sql)
-  const progress = new Progress({ quiet })
-  const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
-  const { signal } = onInterrupt(() => 'the copy was interrupted. Run it again to go on.')
-  const copied = copyPlants(source, target, { batchPlants: batch, guard, onProgress, signal })
-  const { plants, added, checksum } = await copied.finally(() => progress.end())
-  const tokens = await copyTokens(source, target.sql)
-  await copyEpochs(source, target.sql, plants)
-  await release()
+  const describe = () => 'the copy was interrupted. Run it again to go on.'
+  const { plants, added, checksum, tokens } = await doLongWork(
+    { quiet, describe },
+    async (progress, signal) => {
+      const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+      const copied = await copyPlants(source, target, { batchPlants: batch, guard, onProgress, signal })
+      const tokens = await copyTokens(source, target.sql)
+      await copyEpochs(source, target.sql, copied.plants)
+      await release()
+      return { ...copied, tokens }
+    },
+  )
   const text = `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`
   printResult({ added, tokens, plants, checksum }, text, json)
 }

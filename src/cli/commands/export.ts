@@ -15,9 +15,8 @@ import { engineOf } from '../../store/engines.ts'
 import { openView } from '../../store/open.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { findHead, type StoreView } from '../../store/view.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { databaseOption } from '../setting-options.ts'
 
 type Options = {
@@ -85,28 +84,16 @@ async function exportFrom(
   options: Options & { head: number; source: string | undefined; form: Form },
 ): Promise<void> {
   const { head, source, form, after, quiet, json } = options
-  const progress = new Progress({ quiet: quiet || (file === '-' && !isApart()) })
-  const { signal, release } = onInterrupt(() => {
-    progress.end()
-    return 'interrupted: the export is incomplete. Run it again'
+  const work: LongWorkOptions = {
+    quiet: quiet || (file === '-' && !isApart()),
+    describe: () => 'interrupted: the export is incomplete. Run it again',
+  }
+  await doLongWork(work, async (progress, signal) => {
+    const onProgress = (done: number) => progress.show(done, head - after, 'plants')
+    const what: ExportOptions = { ...form, withId: options.id, after, head, signal, onProgress }
+    if (file === '-') await exportTo(process.stdout, view, what)
+    else await exportToFile(file, view, { ...what, replace: options.force, source })
   })
-  const work: ExportOptions = {
-    ...form,
-    withId: options.id,
-    after,
-    head,
-    signal,
-    onProgress: (done) => progress.show(done, head - after, 'plants'),
-  }
-  try {
-    if (file === '-') await exportTo(process.stdout, view, work)
-    else await exportToFile(file, view, { ...work, replace: options.force, source })
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error
-  } finally {
-    progress.end()
-    release()
-  }
   const { format, compression = null } = form
   const summary = { plants: head - after, after, head, file, format, compression }
   const text = `exported ${head - after} plants${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
@@ -116,7 +103,7 @@ async function exportFrom(
 
 type Form = Pick<ExportOptions, 'format' | 'compression'>
 
-/** What an option says goes before what the name of the file says. Ends the command when neither is understood. */
+/** Options beat the name of the file. Ends the command when its ending is unknown. */
 function chooseForm(file: string, options: Options, command: Command): Form {
   const { format = 'ndjson', compression, unknown } = readName(file)
   if (unknown !== undefined && options.format === undefined)

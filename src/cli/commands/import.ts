@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { maxBatchPlants, maxSeconds } from '../../limits.ts'
 import { type FieldName, fieldNames, required } from '../../maintenance/import/fields.ts'
 import {
   defaultBatchPlants,
@@ -16,9 +17,8 @@ import { InputError } from '../../maintenance/import/input-error.ts'
 import { type Format, formats } from '../../maintenance/import/input-format.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { databaseOption } from '../setting-options.ts'
 
 type Map = Partial<Record<FieldName, string>>
@@ -38,9 +38,6 @@ type Flags = {
   json?: true
   quiet?: true
 }
-
-const maxBatchPlants = 20_000
-const maxPatienceSeconds = 3600
 
 const members = joinWords(
   fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`)),
@@ -94,7 +91,7 @@ export function importCommand(): Command {
     )
     .addOption(
       new Option('--patience <seconds>', 'how long to try again while the database takes nothing')
-        .argParser(parseNumber(0, maxPatienceSeconds))
+        .argParser(parseNumber(0, maxSeconds))
         .default(defaultPatienceMs / 1000),
     )
     .addOption(databaseOption())
@@ -108,20 +105,19 @@ async function run(path: string, flags: Flags): Promise<void> {
   // Hardly anything lives longer than a batch: a larger space for new objects would be memory without a use.
   setFlagsFromString('--semi-space-growth-factor=1')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
-  const progress = new Progress({ quiet: flags.quiet || (flags.rejects === '-' && !isApart()) })
   const startMs = performance.now()
   let result: ImportResult | undefined
-  const interrupt = onInterrupt(() => {
-    progress.end()
-    return `interrupted at record ${count(result?.records ?? 0)}; ${how}`
-  })
-  try {
-    await importPlants({
+  const work: LongWorkOptions = {
+    quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
+    describe: () => `interrupted at record ${count(result?.records ?? 0)}; ${how}`,
+  }
+  await doLongWork(work, (progress, signal) =>
+    importPlants({
       ...flags,
       path,
       batchPlants: flags.batch,
       patienceMs: flags.patience * 1000,
-      signal: interrupt.signal,
+      signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
       onProgress: (records, input) => progress.show(records, estimate(records, input), 'plants'),
@@ -130,24 +126,19 @@ async function run(path: string, flags: Flags): Promise<void> {
         progress.end()
         report(result, (performance.now() - startMs) / 1000, flags)
       },
-    })
-  } catch (error) {
-    progress.end()
-    throw interrupt.signal.aborted
-      ? interrupt.signal.reason
-      : explain(error, flags.dryRun ? undefined : result)
-  } finally {
-    interrupt.release()
-  }
+    }).catch((error) => {
+      throw explain(error, flags.dryRun ? undefined : result)
+    }),
+  )
 }
 
-/** How many records there will be, by how much of the file they took so far. */
+/** Estimated number of records, by the share of the file read so far. */
 function estimate(records: number, { size, bytesRead }: Input): number | undefined {
   return size === undefined ? undefined : Math.max(records, Math.round((records * size) / bytesRead()))
 }
 
 function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
-  // What is rejected goes to stdout, and nothing else then.
+  // Rejected records go to stdout, and nothing else then.
   const print = rejects === '-' ? warnResult : printResult
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)

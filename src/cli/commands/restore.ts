@@ -6,8 +6,7 @@ import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { sqlitePath } from '../../store/sqlite/files/path.ts'
 import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
 import { StoreRefused } from '../../store/store.ts'
-import { databaseOption } from '../setting-options.ts'
-import { printSummary, requireSqlite, runCopy } from './backup.ts'
+import { addCopyOptions, printSummary, requireSqlite, runCopy } from './backup.ts'
 
 type Options = { databaseUrl?: string; json?: true; quiet?: true }
 
@@ -19,11 +18,7 @@ Tokens are restored as they were: revoke those again that were revoked since. Li
 get other ETags as soon as a plant is added.`
 
 export function restoreCommand(): Command {
-  return new Command('restore')
-    .argument('<file>', 'what backup has made')
-    .addOption(databaseOption())
-    .option('--json', 'print the summary as JSON')
-    .option('--quiet', 'show no progress')
+  return addCopyOptions(new Command('restore').argument('<file>', 'what backup has made'))
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)

@@ -8,14 +8,13 @@ import { repairChecksums, repairSegments } from '../../maintenance/verify/repair
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openStore } from '../../store/open.ts'
-import { onInterrupt } from '../console/interrupt.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { Progress } from '../console/progress.ts'
 import { databaseOption } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
-/** What a repair added: checksums, and segments. */
+/** Numbers of checksums and segments that a repair added. */
 type Added = { repaired: number; segments: number }
 
 const nothing: Added = { repaired: 0, segments: 0 }
@@ -48,25 +47,16 @@ export function verifyCommand(): Command {
 }
 
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
-  const progress = new Progress({ quiet: quiet ?? false })
-  const { signal, release } = onInterrupt(() => 'interrupted: the check is incomplete. Run it again')
-  try {
-    const report = await verifyStore(url, {
-      signal,
-      onProgress: (done, total) => progress.show(done, total, 'plants'),
-    })
-    const { faultCount } = report
-    const added = repair && faultCount === 0 ? await runRepair(url, signal) : nothing
-    progress.end()
-    const faults = report.faults.map(({ position = null, detail }) => ({ position, detail }))
-    printResult({ ...report, faults, ...added }, describe({ ...report, ...added }), json)
-    if (faultCount > 0) process.exitCode = 1
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error
-  } finally {
-    progress.end()
-    release()
-  }
+  const describe = () => 'interrupted: the check is incomplete. Run it again'
+  const report = await doLongWork({ quiet, describe }, async (progress, signal) => {
+    const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+    const checked = await verifyStore(url, { signal, onProgress })
+    const added = repair && checked.faultCount === 0 ? await runRepair(url, signal) : nothing
+    return { ...checked, ...added }
+  })
+  const faults = report.faults.map(({ position = null, detail }) => ({ position, detail }))
+  printResult({ ...report, faults }, formatReport(report), json)
+  if (report.faultCount > 0) process.exitCode = 1
 }
 
 async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
@@ -82,7 +72,7 @@ async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
   }
 }
 
-function describe(report: VerifyReport & Added): string {
+function formatReport(report: VerifyReport & Added): string {
   const { engine, schemaVersion, plants, unchecked, repaired, segments, checksum, faults, faultCount } =
     report
   const lines = [

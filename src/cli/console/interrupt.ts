@@ -2,17 +2,10 @@
 // it does not stop by itself.
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
+import { echoMs, interruptMs } from '../../limits.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 type Signal = (typeof signals)[number]
-
-/**
- * How long the same key press can take to arrive twice: a terminal sends SIGINT to the launcher in bin/, too, and that
- * one passes it on.
- */
-const echoMs = 500
-/** How long a command may take to stop: a server that does not answer, or a pipe that nobody writes to, takes longer. */
-const stopMs = 700
 
 /** The command was asked to stop. The message says how to go on; the exit code is 129, 130 or 143. */
 export class Interrupted extends Error {
@@ -48,7 +41,7 @@ export function onInterrupt(describe: () => string): Interrupt {
     if (!controller.signal.aborted) {
       askedAt = performance.now()
       const reason = new Interrupted(by, describe)
-      setTimeout(end, stopMs, reason).unref()
+      setTimeout(end, interruptMs, reason).unref()
       controller.abort(reason)
     } else if (performance.now() - askedAt > echoMs) end(new Interrupted(by, describe))
   }

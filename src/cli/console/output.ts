@@ -1,4 +1,4 @@
-// What goes to stdout: results alone, as words or as JSON. Whoever reads them may stop at any moment (`| head -1`).
+// Output to stdout: results alone, as words or as JSON. The reader may stop at any moment (`| head -1`).
 
 import { fstatSync } from 'node:fs'
 import { isSameFile } from '../../runtime/same-file.ts'
@@ -18,7 +18,7 @@ export function warnResult(json: unknown, text: string, asJson: boolean | undefi
   console.error(asJson ? JSON.stringify(json) : text)
 }
 
-/** Whether what stands on stderr is apart from stdout: on one terminal, or behind a pipe to one, it is among the data. */
+/** True when stderr is apart from stdout: on one terminal, or behind a pipe to one, its lines stand among the data. */
 export function isApart(): boolean {
   const [stdout, stderr] = [fstatSync(1), fstatSync(2)]
   return stdout.isFile() && !isSameFile(stdout, stderr)

@@ -1,4 +1,4 @@
-// How far a long command is: a bar on a terminal, a line every few seconds elsewhere, nothing with --quiet.
+// Progress of a long command: a bar on a terminal, a line every few seconds elsewhere, nothing with --quiet.
 // It goes to stderr, so that stdout holds results alone.
 
 const barWidth = 12
@@ -11,8 +11,8 @@ export type ProgressStream = NodeJS.WritableStream & { isTTY?: boolean; columns?
 
 export type ProgressOptions = { quiet?: boolean; stream?: ProgressStream; now?: () => number }
 
-/** What is counted. Bytes are shown as MB. */
-export type Unit = 'plants' | 'bytes' | 'pages'
+/** The unit of progress. */
+export type Unit = 'plants' | 'pages'
 
 export class Progress {
   readonly #quiet: boolean
@@ -31,13 +31,13 @@ export class Progress {
   }
 
   /** Shows it, unless it has just done so. Without a `total` there is neither a bar nor a time left. */
-  show(done: number, total: number | undefined, unit: Unit, more = ''): void {
+  show(done: number, total: number | undefined, unit: Unit): void {
     const now = this.#now()
     if (this.#quiet) return
     const bar = isTerminal(this.#stream)
     if (now - this.#shownAt < (bar ? barMs : lineMs)) return
     this.#shownAt = now
-    const words = describe(done, total, unit, now - this.#startedAt) + (more && ` · ${more}`)
+    const words = describe(done, total, unit, now - this.#startedAt)
     if (bar) this.#draw(total === undefined ? words : `${drawBar(done, total)} ${words}`)
     else this.#stream.write(`${words}\n`)
   }
@@ -53,7 +53,7 @@ export class Progress {
     if (!this.#hasBar) return
     this.#stream.write(clearLine)
     this.#hasBar = false
-    // What comes next is drawn at once.
+    // The next progress is drawn at once.
     this.#shownAt = Number.NEGATIVE_INFINITY
   }
 
@@ -84,7 +84,6 @@ function describe(done: number, total: number | undefined, unit: Unit, ms: numbe
 }
 
 function count(number: number, unit: Unit): string {
-  if (unit === 'bytes') return `${(number / 1e6).toFixed(1)} MB`
   return `${Math.round(number).toLocaleString('en-US')} ${unit}`
 }
 

@@ -2,7 +2,7 @@
 import { Help, type HelpConfiguration } from 'commander'
 
 const width = 80
-/** How many columns the names of options may take: what is said of a longer one begins on the next line. */
+/** Columns for the names of options: the description of a longer one begins on the next line. */
 const termColumns = 28
 const help = new Help()
 

@@ -7,7 +7,7 @@ import type { ProblemError } from '../problem-error.ts'
 import { Gcra } from './gcra.ts'
 import { tooMany, toSeconds } from './rate-limit.ts'
 
-/** What is no address at all comes from a proxy that hides its clients: they are counted together. */
+/** Clients whose proxy hides their addresses are counted together. */
 const nowhere = 'nowhere'
 
 /**
@@ -26,7 +26,7 @@ export function makeFailureLimit(
   }
 }
 
-/** What counts as one client: an IPv4 address, or the /64 that a host with IPv6 has for itself. */
+/** The unit that counts as one client: an IPv4 address, or the /64 that a host with IPv6 has for itself. */
 export function networkOf(address: string): string {
   if (isIPv4(address)) return address
   if (!isIPv6(address)) return nowhere

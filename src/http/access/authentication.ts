@@ -9,6 +9,7 @@ import type {
 } from 'fastify'
 import { problems } from '../../../schemas/problems.ts'
 import type { Config } from '../../config/load-config.ts'
+import { maxKeptLength } from '../../limits.ts'
 import type { Turns } from '../../runtime/turns.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { IssuerUnavailable } from '../../tokens/oidc/issuer-unavailable.ts'
@@ -21,9 +22,6 @@ import { ProblemError } from '../problem-error.ts'
 import { makeFailureLimit } from './auth-failures.ts'
 import type { Challenge } from './challenge.ts'
 import { makeRateLimit } from './rate-limit.ts'
-
-/** A longer `Authorization` is not kept with its connection: thousands of them would be megabytes. */
-const maxKeptLength = 1024
 
 /** `shared`: where the threads of the process count together; `turns`: when those are answered who may not pass. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
@@ -39,9 +37,51 @@ export type AccessHooks = { onRequest: onRequestHookHandler; preValidation: preV
 export async function requireBearer(
   app: FastifyInstance,
   verify: Verify,
-  { rateLimit, authFailureLimit, shared, turns, challenge }: Limits,
+  limits: Limits,
 ): Promise<(scope: Scope) => AccessHooks> {
   await app.register(bearerAuth, { keys: [], addHook: false })
+  const { admit, admitAndKeep, refuse } = makeAdmission(limits)
+  return (scope) => {
+    const factory = app.verifyBearerAuthFactory as NonNullable<typeof app.verifyBearerAuthFactory>
+    const check = factory({
+      keys: [],
+      addHook: false,
+      specCompliance: 'rfc6749',
+      auth(token: string, request: FastifyRequest) {
+        const grant = verify(token)
+        return grant instanceof Promise
+          ? grant.then((late) => admitAndKeep(late, scope, request))
+          : admitAndKeep(grant, scope, request)
+      },
+    })
+    const authenticate: onRequestHookHandler = (request, reply, done) => {
+      const exchange = exchangeOf(request)
+      const known = knownGrant(exchange)
+      if (known) {
+        admit(known, scope, exchange)
+        done()
+        return
+      }
+      check.call(app, request, reply, (error?: Error) => {
+        if (error === undefined) done()
+        else limits.turns.run(() => done(refuse(error, exchange)), 'refused')
+      })
+    }
+    /** A token may have been revoked, or have expired, while a body came. */
+    function preValidation(
+      request: FastifyRequest,
+      reply: FastifyReply,
+      done: (error?: Error) => void,
+    ): void {
+      if (exchangeOf(request).grantedUntilMs > performance.now()) done()
+      else authenticate.call(app, request, reply, done)
+    }
+    return { onRequest: authenticate, preValidation }
+  }
+}
+
+/** Counts requests and failures, and says who may pass. */
+function makeAdmission({ rateLimit, authFailureLimit, shared, challenge }: Limits) {
   const countRequest = makeRateLimit(rateLimit, shared?.rates)
   const countFailure = makeFailureLimit(authFailureLimit, shared?.failures)
 
@@ -70,43 +110,7 @@ export async function requireBearer(
     return refused ?? error
   }
 
-  return (scope) => {
-    const factory = app.verifyBearerAuthFactory as NonNullable<typeof app.verifyBearerAuthFactory>
-    const check = factory({
-      keys: [],
-      addHook: false,
-      specCompliance: 'rfc6749',
-      auth(token: string, request: FastifyRequest) {
-        const grant = verify(token)
-        return grant instanceof Promise
-          ? grant.then((late) => admitAndKeep(late, scope, request))
-          : admitAndKeep(grant, scope, request)
-      },
-    })
-    const authenticate: onRequestHookHandler = (request, reply, done) => {
-      const exchange = exchangeOf(request)
-      const known = knownGrant(exchange)
-      if (known) {
-        admit(known, scope, exchange)
-        done()
-        return
-      }
-      check.call(app, request, reply, (error?: Error) => {
-        if (error === undefined) done()
-        else turns.run(() => done(refuse(error, exchange)), 'refused')
-      })
-    }
-    /** A token may have been revoked, or have expired, while a body came. */
-    function preValidation(
-      request: FastifyRequest,
-      reply: FastifyReply,
-      done: (error?: Error) => void,
-    ): void {
-      if (exchangeOf(request).grantedUntilMs > performance.now()) done()
-      else authenticate.call(app, request, reply, done)
-    }
-    return { onRequest: authenticate, preValidation }
-  }
+  return { admit, admitAndKeep, refuse }
 }
 
 /**

@@ -1,7 +1,8 @@
-// How often something may be done: the generic cell rate algorithm (ITU-T I.371). What it remembers of each key is one
-// number, in memory that the threads of a process can share: they count as one.
+// Rate limits by the generic cell rate algorithm (ITU-T I.371): one number per key, in memory that the threads of a
+// process share, so that they count as one.
 import { randomBytes } from 'node:crypto'
 import type { Rate } from '../../config/values.ts'
+import { ratedKeys } from '../../limits.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
 /** `remaining`: how many more are allowed at once; `nextMs`: after how long it is one more than that. */
@@ -12,16 +13,15 @@ export type GcraOptions = { memory?: SharedArrayBuffer; now?: () => number }
 
 /** Floating-point sums of intervals must not refuse who keeps to the rate exactly: this part of an interval is free. */
 const slack = 1e-4
-const usualKeys = 2 ** 16
-/** How many places are looked at for a key. */
+/** Cells tried for a key. */
 const probes = 16
 /** A cell is a key (0: none yet) and when all that was allowed to it is used up at the even rate, 8 bytes each. */
 const cellWords = 2
 /** The number that keys are hashed with is in front: nobody can tell which ones meet in one cell. */
 const headWords = 1
 
-/** Memory for so many keys, a power of two. Past that the key whose past matters least starts anew. */
-export function makeRateMemory(keys = usualKeys): SharedArrayBuffer {
+/** Memory for so many keys, a power of two. When full, the key that recovers soonest is evicted. */
+export function makeRateMemory(keys = ratedKeys): SharedArrayBuffer {
   const words = headWords + keys * cellWords
   const memory = new SharedArrayBuffer(words * BigInt64Array.BYTES_PER_ELEMENT)
   new BigInt64Array(memory)[0] = randomBytes(8).readBigInt64LE()
@@ -73,7 +73,7 @@ export class Gcra {
     return { allowed, remaining, nextMs: (remaining + 1 - left) * this.#intervalMs }
   }
 
-  /** Where the cell of a key is: one that it has, or one that nobody needs any more. */
+  /** Finds the cell of a key: its own, a free one, or that of the key that recovers soonest. */
   #find(key: bigint, now: number): number {
     const first = Number(BigInt.asUintN(32, key >> 32n))
     for (;;) {

@@ -34,7 +34,10 @@ export function tooMany(problem: KnownProblem, waitS: number): ProblemError {
   return new ProblemError(problem, { headers: { 'retry-after': String(waitS) } })
 }
 
+/** Sums of floating-point times are too large by less than this, and must not make a second more. */
+const roundingMs = 1e-3
+
 /** Whole seconds that are not too few. */
 export function toSeconds(ms: number): number {
-  return Math.max(1, Math.ceil(ms / 1000))
+  return Math.max(1, Math.ceil((ms - roundingMs) / 1000))
 }

@@ -2,7 +2,7 @@
 // process, and nobody may hold more than a multiple of what is left for all: however much one asks for, there is room
 // for the next (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
 
-/** What one bearer of a token holds. */
+/** Bytes held by the bearer of one token. */
 export type Account = { bytes: number }
 
 export class BytesInFlight {

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problems } from '../../../schemas/problems.ts'
-import { inFlightBytes } from '../../limits.ts'
+import { inFlightBytes, lateSweepMs, stalledSweepMs, turnMs } from '../../limits.ts'
 import type { ConnectionLog } from '../../logging/connection-log.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { Turns } from '../../runtime/turns.ts'
@@ -14,10 +14,6 @@ import { Connection, type ConnectionOptions, connectionOf } from './connection.t
 import { Exchange } from './exchange.ts'
 import { makeRequestIds } from './request-ids.ts'
 
-const lateSweepMs = 100
-const stalledSweepMs = 1000
-/** The longest that answers to late requests may hold up one turn of the event loop. */
-const lateTurnMs = 10
 const idleRequests = 4
 const idleBytes = 2 ** 20
 
@@ -120,7 +116,7 @@ export class InFlight {
     if (connection.open.length === 0 && !connection.socket.destroyed) this.#idle.add(connection)
   }
 
-  /** How many connections are idle. */
+  /** Number of idle connections. */
   get idle(): number {
     return this.#idle.size
   }
@@ -151,7 +147,7 @@ export class InFlight {
     const isLate = ({ deadlineMs, reply }: Exchange) => deadlineMs <= now && waits(reply)
     for (const { reply, lost } of this.#open.filter(isLate)) {
       /* c8 ignore next 4: it takes thousands that are late at one moment */
-      if (performance.now() - now > lateTurnMs) {
+      if (performance.now() - now > turnMs) {
         setImmediate(() => this.#answerLate())
         return
       }

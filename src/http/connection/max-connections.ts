@@ -13,20 +13,20 @@ import { ProblemError } from '../problem-error.ts'
 import type { InFlight } from './in-flight.ts'
 import { type Below, endWithProblem } from './sockets.ts'
 
-/** Where nobody says how many descriptors there are. */
+/** Default when the descriptor limit is unknown. */
 const usualConnections = 1000
 const idleSweepMs = 100
 
 type Handled = Socket & { _handle: { fd?: number } | null }
 
-/** How many descriptors this process may have open, by Linux's list of limits; infinite where nobody says it. */
+/** The descriptor limit of this process, from Linux's list; infinite where it is unknown. */
 export function readDescriptorLimit(file = '/proc/self/limits'): number {
   if (!existsSync(file)) return Number.POSITIVE_INFINITY
   const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync(file, 'utf8')) ?? []
   return Number(soft ?? Number.POSITIVE_INFINITY)
 }
 
-/** How many connections are served when nobody says it: less than half of the descriptors. */
+/** The default of MAX_CONNECTIONS: less than half of the descriptors. */
 export function deriveMax(descriptors: number): number {
   if (!Number.isFinite(descriptors)) return usualConnections
   return Math.max(1, Math.floor(descriptors * connectionShare))
@@ -36,7 +36,7 @@ export type ConnectionLimitOptions = {
   max: number | undefined
   logger: Logger
   descriptors?: number
-  /** How many each thread of the process has open, how many of them are idle, and which number is that of this one. */
+  /** Open connections of each thread, idle ones of each, and the number of this thread. */
   counts?: Int32Array
   idle?: Int32Array
   thread?: number
@@ -44,11 +44,11 @@ export type ConnectionLimitOptions = {
 
 export class ConnectionLimit {
   readonly max: number
-  /** How many this thread has refused since the start. */
+  /** Connections refused by this thread since the start. */
   refused = 0
   readonly #counts: Int32Array
   readonly #idle: Int32Array
-  /** How many idle connections the other threads were told of. */
+  /** Number of idle connections last published to the other threads. */
   #told = 0
   #sweeper: NodeJS.Timeout | undefined
   readonly #thread: number
@@ -79,12 +79,12 @@ export class ConnectionLimit {
       logger.warn(`MAX_CONNECTIONS ${this.max}: this process may open ${descriptors} file descriptors in all`)
   }
 
-  /** How many this thread serves now. */
+  /** Connections that this thread serves now. */
   get open(): number {
     return this.#counts[this.#thread] as number
   }
 
-  /** How many all threads serve now. Two of them may let the last one in at the same moment. */
+  /** Connections that all threads serve now. Two threads may admit the last one at the same moment. */
   #countAll(): number {
     let all = 0
     for (const count of this.#counts) all += count
@@ -128,7 +128,7 @@ export class ConnectionLimit {
     })
   }
 
-  /** What others took off the number of idle connections since it was told is how many they want closed. */
+  /** Closes as many idle connections as the other threads took off the published number, and publishes it again. */
   #shareIdle(inFlight: InFlight): void {
     const left = Atomics.exchange(this.#idle, this.#thread, 0)
     for (let wanted = this.#told - left; wanted > 0; wanted--) {

@@ -1,5 +1,4 @@
-// What ties a line of the log to a request: the id that a client or proxy gave it, or one that is made here, and the
-// trace that it is part of.
+// Ids that tie log lines to a request: the one that a client or proxy gave it, or one that is made here, and its trace.
 import { randomBytes } from 'node:crypto'
 
 /** The ids of RFC 9562, ULIDs, base64 and what proxies make; nothing that would have to be escaped anywhere. */

@@ -5,6 +5,7 @@ import type { Socket } from 'node:net'
 import { problems } from '../../../schemas/problems.ts'
 import { maxUrlBytes } from '../../limits.ts'
 import type { ConnectionLog } from '../../logging/connection-log.ts'
+import { answerHeaders } from '../answer.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { DescribeProblem } from '../problems.ts'
 import { type Connection, connectionOf } from './connection.ts'
@@ -54,7 +55,7 @@ function restOf({ rawPacket, bytesParsed }: ClientError): Buffer {
   return (rawPacket as Buffer).subarray(bytesParsed)
 }
 
-/** Whether the request is a HEAD, whose answer has no body, as far as the packet tells in which its fault came out. */
+/** True when the request is a HEAD, whose answer has no body, as far as the packet tells in which its fault came out. */
 function isHead({ rawPacket, bytesParsed }: ClientError): boolean {
   const parsed = (rawPacket as Buffer | undefined)?.toString('latin1', 0, bytesParsed) ?? ''
   // Behind the end of a head it is another request that is at fault.
@@ -77,7 +78,7 @@ function toProblem({ code, rawPacket }: ClientError): ProblemError {
   return new ProblemError(isTarget ? problems.urlTooLong : problems.headTooLarge)
 }
 
-/** Whether a head was too large for its target alone, as far as the packet tells in which that came out. */
+/** True when a head was too large for its target alone, as far as the packet tells in which that came out. */
 function endsInTarget(packet: string): boolean {
   const [, target] = /^[A-Z-]+ (\S*)/.exec(packet) ?? []
   // A packet without its beginning is the middle of a target when it holds nothing that is around one.
@@ -94,8 +95,7 @@ export function endWithProblem(
   const body = JSON.stringify(problem)
   const all = {
     ...headers,
-    'x-content-type-options': 'nosniff',
-    'x-request-id': requestId,
+    ...answerHeaders({ requestId }),
     date: new Date().toUTCString(),
     'content-length': Buffer.byteLength(body),
     connection: 'close',

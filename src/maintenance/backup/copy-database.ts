@@ -5,7 +5,7 @@ import { codeOf } from '../../store/sqlite/errors.ts'
 import { isStore, openReadOnly } from '../../store/sqlite/files/read-only.ts'
 import { StoreRefused } from '../../store/store.ts'
 
-/** How many pages are copied between two looks at the signal. */
+/** Pages copied between two checks of the signal. */
 const stepPages = 256
 
 export type CopyOptions = {

@@ -12,7 +12,7 @@ export async function copyEpochs(source: Source, target: Sql, plants: number): P
   if (epochs.length === 0) return
   const hasOrigin = 'origin' in (await readFirst(target))
   for (const epoch of epochs) {
-    // What an engine notes beside them (PostgreSQL: where an epoch began) does not hold elsewhere.
+    // An engine's own notes on epochs (PostgreSQL: their origin) do not hold elsewhere.
     const row: Row = { ...epoch, ...(hasOrigin && { origin: '' }) }
     const names = Object.keys(row)
     const places = names.map((_, index) => `$${index + 1}`)

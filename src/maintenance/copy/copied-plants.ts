@@ -5,7 +5,7 @@ import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.
 import type { Source } from './source.ts'
 
 export type CopyPlantsOptions = {
-  /** How many plants are read, appended in one transaction and read back at a time. */
+  /** Plants read, appended in one transaction and read back at a time. */
   batchPlants: number
   /** Is called before every transaction, and throws when there must be no more. */
   guard: () => Promise<void>

@@ -1,12 +1,10 @@
 // The store that is copied. It is only read, as whatever version made it: a service of that version may run on it.
 
+import { epochsVersion } from '../../store/format/migrations.ts'
 import { openView } from '../../store/open.ts'
 import { type Row, StoreRefused } from '../../store/store.ts'
 import { findHead, type StoreView, selectRows } from '../../store/view.ts'
 import { tokenColumns } from '../../tokens/tokens.ts'
-
-/** The schema version since which there are epochs. */
-const epochsSince = 2
 
 export class Source {
   /** The name of the store. */
@@ -18,7 +16,7 @@ export class Source {
     this.id = id
   }
 
-  /** Where the log ends. */
+  /** The last position of the log. */
   head(): Promise<number> {
     return findHead(this.#view)
   }
@@ -35,7 +33,7 @@ export class Source {
 
   /** The epochs of the first so many plants; none when its version had none. */
   async epochs(plants: number): Promise<Row[]> {
-    if (this.#view.version < epochsSince) return []
+    if (this.#view.version < epochsVersion) return []
     return selectRows(
       this.#view,
       ['number', 'epoch', 'start'],

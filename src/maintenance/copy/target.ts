@@ -1,4 +1,4 @@
-// Whose copy a target is. It takes over the name of the source's store: ETags and cursors stay valid, and a copy that
+// Claims the target of a copy. It takes over the name of the source's store: ETags and cursors stay valid, and a copy that
 // was cut short is known again as what it is.
 import { randomUUID } from 'node:crypto'
 import { setMark } from '../../store/marks.ts'

@@ -4,19 +4,17 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { createGzip, createZstdCompress } from 'node:zlib'
+import { scannedPlants } from '../../limits.ts'
 import { NewFile, type NewFileOptions } from '../../runtime/new-file.ts'
 import { StoreRefused } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
 import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
 
-/** Large enough that a page costs no more than its text, and small enough for memory: 10 MB of the longest plants. */
-const pagePlants = 1000
-
 export type ExportOptions = {
   format: FormatName
   compression: CompressionName | undefined
   withId: boolean
-  /** What is exported: the plants after this position, up to the head. */
+  /** The plants after this position are exported, up to the head. */
   after: number
   head: number
   signal?: AbortSignal
@@ -71,7 +69,7 @@ async function* writePages(
   for (let position = after; position < head; ) {
     // SQLite is read, and a terminal or a file written, without a pause: a signal is to be heard nevertheless.
     await turn()
-    const last = Math.min(position + pagePlants, head)
+    const last = Math.min(position + scannedPlants, head)
     const page = await readPage(view, { after: position, last }, { format, withId })
     yield* writePage(format, page, { after: position, last, isFirst: position === after })
     position = last

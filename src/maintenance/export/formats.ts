@@ -2,10 +2,10 @@
 import { extname } from 'node:path'
 import { NewPlant, Plant } from '../../../schemas/plant.ts'
 
-/** How a form is put together from pages of plants, each a JSON object with its `id`, if any, as the last member. */
+/** Builds a form from pages of plants, each a JSON object with its `id`, if any, as the last member. */
 export type Format = {
   start: string
-  /** What stands between two plants of a page. */
+  /** Stands between two plants of a page. */
   separator: string
   /** A page, which holds one plant at least, as it stands in the file. */
   write(page: Buffer, isFirst: boolean): (Buffer | string)[]
@@ -62,7 +62,7 @@ const compressionEndings: Record<string, CompressionName> = { '.gz': 'gzip', '.z
 /** In words. */
 export const endings = `${Object.keys(formatEndings).join(', ')}, with ${Object.keys(compressionEndings).join(' or ')} behind it`
 
-/** What the name of a file says of its content; of `plants.csv.gz`, that it is CSV in gzip. `unknown`: an ending that says nothing. */
+/** Reads the form from the name of a file; of `plants.csv.gz`, that it is CSV in gzip. `unknown`: an ending that says nothing. */
 export function readName(path: string): {
   format: FormatName | undefined
   compression: CompressionName | undefined

@@ -1,16 +1,11 @@
 // Puts batches into the log, one after the other: the next is read and checked meanwhile, and handed over only when it
 // is certain what became of the last.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listShown } from '../../../schemas/plant.ts'
 import { type Entry, type Outcome, type Store, StoreUnavailable } from '../../store/store.ts'
 import type { Places, Progressed } from './import-place.ts'
 import type { InputRecord } from './record.ts'
-import type { Reason, Rejects } from './rejects.ts'
-
-/** `records`: what each entry was in the input; `end`: what was read by then. */
-export type Batch = { entries: Entry[]; records: InputRecord[]; end: Omit<Progressed, 'rejects'> }
-
-export type Tally = Record<Outcome, number>
+import type { Rejects } from './rejects.ts'
+import { type Batch, conflict, type Sink, type Tally } from './sink.ts'
 
 export type WriterOptions = {
   store: Store
@@ -18,10 +13,9 @@ export type WriterOptions = {
   rejects: Rejects
   /** Ends the waiting for a store that takes nothing. */
   signal: AbortSignal
-  /** How long a batch is tried again that the store does not take. */
+  /** A batch that the store does not take is retried this long. */
   patienceMs: number
-  /** Is told, once per batch, that the store does not take it. */
-  onWait: (reason: string) => void
+  say: (line: string) => void
 }
 
 const roomEveryMs = 25
@@ -29,13 +23,8 @@ const roomMs = 2
 const firstPauseMs = 100
 const longestPauseMs = 2000
 
-export const conflict: Reason = {
-  code: 'id-conflict',
-  detail: `is the id of a plant that already exists with a different ${listShown('or')}`,
-  pointer: '/id',
-}
-
-export class BatchWriter {
+export class BatchWriter implements Sink {
+  readonly start: Progressed
   readonly tally: Tally = { added: 0, replayed: 0, conflict: 0 }
   readonly #options: WriterOptions
   #underWay: Promise<void> = Promise.resolve()
@@ -43,25 +32,33 @@ export class BatchWriter {
   #madeRoomAtMs = performance.now()
 
   constructor(start: Progressed, options: WriterOptions) {
+    this.start = start
     this.#committed = start
     this.#options = options
   }
 
-  /** What is in the log for certain. */
   get committed(): Progressed {
     return this.#committed
   }
 
-  /** Resolves when the batch is under way. Rejects when the one before it failed. */
   async write(batch: Batch): Promise<void> {
     await this.#underWay
     this.#underWay = this.#commit(batch)
     this.#underWay.catch(() => {})
   }
 
-  /** Resolves when nothing is under way. */
   async settle(): Promise<void> {
     await this.#underWay
+  }
+
+  async end(): Promise<void> {
+    const { places, rejects } = this.#options
+    rejects.flush()
+    await places.finish(this.#committed)
+  }
+
+  async close(): Promise<void> {
+    await this.#options.store.close()
   }
 
   async #commit(batch: Batch): Promise<void> {
@@ -75,7 +72,7 @@ export class BatchWriter {
       this.tally[outcome]++
       if (outcome === 'conflict') rejects.add(batch.records[index] as InputRecord, [conflict])
     })
-    // What they were is known to this process alone.
+    // Only this process knows them.
     rejects.flush()
     await this.#makeRoom()
   }
@@ -88,8 +85,8 @@ export class BatchWriter {
   }
 
   async #append(entries: Entry[], end: Progressed): Promise<Outcome[]> {
-    const { store, places, signal } = this.#options
-    const untilMs = performance.now() + this.#options.patienceMs
+    const { store, places, signal, patienceMs, say } = this.#options
+    const untilMs = performance.now() + patienceMs
     let mayBeThere = false
     let outcomes: Outcome[] | undefined
     for (let pauseMs = firstPauseMs; !outcomes; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
@@ -102,14 +99,14 @@ export class BatchWriter {
         if (!(error instanceof StoreUnavailable)) throw error
         mayBeThere ||= error.outcome === 'unknown'
         if (performance.now() + pauseMs > untilMs) throw error
-        if (pauseMs === firstPauseMs) this.#options.onWait(error.message)
+        if (pauseMs === firstPauseMs) say(`the store takes nothing now, trying again: ${error.message}`)
         await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       }
     }
     return outcomes
   }
 
-  /** What became of plants that are in the log: with an id they can be asked for, without one they were added. */
+  /** Outcomes of plants that are in the log: those with an id are asked for again, the others were added. */
   async #repeat(entries: Entry[]): Promise<Outcome[]> {
     const known = await this.#options.store.log.append(entries.filter(({ id }) => id !== undefined))
     let next = 0

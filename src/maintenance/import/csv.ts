@@ -3,7 +3,7 @@ import { type CsvError, type InfoRecord, type Parser, parse } from 'csv-parse'
 import { InputError } from './input-error.ts'
 import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
 
-/** What csv-parse finds, in other words. */
+/** Faults found by csv-parse, in other words. */
 const reasons: Record<string, string> = {
   CSV_INVALID_CLOSING_QUOTE: 'a closing quote is followed by more; inside quotes, double them',
   INVALID_OPENING_QUOTE: 'a quote is in the middle of a cell; quote the whole cell',
@@ -15,7 +15,7 @@ const reasons: Record<string, string> = {
 export class CsvSplitter implements Splitter {
   readonly #parser: Parser
   #found: InputRecord[] = []
-  /** Where the next row begins: csv-parse counts a CRLF inside quotes twice. */
+  /** Line of the next row: csv-parse counts a CRLF inside quotes twice. */
   #line = 1
   #emptyLines = 0
 

@@ -1,4 +1,4 @@
-// Where the fields of a plant are in the input: in members of JSON objects, or in columns of CSV.
+// Finds the fields of a plant in the input: members of JSON objects, or columns of CSV.
 import { NewPlant } from '../../../schemas/plant.ts'
 import { InputError } from './input-error.ts'
 import { invalidMark } from './utf8.ts'
@@ -11,12 +11,12 @@ export const numbers: ReadonlySet<string> = new Set(
   fieldNames.filter((field) => NewPlant.properties[field].type === 'integer'),
 )
 
-/** What the members or columns are called; `ignoreOthers`: there may be more of them. */
+/** Names of the members or columns; `ignoreOthers`: there may be more of them. */
 export type Fields = Record<FieldName, string> & { ignoreOthers: boolean }
 
 export type FieldOptions = { map?: Partial<Record<FieldName, string>>; ignoreUnknown?: boolean }
 
-/** Whoever maps a field has seen what else is there: the rest is ignored then. */
+/** With a mapped field, other columns and members are ignored: whoever maps one has seen the rest. */
 export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions): Fields {
   const ignoreOthers = ignoreUnknown || Object.keys(map).length > 0
   const own = Object.fromEntries(fieldNames.map((name) => [name, name])) as Record<FieldName, string>

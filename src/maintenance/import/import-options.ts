@@ -1,9 +1,9 @@
-// What an import is told, and what it says at its end.
+// Options and result of an import.
 import type { Store } from '../../store/store.ts'
-import type { Tally } from './batch-writer.ts'
 import type { FieldOptions } from './fields.ts'
 import type { Input } from './input.ts'
 import type { Format } from './input-format.ts'
+import type { Tally } from './sink.ts'
 
 /** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
 export const defaultBatchPlants = 2500
@@ -35,9 +35,9 @@ export type ImportOptions = FieldOptions & {
   onProgress?: (records: number, input: Input) => void
   /** Is told what an import that has begun came to, however it ends. */
   onEnd?: (result: ImportResult) => void
-  /** How many plants are added in one transaction. */
+  /** Plants added in one transaction. */
   batchPlants?: number
-  /** How long a batch is tried again that the store does not take. */
+  /** A batch that the store does not take is retried this long. */
   patienceMs?: number
 }
 

@@ -1,4 +1,4 @@
-// Which process an import runs in, so that a second one beside it can be told.
+// Names the process of an import, so that a second one notices that it is running.
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
@@ -9,7 +9,7 @@ export function thisProcess(): Owner {
   return { host: hostname(), pid: process.pid, started: readStart(process.pid) }
 }
 
-/** Whether another process of this machine is still there. Those of other machines are not known. */
+/** True when another process of this machine is still there. Those of other machines are not known. */
 export function isAtWork({ host, pid, started }: Owner): boolean {
   return host === hostname() && pid !== process.pid && exists(pid) && started === readStart(pid)
 }

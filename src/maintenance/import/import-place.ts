@@ -1,4 +1,4 @@
-// How far an import has come, kept in the store along with each batch: what was committed and what the place says can
+// Progress of an import, kept in the store along with each batch: what was committed and what the place says can
 // never differ.
 import { randomUUID } from 'node:crypto'
 import { type Mark, type Row, type Store, StoreRefused } from '../../store/store.ts'
@@ -19,7 +19,7 @@ export type Found = { key: string; value: string; place: Place }
 export type Import = { name: string; identity: InputIdentity; options: unknown }
 
 const prefix = 'import:'
-/** Of the imports that are over, so many are remembered: to resume one of them adds nothing. */
+/** Number of finished imports that are remembered: resuming one of them adds nothing. */
 const keptPlaces = 100
 
 export class Places {
@@ -37,7 +37,7 @@ export class Places {
     this.#key = this.#ownKey
   }
 
-  /** Where an import of this input came to, or of what it has grown from: the one that knows most of it. */
+  /** Finds the progress of an import of this input, or of what it has grown from: the one that knows most of it. */
   async find(): Promise<Found | undefined> {
     const rank = ({ key, place }: Found) => (key === this.#ownKey ? Number.POSITIVE_INFINITY : place.hashed)
     const [found] = (await this.#readAll())
@@ -46,12 +46,12 @@ export class Places {
     return found && this.#readSettled(found.key)
   }
 
-  /** Whether what was found was read with other options. */
+  /** True when the import that was found had other options. */
   isOtherwise({ place }: Found): boolean {
     return place.options !== this.#own.options
   }
 
-  /** Whether another input of this name was cut short. */
+  /** True when another input of this name was cut short. */
   async hasNamesake(): Promise<boolean> {
     return (await this.#readAll()).some(({ place }) => place.name === this.#own.name && !place.done)
   }
@@ -79,7 +79,7 @@ export class Places {
     if (claimed === 0) throw this.#overtaken()
   }
 
-  /** Whether the batch of this run that ends there is in the log. */
+  /** True when the batch of this run that ends there is in the log. */
   async holds({ records }: Progressed): Promise<boolean> {
     const { place } = (await this.#readSettled(this.#key)) as Found
     return place.run === this.#own.run && place.records === records

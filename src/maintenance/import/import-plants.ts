@@ -4,12 +4,12 @@ import { resolveFields } from './fields.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { openInput } from './input.ts'
 import { InputError } from './input-error.ts'
+import { openSink } from './open-sink.ts'
 import { Preview } from './preview.ts'
 import { openRecords } from './records.ts'
 import { Rejects } from './rejects.ts'
 import { Run } from './run.ts'
 import { Scratch } from './scratch.ts'
-import { openSink } from './sink.ts'
 
 /** `file`: where a copy of the input is; `isLook`: nothing is to be added, but the store is to be asked. */
 type Pass = { file?: string | undefined; isLook?: boolean }
@@ -61,7 +61,7 @@ async function importOnce(
     const { identity } = records
     rejects.header = records.header
     const sink = options.dryRun
-      ? new Preview({ rejects, signal, store: isLook ? await options.openStore() : undefined })
+      ? new Preview({ rejects, store: isLook ? await options.openStore() : undefined })
       : await openSink({ ...options, input, identity, readAs, rejects })
     return await new Run(options, input, rejects).readInto(sink, records).finally(() => sink.close())
   } catch (error) {

@@ -1,4 +1,4 @@
-// Which format an input has, told by its first character.
+// Detects the format of an input by its first character.
 import { CsvSplitter } from './csv.ts'
 import { InputError } from './input-error.ts'
 import { JsonArraySplitter } from './json-array.ts'
@@ -18,7 +18,7 @@ const splitters: Record<Detected, () => Splitter> = {
   mended: () => new MendedSplitter(),
 }
 
-/** How much of the beginning is held against the other formats of this world. */
+/** Bytes of the beginning that detection looks at. */
 const lookBytes = 1024
 
 /** `[` begins a JSON array, `{` NDJSON or rejects, anything else CSV. Nothing at all is NDJSON without a plant. */

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { InputRecord } from './record.ts'
 
-/** Of the first so many records. */
+/** A hash of the first so many records. */
 export type Fingerprint = { hashed: number; hash: string }
 
 export class InputIdentity {
@@ -18,14 +18,14 @@ export class InputIdentity {
     this.#last = this.#hash(head.length)
   }
 
-  /** What is known of the input once so many records were consumed. */
+  /** The fingerprint of the input once so many records were consumed. */
   fingerprint(records: number): Fingerprint {
     const hashed = Math.min(records, this.#head.length)
     if (this.#last.hashed !== hashed) this.#last = this.#hash(hashed)
     return this.#last
   }
 
-  /** Whether this input begins with the records of a fingerprint. */
+  /** True when this input begins with the records of a fingerprint. */
   beginsWith({ hashed, hash }: Fingerprint): boolean {
     return hashed > 0 && hashed <= this.#head.length && this.fingerprint(hashed).hash === hash
   }

@@ -17,9 +17,9 @@ export type Input = {
   head: Buffer
   /** Everything, from the first byte on, decompressed, without a byte order mark; the first chunk is that beginning. */
   chunks: AsyncIterable<Buffer>
-  /** How much there is to read, compressed; unknown for a pipe. */
+  /** Bytes to read, compressed; unknown for a pipe. */
   size: number | undefined
-  /** How much of that was read. */
+  /** Bytes read of those. */
   bytesRead(): number
   close(): void
 }

@@ -2,7 +2,7 @@
 import { InputError } from './input-error.ts'
 import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
 
-/** What may come next, beside white space. */
+/** Expected next, beside white space. */
 type Expected = 'array' | 'element or end' | 'element' | 'rest of element' | 'nothing'
 
 const lineFeed = 0x0a
@@ -26,7 +26,7 @@ export class JsonArraySplitter implements Splitter {
 
   push(chunk: Buffer, found: InputRecord[]): void {
     const text = this.#text + chunk.toString()
-    // Of the element under way, what was scanned already.
+    // The start of the element under way.
     let from = this.#inElement ? 0 : text.length
     for (let i = this.#text.length; i < text.length; i++) {
       const code = text.charCodeAt(i)
@@ -77,7 +77,7 @@ export class JsonArraySplitter implements Splitter {
     }
   }
 
-  /** Whether this character is the first after the element. Brackets that do not match are its own affair. */
+  /** True when this character is the first after the element. Brackets that do not match are its own affair. */
   #ends(code: number): boolean {
     if (this.#inString) {
       if (this.#escaped) this.#escaped = false

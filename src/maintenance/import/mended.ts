@@ -3,7 +3,7 @@ import { CsvSplitter } from './csv.ts'
 import { NdjsonSplitter } from './ndjson.ts'
 import type { InputRecord, Splitter } from './record.ts'
 
-/** How each line of such a file begins. */
+/** The beginning of each line of such a file. */
 export const rejectStart = /^\{"line":\d+,"reason":"/
 
 type Reject = { header?: string; text: string }
@@ -11,7 +11,7 @@ type Reject = { header?: string; text: string }
 export class MendedSplitter implements Splitter {
   readonly #lines = new NdjsonSplitter()
   #csv: CsvSplitter | undefined
-  /** Where the rows are that the CSV has not given back yet. */
+  /** Lines of the rows that the CSV has not given back yet. */
   #places: number[] = []
 
   async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
@@ -52,7 +52,7 @@ export class MendedSplitter implements Splitter {
   }
 }
 
-/** Of a line that is no reject, the check says what is wrong with it. */
+/** A line that is no reject is taken as it is: the check says what is wrong with it. */
 function readReject({ source }: InputRecord): Reject {
   try {
     const { header, text } = JSON.parse(source as string)

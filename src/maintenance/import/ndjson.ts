@@ -13,7 +13,7 @@ const tooLong: Fault = { code: 'length', detail: `is longer than ${maxRecordByte
 export class NdjsonSplitter implements Splitter {
   #line = 1
   #rest: Buffer = Buffer.alloc(0)
-  /** How much of a line that is too long was dropped; 0 outside of one. */
+  /** Dropped bytes of the line under way, when it is too long; otherwise 0. */
   #dropped = 0
 
   push(chunk: Buffer, found: InputRecord[]): void {
@@ -53,7 +53,7 @@ export class NdjsonSplitter implements Splitter {
     }
   }
 
-  /** Of a line that is too long, its beginning is kept. */
+  /** A line that is too long is cut, and has a fault. */
   #add(source: string, found: InputRecord[]): void {
     const line = this.#line
     if (source.length <= maxRecordBytes) found.push({ line, source })

@@ -1,20 +1,16 @@
-// Where batches go that are only looked at. Their ids are tried out in a store that goes with the import, beside the
-// plants that have them in the real one.
-import { pathToFileURL } from 'node:url'
-import pino from 'pino'
-import { openStore } from '../../store/open.ts'
+// A sink for batches that are only checked. Ids are held against the plants that have them in the store, and against the
+// records before.
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { sameItem } from '../../store/same-item.ts'
 import type { Entry, Outcome, Store } from '../../store/store.ts'
-import { type Batch, conflict, type Tally } from './batch-writer.ts'
 import type { Progressed } from './import-place.ts'
 import type { InputRecord } from './record.ts'
 import type { Rejects } from './rejects.ts'
-import { Scratch } from './scratch.ts'
-import { beginning, type Sink } from './sink.ts'
+import { type Batch, beginning, conflict, type Sink, type Tally } from './sink.ts'
 
 export type PreviewOptions = {
   rejects: Rejects
-  signal: AbortSignal
-  /** The real one; without it, ids are held against each other alone. */
+  /** Without it, ids are held against each other alone. */
   store: Store | undefined
 }
 
@@ -22,13 +18,17 @@ export class Preview implements Sink {
   readonly start = beginning
   readonly tally: Tally = { added: 0, replayed: 0, conflict: 0 }
   readonly #options: PreviewOptions
-  readonly #scratch: Scratch
-  #tried: Store | undefined
+  /** The items of records with an id, in a file that SQLite removes by itself. */
+  readonly #items = new DatabaseSync('')
+  readonly #insert: StatementSync
+  readonly #select: StatementSync
   #end: Progressed = beginning
 
   constructor(options: PreviewOptions) {
     this.#options = options
-    this.#scratch = new Scratch(options.signal)
+    this.#items.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL)')
+    this.#insert = this.#items.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
+    this.#select = this.#items.prepare('SELECT item FROM items WHERE id = ?')
     options.rejects.open(beginning)
   }
 
@@ -38,10 +38,9 @@ export class Preview implements Sink {
 
   async write({ entries, records, end }: Batch): Promise<void> {
     const { rejects } = this.#options
-    const withId = entries.filter(({ id }) => id !== undefined)
-    const outcomes = (withId.length > 0 ? await this.#try(withId) : []).values()
-    for (const [index, { id }] of entries.entries()) {
-      const outcome = id === undefined ? 'added' : (outcomes.next().value as Outcome)
+    const known = await this.#findKnown(entries)
+    for (const [index, entry] of entries.entries()) {
+      const outcome = this.#judge(entry, known)
       this.tally[outcome]++
       if (outcome === 'conflict') rejects.add(records[index] as InputRecord, [conflict])
     }
@@ -49,17 +48,17 @@ export class Preview implements Sink {
     this.#end = { ...end, rejects: rejects.bytes }
   }
 
-  async #try(entries: Entry[]): Promise<Outcome[]> {
-    const url = pathToFileURL(this.#scratch.join('ids.db')).href
-    this.#tried ??= await openStore(url, { logger: pino({ level: 'silent' }) })
-    await this.#tried.log.append(await this.#findKnown(entries))
-    return this.#tried.log.append(entries)
+  #judge({ id, item }: Entry, known: Map<number, string>): Outcome {
+    if (id === undefined) return 'added'
+    const stored = known.get(id)
+    if (stored === undefined && this.#insert.run(id, item).changes === 1) return 'added'
+    return sameItem(stored ?? String(this.#select.get(id)?.item), item) ? 'replayed' : 'conflict'
   }
 
-  async #findKnown(entries: Entry[]): Promise<Entry[]> {
-    const ids = entries.map(({ id }) => id)
+  async #findKnown(entries: Entry[]): Promise<Map<number, string>> {
+    const ids = entries.flatMap(({ id }) => id ?? [])
     const rows = await this.#options.store?.sql.select(`SELECT id, item FROM plants WHERE id IN (${ids})`)
-    return (rows ?? []).map(({ id, item }) => ({ id: Number(id), item: String(item) }))
+    return new Map((rows ?? []).map(({ id, item }) => [Number(id), String(item)]))
   }
 
   async settle(): Promise<void> {}
@@ -69,8 +68,7 @@ export class Preview implements Sink {
   }
 
   async close(): Promise<void> {
-    await this.#tried?.close()
+    this.#items.close()
     await this.#options.store?.close()
-    this.#scratch.remove()
   }
 }

@@ -47,7 +47,7 @@ async function* split(input: Input, format: Detected, utf8: Utf8Chunks): AsyncGe
   yield* find((found) => splitter.end(found))
 }
 
-/** What was found before a fault comes before it. */
+/** Yields the records before a fault, then throws it. */
 async function* find(work: (found: InputRecord[]) => void | Promise<void>): AsyncGenerator<InputRecord[]> {
   const found: InputRecord[] = []
   try {

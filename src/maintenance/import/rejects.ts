@@ -28,7 +28,7 @@ export type RejectsOptions = {
 
 export class Rejects {
   readonly #options: RejectsOptions
-  /** Of a CSV input: what the cells of its rows are. */
+  /** The header row of a CSV input. */
   header: InputRecord['source'] | undefined
   #file: number | undefined
   #pending = ''

@@ -1,7 +1,7 @@
 // One pass through an input: its records are read, checked and handed over, batch by batch.
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Batch } from './batch-writer.ts'
+import { settleMs } from '../../limits.ts'
 import type { RecordCheck } from './check.ts'
 import { defaultBatchPlants, type ImportOptions, type ImportResult } from './import-options.ts'
 import type { Input } from './input.ts'
@@ -9,11 +9,9 @@ import { InputError } from './input-error.ts'
 import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'
-import type { Sink } from './sink.ts'
+import type { Batch, Sink } from './sink.ts'
 
-const settleMs = 600
-
-/** Where few records are plants, the place is kept nevertheless. */
+/** After so many records per plant of a batch it is handed over, full or not, so that progress is noted. */
 const recordsPerPlant = 20
 
 export class Run {
@@ -31,7 +29,7 @@ export class Run {
     this.#rejects = rejects
   }
 
-  /** What it came to is told however it ends. */
+  /** Reports the result however it ends. */
   async readInto(sink: Sink, records: Records): Promise<ImportResult> {
     try {
       const done = this.#read(records, sink).then(() => sink.end())
@@ -47,7 +45,7 @@ export class Run {
     return { ...tally, rejected, records: committed.records, skipped: start.records }
   }
 
-  /** What comes before an unreadable record is added. */
+  /** Records before an unreadable one are added. */
   async #read({ groups, check }: Records, sink: Sink): Promise<void> {
     const { signal, onProgress } = this.#options
     try {

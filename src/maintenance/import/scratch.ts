@@ -1,4 +1,4 @@
-// A folder for what an import puts aside on its way. It goes with the import, also when that is interrupted.
+// A folder for an input that can be read once only. It goes with the import, also when that is interrupted.
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,10 +13,6 @@ export class Scratch {
     signal.addEventListener('abort', () => this.remove(), { once: true })
   }
 
-  join(name: string): string {
-    return join(this.#path, name)
-  }
-
   remove(): void {
     rmSync(this.#path, { recursive: true, force: true })
   }
@@ -28,7 +24,7 @@ export class Scratch {
       stream.destroy()
       return undefined
     }
-    const file = this.join('input')
+    const file = join(this.#path, 'input')
     await pipeline(stream, createWriteStream(file, { mode: 0o600 }), { signal }).catch((error) => {
       throw error.syscall === 'write' ? new FileError('write', `${file} (TMPDIR)`, error) : error
     })

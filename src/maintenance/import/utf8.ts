@@ -10,7 +10,7 @@ export class Utf8Chunks {
   #rest: Buffer = Buffer.alloc(0)
   #sawInvalid = false
 
-  /** Whether `invalidMark` may stand for something so far. */
+  /** True once `invalidMark` may stand for something. */
   get sawInvalid(): boolean {
     return this.#sawInvalid
   }
@@ -23,7 +23,7 @@ export class Utf8Chunks {
     return this.#check(all.subarray(0, end))
   }
 
-  /** What is left: part of a character, or nothing. */
+  /** The rest: part of a character, or nothing. */
   end(): Buffer {
     return this.#check(this.#rest)
   }
@@ -35,7 +35,7 @@ export class Utf8Chunks {
   }
 }
 
-/** How many bytes at the end begin a character that the next chunk may complete. */
+/** Number of bytes at the end that begin a character, which the next chunk may complete. */
 function countOpenBytes(bytes: Buffer): number {
   for (let count = 1; count < maxSequence && count <= bytes.length; count++) {
     const length = sequenceLength(bytes[bytes.length - count] as number)
@@ -44,7 +44,7 @@ function countOpenBytes(bytes: Buffer): number {
   return 0
 }
 
-/** How long the character is that begins with this byte; 0 when none does. */
+/** Length of the character that begins with this byte; 0 when none does. */
 function sequenceLength(byte: number): number {
   if (byte < 0x80) return 1
   if (byte < 0xc2 || byte > 0xf4) return 0

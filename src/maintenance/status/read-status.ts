@@ -1,5 +1,6 @@
 // The state of a store, by reading alone: what is in it, how large it is, and who works on it.
 import { engineOf } from '../../store/engines.ts'
+import { epochsVersion } from '../../store/format/migrations.ts'
 import { openView } from '../../store/open.ts'
 import type { StoreView } from '../../store/view.ts'
 import type { StoreStatus } from './status.ts'
@@ -22,13 +23,12 @@ const contents = `SELECT (SELECT value FROM meta WHERE key = 'store'),
   (SELECT count(*) FROM tokens WHERE revoked_at IS NULL AND expires_at <= $1),
   (SELECT count(*) FROM tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1))`
 
-/** The schema version since which there are epochs. */
-const epochsSince = 2
-
 async function readContents(view: StoreView, now: number) {
   const [row] = await view.select<[string, number, number, number, number]>(contents, [now])
   const [store, head, revoked, expired, active] = row as [string, number, number, number, number]
   const [[epochs] = [0]] =
-    view.version < epochsSince ? [] : await view.select<[number]>('SELECT count(DISTINCT start) FROM epochs')
+    view.version < epochsVersion
+      ? []
+      : await view.select<[number]>('SELECT count(DISTINCT start) FROM epochs')
   return { store, head, epochs, tokens: { active, expired, revoked } }
 }

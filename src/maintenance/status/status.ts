@@ -1,4 +1,4 @@
-// What there is to know of a store.
+// The state of a store.
 import type { EngineStatus } from '../../store/engine-status.ts'
 
 export type StoreStatus = EngineStatus & {
@@ -6,7 +6,7 @@ export type StoreStatus = EngineStatus & {
   schemaVersion: number
   store: string
   head: number
-  /** How many there have been; 0 in a store of a version that had none yet. */
+  /** Number of epochs; 0 in a store of a version without them. */
   epochs: number
   tokens: { active: number; expired: number; revoked: number }
 }

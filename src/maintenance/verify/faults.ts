@@ -1,9 +1,9 @@
-// What a check has found to be wrong.
+// Faults found by a check.
 
 /** `position`: of the plant that has the fault; absent when it is of the whole store. */
 export type Fault = { position?: number; detail: string }
 
-/** How many faults are named. */
+/** Number of faults that are named. */
 const maxNamed = 10
 
 /** Keeps the first faults, by position, those of the whole store before all others, and counts the rest. */

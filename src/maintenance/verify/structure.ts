@@ -1,12 +1,10 @@
 // Checks what is not about single plants: the schema, the heads, the epochs, the ids, and that the log has no gaps.
+import { epochsVersion } from '../../store/format/migrations.ts'
 import type { Range, StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
 
-/** The first schema version that has epochs. */
-const epochsVersion = 2
-
 export type Structure = {
-  /** Where the log ends. */
+  /** The last position of the log. */
   head: number
   plants: number
   /** The parts of the log that have no gaps inside, in order. */

@@ -1,9 +1,9 @@
 // Answers for requests that waited together: each is given by itself, so that a fault in one harms no other.
 import type { Turns } from '../../runtime/turns.ts'
 
-/** What `GroupCommit` and `SharedHead` need to know of those who wait. */
+/** Callbacks of `GroupCommit` and `SharedHead` for those who wait. */
 export type Waiter<Result, T> = {
-  /** Whether an answer is still of use to somebody. */
+  /** True when an answer is still of use to somebody. */
   waits(waiting: T): boolean
   /** On whose behalf it is: answers are given to each owner in turn. */
   owner?(waiting: T): string

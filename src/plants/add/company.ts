@@ -1,10 +1,10 @@
-// How long a batch waits for company before it is committed.
+// Delays a batch, so that more requests join it before it is committed.
 
 /** The most that a batch waits. */
 const maxWaitMs = 3
 /** No timer is finer than this: when a commit takes less, turns of the event loop are counted instead. */
 const timerMs = 1
-/** How many turns in a row may bring nobody. */
+/** Stop after this many turns without another request. */
 const idleTurns = 2
 
 export class Company {

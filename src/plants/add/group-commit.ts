@@ -6,7 +6,7 @@ import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../..
 import { Answers, type Waiter } from './answers.ts'
 import { Company } from './company.ts'
 
-/** What waits for its entry to be committed. `handedOver`: from now on it may be added, whatever is heard of it. */
+/** A request that waits for its entry to be committed. `handedOver`: from now on it may be added, whatever is heard of it. */
 export type Adder<T> = Waiter<Outcome, T> & { handedOver(waiting: T): void }
 
 type Place<T> = { entry: Entry; waiting: T; deadlineMs: number }
@@ -25,7 +25,7 @@ export class GroupCommit<T> {
     this.#answers = new Answers(adder, turns)
   }
 
-  /** How many plants wait for the next batch. */
+  /** Number of plants that wait for the next batch. */
   get waiting(): number {
     return this.#line.length
   }
@@ -91,7 +91,7 @@ export class GroupCommit<T> {
   }
 }
 
-/** Which outcome belongs to whom cannot be told when there are more or fewer. */
+/** The store must return one outcome per entry. */
 function checkCount(outcomes: Outcome[], batch: unknown[]): void {
   if (outcomes.length !== batch.length)
     throw new StoreUnavailable(

@@ -1,4 +1,4 @@
-// Where a page of the list starts, as clients see it: a position, with a mark that only the store can make.
+// Cursors: the start of a page as clients see it, a position with a mark that only the store can make.
 import { createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Epochs } from '../../store/epochs.ts'

@@ -3,7 +3,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ref } from '../../../schemas/component.ts'
 import { ListHeaders, ListQuery, PlantList } from '../../../schemas/plant.ts'
-import { makeNegotiator } from '../../http/codings.ts'
+import { listCodings, makeNegotiator } from '../../http/codings.ts'
 import { findCurrent } from '../../http/conditions.ts'
 import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
 import { invalid, type ProblemError } from '../../http/problem-error.ts'
@@ -39,8 +39,7 @@ export const listSchema = {
   response: { 200: ref(PlantList) },
 }
 
-/** The order of preference: zstd is the cheapest by far, for us and for clients, and makes lists the smallest. */
-const negotiate = makeNegotiator(['zstd', 'br', 'gzip', 'identity'])
+const negotiate = makeNegotiator(listCodings)
 
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
   const { access, log, storeId, path, turns, sender } = options

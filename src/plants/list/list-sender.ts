@@ -36,7 +36,7 @@ export class ListSender {
   /** The pool of threads also writes the log and looks names up, and the cores are there for requests. */
   readonly #jobs = new FairPool({ slots: codecJobs })
   readonly #codedPages: CodedPages
-  /** How many long lists are being compressed. */
+  /** Number of long lists being compressed. */
   #codedLists = 0
 
   constructor({ log, turns, inFlight, failures, meter }: ListSenderOptions) {

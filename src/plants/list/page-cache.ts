@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { maxCachedBytes } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
 
-/** What an entry takes beside its bytes and its name, about. */
+/** Approximate size of an entry beside its bytes and its name. */
 const entryBytes = 200
 
 export class PageCache {

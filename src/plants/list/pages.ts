@@ -12,12 +12,12 @@ import { type Part, PartReader, type Range } from './parts.ts'
 /** A part of the log with a name that stands for its bytes, for ever and on every replica. */
 export type Page = Range & { name: string }
 
-/** Who wants to read: whose turn it is, and how room is made for what is to be read. `reserve` throws when there is none. */
+/** A reader of pages: its owner, and how it reserves room for their bytes. `reserve` throws when there is none. */
 export type PageReader = { owner: string; reserve: (bytes: number) => void }
 
 const emptyList = Buffer.from('[]')
 const comma = Buffer.from(',')
-/** What of one token may wait to be read. */
+/** The queue of reads per token. */
 export const line = {
   most: maxWaitingReads,
   refuse: () => new StoreUnavailable('overloaded', 'too much waits to be read already'),
@@ -31,10 +31,10 @@ export function pageOf(after: number, last: number, epochs: Epochs): Page {
 export class Pages {
   readonly #parts: PartReader
   readonly #cache: PageCache
-  /** What is being read, so that those who ask for one page at one moment share its reading. */
+  /** Pages being read: requests for one page at one moment share its reading. */
   readonly #reading = new Map<string, Promise<Buffer | Part>>()
 
-  /** Of a store that takes its time. */
+  /** Used once the store is known to answer reads later. */
   readonly #reads = new FairPool({ slots: readConnections, line })
 
   constructor(log: PlantLog, cache = new PageCache()) {
@@ -80,7 +80,7 @@ export class Pages {
   }
 }
 
-/** Whether all of a page is likely to be no larger than a part, when the rest of it is like its beginning. */
+/** True when all of a page is likely to be no larger than a part, when the rest of it is like its beginning. */
 function seemsSmall({ array, reached }: Part, { after, last }: Page): boolean {
   const count = last - after
   return count <= pagePlants && (array.length / (reached - after)) * count <= pageBytes

@@ -28,7 +28,7 @@ const maxGrowth = 4
 
 export class PartReader {
   readonly #log: PlantLog
-  /** Whether the store answers reads later, as was seen. One that answers at once needs no turns. */
+  /** True once the store has answered a read later. One that answers at once needs no turns. */
   takesTime = false
   #latelyBytes = maxItemBytes
   #uncollectedBytes = 0

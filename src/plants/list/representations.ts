@@ -1,4 +1,4 @@
-// What is said of a list beside its plants: its headers and its entity tag (RFC 9110, section 8.8.3), in each content coding.
+// Describes a list beside its plants: its headers and its entity tag (RFC 9110, section 8.8.3), in each content coding.
 import { createHash } from 'node:crypto'
 import type { Coding } from '../../http/codings.ts'
 import type { Head } from '../../store/store.ts'

@@ -27,7 +27,7 @@ export class SharedHead<T> {
     setImmediate(this.#look)
   }
 
-  /** Whoever comes while a look is under way came too late for it, and waits for the next. */
+  /** Requests that come during a look wait for the next: the head may have been read before they came. */
   readonly #look = async (): Promise<void> => {
     const waiting = this.#waiting.filter((one) => this.#waiter.waits(one))
     this.#waiting = []
@@ -38,7 +38,7 @@ export class SharedHead<T> {
     if (answer) for (const one of waiting) answer(one)
   }
 
-  /** What to do with each that waited for this look. */
+  /** Reads the head; returns how to answer each that waited for it. */
   async #read(): Promise<(one: T) => void> {
     try {
       const head = await this.#log.head()

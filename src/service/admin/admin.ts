@@ -1,4 +1,4 @@
-// What a service shows its operator: metrics, and the server for them and for its health. It is loaded only where ADMIN_PORT
+// The operator's side of a service: metrics, and the server for them and for its health. It is loaded only where ADMIN_PORT
 // is set, since it takes a seventh of a start.
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../../config/load-config.ts'
@@ -14,7 +14,7 @@ export type AdminOptions = {
   config: Config
   health: Health
   version: string
-  /** How many lines of the log had no room so far. */
+  /** Number of log lines dropped so far. */
   droppedLines: () => number
 }
 

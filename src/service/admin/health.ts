@@ -1,5 +1,4 @@
-// Whether requests should be sent to this process: not before it listens, not once it is to end, and not while its store
-// cannot be written.
+// Readiness: false before the process listens, once it is to end, and while its store cannot be written.
 
 import { readyMs } from '../../limits.ts'
 import type { Store } from '../../store/store.ts'

@@ -8,7 +8,7 @@ type Sample = { metricName: string; labels: Labels; value: number }
 /** The values of one set of labels. */
 export class Series {
   readonly #bounds: readonly number[]
-  /** How many values are in each bucket and in no lower one; the last is above all bounds. */
+  /** Values in each bucket and in no lower one; the last is above all bounds. */
   readonly #counts: number[]
   #sum = 0
 

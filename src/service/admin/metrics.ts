@@ -1,6 +1,5 @@
-// What Prometheus can ask for: what the process shows of itself, and the sums of what its threads count. Whatever has to
-// be asked of the store is left out when it does not come in time: the rest is never more wanted than when the store does
-// not answer.
+// Metrics for Prometheus: those of the process, and the sums over its threads. Values that the store does not give in time
+// are left out: the rest is needed most while the store does not answer.
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Health } from './health.ts'
 import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
@@ -16,9 +15,9 @@ export type MetricsOptions = {
 }
 
 export class Metrics {
-  /** Of the process. */
+  /** Metrics of the process. */
   readonly registry = new Registry()
-  /** Of this thread. */
+  /** Metrics of this thread. */
   readonly own = new ThreadMetrics()
   /** Gives what the other threads have counted. */
   others: () => Promise<Snapshot[]> = async () => []

@@ -1,13 +1,13 @@
-// What one thread counts of its requests, its connections and its part of the store.
+// Counts one thread's requests, connections and store operations.
 import { Counter, Gauge, type MetricObject, Registry } from 'prom-client'
 import type { Access } from '../../http/connection/exchange.ts'
 import type { Counts, Meter } from '../../runtime/meter.ts'
 import { Histogram, type Series } from './histogram.ts'
 
-/** What one thread has counted, as it is sent to another. */
+/** The counts of one thread, as they are sent to another. */
 export type Snapshot = MetricObject[]
 
-/** Of requests and commits. */
+/** Buckets of request and commit durations. */
 export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
@@ -82,7 +82,7 @@ export class ThreadMetrics implements Meter {
     })
   }
 
-  /** What has been counted by now. */
+  /** The counts so far. */
   async takeSnapshot(): Promise<Snapshot> {
     return await this.registry.getMetricsAsJSON()
   }

@@ -14,7 +14,7 @@ const words = { gone: 'a thread hangs', back: 'no thread hangs any more' }
 export class Heartbeats {
   readonly #beats: Int32Array
   readonly #outage: Outage
-  /** How many looks in a row have found no mark of a thread. A process that was stopped as a whole has missed none. */
+  /** Missed heartbeats in a row, by thread. A process that was stopped as a whole has missed none. */
   readonly #missed: number[]
   #looking: NodeJS.Timeout | undefined
 

@@ -1,4 +1,4 @@
-// What the main thread and another one that serves requests say to each other.
+// Messages between the main thread and another one that serves requests.
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/load-config.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'

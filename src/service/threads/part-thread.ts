@@ -1,6 +1,7 @@
 // One thread that serves requests, as the main thread sees it, from its start to its end.
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
+import { gaugeMs } from '../../limits.ts'
 import type { LineSink } from '../../logging/open-log.ts'
 import { makeInTime } from '../admin/in-time.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
@@ -10,8 +11,6 @@ import type { FromPart, PartData, ToPart } from './part-messages.ts'
 const threadFile = join(import.meta.dirname, `part-worker${extname(import.meta.filename)}`)
 /** Three times the flag that the launcher gives (bin/plant-store.js): by itself it would grow to twice as much. */
 const youngMiB = 24
-/** How long the counts are waited for; those before are taken then. */
-const countMs = 500
 
 export class PartThread {
   /** Rejects when it ends before it listens. */
@@ -21,13 +20,13 @@ export class PartThread {
   /** Resolves to why it ended, unless it was told to. */
   readonly ended: Promise<Error | undefined>
   isListening = false
-  /** What it had counted when it was last asked. */
+  /** Its latest counts. */
   counted: Snapshot = []
   readonly #worker: Worker
   #error: Error | undefined
   #answered = Promise.withResolvers<void>()
-  /** Whoever asks meanwhile shares the answer. */
-  readonly #ask = makeInTime(() => this.#askNow(), countMs)
+  /** Concurrent requests share the answer; without one in time, the counts before are used. */
+  readonly #ask = makeInTime(() => this.#askNow(), gaugeMs)
 
   constructor(data: PartData, sink: LineSink) {
     const listening = Promise.withResolvers<void>()
@@ -65,7 +64,7 @@ export class PartThread {
     this.#worker.postMessage(message)
   }
 
-  /** What it has counted; when it does not answer, what it said before. */
+  /** Its counts; when it does not answer, the latest that are known. */
   async count(): Promise<Snapshot> {
     await this.#ask()
     return this.counted

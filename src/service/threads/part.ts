@@ -1,4 +1,4 @@
-// What every thread that serves requests has, be it the only one: the store, an app on it, and a line for each request.
+// The parts of every thread that serves requests: the store, an app on it, and a log line per request.
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config/load-config.ts'
 import { traceOptionsOf } from '../../config/trace-settings.ts'

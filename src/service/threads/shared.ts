@@ -1,4 +1,4 @@
-// What the threads of one process count together: a limit is one of the process, whichever thread meets it.
+// Memory shared by the threads of a process: limits are the process's, whichever thread meets them.
 import { randomUUID } from 'node:crypto'
 import { makeRateMemory } from '../../http/access/gcra.ts'
 

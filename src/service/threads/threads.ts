@@ -17,7 +17,7 @@ export type ThreadsOptions = {
   /** For as many threads as there are to be; the main one is the first of them. */
   shared: Shared
   log: { logger: Logger; sink: LineSink }
-  /** Whether what the threads do is counted. */
+  /** True when what the threads do is counted. */
   isCounted: boolean
 }
 

@@ -11,6 +11,3 @@ export function checksumOf(position: number, id: number | null | undefined, item
 export function lineOf(position: number, id: number | null | undefined, item: string): string {
   return `${position}\t${id ?? ''}\t${item}`
 }
-
-/** The same as an SQL expression, for both engines. */
-export const lineInSql = `CAST(position AS TEXT) || '\t' || coalesce(CAST(id AS TEXT), '') || '\t' || item`

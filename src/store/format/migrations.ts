@@ -68,7 +68,7 @@ export const migrations: Migration[] = [
       CREATE TRIGGER plants_no_change BEFORE UPDATE OF position, id, item OR DELETE ON plants
         FOR EACH ROW EXECUTE FUNCTION plants_append_only();`,
   },
-  // Of the plants that are there already: by `verify --repair`, too.
+  // `verify --repair` also makes the segments of plants that are there already.
   {
     sqlite: 'CREATE TABLE segments (last INTEGER PRIMARY KEY, items TEXT NOT NULL) STRICT;',
     // A dump of an older version that was put back may have left those of other plants. Uncompressed: to expand pglz takes
@@ -87,6 +87,11 @@ export const migrations: Migration[] = [
       ALTER TABLE writers DROP CONSTRAINT writers_pkey, ADD PRIMARY KEY (id, batch);`,
   },
 ]
+
+/** The schema versions since which there are epochs, checksums of rows, and segments. */
+export const epochsVersion = 2
+export const checksumVersion = 3
+export const segmentsVersion = 4
 
 /**
  * The oldest schema version whose code still works on the present schema. In a rolling upgrade old replicas run beside

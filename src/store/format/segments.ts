@@ -4,7 +4,7 @@
 import { segmentBytes, segmentPlants } from '../../limits.ts'
 import type { Dialect } from '../view.ts'
 
-/** Where items are read from. */
+/** The tables that items are read from. */
 export type Source = 'segments' | 'plants'
 
 /** From where the plants of a range can be read, the fastest first: from segments only when they fill some. */
@@ -13,7 +13,7 @@ export function findSources(after: number, last: number): Source[] {
   return fillSegments ? ['segments', 'plants'] : ['plants']
 }
 
-/** Where the segments end that are complete once the log has grown from `start` to `end` plants. */
+/** Last positions of the segments that are complete once the log has grown from `start` to `end` plants. */
 export function segmentEnds(start: number, end: number): number[] {
   const ends: number[] = []
   for (let last = start - (start % segmentPlants) + segmentPlants; last <= end; last += segmentPlants)

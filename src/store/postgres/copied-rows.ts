@@ -2,7 +2,7 @@
 // COPY sends does it hand over as it came.
 import pg from 'pg'
 
-/** What stands before the first row: a signature, flags, and the length of an extension that there is not. */
+/** Length of the header before the first row: a signature, flags, and the length of an extension that there is not. */
 const headerBytes = 19
 const lengthBytes = 4
 

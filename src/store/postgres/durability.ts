@@ -1,6 +1,6 @@
-// What of a server's settings the promise of a 200 rests on.
+// Settings of a server that the promise of a 200 rests on.
 
-/** What it means that a setting is off. Our own sessions raise `synchronous_commit` (see session.ts). */
+/** Consequences of a setting that is off. Our own sessions raise `synchronous_commit` (see session.ts). */
 const consequences = {
   fsync: 'when its machine fails, plants that were acknowledged can be lost, or the database damaged',
   full_page_writes: 'when its machine fails, the database can be damaged',

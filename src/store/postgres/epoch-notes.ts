@@ -5,7 +5,7 @@ import { type Epoch, Epochs, latestEpoch, makeEpoch } from '../epochs.ts'
 import type { Head } from '../store.ts'
 import type { Session } from './session.ts'
 
-/** Where the log ends: a subquery. */
+/** The last position of the log: a subquery. */
 export const lastPosition = '(SELECT coalesce(max(position), 0) FROM plants)'
 
 /** Looks at the head of the log. The epochs come along only when there is a new one. */

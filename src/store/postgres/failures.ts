@@ -1,11 +1,11 @@
-// What went wrong at which server, in words for an operator, and whether another attempt may go better.
+// Failures of servers: in words for an operator, and whether another attempt may succeed.
 import pg from 'pg'
 import { type Lost, StoreRefused, StoreUnavailable } from '../store.ts'
 
-/** What the server says of a fault that another attempt, perhaps on another server, may not meet. */
+/** SQLSTATEs of failures that another attempt, perhaps on another server, may not meet. */
 const passing = /^(08|25006|25P03|40|53300|55P03|57)/
 
-/** What to do about the server's own troubles, whose words may be in any language. */
+/** Advice by SQLSTATE: the server's own words may be in any language. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
   '28000': 'pg_hba.conf lets nobody in so, or there is no such role',
@@ -40,14 +40,14 @@ export function explain({ message, code }: Error & { code?: string }): string {
   return todo ? `${todo} (${message || code})` : message || String(code)
 }
 
-/** Whether the server's word is its last: it refused what was asked, and would do so again. */
+/** True when another attempt would fail likewise: the server refused the request itself. */
 export function isFinal(error: unknown): boolean {
   const said = error instanceof ServerFailure ? error.cause : error
   if (said instanceof StoreRefused || said instanceof StoreUnavailable) return true
   return said instanceof pg.DatabaseError && !passing.test(String(said.code))
 }
 
-/** What a server said (a wrong password, a database that is not there) says more than that another is not reachable. */
+/** A server's refusal (a wrong password, a missing database) tells more than another's being unreachable. */
 export function mostTelling(failures: ServerFailure[]): Error {
   const said = failures.find(
     ({ cause }) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused,

@@ -1,4 +1,4 @@
-// What a `postgres://` URL says: its servers, and parameters.
+// Reads `postgres://` URLs: their servers and parameters.
 import { StoreRefused } from '../store.ts'
 
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']

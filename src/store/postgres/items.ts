@@ -8,10 +8,10 @@ import type { Session } from './session.ts'
 
 const [open, comma, close] = Buffer.from('[,]') as unknown as [number, number, number]
 
-/** What a read asks for: see `PlantLog`. */
+/** The range of a read: see `PlantLog`. */
 export type Range = { after: number; last: number; epoch: string }
 
-/** How the items of a range are selected, in a row or in several, each with the number of its plants. */
+/** Queries for the items of a range, in one row or several, each with the number of its plants. */
 const selects: Record<Source, (after: number, last: number) => string> = {
   // As they are: to join a few large texts takes the server longer than to read them.
   segments: (after, last) => `

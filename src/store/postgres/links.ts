@@ -28,6 +28,11 @@ export class Link {
     servers.onChange(() => this.#leave())
   }
 
+  /** Number of works under way. */
+  get running(): number {
+    return this.#running
+  }
+
   /**
    * Does `work` on the connection, which several may share. When that fails, the connection is given up and the work
    * done again on a new one: `work` must be safe to repeat. Rejects with the last failure when the time is up (of

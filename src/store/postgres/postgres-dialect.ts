@@ -1,4 +1,4 @@
-// What PostgreSQL has its own words for.
+// The SQL of PostgreSQL where it differs between engines.
 import type { Dialect } from '../view.ts'
 
 export const postgresDialect: Dialect = {
@@ -11,6 +11,4 @@ export const postgresDialect: Dialect = {
       UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid`,
   },
   isStandby: 'pg_is_in_recovery()::int',
-  // There is no such check.
-  integrity: "SELECT 'ok' WHERE false",
 }

@@ -1,6 +1,8 @@
 // The distributed engine: a PostgreSQL cluster that any number of replicas share. Its log has no gaps and the order of
 // its commits, because each batch holds the lock on the one row that says where the log ends.
 import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { readConnections } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
 import { describeUnsafe, findUnsafe } from './durability.ts'
 import { HeadReader } from './epoch-notes.ts'
@@ -8,7 +10,6 @@ import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
 import { Link } from './links.ts'
-import { Reads } from './reads.ts'
 import { Servers } from './servers.ts'
 import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
@@ -21,17 +22,14 @@ export async function openPostgres(
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
   const servers = new Servers({ urls, processId, name, logger, reconnected, use })
-  const plain = findPlainHosts(urls)
-  if (plain.length > 0)
-    logger.warn(
-      `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
-    )
+  warnOfPlainHosts(urls, logger)
   // Connections of their own, so that a look at the head or at a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')
   const writes = new Link(servers, 'writer')
   const probes = new Link(servers, 'probe')
-  const reads = new Reads(servers)
+  // The pools above (src/plants/list/) bound the reads; each goes to the connection with the fewest under way.
+  const reads = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
   const writer = new PostgresWriter(writes, processId)
   const reader = new HeadReader()
   const head = () => heads.run((session) => reader.look(session)).catch(refuse('unread'))
@@ -53,7 +51,9 @@ export async function openPostgres(
       append: (entries, deadlineMs, mark) => writer.append(entries, deadlineMs, mark),
       head,
       read: (after, last, epoch) =>
-        reads.run((session) => readItems(session, { after, last, epoch })).catch(refuse('unread')),
+        findIdlest(reads)
+          .run((session) => readItems(session, { after, last, epoch }))
+          .catch(refuse('unread')),
     },
     sql: { select, execute: (text, values = []) => writer.execute(text, values) },
     unsafeSettings,
@@ -68,7 +68,19 @@ export async function openPostgres(
     },
     async close() {
       await writer.idle()
-      for (const part of [heads, lookUps, writes, probes, reads]) part.close()
+      for (const part of [heads, lookUps, writes, probes, ...reads]) part.close()
     },
   }
+}
+
+function findIdlest(links: Link[]): Link {
+  return links.reduce((least, link) => (link.running < least.running ? link : least))
+}
+
+function warnOfPlainHosts(urls: string[], logger: Logger): void {
+  const plain = findPlainHosts(urls)
+  if (plain.length > 0)
+    logger.warn(
+      `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
+    )
 }

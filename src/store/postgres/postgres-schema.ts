@@ -36,7 +36,7 @@ const oldest = tables.slice(0, 5)
 const overtaken = ['23505', '42P07', '42710']
 const attempts = 10
 
-/** What may be done about a store that is not there, and about one of an older version. */
+/** How to treat a missing store, and one of an older version. */
 export type SchemaUse = Pick<StoreOptions, 'mustExist' | 'keepsSchema'>
 
 /**

@@ -1,4 +1,4 @@
-// What a PostgreSQL cluster says of itself. Anybody may ask for all of it but the state of the standbys, which takes the
+// The state of a PostgreSQL cluster. Anybody may ask for all of it but the state of the standbys, which takes the
 // role pg_monitor.
 import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine-status.ts'
 import { serviceName } from '../store.ts'

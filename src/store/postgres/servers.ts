@@ -1,4 +1,4 @@
-// Which server of the cluster this process follows. All its connections follow one server on one timeline; when one of
+// Follows one server of the cluster. All connections of this process follow one server on one timeline; when one of
 // them finds that another server has taken over, the others leave the old one, too.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -12,7 +12,7 @@ import { type Origin, Session } from './session.ts'
 /** A session in the making; `servers` names those that were asked. `destroy` ends it in any state. */
 export type Connection = { readonly session: Promise<Session>; readonly servers: string; destroy(): void }
 
-/** What a session is for. No two that are open at once share a role. */
+/** The purpose of a session. No two that are open at once share a role. */
 export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
 
 export type ServersOptions = {
@@ -20,28 +20,28 @@ export type ServersOptions = {
   urls: string[]
   /** Names this process in the database. */
   processId: string
-  /** What this process is. */
+  /** The name of the sessions of this process. */
   name: string
   logger: Logger
   reconnected: () => void
   use: SchemaUse
 }
 
-/** What requests meet meanwhile is told where they are answered. */
+/** The effect on requests is logged where they are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
 export class Servers {
   /** Is told of each connection that was made anew. */
   readonly reconnected: () => void
   readonly #logger: Logger
-  /** Of its connections, all together. */
+  /** One for all its connections. */
   readonly #outage: Outage
   readonly #urls: string[]
   readonly #name: string
   readonly #use: SchemaUse
   readonly #listeners: (() => void)[] = []
   #followed: Origin | undefined
-  /** How often another server was taken up: an attempt that began before the last time may not undo it. */
+  /** Number of changes of the server: an attempt that began before the last one must not undo it. */
   #changes = 0
   /** The latest timeline that took writes since then, for each system. */
   readonly #latest = new Map<string, number>()
@@ -130,7 +130,7 @@ export class Servers {
     this.#latest.set(system, Math.max(timeline, this.#latest.get(system) ?? 0))
   }
 
-  /** Whether it may have been left for good: an old primary that nobody has stopped yet. Or it is a restored backup. */
+  /** True for an old primary that is still running, and for a restored backup. */
   #isOlder({ system, timeline }: Origin): boolean {
     /* c8 ignore next: the same old primary */
     if (timeline < (this.#latest.get(system) ?? 0)) return true

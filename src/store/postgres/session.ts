@@ -5,7 +5,7 @@ import { CopiedRows } from './copied-rows.ts'
 import { nameServer } from './failures.ts'
 import { refuseSharedSessions } from './pooler.ts'
 
-/** Which history a server writes. `name` also tells its restarts and its databases apart. */
+/** The history that a server writes. `name` also tells its restarts and its databases apart. */
 export type Origin = { readonly name: string; readonly system: string; readonly timeline: number }
 
 export class Session {

@@ -1,4 +1,4 @@
-// Which connections to PostgreSQL anybody on the way could read, or answer in the server's place.
+// Finds connections to PostgreSQL that others could read, or answer in the server's place.
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
 import { StoreRefused } from '../store.ts'

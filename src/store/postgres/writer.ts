@@ -1,4 +1,4 @@
-// What changes the PostgreSQL database: one transaction at a time on a connection of its own, done exactly once even
+// Writes to the PostgreSQL database: one transaction at a time on a connection of its own, done exactly once even
 // when the answer to its COMMIT is lost.
 
 import type { QueryConfig } from 'pg'

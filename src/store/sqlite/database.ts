@@ -15,7 +15,7 @@ import { makeOwnFile, makePrivate } from './files/modes.ts'
 import { applicationId, isStore, openReadOnly, pragma, readVersion } from './files/read-only.ts'
 import type { ThreadOptions } from './writer/writer-messages.ts'
 
-/** Of 4 KiB each: the write-ahead log is copied into the file when it is this long. */
+/** The write-ahead log is copied into the file when it has this many pages, of 4 KiB each. */
 const checkpointPages = 4000
 
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }

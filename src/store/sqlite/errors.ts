@@ -17,7 +17,7 @@ export function isBusy(error: unknown): boolean {
   return (codeOf(error) & 0xff) === busy
 }
 
-/** Whether the file must be opened anew before it is written again. */
+/** True when the file must be opened anew before it is written again. */
 export function isBroken(error: unknown): boolean {
   return broken.has(codeOf(error) & 0xff)
 }

@@ -1,4 +1,4 @@
-// What SQLite has its own words for.
+// The SQL of SQLite where it differs between engines.
 import type { Dialect } from '../view.ts'
 
 /** Rows of the primary key are read in its order; an order that is asked for is sorted. */

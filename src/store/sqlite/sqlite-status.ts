@@ -1,4 +1,4 @@
-// What is known of a SQLite file from outside: its size, and which processes have it open.
+// The state of a SQLite file as seen from outside: its size, and the processes that have it open.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { resolveLinks } from '../../runtime/same-file.ts'
@@ -6,7 +6,7 @@ import type { EngineStatus, ServiceStatus } from '../engine-status.ts'
 import type { StoreView } from '../view.ts'
 import { sqlitePath } from './files/path.ts'
 
-/** Whoever has a database open in WAL mode holds a lock behind this place of its file (SQLite, os.h, PENDING_BYTE). */
+/** A process with the database open in WAL mode holds a lock behind this offset of its file (SQLite, os.h, PENDING_BYTE). */
 const lockByte = 0x40000000
 
 export async function readSqliteStatus(view: StoreView, url: string): Promise<EngineStatus> {

@@ -1,4 +1,4 @@
-// What the claims of a JWT must say, and what they allow (RFC 7519, RFC 9068).
+// Checks the claims of a JWT, and reads its scopes (RFC 7519, RFC 9068).
 import { type Scope, scopes } from '../tokens.ts'
 import type { Issuer } from './issuer.ts'
 import type { Claims, Reason } from './jwt.ts'

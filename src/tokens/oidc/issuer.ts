@@ -30,7 +30,7 @@ export function issuerOf(config: IssuerConfig): Issuer | undefined {
   }
 }
 
-/** Where an issuer describes itself: OpenID Connect Discovery 1.0, section 4, and RFC 8414, section 3.1. */
+/** URLs of the documents of an issuer: OpenID Connect Discovery 1.0, section 4, and RFC 8414, section 3.1. */
 export function discoveryUrls({ issuer }: Pick<Issuer, 'issuer'>): [string, string] {
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
@@ -40,7 +40,7 @@ export function discoveryUrls({ issuer }: Pick<Issuer, 'issuer'>): [string, stri
   ]
 }
 
-/** What a client is told of the service's tokens (RFC 9728), and where: below the origin of the audience, by its path. */
+/** The protected resource metadata (RFC 9728), and its URL: below the origin of the audience, by its path. */
 export function describeResource({ issuer, audiences, scopePrefix }: Issuer) {
   const resource = audiences.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
   if (resource === undefined) return undefined

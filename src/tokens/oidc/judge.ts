@@ -9,7 +9,7 @@ import { type Reason, readJwt } from './jwt.ts'
 
 type Run = <T>(work: () => Promise<T>) => Promise<T>
 
-/** What a token allows, or why it is refused. `run` says when a signature is verified. */
+/** Returns the grant of a token, or the reason for its refusal. `run` schedules the verification of its signature. */
 export async function judge(
   token: string,
   issuer: Issuer,

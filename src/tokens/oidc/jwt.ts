@@ -1,4 +1,5 @@
 // The form of a JWT, as far as it is judged before any key is looked for (RFC 7515, RFC 7519, RFC 8725).
+import { maxJwtLength } from '../../limits.ts'
 import type { Issuer } from './issuer.ts'
 
 export const algorithms = [
@@ -8,7 +9,7 @@ export const algorithms = [
 
 /** Why a token is refused: the label of a metric, and what `token explain` says of it. */
 export const reasons = {
-  form: 'it is no JWT of three parts in strict base64url, of at most 8192 characters',
+  form: `it is no JWT of three parts in strict base64url, of at most ${maxJwtLength} characters`,
   header: 'its header is no JSON object, has `crit`, `b64` or `zip`, or a `kid` that is no short string',
   algorithm: `its algorithm is none of ${algorithms.join(', ')}`,
   type: 'its `typ` is not the one that OIDC_TOKEN_TYPE asks for',
@@ -27,19 +28,18 @@ export type Header = { alg: string; kid?: string }
 export type Claims = Record<string, unknown>
 export type Jwt = { header: Header; claims: Claims }
 
-const maxLength = 8192
 const maxKidLength = 256
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
-/** Whether a text has the look of a JWT at all: what has not is nobody's token. */
+/** True when a text looks like a JWT; anything else is no token. */
 export function looksLikeJwt(token: string): boolean {
   return token.startsWith('ey') && token.includes('.')
 }
 
 /** The parts of a token, unverified; or why it is refused. */
 export function readJwt(token: string, { tokenType }: Issuer): Jwt | Reason {
-  if (token.length > maxLength || !form.test(token)) return 'form'
+  if (token.length > maxJwtLength || !form.test(token)) return 'form'
   const parts = token.split('.')
   if (!parts.every(isCanonical)) return 'form'
   const [header, claims] = parts.map(readObject)

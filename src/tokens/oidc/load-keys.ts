@@ -1,11 +1,9 @@
 // Fetches the keys of an issuer from where its documents say that they are. Nothing that a token names is ever fetched.
 import { createLocalJWKSet, importJWK, type JWK } from 'jose'
 import { isSecureUrl } from '../../config/values.ts'
-import { issuerLoadMs } from '../../limits.ts'
+import { issuerLoadMs, maxIssuerBytes, maxIssuerKeys } from '../../limits.ts'
 import { discoveryUrls, type Issuer } from './issuer.ts'
 
-const maxDocumentBytes = 256 * 1024
-const maxKeys = 64
 const minRsaBits = 2048
 /** A key without an `alg` is tried with one of its kind. */
 const usual: Record<string, string> = {
@@ -20,10 +18,10 @@ export async function loadKeys(issuer: Issuer): Promise<{ keys: KeySet; dropped:
   const url = issuer.jwksUrl ?? (await discover(issuer, signal))
   const { keys } = await fetchObject(url, signal)
   if (!Array.isArray(keys)) throw new Error(`${url} holds no list of keys`)
-  const faults = await Promise.all(keys.slice(0, maxKeys).map(findKeyFault))
+  const faults = await Promise.all(keys.slice(0, maxIssuerKeys).map(findKeyFault))
   const dropped = faults.flatMap((fault, index) => (fault ? [`${nameOf(keys[index])}: ${fault}`] : []))
-  if (keys.length > maxKeys) dropped.push(`${keys.length - maxKeys} more than ${maxKeys}`)
-  const chosen = keys.filter((_, index) => index < maxKeys && faults[index] === undefined)
+  if (keys.length > maxIssuerKeys) dropped.push(`${keys.length - maxIssuerKeys} more than ${maxIssuerKeys}`)
+  const chosen = keys.filter((_, index) => index < maxIssuerKeys && faults[index] === undefined)
   return { keys: createLocalJWKSet({ keys: chosen }), dropped }
 }
 
@@ -77,7 +75,7 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
   let length = 0
   for await (const chunk of answer.body as NonNullable<typeof answer.body>) {
     length += chunk.length
-    if (length > maxDocumentBytes) throw new Error(`${url} is longer than ${maxDocumentBytes} bytes`)
+    if (length > maxIssuerBytes) throw new Error(`${url} is longer than ${maxIssuerBytes} bytes`)
     chunks.push(chunk)
   }
   const value = JSON.parse(Buffer.concat(chunks).toString())

@@ -1,4 +1,4 @@
-// How lists are compressed. Whatever pieces a list comes in, and whether it was cached or streamed, its bytes in one
+// Compresses lists. Whatever pieces a list comes in, and whether it was cached or streamed, its bytes in one
 // coding are the same: its strong entity tag stands for them (RFC 9110, section 8.8.1).
 import { createHash } from 'node:crypto'
 import { createBrotliCompress, createGzip, createZstdCompress, constants as zlib } from 'node:zlib'
@@ -11,7 +11,7 @@ export type Compression = Exclude<Coding, 'identity'>
 type Level = 'page' | 'long'
 
 const kibibyte = 1024
-/** What the output is gathered in. */
+/** Size of the output buffers. */
 const chunkBytes = 64 * kibibyte
 
 // Measured on 100 plants, and on 400,000: docs/decisions/0020-codings.md.

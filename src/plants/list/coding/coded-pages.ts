@@ -9,13 +9,13 @@ import type { PageCache } from '../page-cache.ts'
 import type { Page } from '../pages.ts'
 import { Codec, type Compression } from './codec.ts'
 
-/** What fits into one packet anyway, with its head, arrives no sooner when it is smaller. */
+/** A page that fits into one packet, with its head, arrives no sooner compressed. */
 const fewestBytes = 1024
 
 export class CodedPages {
   readonly #cache: PageCache
   readonly #jobs: FairPool
-  /** What is being made, so that it is made once. */
+  /** Pages being compressed: each is compressed once. */
   readonly #making = new Map<string, Promise<Buffer>>()
 
   constructor(cache: PageCache, jobs: FairPool) {

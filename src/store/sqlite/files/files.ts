@@ -6,11 +6,11 @@
 import { statSync } from 'node:fs'
 import { type FileId, isSameFile, resolveLinks } from '../../../runtime/same-file.ts'
 
-/** Of the database, its `-wal` and its `-shm`; `bytes`: how long the first was when it was last seen. */
+/** `ids`: of the database, its `-wal` and its `-shm`; `bytes`: the last known length of the database. */
 export type FileIds = { ids: FileId[]; bytes: number }
 
 export class OpenFiles {
-  /** Of the database, its `-wal` and its `-shm`. */
+  /** Paths of the database, its `-wal` and its `-shm`. */
   readonly #paths: string[]
   readonly #ids: FileId[]
   #bytes: number

@@ -1,4 +1,4 @@
-// Who may read a database: its user alone, whatever the umask and the directory. It holds the hashes of tokens.
+// File modes: only its user may read a database, whatever the umask and the directory. It holds the hashes of tokens.
 import { chmodSync, statSync, writeFileSync } from 'node:fs'
 
 const ownMode = 0o600

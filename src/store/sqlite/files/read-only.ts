@@ -9,7 +9,7 @@ import { StoreRefused } from '../../store.ts'
 /** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
 export const applicationId = 0x706c6e74
 const headerBytes = 100
-/** Where the header says how the file is read; 2: with a write-ahead log (sqlite.org/fileformat2.html). */
+/** Offset of the read version in the header; 2: with a write-ahead log (sqlite.org/fileformat2.html). */
 const readVersionAt = 19
 const walVersion = 2
 
@@ -53,7 +53,7 @@ export function refusal(path: string, error: Error): StoreRefused {
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
 }
 
-/** Whether it is a plant store at all. Throws StoreRefused when it is one of a newer version. */
+/** True when it is a plant store at all. Throws StoreRefused when it is one of a newer version. */
 export function isStore(db: DatabaseSync): boolean {
   checkVersion(readVersion(db))
   return pragma(db, 'application_id') === applicationId

@@ -4,7 +4,7 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import type { Bind, Failure, FromBranch, ToBranch } from '../writer/writer-messages.ts'
 
 export type ShareEvents = {
-  /** What a thread needs to work on the files, once they are usable. Rejects with StoreUnavailable. */
+  /** Gives a thread access to the files, once they are usable. Rejects with StoreUnavailable. */
   bind: () => Promise<Bind>
   /** The writer could not do a request of such a thread. */
   failed: (failure: Failure) => void

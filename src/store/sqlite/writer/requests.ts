@@ -1,12 +1,10 @@
 // The requests that one thread has with the writer thread. They and their answers carry numbers, and what waits belongs
 // to this one line to this one writer: an answer can never reach the wrong request.
 import type { MessagePort } from 'node:worker_threads'
+import { overdueSweepMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { StoreUnavailable } from '../../store.ts'
 import type { Answer, Done, Failure, Order, Request, Work } from './writer-messages.ts'
-
-/** Interval of the sweep for deadlines: one timer for all costs less than one each. */
-const overdueLookMs = 100
 
 type Waiting = { resolve: (done: Done) => void; reject: (error: Error) => void; deadlineMs: number }
 
@@ -50,7 +48,7 @@ export class Requests {
       this.#waiting.set(number, { resolve, reject, deadlineMs })
       const request: Request = { ...work, number, deadlineMs: monotonicMs() + leftMs }
       this.#port.postMessage(request)
-      this.#looking ??= setTimeout(this.#giveUpOverdue, overdueLookMs).unref()
+      this.#looking ??= setTimeout(this.#giveUpOverdue, overdueSweepMs).unref()
     })
   }
 
@@ -95,6 +93,7 @@ export class Requests {
     return numbers.length
   }
 
+  /** One timer for all costs less than one each. */
   readonly #giveUpOverdue = (): void => {
     const nowMs = performance.now()
     for (const [number, { deadlineMs }] of this.#waiting) {
@@ -104,7 +103,7 @@ export class Requests {
       this.#settle(number)?.reject(late)
     }
     this.#looking = undefined
-    if (this.#waiting.size > 0) this.#looking = setTimeout(this.#giveUpOverdue, overdueLookMs).unref()
+    if (this.#waiting.size > 0) this.#looking = setTimeout(this.#giveUpOverdue, overdueSweepMs).unref()
   }
 
   #settle(number: number): Waiting | undefined {

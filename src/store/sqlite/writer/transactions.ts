@@ -9,7 +9,7 @@ import type { OpenFiles } from '../files/files.ts'
 import { BatchInsert } from './batch.ts'
 import type { Batch, Done, Failure, Request, Result } from './writer-messages.ts'
 
-/** How often the lock is tried while another process has it. */
+/** Interval of attempts to take the lock while another process has it. */
 const lockPollMs = 1
 /** Files that were in order so short a time ago are checked after the COMMIT only. */
 const recentMs = 5

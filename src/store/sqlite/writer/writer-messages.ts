@@ -1,4 +1,4 @@
-// What the threads that serve requests and the writer thread say to each other. Every request has a number, and its
+// Messages between the threads that serve requests and the writer thread. Every request has a number, and its
 // answer the same.
 import type { MessagePort } from 'node:worker_threads'
 import type { Lost, Mark, Outcome, Value } from '../../store.ts'
@@ -15,7 +15,7 @@ export type Work = Batch | { text: string; values: Record<string, Value> } | { p
 /** `deadlineMs` is on the clock that all threads share (src/runtime/clock.ts). */
 export type Request = Work & { number: number; deadlineMs: number }
 
-/** What the main thread tells the writer. `port`: another thread's, whose requests it takes as well. */
+/** Messages to the writer. `port`: another thread's, whose requests it takes as well. */
 export type Order = Request | { port: MessagePort } | 'close'
 
 /** `lost`: the path no longer names the open files; `broken`: the thread lets go of the database and ends. */
@@ -26,7 +26,7 @@ export type Result = { done: Done } | Failure
 /** `number` 0: the thread ends, and what it has not answered it has not begun. */
 export type Answer = { number: number } & Result
 
-/** How the start went, before any answer. */
+/** The result of the start, before any answer. */
 export type Opened = { opened: FileIds } | { refused: string }
 
 export type ThreadOptions = {
@@ -39,10 +39,10 @@ export type ThreadOptions = {
   repair?: boolean
 }
 
-/** What another thread needs to work on the files that are open. `writer`: where its requests go. */
+/** Access of another thread to the open files. `writer`: where its requests go. */
 export type Bind = { writer: MessagePort; known: FileIds; path: string }
 
-/** What the main thread says to another one that shares its store. `close`: let go of the files. */
+/** Messages of the main thread to another one that shares its store. `close`: let go of the files. */
 export type ToBranch = { bind: Bind } | { unavailable: string } | 'close'
 
 /** `bind`: it needs a writer; `check`: a read failed; `recovered`: a request was done after one that failed. */

@@ -42,7 +42,7 @@ function serve({ db, files }: OpenDatabase): void {
   function listen(port: MessagePort): void {
     ports.add(port)
     port.on('message', (order: Order) => {
-      // What the other ports have is taken in the same turn of the event loop.
+      // Messages of the other ports are taken in the same turn of the event loop.
       if (waiting.length === 0) setImmediate(doAll)
       waiting.push({ order, port })
     })

@@ -1,0 +1,26 @@
+// Work that takes a while: it shows how far it is, and can be interrupted.
+import { onInterrupt } from './interrupt.ts'
+import { Progress } from './progress.ts'
+
+/** `describe` says, when the work was interrupted, what was done and how to go on. */
+export type LongWorkOptions = { quiet?: boolean | undefined; describe: () => string }
+
+/** Rejects with Interrupted when the work was interrupted, however it took that. */
+export async function doLongWork<T>(
+  { quiet = false, describe }: LongWorkOptions,
+  work: (progress: Progress, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const progress = new Progress({ quiet })
+  const { signal, release } = onInterrupt(() => {
+    progress.end()
+    return describe()
+  })
+  try {
+    return await work(progress, signal)
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    progress.end()
+    release()
+  }
+}

@@ -1,0 +1,67 @@
+// Opens the log of a store for an input: at its beginning, or where an import of it was cut short.
+import { resolve } from 'node:path'
+import { StoreRefused } from '../../store/store.ts'
+import { BatchWriter } from './batch-writer.ts'
+import { defaultPatienceMs, type ImportOptions } from './import-options.ts'
+import { isAtWork } from './import-owner.ts'
+import { type Found, Places, type Progressed } from './import-place.ts'
+import type { Input } from './input.ts'
+import type { InputIdentity } from './input-identity.ts'
+import type { Rejects } from './rejects.ts'
+import { beginning, type Sink } from './sink.ts'
+
+/** `readAs`: what decides what a record is. */
+export type SinkOptions = Omit<ImportOptions, 'rejects'> & {
+  input: Input
+  identity: InputIdentity
+  readAs: unknown
+  rejects: Rejects
+}
+
+export async function openSink(options: SinkOptions): Promise<Sink> {
+  const { input, path, identity, readAs, rejects, say, signal, patienceMs = defaultPatienceMs } = options
+  const store = await options.openStore()
+  try {
+    const name = path === '-' ? input.name : resolve(path)
+    const places = new Places(store, { name, identity, options: readAs })
+    const found = await places.find()
+    const start = await findStart(places, found, options)
+    rejects.open(start)
+    await places.claim(start, found, options.resume === true)
+    return new BatchWriter(start, { store, places, rejects, signal, patienceMs, say })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+/** Throws StoreRefused when an import of the input runs, or was cut short and nobody has said what is to become of it. */
+async function findStart(
+  places: Places,
+  found: Found | undefined,
+  { resume, restart, say, input: { name } }: SinkOptions,
+): Promise<Progressed> {
+  if (!found) {
+    if (resume && (await places.hasNamesake()))
+      throw new StoreRefused(
+        `${name} does not begin like the input whose import was cut short: it cannot be resumed`,
+      )
+    return beginning
+  }
+  const { place } = found
+  if (!place.done && isAtWork(place))
+    throw new StoreRefused(`an import of ${name} is running, as process ${place.pid}: wait until it ends`)
+  if (resume) {
+    if (places.isOtherwise(found))
+      throw new StoreRefused(
+        `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
+      )
+    say(`${name}: ${place.records} records are imported already`)
+    return { records: place.records, line: place.line, rejects: place.rejects }
+  }
+  if (!place.done && place.records > 0 && !restart)
+    throw new StoreRefused(
+      `${name}: an import was cut short after ${place.records} records; --resume goes on there, --restart begins anew and adds them again`,
+    )
+  return beginning
+}

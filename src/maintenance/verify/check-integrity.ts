@@ -1,0 +1,28 @@
+// Runs the database's own check of its file, where it has one, in a thread.
+import { once } from 'node:events'
+import { extname, join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Fault } from './faults.ts'
+import type { Integrity } from './integrity-worker.ts'
+
+/** Beside this file, as TypeScript or compiled like it. */
+const workerFile = join(import.meta.dirname, `integrity-worker${extname(import.meta.filename)}`)
+
+/** `integrity`: the query that finds the faults. Rejects when `signal` aborts. */
+export async function checkIntegrity(
+  url: string,
+  integrity: string,
+  signal: AbortSignal | undefined,
+): Promise<Fault[]> {
+  const worker = new Worker(workerFile, { workerData: { url, integrity } })
+  try {
+    const [found] = (await once(worker, 'message', { signal })) as [Integrity]
+    if ('failed' in found) return [{ detail: `the whole file cannot be read: ${found.failed}` }]
+    // A text may be several lines, under the name of the database.
+    const lines = found.texts.flatMap((text) => text.split('\n'))
+    const faults = lines.filter((line) => line !== 'ok' && !line.startsWith('***'))
+    return faults.map((detail) => ({ detail: `integrity check: ${detail}` }))
+  } finally {
+    await worker.terminate()
+  }
+}
