@@ -50,6 +50,25 @@ test('contents at the top of a page are its headings, in their order', (t) => {
   t.end()
 })
 
+test('each message that troubleshooting explains is one of the code', (t) => {
+  const code = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root }).map(readSource).join('')
+  const rows = readText('docs/troubleshooting.md').matchAll(/^\| (.+?) \|/gm)
+  const cells = [...rows].map(([, cell = '']) => cell)
+  const first = cells.slice(0, cells.indexOf('Fault'))
+  const messages = first.flatMap((cell) =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, message = '']) => message),
+  )
+  t.ok(messages.length > 25)
+  for (const part of messages.flatMap((message) => message.split('…')).map((text) => text.trim()))
+    t.ok(code.includes(part), part)
+  t.end()
+})
+
+/** Without backslashes before quotes. */
+function readSource(file: string): string {
+  return readFileSync(join(root, file), 'utf8').replaceAll("\\'", "'")
+}
+
 test('the picture of how it works is what docs/picture.ts draws', (t) => {
   t.equal(readFileSync(join(root, 'docs/how-it-works.svg'), 'utf8'), drawPicture())
   t.end()
