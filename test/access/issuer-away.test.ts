@@ -11,7 +11,7 @@ const { keysCooldownMs, keysFreshMs, keysStaleMs } = await import('../../src/lim
 const { issuerOf } = await import('../../src/tokens/oidc/issuer.ts')
 const { IssuerKeys } = await import('../../src/tokens/oidc/issuer-keys.ts')
 const { request } = await import('../support/service.ts')
-const { audience, spawnAccepting, startAccepting, startIssuer } = await import('./issuer.ts')
+const { audience, spawnAccepting, startAccepting, startIssuer, unhurried } = await import('./issuer.ts')
 
 const json = (response: ServerResponse, value: unknown) => void response.end(JSON.stringify(value))
 
@@ -159,7 +159,7 @@ test('a document of 200 MB, or one that drips, is given up; memory does not foll
     const { readFileSync } = await import('node:fs')
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024
   }
-  t.equal((await list(await sign())).status, 200)
+  await until(async () => (await list(await sign())).status === 200)
   const before = await rssMiB()
   let highest = before
   issuer.answer((_request, response) => {
@@ -243,6 +243,7 @@ test('THREADS=2: each thread takes the tokens, and the metric has the sum', asyn
   await new Promise((done) => probe.close(done))
   const { url, list, told } = await spawnAccepting(t, {
     ...issuer.env,
+    ...unhurried,
     THREADS: '2',
     ADMIN_PORT: `${adminPort}`,
   })

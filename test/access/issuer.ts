@@ -80,6 +80,9 @@ export async function startAccepting(t: Test, env: NodeJS.ProcessEnv) {
   return { url, ...senders(url), ...readers(logged) }
 }
 
+/** With its full time-outs a process has its keys in time, however little of a processor it gets. */
+export const unhurried = { NODE_OPTIONS: '' }
+
 /** The same in a process of its own. */
 export async function spawnAccepting(t: Test, env: NodeJS.ProcessEnv) {
   const service = await startService(

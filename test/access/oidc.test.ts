@@ -15,7 +15,7 @@ import { cli, runProgram } from '../support/imports.ts'
 import { findPorts } from '../support/postgres.ts'
 import { request, spawnCli } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { audience, spawnAccepting, startAccepting, startIssuer } from './issuer.ts'
+import { audience, spawnAccepting, startAccepting, startIssuer, unhurried } from './issuer.ts'
 
 const base64url = (value: unknown) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
@@ -293,7 +293,7 @@ test('what the documents say, and what the log does not', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
-  const { url, list, output } = await spawnAccepting(t, { ...issuer.env, BASE_PATH: '/v1' })
+  const { url, list, output } = await spawnAccepting(t, { ...issuer.env, ...unhurried, BASE_PATH: '/v1' })
   const metadata = await request(`${url}/.well-known/oauth-protected-resource/store`)
   t.same(metadata.json(), {
     resource: audience,
@@ -325,7 +325,7 @@ test('in a log of text an owner is one word, or quoted', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
-  const { list, output } = await spawnAccepting(t, { ...issuer.env, LOG_FORMAT: 'text' })
+  const { list, output } = await spawnAccepting(t, { ...issuer.env, ...unhurried, LOG_FORMAT: 'text' })
   for (const sub of ['gardener', 'x 10.0.0.1 y']) t.equal((await list(await sign({ sub }))).status, 200)
   await until(
     () =>
@@ -342,7 +342,12 @@ test('ACCESS_TOKENS come first, whatever their form; each refusal is counted by 
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
   const own = await sign({ exp: 1 })
-  const service = await spawnAccepting(t, { ...issuer.env, ADMIN_PORT: '0', ACCESS_TOKENS: own })
+  const service = await spawnAccepting(t, {
+    ...issuer.env,
+    ...unhurried,
+    ADMIN_PORT: '0',
+    ACCESS_TOKENS: own,
+  })
   t.equal((await service.list(own)).status, 200)
   const expired = await sign({ exp: 2 })
   for (let n = 0; n < 3; n++) t.equal((await service.list(expired)).status, 401)

@@ -40,8 +40,8 @@ export class ThreadLink {
     this.opened.catch(() => {})
     this.ended = new Promise((resolve) => {
       this.#worker.once('exit', () => {
-        // The end of its port is heard of later.
-        this.requests.end()
+        // The end of its port is heard of behind its last answers.
+        this.requests.endWriter()
         resolve()
       })
     })
