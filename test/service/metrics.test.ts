@@ -193,7 +193,7 @@ test('a fault of the metrics themselves says nothing of the inside', async (t) =
 
 test('a service that is not ready says so in its metrics', async (t) => {
   const health = new Health()
-  const { registry } = new Metrics({ health, version: '1', engine: 'none' })
+  const { registry } = new Metrics({ health, engine: 'none' })
   t.match(await registry.metrics(), /^plant_store_ready 0$/m)
   health.serve({ ready: async () => {} })
   t.match(await registry.metrics(), /^plant_store_ready 1$/m)

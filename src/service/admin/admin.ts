@@ -13,7 +13,6 @@ import { showStore } from './watched-log.ts'
 export type AdminOptions = {
   config: Config
   health: Health
-  version: string
   /** How many lines of the log had no room so far. */
   droppedLines: () => number
 }
@@ -27,10 +26,10 @@ export type Admin = {
 }
 
 /** Listens before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
-export async function openAdmin({ config, health, version, droppedLines }: AdminOptions): Promise<Admin> {
+export async function openAdmin({ config, health, droppedLines }: AdminOptions): Promise<Admin> {
   const { databaseUrl, adminHost: host, adminPort: port } = config
   const engine = engineOf(databaseUrl).name.toLowerCase()
-  const metrics = new Metrics({ health, version, engine })
+  const metrics = new Metrics({ health, engine })
   metrics.own.counter(
     'plant_store_log_lines_dropped_total',
     'Log lines that nobody read in time.',
