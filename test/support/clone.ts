@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 /** What the package is made of. */
 const names = [
-  ...['bin', 'client', 'deploy', 'docs', 'package', 'schemas', 'src'],
+  ...['bin', 'client', 'deploy', 'docs', 'examples', 'package', 'schemas', 'src'],
   ...['CHANGELOG.md', 'LICENSE', 'README.md', 'openapi.yaml'],
   ...['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'],
 ]
