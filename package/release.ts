@@ -34,10 +34,8 @@ if (describeCommit()?.endsWith('-dirty'))
 function findNotes(): string {
   const sections = read('CHANGELOG.md').split(/^## (?=\[)/m)
   const section = sections.find((one) => one.startsWith(`[${version}]`))
-  return (
-    section?.replace(/^.*\n+/, '') ??
-    refuse(`CHANGELOG.md has no section for ${version}; docs/releasing.md says what comes before`)
-  )
+  if (section) return `${section.replace(/^.*\n+/, '').trimEnd()}\n`
+  return refuse(`CHANGELOG.md has no section for ${version}; docs/releasing.md says what comes before`)
 }
 
 function requireFigures(): void {
