@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
+import { describeCommit } from '../package/commit.ts'
 import { read } from './proc.ts'
 import { isInstalled } from './processes.ts'
 
@@ -33,6 +34,7 @@ function describeGeneration(): string {
 /** One line per fact. */
 export function describeMachine(pins: Pins) {
   return {
+    commit: describeCommit() ?? 'unknown',
     processor: `${cpus()[0]?.model.trim() ?? 'unknown'}${describeGeneration()}, ${cpus().length} cores`,
     governor: read('/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor').trim() || 'not visible here',
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,

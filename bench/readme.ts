@@ -60,9 +60,9 @@ const works: Record<string, Part[]> = {
 /** A word on the machine, the picture, the lines, and how many goals are met. */
 export function summarize(report: Report): string {
   const met = report.goals.filter(isMet).length
-  const { processor, pinned } = report.machine
+  const { commit, processor, pinned } = report.machine
   return [
-    `Measured on ${report.date}: ${processor.replace(/ \(.*\)/, '')}; ${pinned === 'no' ? 'nothing pinned' : pinned}.`,
+    `Measured on ${report.date} at commit ${commit}: ${processor.replace(/ \(.*\)/, '')}; ${pinned === 'no' ? 'nothing pinned' : pinned}.`,
     '\n![Requests per second, beside a bare server, Express, Hono and json-server](bench/results/latest.svg)\n',
     ...describeWorks(report),
     `\n${met} of ${report.goals.length} goals are met; [bench/results/latest.md](bench/results/latest.md) has them all.`,

@@ -65,8 +65,9 @@ export function makeGeneratorCheck({ name, pack = name, makeCommand }: Generator
   }
 }
 
-async function compile(name: string): Promise<string[]> {
-  const settings = { extends: '../tsconfig.json', include: [], files: [`../consumers/${name}.ts`] }
+/** `file`: what is compiled, as seen from `generated/`. */
+export async function compile(name: string, file = `../consumers/${name}.ts`): Promise<string[]> {
+  const settings = { extends: '../tsconfig.json', include: [], files: [file] }
   const project = `${generated}${name}.tsconfig.json`
   writeFileSync(project, JSON.stringify(settings))
   const tsc = fileURLToPath(new URL('../node_modules/.bin/tsc', import.meta.url))

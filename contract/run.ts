@@ -12,6 +12,7 @@ import {
   swaggerTypescriptApi,
 } from './generators.ts'
 import { installTools } from './install.ts'
+import { checkKubernetes } from './kubernetes.ts'
 import { checkWithRedocly, checkWithSpectral } from './lint.ts'
 import { checkPatterns } from './patterns.ts'
 import { checkWithPostman } from './postman.ts'
@@ -26,6 +27,7 @@ const checks: [name: string, check: Check][] = [
   ['Spectral', checkWithSpectral],
   ['breaking changes', checkCompatibility],
   ['the patterns', checkPatterns],
+  ['Kubernetes', checkKubernetes],
   ['Prism', checkWithPrism],
   ['Specmatic', checkWithSpecmatic],
   ['Postman', checkWithPostman],

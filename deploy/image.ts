@@ -1,5 +1,5 @@
 // npm run image: makes the container image with buildah or docker, whichever is there. Its tags are plant-store:VERSION
-// and plant-store:latest, or the one that is given.
+// and plant-store:latest, or the one that is given; a tarball of the package may follow.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 const uid = 10001
 const repository = join(import.meta.dirname, '..')
 const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'))
-const [given] = process.argv.slice(2)
+const [given, made] = process.argv.slice(2)
 const tags = given ? [given] : [`plant-store:${version}`, 'plant-store:latest']
 
 const context = mkdtempSync(join(tmpdir(), 'plant-store-image-'))
@@ -25,8 +25,8 @@ try {
 
 /** From the tarball, as everywhere else. */
 function installPackage(root: string): void {
-  run('npm', ['pack', '--silent', '--pack-destination', context])
-  const tarball = join(context, `plant-store-${version}.tgz`)
+  if (!made) run('npm', ['pack', '--silent', '--pack-destination', context])
+  const tarball = made ?? join(context, `plant-store-${version}.tgz`)
   const options = ['--ignore-scripts', '--prefer-offline', '--no-progress']
   run('npm', ['install', '--global', '--prefix', join(root, 'usr'), ...options, tarball])
   // There is no `env` to look for Node.

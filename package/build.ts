@@ -1,7 +1,8 @@
-// Writes dist/: the compiled service, the files that its pages load, and the bill of materials.
+// Writes dist/: the compiled service, the files that its pages load, its commit, and the bill of materials.
 import { execFileSync } from 'node:child_process'
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { describeCommit } from './commit.ts'
 import { readLockfile } from './lockfile.ts'
 import { makeSbom } from './sbom.ts'
 
@@ -13,3 +14,5 @@ const compiler = join(root, 'node_modules/typescript/bin/tsc')
 execFileSync(process.execPath, [compiler, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit' })
 cpSync(join(root, 'src/site/static'), join(dist, 'src/site/static'), { recursive: true })
 writeFileSync(join(dist, 'sbom.cdx.json'), makeSbom(readLockfile()))
+const commit = describeCommit()
+if (commit) writeFileSync(join(dist, 'src/commit'), commit)

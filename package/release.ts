@@ -3,33 +3,66 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { describeCommit } from './commit.ts'
 
 const root = join(import.meta.dirname, '..')
 const directory = resolve(process.argv[2] ?? join(root, 'release'))
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const { version } = JSON.parse(read('package.json'))
+const artefact = (ending: string) => join(directory, `plant-store-${version}${ending}`)
 
-requireChangelog()
+/** What a request passes through; the documents and the other commands are not measured by the README's figures. */
+const requestPath = ['schemas', 'src', ...['cli', 'maintenance', 'site'].map((room) => `:!src/${room}`)]
+
+const notes = findNotes()
+requireFigures()
 mkdirSync(directory, { recursive: true })
 if (readdirSync(directory).length > 0) refuse(`${directory} is not empty`)
-execFileSync(
-  'npm',
-  ['pack', '--silent', '--workspaces', '--include-workspace-root', '--pack-destination', directory],
-  {
-    cwd: root,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  },
-)
-copyFileSync(join(root, 'dist/sbom.cdx.json'), join(directory, `plant-store-${version}.cdx.json`))
-copyFileSync(join(root, 'openapi.yaml'), join(directory, `plant-store-${version}.openapi.yaml`))
+const workspaces = ['--workspaces', '--include-workspace-root']
+run('npm', ['pack', '--silent', ...workspaces, '--pack-destination', directory])
+copyFileSync(join(root, 'dist/sbom.cdx.json'), artefact('.cdx.json'))
+copyFileSync(join(root, 'openapi.yaml'), artefact('.openapi.yaml'))
+writeFileSync(artefact('.notes.md'), notes)
+makeImage()
 const sums = readdirSync(directory).map((name) => `${hash(join(directory, name))}  ${name}\n`)
 writeFileSync(join(directory, 'SHA256SUMS'), sums.join(''))
 console.log(sums.join('').trimEnd())
-warnOfChanges()
+// Nobody could make the same again.
+if (describeCommit()?.endsWith('-dirty'))
+  console.error('warning: made from a working tree with changes; do not publish it')
 
-function requireChangelog(): void {
-  const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
-  if (changelog.includes(`\n## [${version}]`)) return
-  refuse(`CHANGELOG.md has no section for ${version}; docs/releasing.md says what comes before`)
+/** The changelog's section of this version, without its heading. */
+function findNotes(): string {
+  const sections = read('CHANGELOG.md').split(/^## (?=\[)/m)
+  const section = sections.find((one) => one.startsWith(`[${version}]`))
+  if (section) return `${section.replace(/^.*\n+/, '').trimEnd()}\n`
+  return refuse(`CHANGELOG.md has no section for ${version}; docs/releasing.md says what comes before`)
+}
+
+function requireFigures(): void {
+  const { commit } = JSON.parse(read('bench/results/latest.json')).machine
+  const { status } = spawnSync('git', ['diff', '--quiet', `${commit}`, '--', ...requestPath], { cwd: root })
+  if (status === 0) return
+  const reason = status === 1 ? 'the code of requests has changed since' : 'which is no commit of this clone'
+  refuse(`the figures are of ${commit}, ${reason}; run npm run bench on a quiet machine`)
+}
+
+/** In the OCI's own format, which knows no health check. */
+function makeImage(): void {
+  if (spawnSync('buildah', ['--version']).status !== 0) {
+    console.error('SKIP the image: buildah is not installed (Debian: buildah)')
+    return
+  }
+  const image = `plant-store:${version}`
+  run('node', ['deploy/image.ts', image, artefact('.tgz')])
+  run('buildah', ['push', '--quiet', image, `oci-archive:${artefact('.oci.tar')}:${image}`])
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
+
+function run(command: string, args: string[]): void {
+  execFileSync(command, args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] })
 }
 
 function refuse(reason: string): never {
@@ -39,10 +72,4 @@ function refuse(reason: string): never {
 
 function hash(file: string): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex')
-}
-
-/** What is not committed has no tag: nobody could make the same again. */
-function warnOfChanges(): void {
-  const { stdout } = spawnSync('git', ['status', '--porcelain'], { cwd: root, encoding: 'utf8' })
-  if (stdout) console.error('warning: made from a working tree with changes; do not publish it')
 }

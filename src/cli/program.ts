@@ -1,13 +1,8 @@
 // The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
-import { readFileSync } from 'node:fs'
-import { findPackageJSON } from 'node:module'
 import { Command } from 'commander'
 import { hideSecrets } from '../config/mask.ts'
+import { build } from '../version.ts'
 import { columns, wrapProse } from './console/wrap.ts'
-
-const { version } = JSON.parse(readFileSync(findPackageJSON(import.meta.url) as string, 'utf8')) as {
-  version: string
-}
 
 const help = `
 DATABASE_URL says which database it is, from the environment or .env; --database-url beats it. plant-store serve --help has the
@@ -77,7 +72,7 @@ const commands: Record<string, Entry> = {
 export async function buildProgram(words?: string[]): Promise<Command> {
   const program = new Command('plant-store')
     .description('A durable HTTP API to add and list plants.')
-    .version(version)
+    .version(build)
     .helpCommand(true)
     .configureHelp({ ...columns, subcommandTerm: (command) => command.name() })
     .showHelpAfterError('(--help says what there is)')

@@ -6,6 +6,7 @@ import { components as schemas } from '../../schemas/index.ts'
 import { NewPlant } from '../../schemas/plant.ts'
 import { headers, operationResponses, responses } from '../../schemas/responses.ts'
 import { discoveryUrls, type Issuer } from '../tokens/oidc/issuer.ts'
+import { version } from '../version.ts'
 
 export { stringify as toYaml } from 'yaml'
 
@@ -19,7 +20,7 @@ const document = {
   openapi: '3.1.0',
   info: {
     title: 'Plant Store',
-    version: '1.0.0',
+    version,
     summary: 'Add plants, list plants.',
     description: introduction,
     contact: { name: 'Plant Store' },

@@ -150,6 +150,7 @@ test('words for what was not measured are left out', async (t) => {
     lagSeconds: 0.5,
   }
   const status = {
+    version: '2.0.0',
     engine: 'PostgreSQL' as const,
     engineVersion: '18',
     schemaVersion: 5,
@@ -167,7 +168,12 @@ test('words for what was not measured are left out', async (t) => {
     },
   }
   const lines = formatStatus(status).split('\n')
-  t.match(lines, ['engine   PostgreSQL 18, schema version 5', 'store    x', 'head     1 plant, 2 epochs'])
+  t.match(lines, [
+    'version  2.0.0',
+    'engine   PostgreSQL 18, schema version 5',
+    'store    x',
+    'head     1 plant, 2 epochs',
+  ])
   t.strictSame(lines.slice(-4), [
     'standby  a at localhost: catchup, async, 2.0 MB behind (0.500 s)',
     'standby  a at localhost: catchup, async, 0 bytes behind',

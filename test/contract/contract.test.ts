@@ -120,7 +120,20 @@ test('operations and components have their names', async (t) => {
     'PlantList',
     'Problem',
   ])
-  t.equal(document.info.version, JSON.parse(readFileSync('package.json', 'utf8')).version)
+})
+
+test('the version of package.json is that of all the rest', (t) => {
+  const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+  const { version } = JSON.parse(read('package.json'))
+  const { packages, ...lockfile } = JSON.parse(read('package-lock.json'))
+  t.same(
+    [lockfile, packages[''], packages.client, JSON.parse(read('client/package.json')), document.info].map(
+      (one) => one.version,
+    ),
+    Array(5).fill(version),
+  )
+  t.match(read('client/README.md'), `./plant-store-client-${version}.tgz`)
+  t.end()
 })
 
 test('what is sent and answered has exactly the documented fields', async (t) => {

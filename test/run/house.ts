@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 
 /** Each room knows of those before it, and of none behind it. */
 const rooms = [
-  ...['limits', 'runtime', 'logging', 'store', 'config', 'tokens', 'http', 'plants', 'site'],
+  ...['limits', 'version', 'runtime', 'logging', 'store', 'config', 'tokens', 'http', 'plants', 'site'],
   ...['maintenance', 'service', 'cli'],
 ]
 const mostLines = 200

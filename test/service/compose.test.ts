@@ -1,8 +1,11 @@
-// The compose files in deploy/ run the image hardened, with settings that there are.
+// The compose files and the Kubernetes manifests in deploy/ run the image hardened, with settings that there are.
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { settingEntries } from '../../src/config/settings.ts'
+import { stopMs } from '../../src/limits.ts'
+
+const isUnknown = (setting: string) => settingEntries.every(([, { name }]) => name !== setting)
 
 for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
   test(`${file} runs that image, hardened, with settings that there are`, (t) => {
@@ -11,15 +14,38 @@ for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
     )
     const { plants } = services
     t.match(plants, { image: 'plant-store:latest', read_only: true, cap_drop: ['ALL'] })
-    const names = settingEntries.map(([, { name }]) => name)
-    t.same(
-      Object.keys(plants.environment).filter((name) => !names.includes(name)),
-      [],
-    )
+    t.same(Object.keys(plants.environment).filter(isUnknown), [])
     const mounted = Object.values<{ volumes?: string[] }>(services).flatMap(({ volumes = [] }) => volumes)
     t.same(
       mounted.map((one) => one.split(':')[0]),
       Object.keys(volumes),
     )
+    t.end()
+  })
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+
+for (const file of ['postgres.yaml', 'sqlite.yaml'])
+  test(`kubernetes/${file} runs the image of this version, hardened, probed, and long enough to drain`, (t) => {
+    const text = readFileSync(new URL(`../../deploy/kubernetes/${file}`, import.meta.url), 'utf8')
+    const { spec } = parseAllDocuments(text)
+      .map((one) => one.toJS())
+      .find(({ kind }) => /^(Deployment|StatefulSet)$/.test(kind)).spec.template
+    const [container] = spec.containers
+    t.equal(container.image, `plant-store:${version}`)
+    t.match(container, {
+      livenessProbe: { httpGet: { path: '/livez', port: 'admin' } },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'admin' } },
+      securityContext: {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      },
+    })
+    t.match(spec, { enableServiceLinks: false, securityContext: { runAsNonRoot: true, runAsUser: 10001 } })
+    const env: { name: string; value?: string }[] = container.env ?? []
+    t.same(env.map(({ name }) => name).filter(isUnknown), [])
+    const drain = Number(env.find(({ name }) => name === 'DRAIN_DELAY')?.value ?? 0)
+    t.ok(spec.terminationGracePeriodSeconds * 1000 > drain * 1000 + stopMs)
     t.end()
   })

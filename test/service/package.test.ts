@@ -2,15 +2,24 @@
 // as people do; a quick run unpacks it beside the packages that are here.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
-import { copyClone } from '../support/clone.ts'
+import { commitClone, copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { run } from '../support/programs.ts'
+import { findProgram } from '../support/tools.ts'
 import { install, listInstalled, systemPath } from './installed.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -22,6 +31,8 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const tarball = join(directory, `release/plant-store-${version}.tgz`)
 const unreachable = "npm's cache lacks a package, and the registry cannot be reached"
 const command = join(prefix, isFull ? 'bin/plant-store' : 'bin/plant-store.js')
+/** That the package is made from. */
+let commit: string
 const isInstalled = () => existsSync(command)
 const skip = (t: Test, reason: string) => t.pass('not tried', { skip: reason })
 
@@ -29,32 +40,52 @@ test('npm run release makes the artefacts and their sums, and leaves the clone a
   const clone = join(directory, 'clone')
   const release = join(directory, 'release')
   copyClone(clone, true)
+  const sections = ['[Unreleased]', `[${version}] - 2026-12-01\n\n- Something new.`, '[0.0.1]\n\n- Older.']
+  writeFileSync(join(clone, 'CHANGELOG.md'), sections.map((one) => `## ${one}\n\n`).join(''))
+  commit = commitClone(clone)
   const before = readdirSync(clone)
-  const make = () => run('npm', ['run', 'release', '--', release], { cwd: clone })
+  // The image takes half a minute; a quick run has a buildah that does not work.
+  const broken = createDirectory(t)
+  writeFileSync(join(broken, 'buildah'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
+  const env = isFull ? {} : { PATH: `${broken}:${process.env.PATH}` }
+  const make = () => run('npm', ['run', 'release', '--', release], { cwd: clone, env })
   const { code, stderr } = await make()
   t.equal(code, 0, stderr)
   // With a lockfile for the package, npm would install nothing for development here.
   t.same(readdirSync(clone).toSorted(), [...before, 'dist'].toSorted())
-  const names = ['.cdx.json', '.openapi.yaml', '.tgz'].map((ending) => `plant-store-${version}${ending}`)
+  const endings = ['.cdx.json', '.notes.md', '.openapi.yaml', '.tgz']
+  if (isFull && findProgram('buildah')) endings.splice(2, 0, '.oci.tar')
+  else t.match(stderr, 'SKIP the image: buildah is not installed')
+  const names = endings.map((ending) => `plant-store-${version}${ending}`)
   const artefacts = [...names, `plant-store-client-${version}.tgz`]
+  t.equal(readFileSync(join(release, names[1] as string), 'utf8'), '- Something new.\n')
   t.same(readdirSync(release).toSorted(), ['SHA256SUMS', ...artefacts].toSorted())
   const sums = readFileSync(join(release, 'SHA256SUMS'), 'utf8')
   t.equal(sums, (await run('sha256sum', artefacts, { cwd: release })).stdout)
   t.match(await make(), { code: 1, stderr: /is not empty/ })
+  appendFileSync(join(clone, 'src/cli/program.ts'), '\n')
+  t.match(await make(), { stderr: /is not empty/ }, 'no request passes through it')
+  appendFileSync(join(clone, 'src/limits.ts'), '\n')
+  t.match(await make(), {
+    code: 1,
+    stderr: /the figures are of [0-9a-f]{12}, the code of requests has changed/,
+  })
 })
 
 test('the package holds what runs, and nothing else', async (t) => {
-  const texts = ['LICENSE', 'README.md', 'docs/guide.md', 'npm-shrinkwrap.json', 'package.json']
+  const texts = ['LICENSE', 'README.md', 'npm-shrinkwrap.json', 'package.json']
+  const list = (folder: string) =>
+    readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => relative(root, join(parentPath, name)))
+  const documents = ['deploy', 'docs', 'examples'].flatMap(list).filter((path) => !path.endsWith('.ts'))
   const compiled = ['schemas', 'src']
-    .flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((path) =>
-        join(folder, path),
-      ),
-    )
+    .flatMap(list)
     .filter((path) => /\.ts$|\/static\/./.test(path))
     .map((path) => `dist/${path.replace(/\.ts$/, '.js')}`)
   t.ok(compiled.length > 100)
-  const expected = [...texts, ...compiled, 'bin/plant-store.js', 'dist/sbom.cdx.json']
+  const expected = [...texts, ...documents, ...compiled]
+  expected.push('bin/plant-store.js', 'dist/sbom.cdx.json', 'dist/src/commit')
   const { stdout } = await run('tar', ['-tzf', tarball])
   const { stdout: locked } = await run('tar', ['-xzOf', tarball, 'package/npm-shrinkwrap.json'])
   const { packages } = JSON.parse(locked)
@@ -128,7 +159,11 @@ test('its commands run, those with threads of their own too', async (t) => {
   if (!isInstalled()) return skip(t, 'it is not installed')
   const options = { cwd: createDirectory(t), env: { PATH: systemPath, HOME: home } }
   writeFileSync(join(options.cwd, 'plants.ndjson'), JSON.stringify(alder))
-  t.match(await run(command, ['--version'], options), { code: 0, stdout: `${version}\n`, stderr: '' })
+  t.match(await run(command, ['--version'], options), {
+    code: 0,
+    stdout: `${version}+${commit}\n`,
+    stderr: '',
+  })
   t.match(await run(command, ['import', 'plants.ndjson'], options), { code: 0 })
   t.match(await run(command, ['verify'], options), { code: 0 })
   t.match(await run(command, ['export'], options), { code: 0, stdout: `${JSON.stringify(alder)}\n` })
@@ -172,7 +207,7 @@ async function checkAnotherProject(t: Test) {
   if (!(await install(project, ['--omit=optional', tarball]))) return skip(t, unreachable)
   const options = (PATH?: string) => ({ cwd: project, env: PATH ? { PATH } : {} })
   const own = await run('npx', ['--offline', 'plant-store', '--version'], options())
-  t.match(own, { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
+  t.match(own, { code: 0, stdout: `${version}+${commit}\n` })
   const [major] = (await run('node', ['--version'], options(systemPath))).stdout.slice(1).split('.')
   if (Number(major) >= 24) return t.comment(`not with an older Node: this machine has ${major}`)
   const { code, stdout, stderr } = await run('node_modules/.bin/plant-store', ['status'], options(systemPath))

@@ -1,5 +1,4 @@
 // The proxies' configurations in deploy/proxies, run as they are but for addresses and certificates.
-import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
@@ -49,10 +48,13 @@ async function checkProxy(t: Test, accesses: Access[], to: { port: number; ca: s
   const headers = { authorization, 'content-type': 'application/json' }
   const plant = JSON.stringify({ name: 'Alder', tag: '' })
   t.match(await ask('/plants', { ...to, headers, body: plant }), { status: 200, body: Buffer.from(plant) })
-  const large = JSON.stringify({ name: 'x'.repeat(20_000), tag: '' })
+  const large = (length: number) => JSON.stringify({ name: 'x'.repeat(length), tag: '' })
   for (const [asked, status] of [
-    [ask('/plants', { ...to, headers, body: large }), 413],
+    [ask('/plants', { ...to, headers, body: large(20_000) }), 413],
+    [ask('/plants', { ...to, headers, body: large(2 ** 21) }), 413],
     [ask('/plants', to), 401],
+    // No proxy waits for the body first.
+    [ask('/plants', { ...to, headers: { 'content-length': '100' }, body: '' }), 401],
     [ask(`/plants?${'x'.repeat(9000)}`, to), 414],
   ] as const)
     t.match(await asked, { status, headers: { 'content-type': /^application\/problem\+json/ } })
@@ -107,10 +109,18 @@ test(
   },
 )
 
-test('Caddy takes its configuration', needs('caddy'), (t) => {
+test('Caddy passes on the same', needs('caddy'), async (t) => {
+  const { port: servicePort, accesses } = await startBehind(t)
   const directory = createDirectory(t)
+  const { crt, key, text: ca } = makeCertificate(directory)
+  const [port] = (await findPorts(1)) as [number]
   const path = join(directory, 'Caddyfile')
-  writeFileSync(path, adaptConfiguration('Caddyfile', { [host]: 'localhost' }))
-  execFileSync(caddy as string, ['validate', '--adapter', 'caddyfile', '--config', path], { stdio: 'pipe' })
-  t.end()
+  // Without another port, where it would answer http and take orders.
+  const site = `{\n\tadmin off\n\tauto_https off\n}\n${host}:${port} {\n\tbind 127.0.0.1\n\ttls ${crt} ${key}`
+  const changes = { [`\n${host} {`]: `\n${site}`, '127.0.0.1:3000': `127.0.0.1:${servicePort}` }
+  writeFileSync(path, adaptConfiguration('Caddyfile', changes))
+  const args = ['run', '--adapter', 'caddyfile', '--config', path]
+  const { said } = startProxy(t, caddy as string, args)
+  await said(/serving initial configuration/)
+  await checkProxy(t, accesses, { port, ca })
 })

@@ -30,7 +30,7 @@ export async function ask(url: string, options: RequestInit = {}) {
 export async function startAdmin(t: Test, ready?: Store['ready']) {
   const health = new Health()
   if (ready) health.serve({ ready })
-  const metrics = new Metrics({ health, version: '1.2.3', engine: 'none' })
+  const metrics = new Metrics({ health, engine: 'none' })
   const server = await startAdminServer(health, metrics, { host: '127.0.0.1', port: 0 })
   t.teardown(() => {
     server.closeAllConnections()

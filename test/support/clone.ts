@@ -1,12 +1,13 @@
 // A copy of this clone, for what writes into it: files of tests run beside each other.
-import { cpSync, existsSync, symlinkSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 /** What the package is made of. */
 const names = [
-  ...['bin', 'client', 'deploy', 'docs', 'package', 'schemas', 'src'],
+  ...['bin', 'client', 'deploy', 'docs', 'examples', 'package', 'schemas', 'src'],
   ...['CHANGELOG.md', 'LICENSE', 'README.md', 'openapi.yaml'],
   ...['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'],
 ]
@@ -18,4 +19,19 @@ export function copyClone(directory: string, isInstalled: boolean): void {
   if (!isInstalled) return
   for (const folder of ['node_modules', 'client/node_modules'])
     if (existsSync(join(root, folder))) symlinkSync(join(root, folder), join(directory, folder))
+}
+
+/** Makes a copy a repository with one commit, of which the figures are. Returns the commit. */
+export function commitClone(directory: string): string {
+  const author = ['-c', 'user.name=a', '-c', 'user.email=a@example.org', '-c', 'commit.gpgsign=false']
+  const git = (...args: string[]) =>
+    execFileSync('git', [...author, ...args], { cwd: directory, encoding: 'utf8' }).trim()
+  writeFileSync(join(directory, '.gitignore'), 'node_modules\nbench/\ndist/\nnpm-shrinkwrap.json\n*.tgz\n')
+  git('init', '--quiet')
+  git('add', '.')
+  git('commit', '--quiet', '--message', 'all')
+  const commit = git('rev-parse', '--short=12', 'HEAD')
+  mkdirSync(join(directory, 'bench/results'), { recursive: true })
+  writeFileSync(join(directory, 'bench/results/latest.json'), JSON.stringify({ machine: { commit } }))
+  return commit
 }

@@ -64,7 +64,7 @@ export async function startThreads(
     THREADS: '2',
     ...env,
   })
-  const metrics = new Metrics({ health: new Health(), version: '1', engine: 'none' })
+  const metrics = new Metrics({ health: new Health(), engine: 'none' })
   const store = await openCounted(databaseUrl, log, metrics.own)
   const service = await buildService({ config, store, log, metrics, isDraining: () => false })
   const { app } = service

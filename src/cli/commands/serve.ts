@@ -21,12 +21,10 @@ in force. SIGTERM and SIGINT let what is in flight finish; the exit code is 0 th
 
 export function serveCommand(): Command {
   const command = new Command('serve').addHelpText('after', help)
-  return addSettingOptions(command).action(() =>
-    serve(loadConfig(readFlags(command)), (command.parent as Command).version() as string),
-  )
+  return addSettingOptions(command).action(() => serve(loadConfig(readFlags(command))))
 }
 
-async function serve({ config, warnings }: Loaded, version: string): Promise<void> {
+async function serve({ config, warnings }: Loaded): Promise<void> {
   const shutdown = new Shutdown()
   const log = await openLog(config)
   const { logger, droppedLines } = log
@@ -39,7 +37,6 @@ async function serve({ config, warnings }: Loaded, version: string): Promise<voi
       : await (await import('../../service/admin/admin.ts')).openAdmin({
           config,
           health,
-          version,
           droppedLines,
         })
   const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own).catch((error) => {

@@ -3,6 +3,7 @@ import { engineOf } from '../../store/engines.ts'
 import { epochsVersion } from '../../store/format/migrations.ts'
 import { openView } from '../../store/open.ts'
 import type { StoreView } from '../../store/view.ts'
+import { build } from '../../version.ts'
 import type { StoreStatus } from './status.ts'
 
 /** Throws StoreRefused when there is no store at the URL. */
@@ -11,7 +12,7 @@ export async function readStatus(url: string, now = Date.now()): Promise<StoreSt
   try {
     const contents = await readContents(view, now)
     const { name: engine } = engineOf(url)
-    return { engine, schemaVersion: view.version, ...contents, ...(await view.readStatus()) }
+    return { version: build, engine, schemaVersion: view.version, ...contents, ...(await view.readStatus()) }
   } finally {
     await view.close()
   }

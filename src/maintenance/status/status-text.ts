@@ -5,8 +5,10 @@ import { describeUnsafe } from '../../store/postgres/durability.ts'
 import type { StoreStatus } from './status.ts'
 
 export function formatStatus(status: StoreStatus): string {
-  const { engine, engineVersion, schemaVersion, store, head, epochs, bytes, tokens, cluster } = status
+  const { version, engine, engineVersion, schemaVersion, store, head, epochs, bytes, tokens, cluster } =
+    status
   const facts: [string, string][] = [
+    ['version', version],
     ['engine', `${engine} ${engineVersion}, schema version ${schemaVersion}`],
     ['store', store],
     ['head', `${count(head, 'plant')}, ${count(epochs, 'epoch')}`],

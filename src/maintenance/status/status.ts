@@ -2,6 +2,8 @@
 import type { EngineStatus } from '../../store/engine-status.ts'
 
 export type StoreStatus = EngineStatus & {
+  /** Of the command that looks, not of a service that runs. */
+  version: string
   engine: string
   schemaVersion: number
   store: string

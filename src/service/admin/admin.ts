@@ -13,7 +13,6 @@ import { showStore } from './watched-log.ts'
 export type AdminOptions = {
   config: Config
   health: Health
-  version: string
   /** Number of log lines dropped so far. */
   droppedLines: () => number
 }
@@ -27,10 +26,10 @@ export type Admin = {
 }
 
 /** Listens before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
-export async function openAdmin({ config, health, version, droppedLines }: AdminOptions): Promise<Admin> {
+export async function openAdmin({ config, health, droppedLines }: AdminOptions): Promise<Admin> {
   const { databaseUrl, adminHost: host, adminPort: port } = config
-  const engine = engineOf(databaseUrl).name.toLowerCase()
-  const metrics = new Metrics({ health, version, engine })
+  const engine = engineOf(databaseUrl)
+  const metrics = new Metrics({ health, engine: engine.name.toLowerCase() })
   metrics.own.counter(
     'plant_store_log_lines_dropped_total',
     'Log lines that nobody read in time.',
@@ -42,7 +41,7 @@ export async function openAdmin({ config, health, version, droppedLines }: Admin
   return {
     metrics,
     address: server.address() as AddressInfo,
-    show: (store) => showStore(store, metrics.registry),
+    show: (store) => showStore(store, metrics.registry, engine.path?.(databaseUrl)),
     close() {
       server.closeAllConnections()
       server.close()

@@ -1,6 +1,7 @@
 // Metrics for Prometheus: those of the process, and the sums over its threads. Values that the store does not give in time
 // are left out: the rest is needed most while the store does not answer.
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { build } from '../../version.ts'
 import type { Health } from './health.ts'
 import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
 
@@ -9,7 +10,6 @@ const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_acti
 
 export type MetricsOptions = {
   health: Health
-  version: string
   /** The kind of database. */
   engine: string
 }
@@ -22,7 +22,7 @@ export class Metrics {
   /** Gives what the other threads have counted. */
   others: () => Promise<Snapshot[]> = async () => []
 
-  constructor({ health, version, engine }: MetricsOptions) {
+  constructor({ health, engine }: MetricsOptions) {
     const registers = [this.registry]
     collectDefaultMetrics({ register: this.registry })
     for (const name of misnamed) this.registry.removeSingleMetric(name)
@@ -37,7 +37,7 @@ export class Metrics {
     const labelNames = ['version', 'node', 'engine']
     const help = 'What is running.'
     new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(
-      { version, node: process.version, engine },
+      { version: build, node: process.version, engine },
       1,
     )
   }

@@ -1,5 +1,6 @@
-// A log of plants as Prometheus sees it: where it ends, and how its commits go. What has to be asked of the store is left
+// A log of plants as Prometheus sees it: where it ends, how its commits go, and the room on its disk. What has to be asked of the store is left
 // out when it does not come in time.
+import { statfs } from 'node:fs/promises'
 import { Gauge, type Registry } from 'prom-client'
 import { gaugeMs } from '../../limits.ts'
 import type { Entry, Mark, PlantLog, Store } from '../../store/store.ts'
@@ -41,8 +42,12 @@ export function watchLog(log: PlantLog, registry: Registry): PlantLog {
   }
 }
 
-/** Shows where the log of a store ends, and whether its database keeps what it is given. */
-export function showStore({ log, unsafeSettings = async () => [] }: Store, registry: Registry): void {
+/** Shows where the log of a store ends, whether its database keeps what it is given, and the disk of its file, if it is one. */
+export function showStore(
+  { log, unsafeSettings = async () => [] }: Store,
+  registry: Registry,
+  file?: string,
+): void {
   const readHead = makeInTime(() => log.head(), gaugeMs)
   const findUnsafe = makeInTime(unsafeSettings, gaugeMs)
   const registers = [registry]
@@ -68,6 +73,15 @@ export function showStore({ log, unsafeSettings = async () => [] }: Store, regis
     'How many settings of the database server are off that keep acknowledged plants; the log names them at the start.',
     async () => (await findUnsafe())?.length,
   )
+  if (file !== undefined) {
+    const disk = makeInTime(() => statfs(file), gaugeMs)
+    const toBytes = (blocks: 'bavail' | 'blocks') => async () => {
+      const found = await disk()
+      return found && found[blocks] * found.bsize
+    }
+    show('plant_store_disk_free_bytes', "Room left on the disk of the database's file.", toBytes('bavail'))
+    show('plant_store_disk_bytes', "Size of the disk of the database's file.", toBytes('blocks'))
+  }
   new Gauge({
     name: 'plant_store_epoch_info',
     help: 'The latest epoch of the log.',

@@ -1,0 +1,14 @@
+// The version: of the package, and of the build when it was made from a commit.
+import { existsSync, readFileSync } from 'node:fs'
+import { findPackageJSON } from 'node:module'
+
+/** Of the package, its contract and its client. */
+export const { version } = JSON.parse(readFileSync(findPackageJSON(import.meta.url) as string, 'utf8')) as {
+  version: string
+}
+
+/** Written by package/build.ts; a checkout has none. */
+const commit = new URL('./commit', import.meta.url)
+
+/** The version with the commit as build metadata (SemVer, section 10), such as 2.0.0+0123456789ab. */
+export const build = existsSync(commit) ? `${version}+${readFileSync(commit, 'utf8')}` : version
