@@ -1,9 +1,11 @@
-// Checks that a row of the log is what the service would have written: a valid plant, in the stored format.
+// Checks that a row of the log is what the service, or 1.0.0, would have written: a valid plant, in the stored format.
 import { type NewPlant, NewPlant as schema } from '../../../schemas/plant.ts'
 import { makeBodyCheck } from '../../http/validation.ts'
 import { serializeItem } from '../../plants/item.ts'
 
 const findFaults = makeBodyCheck(String(schema.$id))
+/** Control characters that 1.0.0 took. */
+const takenBefore = /[\u0080-\u009F]/g
 
 /** The fault of an item and its id, in words that follow "plant 7"; undefined when there is none. */
 export function findItemFault(id: number | undefined, item: string): string | undefined {
@@ -15,9 +17,14 @@ export function findItemFault(id: number | undefined, item: string): string | un
   }
   // An id inside the item is no longer there in the text that is compared below.
   if (id !== undefined && typeof value === 'object' && value !== null) (value as NewPlant).id = id
-  const fault = findPlantFault(value)
+  const fault = findPlantFault(asTakenNow(item, value))
   if (fault !== undefined) return fault
   return serializeItem(value as NewPlant) === item ? undefined : 'is not in the stored format'
+}
+
+function asTakenNow(item: string, value: unknown): unknown {
+  const text = item.replace(takenBefore, '.')
+  return text === item ? value : { ...JSON.parse(text), id: Object(value).id }
 }
 
 function findPlantFault(value: unknown): string | undefined {
