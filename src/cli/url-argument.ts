@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { maskUrl } from '../config/mask.ts'
 import { ConfigError, readDatabaseUrl, UsageError } from '../config/values.ts'
-import { StoreMissing, StoreRefused, StoreUnavailable } from '../store/store.ts'
+import { StoreMissing, StoreRefused } from '../store/store.ts'
 
 /**
  * The URL that an argument or option called `name` gives: itself, as `env:NAME` in the environment, or as `@FILE` in a
@@ -29,8 +29,6 @@ export async function named<T>(name: string, opening: Promise<T>): Promise<T> {
   } catch (error) {
     const refusal = error as Error
     if (error instanceof StoreMissing) throw new StoreRefused(error.message)
-    if (error instanceof StoreUnavailable)
-      throw new StoreRefused(`the database of ${name} cannot be used now: ${error.message}`)
     refusal.message = refusal.message.replaceAll('DATABASE_URL', name)
     throw refusal
   }

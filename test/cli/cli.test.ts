@@ -146,6 +146,8 @@ test('tokens are created, listed and revoked', async (t) => {
   t.match(table, / {2}花 {6}plants:read/, 'a wide letter takes two places')
   for (const id of ids) t.match(table, id)
   for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
+  const timed = await token('create', '--name', 'timed', '--expires', '2100-01-31T12:00+02:00')
+  t.match(timed.stderr, / expires at 2100-01-31T10:00:00\.000Z\n$/)
 })
 
 test('JSON has every member, with null where there is nothing', async (t) => {

@@ -436,6 +436,17 @@ test('a disk that is full ends the import with one line; with room again it goes
   )
 })
 
+test('a pipe that has no room where it is kept for a look is one line, and nothing is added', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const TMPDIR = createDirectory(t)
+  // 16 KiB for each file. Without the tests' instruments, which write, too.
+  const limit = ['-i', `DATABASE_URL=${url}`, `TMPDIR=${TMPDIR}`, 'sh', '-c', 'ulimit -f 32; exec "$0" "$@"']
+  const args = [...limit, process.execPath, cli, 'import', '-', '--strict']
+  const full = await runProgram(t, 'env', args, { input: good.repeat(4000) })
+  t.match(full, { code: 1, stderr: /^plant-store: cannot write \S+input \(TMPDIR\): E[^\n]+\n$/ })
+  t.strictSame(await readPlants(url), [])
+})
+
 test('an input that may not be read is one line', { skip: isRoot && skipWithout('setpriv') }, async (t) => {
   const path = writeInput(t, good)
   chmodSync(path, 0)

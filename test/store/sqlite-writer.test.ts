@@ -32,6 +32,18 @@ async function end(thread: Worker | undefined): Promise<void> {
   await ended
 }
 
+test('a disk that is full is told with the file that is on it', async (t) => {
+  const { store, path } = await openFile(t)
+  // SQLite's own bound of a file is the same to it as a full disk; the least is the size that the file has.
+  await store.sql.execute('PRAGMA max_page_count = 1')
+  const item = JSON.stringify({ name: 'x'.repeat(255), tag: '' })
+  const entries = Array.from({ length: 1000 }, () => ({ item, id: undefined }))
+  await t.rejects(store.log.append(entries), { message: new RegExp(`: ${path}$`), outcome: 'nothing-added' })
+  await store.sql.execute('PRAGMA max_page_count = 1000000')
+  await add(store, 'with room again')
+  t.strictSame(await listNames(store), ['with room again'])
+})
+
 /** Another connection that holds the write lock. */
 function lock(t: Test, path: string): DatabaseSync {
   const other = new DatabaseSync(path)

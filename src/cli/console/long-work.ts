@@ -15,12 +15,11 @@ export async function doLongWork<T>(
     progress.end()
     return describe()
   })
-  try {
-    return await work(progress, signal)
-  } catch (error) {
+  const ended = work(progress, signal).catch((error) => {
     throw signal.aborted ? signal.reason : error
-  } finally {
+  })
+  return ended.finally(() => {
     progress.end()
     release()
-  }
+  })
 }

@@ -37,7 +37,8 @@ export class ServerFailure extends Error {
 /** An error as an operator reads it. */
 export function explain({ message, code }: Error & { code?: string }): string {
   const todo = advice[String(code)]
-  return todo ? `${todo} (${message || code})` : message || String(code)
+  const said = message || String(code)
+  return todo ? `${todo} (${said})` : said
 }
 
 /** True when another attempt would fail likewise: the server refused the request itself. */
@@ -65,7 +66,6 @@ const words: Record<Failed, string> = {
 
 /** The error of a store that could not do what it was asked for. */
 export function unavailable(outcome: Failed, cause: unknown): StoreUnavailable {
-  if (cause instanceof StoreUnavailable) return cause
   return new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
 }
 
