@@ -98,19 +98,26 @@ test('beyond the waiting line plants are refused with 503, and what was acknowle
   const refused = answers.filter(({ status }) => status === 503)
   t.equal(added.length + refused.length, connections * perConnection + probed.length)
   t.ok(refused.length > 0, `${refused.length} were refused`)
-  const isHonest = ({ headers, text }: (typeof refused)[number]) =>
-    headers.get('retry-after') === '1' && /nothing was (added|changed)/.test(text)
+  // A machine that takes longer to fill the line than the store may take does not hear of those that were at work.
+  type Seen = (typeof answers)[number]
+  const isUnknown = ({ text }: Seen) => /whether the plant was added is unknown/.test(text)
+  const isHonest = (answer: Seen) =>
+    answer.headers.get('retry-after') === '1' &&
+    (isUnknown(answer) || /nothing was (added|changed)/.test(answer.text))
   t.strictSame(
     refused.filter((answer) => !isHonest(answer)).map(({ text }) => text),
     [],
     'each is told so',
   )
   const names = ((await request(`${url}/plants`)).json() as Plant[]).map(({ name }) => name)
+  const there = new Set(names)
+  t.equal(there.size, names.length, 'each once')
   t.same(
-    names.sort(),
-    added.map(({ text }) => JSON.parse(text).name).sort(),
-    'the list holds exactly what was acknowledged',
+    added.map(({ text }) => JSON.parse(text).name).filter((name) => !there.has(name)),
+    [],
+    'what was acknowledged is there',
   )
+  t.ok(names.length - added.length <= refused.filter(isUnknown).length, 'and nothing that was denied')
 })
 
 test('a batch that the database cannot take fails as a whole, and the next one goes through', async (t) => {
