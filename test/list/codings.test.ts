@@ -12,6 +12,7 @@ import { Epochs } from '../../src/store/epochs.ts'
 import { askList, compressions, decode, type Reply } from '../support/coded.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const plants = Array.from({ length: 60 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n % 7}` }))
 
@@ -22,11 +23,13 @@ async function start(t: Test, engine: Engine = sqlite, env: NodeJS.ProcessEnv = 
 }
 
 /** Asks until the answer comes in the coding. */
-async function until(coding: string, url: string): Promise<Reply> {
-  for (;;) {
-    const answer = await askList(url, { 'accept-encoding': coding })
-    if (answer.headers['content-encoding'] === coding) return answer
-  }
+async function askCoded(coding: string, url: string): Promise<Reply> {
+  let answer: Reply | undefined
+  await until(async () => {
+    answer = await askList(url, { 'accept-encoding': coding })
+    return answer.headers['content-encoding'] === coding
+  })
+  return answer as Reply
 }
 
 /** What a list says of itself, but for the coding. */
@@ -43,7 +46,7 @@ for (const engine of engines)
       t.equal(first.headers['content-encoding'], undefined, `nobody waits for ${coding}`)
       t.equal(first.headers.etag, plain.headers.etag)
       t.ok(first.body.equals(plain.body))
-      const coded = await until(coding, url)
+      const coded = await askCoded(coding, url)
       t.ok(decode[coding]?.(coded.body).equals(plain.body), `the same to the byte in ${coding}`)
       t.ok(coded.body.length < plain.body.length / 3, `${coded.body.length} of ${plain.body.length} bytes`)
       t.equal(coded.headers['content-length'], String(coded.body.length))
@@ -92,7 +95,7 @@ const choices: [accepted: string | string[], coding: string | undefined][] = [
 
 test('the coding is the one that the client prefers, and zstd before br before gzip', async (t) => {
   const url = await start(t)
-  for (const coding of compressions) await until(coding, url)
+  for (const coding of compressions) await askCoded(coding, url)
   for (const [accepted, coding] of choices) {
     const { status, headers } = await askList(url, { 'accept-encoding': accepted })
     t.equal(status, 200)
@@ -151,7 +154,7 @@ test('HEAD says what GET would say', async (t) => {
     return head.headers['content-encoding']
   }
   t.equal(await compare(), undefined, 'it does not have the page compressed')
-  await until('br', url)
+  await askCoded('br', url)
   t.equal(await compare(), 'br')
 })
 
@@ -171,13 +174,13 @@ test('HEAD says what GET would say of the longest page, and of a list that is on
 
 test('however many pages were compressed before, the next one is, too', async (t) => {
   const url = await start(t)
-  for (let limit = 60; limit > 40; limit--) t.ok(await until('gzip', `${url}?limit=${limit}`))
+  for (let limit = 60; limit > 40; limit--) t.ok(await askCoded('gzip', `${url}?limit=${limit}`))
 })
 
 test('a client that has the page in any coding that it accepts is told so', async (t) => {
   const url = await start(t)
   const etags: Record<string, string> = { identity: String((await askList(url)).headers.etag) }
-  for (const coding of compressions) etags[coding] = String((await until(coding, url)).headers.etag)
+  for (const coding of compressions) etags[coding] = String((await askCoded(coding, url)).headers.etag)
   const { identity, br, gzip } = etags
   const conditions: [accepted: string, condition: string, current: string | undefined][] = [
     ['gzip', `${gzip}`, gzip],

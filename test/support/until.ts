@@ -2,8 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const pauseMs = 20
+/** Longer than anything takes that a test waits for. */
+const patienceMs = 60_000
 
-/** Asks until it is so. */
+/** Asks until it is so. Rejects when it has not come to be so. */
 export async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await isSo())) await sleep(pauseMs)
+  const endMs = performance.now() + patienceMs
+  while (!(await isSo())) {
+    if (performance.now() > endMs) throw new Error(`it was not so for ${patienceMs / 1000} s: ${isSo}`)
+    await sleep(pauseMs)
+  }
 }
