@@ -84,13 +84,6 @@ export const httpDefects: Defect[] = [
     checks: [inTest('http/connections', 'a client that has its last answer')],
   },
   {
-    breaks: 'a request that comes after its 503 resets the connection',
-    file: 'src/http/connection/max-connections.ts',
-    search: "      socket.off('data', answer).off('end', answer)\n",
-    replacement: '',
-    checks: [inTest('http/connections', 'a request that comes after the 503')],
-  },
-  {
     breaks: 'pieces of log lines are kept for ever',
     file: 'src/http/access-log.ts',
     search: 'if (this.#kept.size >= maxPieces) this.#kept.clear()',

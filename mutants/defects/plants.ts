@@ -80,13 +80,6 @@ export const plantDefects: Defect[] = [
     checks: [inTest('list/coded-streams', '4001 plants are the same bytes in br')],
   },
   {
-    breaks: 'a compressed list is read on when its client has left',
-    file: 'src/plants/list/coding/coded-stream.ts',
-    search: 'list.destroy()',
-    replacement: '',
-    checks: [inTest('list/coded-streams', 'a compressed list is taken as its reader takes it')],
-  },
-  {
     breaks: 'a list that breaks off ends like a whole one',
     file: 'src/plants/list/list-sender.ts',
     search: 'reply.request.raw.socket.resetAndDestroy()',

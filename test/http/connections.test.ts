@@ -142,6 +142,12 @@ test('a request that comes after the 503 takes it away from nobody', async (t) =
   socket.write(compose())
   await dropped
   t.notOk(refused.destroyed, 'a reset would reach the client before it has read')
+  const faults: Error[] = []
+  refused.on('error', (error) => faults.push(error))
+  const closed = once(refused, 'close')
+  socket.end()
+  await closed
+  t.same(faults, [], 'and its end is not answered again')
 })
 
 test('a client that has its last answer and does not go is cut', { timeout: 15_000 }, async (t) => {
