@@ -37,7 +37,7 @@ class NdjsonView extends SqliteView {
   readonly #url: string
 
   constructor(url: string) {
-    super(load(url), url)
+    super({ db: load(url), checkSame() {} }, url)
     this.#url = url
   }
 

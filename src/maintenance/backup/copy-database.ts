@@ -20,12 +20,13 @@ export type CopyOptions = {
  * (sqlite.org/c3ref/backup_finish.html). Rejects with StoreRefused, or what the file system says.
  */
 export async function copyDatabase(from: string, to: string, options: CopyOptions = {}): Promise<void> {
-  const source = openReadOnly(from)
+  const { db: source, checkSame } = openReadOnly(from)
   try {
     if (!isStore(source)) throw new StoreRefused(`${from} is not a plant store`)
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: 0o600 })
     await backup(source, to, { rate: stepPages, progress: makeProgress(options) })
+    checkSame()
     makeSingle(to)
   } catch (error) {
     if (codeOf(error) === 0) throw error

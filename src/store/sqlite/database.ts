@@ -12,7 +12,15 @@ import { StoreMissing, StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
 import { OpenFiles } from './files/files.ts'
 import { makeOwnFile, makePrivate } from './files/modes.ts'
-import { applicationId, isStore, openReadOnly, pragma, readVersion } from './files/read-only.ts'
+import {
+  applicationId,
+  belongsToAnother,
+  isOfStranger,
+  isStore,
+  openReadOnly,
+  pragma,
+  readVersion,
+} from './files/read-only.ts'
 import type { ThreadOptions } from './writer/writer-messages.ts'
 
 /** The write-ahead log is copied into the file when it has this many pages, of 4 KiB each. */
@@ -57,12 +65,13 @@ function refuseOthers(files: OpenFiles): void {
 /** Looks at a file without changing it. Returns its schema's version; 0: there is none yet. */
 function inspect(path: string): number {
   if (statSync(path).size === 0) return 0
-  const file = openReadOnly(path)
+  if (isOfStranger(path)) throw belongsToAnother(path)
+  const { db } = openReadOnly(path)
   try {
-    refuseForeign(file, path)
-    return readVersion(file)
+    refuseForeign(db, path)
+    return readVersion(db)
   } finally {
-    file.close()
+    db.close()
   }
 }
 

@@ -4,19 +4,19 @@ import type { EngineStatus } from '../engine-status.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
 import type { Joined, Range, StoreView } from '../view.ts'
 import { existingPath } from './files/path.ts'
-import { isStore, openReadOnly, readVersion, refusal } from './files/read-only.ts'
+import { isStore, openReadOnly, type ReadOnlyFile, readVersion, refusal } from './files/read-only.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 import { readSqliteStatus } from './sqlite-status.ts'
 
 /** Throws StoreRefused. */
 export function openSqliteView(url: string): StoreView {
   const path = existingPath(url)
-  const db = openReadOnly(path)
+  const file = openReadOnly(path)
   try {
-    if (!isStore(db)) throw new StoreRefused(`${path} is not a plant store`)
-    return new SqliteView(db, url)
+    if (!isStore(file.db)) throw new StoreRefused(`${path} is not a plant store`)
+    return new SqliteView(file, url)
   } catch (error) {
-    db.close()
+    file.db.close()
     throw refusal(path, error as Error)
   }
 }
@@ -25,11 +25,13 @@ export class SqliteView implements StoreView {
   readonly dialect = sqliteDialect
   readonly version: number
   readonly #db: DatabaseSync
+  readonly #checkSame: () => void
   readonly #url: string
   readonly #statements = new Map<string, StatementSync>()
 
-  constructor(db: DatabaseSync, url: string) {
+  constructor({ db, checkSame }: ReadOnlyFile, url: string) {
     this.#db = db
+    this.#checkSame = checkSame
     this.version = readVersion(db)
     this.#url = url
   }
@@ -55,7 +57,9 @@ export class SqliteView implements StoreView {
         statement.setReturnArrays(true)
         this.#statements.set(text, statement)
       }
-      return statement.all(Object.fromEntries(values.map((value, index) => [index + 1, value])))
+      const rows = statement.all(Object.fromEntries(values.map((value, index) => [index + 1, value])))
+      this.#checkSame()
+      return rows
     } catch (cause) {
       throw new StoreUnavailable('unread', (cause as Error).message, { cause })
     }

@@ -1,6 +1,7 @@
 // A SQLite file that is opened to be read, and what is known of it then.
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
 import { sqliteLockMs } from '../../../limits.ts'
 import { resolveLinks } from '../../../runtime/same-file.ts'
 import { checkVersion } from '../../format/migrations.ts'
@@ -13,16 +14,19 @@ const headerBytes = 100
 const readVersionAt = 19
 const walVersion = 2
 
+/** `checkSame`: throws StoreRefused when a file that was opened without locks was written to since. */
+export type ReadOnlyFile = { db: DatabaseSync; checkSame: () => void }
+
 /** Opens a file that is there. Throws StoreRefused. */
-export function openReadOnly(path: string): DatabaseSync {
+export function openReadOnly(path: string): ReadOnlyFile {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) throw new StoreRefused(`there is no file ${path}`)
   if (stats.isDirectory()) throw new StoreRefused(`${path} is a directory`)
   // SQLite takes what is shorter than its header for an empty file.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   try {
-    refuseStranger(path, stats.uid)
-    return new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs })
+    if (isOfStranger(path)) return openAtRest(path)
+    return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }), checkSame() {} }
   } catch (error) {
     throw refusal(path, error as Error)
   }
@@ -32,12 +36,35 @@ export function openReadOnly(path: string): DatabaseSync {
  * SQLite makes the `-wal` and the `-shm` for those who only read, too. Root's belong to the owner of the file; those of
  * any other user would lock the owner out.
  */
-function refuseStranger(path: string, owner: number): void {
+export function isOfStranger(path: string): boolean {
+  const owner = statSync(path).uid
   /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
   const user = process.geteuid?.() ?? owner
-  if (user === owner || user === 0 || !hasLog(path)) return
-  if (['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))) return
-  throw new StoreRefused(`${path} belongs to another user: run this as that user`)
+  if (user === owner || user === 0 || !hasLog(path)) return false
+  return !['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))
+}
+
+/** Without a `-wal` that holds anything, the file is all there is (sqlite.org/uri.html, "immutable"). */
+function openAtRest(path: string): ReadOnlyFile {
+  const target = resolveLinks(path)
+  if (statSync(`${target}-wal`, { throwIfNoEntry: false })?.size) throw belongsToAnother(path)
+  const url = pathToFileURL(target)
+  url.searchParams.set('immutable', '1')
+  const before = describeState(path)
+  const checkSame = () => {
+    if (describeState(path) === before) return
+    throw new StoreRefused(`${path} was written to while it was read: run this again`)
+  }
+  return { db: new DatabaseSync(url, { readOnly: true }), checkSame }
+}
+
+export function belongsToAnother(path: string): StoreRefused {
+  return new StoreRefused(`${path} belongs to another user: run this as that user`)
+}
+
+function describeState(path: string): string {
+  const { ino, size, mtimeNs } = statSync(path, { bigint: true })
+  return [ino, size, mtimeNs].join()
 }
 
 function hasLog(path: string): boolean {
