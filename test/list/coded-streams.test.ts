@@ -297,3 +297,12 @@ test('a list may end with nothing to give, and with nothing given before', async
   })
   t.equal(decode.br?.(Buffer.concat(await stream.toArray())).toString(), '[1,2]')
 })
+
+test('a compressed list that nobody takes anything of closes its list', async (t) => {
+  const list = new Readable({ read() {} })
+  const jobs = new FairPool({ slots: codecJobs })
+  const stream = new CodedStream(list, { codec: new Codec('br', plants), jobs, owner: 'a' })
+  stream.destroy()
+  await once(stream, 'close')
+  t.ok(list.destroyed)
+})

@@ -168,7 +168,6 @@ export class ConnectionLimit {
     /** A client has its request out before it looks for an answer; one that sends none is told all the same. */
     function answer(first?: Buffer): void {
       clearTimeout(timer)
-      socket.off('data', answer).off('end', answer)
       end(first?.toString('latin1', 0, 5) === 'HEAD ')
     }
   }
