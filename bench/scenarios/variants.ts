@@ -61,7 +61,7 @@ export const threads: Scenario = {
   },
 }
 
-const preloaded = pathToFileURL(join(root, 'bench/peers/no-company.ts')).href
+const preloaded = pathToFileURL(join(root, 'bench/peers/no-delay.ts')).href
 
 /** A few clients that add a plant now and then: what it costs that a batch waits for more requests. */
 export const lightLoad: Scenario = {
@@ -75,8 +75,10 @@ export const lightLoad: Scenario = {
       under,
       env: { NODE_OPTIONS: `--import=${preloaded}` },
     })
-    if (!readFileSync(alone.logFile, 'utf8').includes('no company'))
-      throw new Error('src/plants/add/company.ts was not loaded: bench/peers/no-company.ts replaces nothing')
+    if (!readFileSync(alone.logFile, 'utf8').includes('no delay'))
+      throw new Error(
+        'src/plants/add/batch-delay.ts was not loaded: bench/peers/no-delay.ts replaces nothing',
+      )
     return compare(bench, {
       work: lightLoad.title,
       request: addPlant,

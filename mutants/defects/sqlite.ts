@@ -67,7 +67,7 @@ export const sqliteDefects: Defect[] = [
   },
   {
     breaks: 'a writer that was late once is never asked again',
-    file: 'src/store/sqlite/writer/requests.ts',
+    file: 'src/store/sqlite/writer/pending-requests.ts',
     search: '    this.#overdue.delete(number)\n',
     replacement: '',
     checks: [inTest('store/sqlite-writer', 'while a request is overdue')],

@@ -21,7 +21,7 @@ import { listRoutes } from '../plants/list/list-route.ts'
 import { ListSender } from '../plants/list/list-sender.ts'
 import { operations } from '../plants/operations.ts'
 import { type Meter, noMeter } from '../runtime/meter.ts'
-import { Turns } from '../runtime/turns.ts'
+import { TimeSlices } from '../runtime/time-slices.ts'
 import { serveDocs, serveResource } from '../site/serve-docs.ts'
 import type { Store } from '../store/store.ts'
 import { describeResource, type IssuerConfig, issuerOf } from '../tokens/oidc/issuer.ts'
@@ -108,8 +108,8 @@ function makeParts({
   const failures = new FailureLog(logger)
   const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / (shared?.counts.length ?? 1))
-  const turns = new Turns((error) => logger.error({ err: error }, 'an answer failed'))
-  const inFlight = new InFlight({ log, turns, isDraining, maxBytes }, (exchange) => {
+  const slices = new TimeSlices((error) => logger.error({ err: error }, 'an answer failed'))
+  const inFlight = new InFlight({ log, slices, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
     report(exchange)
   })
@@ -124,7 +124,7 @@ function makeParts({
   const handleError = makeErrorHandler(failures, { describeProblem, challenge })
   const below = { inFlight, log, describeProblem, corsHeaders }
   const access = { issuer, resource, challenge }
-  return { failures, turns, inFlight, connections, meter, guard, handleError, below, ...access }
+  return { failures, slices, inFlight, connections, meter, guard, handleError, below, ...access }
 }
 
 function makeServer({ config }: AppOptions, { guard, handleError, below }: Parts): FastifyInstance {
@@ -174,7 +174,7 @@ function watchConnections(app: FastifyInstance, { guard, connections, inFlight, 
 async function servePlants(
   app: FastifyInstance,
   { store, config, logger, shared }: AppOptions,
-  { turns, inFlight, failures, meter, issuer, challenge }: Parts,
+  { slices, inFlight, failures, meter, issuer, challenge }: Parts,
 ): Promise<void> {
   const { log, id: storeId } = store
   // Its library is loaded where it is needed.
@@ -182,10 +182,10 @@ async function servePlants(
     issuer && new (await import('../tokens/oidc/issuer-tokens.ts')).IssuerTokens(issuer, { logger, meter })
   const verifyOther = issued?.verify.bind(issued)
   const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
-  const bearer = await requireBearer(app, verify, { ...config, shared, turns, challenge })
+  const bearer = await requireBearer(app, verify, { ...config, shared, slices, challenge })
   const prefix = config.basePath.slice(0, -1)
-  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, turns, meter })
+  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, slices, meter })
   const access = bearer('plants:read').onRequest
-  const sender = new ListSender({ log, turns, inFlight, failures, meter })
-  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, turns, sender })
+  const sender = new ListSender({ log, slices, inFlight, failures, meter })
+  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, slices, sender })
 }

@@ -5,19 +5,19 @@ import fc, { type Scheduler } from 'fast-check'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
 import { Pages, pageOf } from '../../src/plants/list/pages.ts'
 import { SharedHead } from '../../src/plants/list/shared-head.ts'
-import { Turns } from '../../src/runtime/turns.ts'
+import { TimeSlices } from '../../src/runtime/time-slices.ts'
 import type { Entry, Head, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { seed } from '../support/seed.ts'
 import { type Action, beginning, beginnings, scripts } from './race-actions.ts'
 import { type Adding, type Listing, Oracle } from './race-oracle.ts'
 
-/** Far more turns of the event loop than any wait for company takes: then nothing happens any more. */
+/** Far more turns of the event loop than any delay of a batch takes: then nothing happens any more. */
 const mostIdleTurns = 1_000_000
 
 /** One process of the service, as the operations join its parts. */
 function startReplica(log: MemoryLog, oracle: Oracle) {
-  const turns = new Turns((error) => oracle.object(String(error)))
+  const slices = new TimeSlices((error) => oracle.object(String(error)))
   const commits = new GroupCommit<Adding>(
     log,
     {
@@ -28,7 +28,7 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
       answer: (outcome, adding) => oracle.told(adding, outcome),
       fail: (error, adding) => oracle.told(adding, (error as StoreUnavailable).outcome),
     },
-    turns,
+    slices,
   )
   const pages = new Pages(log)
   const head = new SharedHead<Listing>(
@@ -38,7 +38,7 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
       answer: (seen, listing) => void answerList(seen, listing),
       fail: (error, listing) => oracle.failed(error, listing),
     },
-    turns,
+    slices,
   )
 
   async function answerList({ position, epochs }: Head, listing: Listing): Promise<void> {

@@ -3,7 +3,7 @@ import { type Test, test } from 'tap'
 import { shortestAttemptMs } from '../../src/limits.ts'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
 import { SharedHead } from '../../src/plants/list/shared-head.ts'
-import { Turns } from '../../src/runtime/turns.ts'
+import { TimeSlices } from '../../src/runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 
@@ -50,7 +50,7 @@ function makeCommits(log: PlantLog, odd: { answer?: string; fail?: string } = {}
         told.push([name, (error as StoreUnavailable).outcome ?? (error as Error).message])
       },
     },
-    new Turns((error) => reported.push((error as Error).message)),
+    new TimeSlices((error) => reported.push((error as Error).message)),
   )
   const add = (name: string, deadlineMs = never) => commits.append(plant(name), name, deadlineMs)
   return { commits, add, told, reported, gone, handedOver }
@@ -181,7 +181,7 @@ test('a look at the head is for those who came before it; its answers fail one b
       },
       fail: (error, name) => void told.push([name, (error as Error).message]),
     },
-    new Turns((error) => t.error(error)),
+    new TimeSlices((error) => t.error(error)),
   )
   for (const name of ['a', 'odd', 'b']) head.wait(name)
   await until(t, () => looks.length === 1)
@@ -205,7 +205,7 @@ test('a look at the head is for those who came before it; its answers fail one b
 
 test('long work lets the event loop turn, keeps its order, and survives what it throws', async (t) => {
   const errors: unknown[] = []
-  const turns = new Turns((error) => errors.push(error))
+  const slices = new TimeSlices((error) => errors.push(error))
   const done: number[] = []
   let loops = 0
   let counting = true
@@ -216,7 +216,7 @@ test('long work lets the event loop turn, keeps its order, and survives what it 
   setImmediate(count)
   const pieces = 100
   for (let n = 0; n < pieces; n++)
-    turns.run(() => {
+    slices.run(() => {
       const endMs = performance.now() + 1
       while (performance.now() < endMs);
       done.push(n)
@@ -234,24 +234,24 @@ test('long work lets the event loop turn, keeps its order, and survives what it 
 })
 
 test('whoever has little to do does not wait behind one who has much', async (t) => {
-  const turns = new Turns((error) => t.error(error))
+  const slices = new TimeSlices((error) => t.error(error))
   const done: string[] = []
   const work = (name: string) => () => {
     const endMs = performance.now() + 1
     while (performance.now() < endMs);
     done.push(name)
   }
-  for (let n = 0; n < 200; n++) turns.run(work('much'), 'much')
+  for (let n = 0; n < 200; n++) slices.run(work('much'), 'much')
   const before = done.length
-  for (const name of ['one', 'two', 'two']) turns.run(work(name), name)
+  for (const name of ['one', 'two', 'two']) slices.run(work(name), name)
   await until(t, () => done.length === 203)
   t.strictSame(done.slice(before, before + 5), ['much', 'one', 'two', 'much', 'two'])
 })
 
 test('short work is done at once', (t) => {
-  const turns = new Turns((error) => t.error(error))
+  const slices = new TimeSlices((error) => t.error(error))
   let done = false
-  turns.run(() => {
+  slices.run(() => {
     done = true
   })
   t.ok(done)

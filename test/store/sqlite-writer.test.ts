@@ -15,7 +15,7 @@ import type { Worker } from 'node:worker_threads'
 import { type Test, test } from 'tap'
 import { sqliteMarginMs } from '../../src/limits.ts'
 import { migrations } from '../../src/store/format/migrations.ts'
-import { Requests } from '../../src/store/sqlite/writer/requests.ts'
+import { PendingRequests } from '../../src/store/sqlite/writer/pending-requests.ts'
 import type { Answer } from '../../src/store/sqlite/writer/writer-messages.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDirectory } from '../support/engines.ts'
@@ -270,7 +270,7 @@ test('while a request is overdue further ones are refused, and none are once it 
     port2.postMessage(done)
     await once(port1, 'message')
   }
-  const requests = new Requests(port1, { failed() {} })
+  const requests = new PendingRequests(port1, { failed() {} })
   await t.rejects(requests.send({ probe: true }, performance.now()), unavailable('unknown'))
   const laterMs = performance.now() + 60_000
   await t.rejects(requests.send({ probe: true }, laterMs), unavailable('nothing-added'))

@@ -10,7 +10,7 @@ import type {
 import { problems } from '../../../schemas/problems.ts'
 import type { Config } from '../../config/load-config.ts'
 import { maxKeptLength } from '../../limits.ts'
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { IssuerUnavailable } from '../../tokens/oidc/issuer-unavailable.ts'
 import type { Scope } from '../../tokens/tokens.ts'
@@ -23,10 +23,10 @@ import { makeFailureLimit } from './auth-failures.ts'
 import type { Challenge } from './challenge.ts'
 import { makeRateLimit } from './rate-limit.ts'
 
-/** `shared`: where the threads of the process count together; `turns`: when those are answered who may not pass. */
+/** `shared`: where the threads of the process count together; `slices`: when those are answered who may not pass. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
   shared: { rates: SharedArrayBuffer; failures: SharedArrayBuffer } | undefined
-  turns: Turns
+  slices: TimeSlices
   challenge: Challenge
 }
 
@@ -64,7 +64,7 @@ export async function requireBearer(
       }
       check.call(app, request, reply, (error?: Error) => {
         if (error === undefined) done()
-        else limits.turns.run(() => done(refuse(error, exchange)), 'refused')
+        else limits.slices.run(() => done(refuse(error, exchange)), 'refused')
       })
     }
     /** A token may have been revoked, or have expired, while a body came. */

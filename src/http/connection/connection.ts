@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { requestsPerConnection, stalledMs } from '../../limits.ts'
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Grant } from '../../tokens/verifier.ts'
 import { endGently } from './end-gently.ts'
 import type { Exchange } from './exchange.ts'
@@ -26,8 +26,8 @@ const stopParsing = 21
 /** Lets the parser finish a message without a body; a buffer without memory would end the connection. */
 const nothing = Buffer.alloc(1).subarray(1)
 
-/** `turns`: schedule the connections that had to wait; `idle` is called when no request may be at work any more. */
-export type ConnectionOptions = { turns: Turns; idle: (connection: Connection) => void }
+/** `slices`: schedule the connections that had to wait; `idle` is called when no request may be at work any more. */
+export type ConnectionOptions = { slices: TimeSlices; idle: (connection: Connection) => void }
 
 /** The connection of a socket that is served. A socket that was refused, or closed at once, has none. */
 export function connectionOf(socket: Socket): Connection {
@@ -90,7 +90,7 @@ export class Connection {
    * while other connections wait for their turn.
    */
   get #isFull(): boolean {
-    const most = this.#options.turns.isBusy ? 1 : requestsPerConnection
+    const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
     return this.open.length >= most || this.#begun >= 2 * most || this.socket._paused === true
   }
 
@@ -134,7 +134,7 @@ export class Connection {
     // Wait until all are answered: stopping the parser costs as much as a few requests.
     if (!this.#rest || this.#goesOn || this.open.length > 0 || this.socket._paused) return
     this.#goesOn = true
-    this.#options.turns.run(() => {
+    this.#options.slices.run(() => {
       this.#goesOn = false
       if (!this.socket.destroyed && !this.#last) this.#parse()
     }, 'requests in a row')

@@ -6,7 +6,7 @@ import { problems } from '../../../schemas/problems.ts'
 import { inFlightBytes, lateSweepMs, stalledSweepMs, turnMs } from '../../limits.ts'
 import type { ConnectionLog } from '../../logging/connection-log.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { ProblemError } from '../problem-error.ts'
 import { BytesInFlight } from './bytes-in-flight.ts'
@@ -29,10 +29,10 @@ export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
-/** `turns`: schedule the connections that had to wait; `maxBytes`: how many bytes of answers may be on their way. */
+/** `slices`: schedule the connections that had to wait; `maxBytes`: how many bytes of answers may be on their way. */
 export type InFlightOptions = {
   log: ConnectionLog
-  turns: Turns
+  slices: TimeSlices
   isDraining: () => boolean
   maxBytes?: number
 }
@@ -57,14 +57,14 @@ export class InFlight {
   readonly requestId = makeRequestIds()
 
   constructor(
-    { log, turns, isDraining, maxBytes = inFlightBytes }: InFlightOptions,
+    { log, slices, isDraining, maxBytes = inFlightBytes }: InFlightOptions,
     report: (exchange: Exchange) => void,
   ) {
     this.#log = log
     this.#bytes = new BytesInFlight(maxBytes)
     this.#report = report
     this.#isDraining = isDraining
-    this.#forConnections = { turns, idle: (connection) => this.#settle(connection) }
+    this.#forConnections = { slices, idle: (connection) => this.#settle(connection) }
     const inFlight = this
     this.#closed = function closed() {
       inFlight.#ended((this.req as Carrier).exchange)

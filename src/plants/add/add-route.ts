@@ -11,7 +11,7 @@ import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
 import { ProblemError } from '../../http/problem-error.ts'
 import { requestMs, storeLimitMs } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Outcome, PlantLog } from '../../store/store.ts'
 import { serializeItem } from '../item.ts'
 import { type Adder, GroupCommit } from './group-commit.ts'
@@ -19,7 +19,7 @@ import { type Adder, GroupCommit } from './group-commit.ts'
 /** A request on its way. */
 type Adding = { reply: FastifyReply; item: string }
 
-export type AddOptions = { access: AccessHooks; log: PlantLog; turns: Turns; meter: Meter }
+export type AddOptions = { access: AccessHooks; log: PlantLog; slices: TimeSlices; meter: Meter }
 
 export const addSchema = {
   tags: ['plants'],
@@ -51,8 +51,11 @@ const adder: Adder<Adding> = {
   },
 }
 
-export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { access, log, turns, meter }) => {
-  const commits = new GroupCommit(log, adder, turns)
+export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (
+  app,
+  { access, log, slices, meter },
+) => {
+  const commits = new GroupCommit(log, adder, slices)
   meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => commits.waiting)
 
   app.post('/plants', {

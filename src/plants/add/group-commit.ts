@@ -1,28 +1,28 @@
 // Group commit: requests that arrive while a batch is being committed form the next one, so that one wait for stable
 // storage serves them all.
 import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
-import { Answers, type Waiter } from './answers.ts'
-import { Company } from './company.ts'
+import { BatchDelay } from './batch-delay.ts'
+import { Delivery, type Recipient } from './delivery.ts'
 
 /** A request that waits for its entry to be committed. `handedOver`: from now on it may be added, whatever is heard of it. */
-export type Adder<T> = Waiter<Outcome, T> & { handedOver(waiting: T): void }
+export type Adder<T> = Recipient<Outcome, T> & { handedOver(waiting: T): void }
 
 type Place<T> = { entry: Entry; waiting: T; deadlineMs: number }
 
 export class GroupCommit<T> {
   readonly #log: PlantLog
   readonly #adder: Adder<T>
-  readonly #answers: Answers<Outcome, T>
-  readonly #company = new Company()
+  readonly #delivery: Delivery<Outcome, T>
+  readonly #delay = new BatchDelay()
   #line: Place<T>[] = []
   #committing = false
 
-  constructor(log: PlantLog, adder: Adder<T>, turns: Turns) {
+  constructor(log: PlantLog, adder: Adder<T>, slices: TimeSlices) {
     this.#log = log
     this.#adder = adder
-    this.#answers = new Answers(adder, turns)
+    this.#delivery = new Delivery(adder, slices)
   }
 
   /** Number of plants that wait for the next batch. */
@@ -38,7 +38,7 @@ export class GroupCommit<T> {
     if (this.#line.length >= maxWaitingPlants)
       throw new StoreUnavailable('overloaded', 'too many plants are waiting')
     this.#line.push({ entry, waiting, deadlineMs })
-    this.#company.come(this.#line.length)
+    this.#delay.noteWaiting(this.#line.length)
     if (this.#committing) return
     this.#committing = true
     void this.#commitAll()
@@ -49,7 +49,7 @@ export class GroupCommit<T> {
     let commitMs = 0
     while (this.#line.length > 0) {
       // Clients who were just answered tend to come back at once.
-      await this.#company.gather(answered + this.#line.length, commitMs)
+      await this.#delay.wait(answered + this.#line.length, commitMs)
       const batch = this.#takeBatch()
       const startMs = performance.now()
       if (batch.length > 0) await this.#commit(batch)
@@ -67,7 +67,7 @@ export class GroupCommit<T> {
     const batch = line.filter(({ deadlineMs }) => deadlineMs >= soonMs)
     if (batch.length < line.length) {
       const error = new StoreUnavailable('nothing-added', 'the time was up before the turn of a plant came')
-      for (const { waiting, deadlineMs } of line) if (deadlineMs < soonMs) this.#answers.fail(error, waiting)
+      for (const { waiting, deadlineMs } of line) if (deadlineMs < soonMs) this.#delivery.fail(error, waiting)
     }
     return batch
   }
@@ -82,11 +82,11 @@ export class GroupCommit<T> {
       )
       checkCount(outcomes, batch)
     } catch (error) {
-      for (const { waiting } of batch) this.#answers.fail(error, waiting)
+      for (const { waiting } of batch) this.#delivery.fail(error, waiting)
       return
     }
     batch.forEach(({ waiting }, index) => {
-      this.#answers.give(outcomes[index] as Outcome, waiting)
+      this.#delivery.give(outcomes[index] as Outcome, waiting)
     })
   }
 }

@@ -7,7 +7,7 @@ import { listCodings, makeNegotiator } from '../../http/codings.ts'
 import { findCurrent } from '../../http/conditions.ts'
 import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
 import { invalid, type ProblemError } from '../../http/problem-error.ts'
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
 import { makeCursors } from './cursor.ts'
 import type { ListSender } from './list-sender.ts'
@@ -23,7 +23,7 @@ export type ListOptions = {
   log: PlantLog
   storeId: string
   path: string
-  turns: Turns
+  slices: TimeSlices
   sender: ListSender
 }
 
@@ -42,14 +42,14 @@ export const listSchema = {
 const negotiate = makeNegotiator(listCodings)
 
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
-  const { access, log, storeId, path, turns, sender } = options
+  const { access, log, storeId, path, slices, sender } = options
   const cursors = makeCursors(storeId)
   const represent = makeRepresentations({ storeId, path, cursors })
   const owner = ({ request }: Listing) => exchangeOf(request).owner
   const head = new SharedHead<Listing>(
     log,
     { waits: ({ reply }) => waits(reply), owner, answer, fail: (error, { reply }) => reply.send(error) },
-    turns,
+    slices,
   )
   const route = {
     onRequest: access,

@@ -7,7 +7,7 @@ import type { FailureLog } from '../../http/failure-log.ts'
 import { codecBytes, codecJobs, listShare, maxCodedLists, pageBytes, pageShare } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { PlantLog } from '../../store/store.ts'
 import { Codec } from './coding/codec.ts'
 import { CodedPages } from './coding/coded-pages.ts'
@@ -22,14 +22,14 @@ export type Wanted = { listed: Listed; codings: readonly Coding[] }
 
 export type ListSenderOptions = {
   log: PlantLog
-  turns: Turns
+  slices: TimeSlices
   inFlight: InFlight
   failures: FailureLog
   meter: Meter
 }
 
 export class ListSender {
-  readonly #turns: Turns
+  readonly #slices: TimeSlices
   readonly #inFlight: InFlight
   readonly #failures: FailureLog
   readonly #pages: Pages
@@ -39,10 +39,10 @@ export class ListSender {
   /** Number of long lists being compressed. */
   #codedLists = 0
 
-  constructor({ log, turns, inFlight, failures, meter }: ListSenderOptions) {
+  constructor({ log, slices, inFlight, failures, meter }: ListSenderOptions) {
     const cache = new PageCache()
     cache.show(meter)
-    this.#turns = turns
+    this.#slices = slices
     this.#inFlight = inFlight
     this.#failures = failures
     this.#pages = new Pages(log, cache)
@@ -51,12 +51,12 @@ export class ListSender {
 
   /** The form that a client would get now. */
   formNow({ listed, codings }: Wanted): Form {
-    return listed.form(this.#codedPages.foretell(listed.page, codings))
+    return listed.form(this.#codedPages.predictCoding(listed.page, codings))
   }
 
   /** That, and the others that the client accepts. */
   formsOf({ listed, codings }: Wanted): Form[] {
-    const now = this.#codedPages.foretell(listed.page, codings)
+    const now = this.#codedPages.predictCoding(listed.page, codings)
     return [now, ...codings.filter((coding) => coding !== now)].map(listed.form)
   }
 
@@ -96,8 +96,8 @@ export class ListSender {
       }
     }
     coming.then(
-      (come) => this.#turns.run(() => sendUnlessGone(come), line),
-      (error) => this.#turns.run(() => waits(reply) && reply.send(error), line),
+      (come) => this.#slices.run(() => sendUnlessGone(come), line),
+      (error) => this.#slices.run(() => waits(reply) && reply.send(error), line),
     )
   }
 

@@ -15,7 +15,7 @@ export type Part = { array: Buffer; reached: number; meanBytes: number }
 /** Two names of 255 characters, each of them four bytes or escaped in two, and what stands around them. */
 const maxItemBytes = 2060
 /** So many plants are never too large for a part. */
-const surePlants = Math.floor(pageBytes / (maxItemBytes + 1))
+const safePartPlants = Math.floor(pageBytes / (maxItemBytes + 1))
 /** Plants differ in size: aimed lower, a part is rarely too large. */
 const aimedBytes = pageBytes * 0.9
 /**
@@ -53,8 +53,8 @@ export class PartReader {
       this.#collectAfter(array.length)
       // One of its brackets stands for the comma that the last item lacks.
       const measured = Math.max((array.length - 1) / count, meanBytes / maxGrowth)
-      if (count >= surePlants) this.#latelyBytes = measured
-      if (array.length <= pageBytes || count <= surePlants) return { array, reached, meanBytes: measured }
+      if (count >= safePartPlants) this.#latelyBytes = measured
+      if (array.length <= pageBytes || count <= safePartPlants) return { array, reached, meanBytes: measured }
       count = Math.min(fitting(measured), count - 1)
     }
   }
@@ -79,7 +79,7 @@ export class PartReader {
 }
 
 function fitting(meanBytes: number): number {
-  return Math.max(surePlants, Math.min(Math.floor(aimedBytes / meanBytes), pagePlants))
+  return Math.max(safePartPlants, Math.min(Math.floor(aimedBytes / meanBytes), pagePlants))
 }
 
 /** So many plants, or fewer: up to where a segment ends, if they reach that far, so that segments come next. */

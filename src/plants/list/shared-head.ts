@@ -1,22 +1,22 @@
 // One look at the head of the log for all requests that wait at one moment: they share its cost, and their answers
 // leave together.
 
-import type { Turns } from '../../runtime/turns.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
-import { Answers, type Waiter } from '../add/answers.ts'
+import { Delivery, type Recipient } from '../add/delivery.ts'
 
 export class SharedHead<T> {
   readonly #log: PlantLog
-  readonly #waiter: Waiter<Head, T>
-  readonly #answers: Answers<Head, T>
+  readonly #recipient: Recipient<Head, T>
+  readonly #delivery: Delivery<Head, T>
   #waiting: T[] = []
   #looking = false
 
-  /** `waiter` answers with the head that was seen, or fails with the error of the look, for each that still waits. */
-  constructor(log: PlantLog, waiter: Waiter<Head, T>, turns: Turns) {
+  /** `recipient` answers with the head that was seen, or fails with the error of the look, for each that still waits. */
+  constructor(log: PlantLog, recipient: Recipient<Head, T>, slices: TimeSlices) {
     this.#log = log
-    this.#waiter = waiter
-    this.#answers = new Answers(waiter, turns)
+    this.#recipient = recipient
+    this.#delivery = new Delivery(recipient, slices)
   }
 
   /** Has `waiting` answered with a head that was read after this call: it counts every plant acknowledged before. */
@@ -29,7 +29,7 @@ export class SharedHead<T> {
 
   /** Requests that come during a look wait for the next: the head may have been read before they came. */
   readonly #look = async (): Promise<void> => {
-    const waiting = this.#waiting.filter((one) => this.#waiter.waits(one))
+    const waiting = this.#waiting.filter((one) => this.#recipient.waits(one))
     this.#waiting = []
     const answer = waiting.length > 0 ? await this.#read() : undefined
     // The database is at the next look while these are answered.
@@ -42,9 +42,9 @@ export class SharedHead<T> {
   async #read(): Promise<(one: T) => void> {
     try {
       const head = await this.#log.head()
-      return (one) => this.#answers.give(head, one)
+      return (one) => this.#delivery.give(head, one)
     } catch (error) {
-      return (one) => this.#answers.fail(error, one)
+      return (one) => this.#delivery.fail(error, one)
     }
   }
 }

@@ -8,12 +8,12 @@ import { Outage } from '../../logging/outage.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { type StoreOptions, StoreUnavailable } from '../store.ts'
 import { OpenFiles } from './files/files.ts'
-import { Shares } from './files/shares.ts'
 import { openReader, type Reader } from './reader.ts'
+import { SharedStoreServer } from './shared-store-server.ts'
 import { within } from './within.ts'
-import type { Requests } from './writer/requests.ts'
-import { ThreadLink } from './writer/writer-link.ts'
-import type { Bind, Failure, ThreadOptions } from './writer/writer-messages.ts'
+import type { PendingRequests } from './writer/pending-requests.ts'
+import { WriterHandle } from './writer/writer-handle.ts'
+import type { Attachment, Failure, ThreadOptions } from './writer/writer-messages.ts'
 
 const back = 'the database takes plants again'
 const lostWords = {
@@ -28,13 +28,13 @@ export class Connections {
   readonly #loss: Outage
   readonly #failure: Outage
   readonly #reconnected: () => void
-  readonly #shares: Shares
+  readonly #server: SharedStoreServer
   #files: OpenFiles | undefined
   #reader: Reader | undefined
-  #link: ThreadLink | undefined
+  #link: WriterHandle | undefined
   #isBroken = false
   #isClosed = false
-  #starting: Promise<ThreadLink> | undefined
+  #starting: Promise<WriterHandle> | undefined
   #checking: NodeJS.Timeout | undefined
 
   constructor(path: string, { logger, reconnected = () => {} }: StoreOptions) {
@@ -43,8 +43,8 @@ export class Connections {
     this.#loss = new Outage(logger, lostWords)
     this.#failure = new Outage(logger, failedWords)
     this.#reconnected = reconnected
-    this.#shares = new Shares({
-      bind: () => this.#bind(),
+    this.#server = new SharedStoreServer({
+      attach: () => this.#attach(),
       failed: (failure) => this.#note(failure),
       check: () => this.check(),
       recovered: () => this.recovered(),
@@ -72,13 +72,13 @@ export class Connections {
   }
 
   /** The writer thread, when it is at work. */
-  get link(): Requests | undefined {
+  get link(): PendingRequests | undefined {
     const requests = this.#link?.requests
     return requests?.isUsable && !this.#isClosed ? requests : undefined
   }
 
   /** The writer thread, started again when need be. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
-  async writer(deadlineMs: number): Promise<Requests> {
+  async writer(deadlineMs: number): Promise<PendingRequests> {
     if (this.#isClosed) throw new StoreUnavailable('nothing-added', 'the store is closed')
     /* c8 ignore next: it was started in the same moment */
     if (this.link) return this.link
@@ -102,9 +102,9 @@ export class Connections {
     this.#failure.reportRecovery()
   }
 
-  /** A port at which another thread opens the store (see branch.ts), once it is open here. */
+  /** A port at which another thread opens the store (see shared-store-client.ts), once it is open here. */
   share(): MessagePort {
-    return this.#shares.add()
+    return this.#server.add()
   }
 
   /** Waits for what is under way, but not for a disk that does not answer. */
@@ -118,12 +118,12 @@ export class Connections {
 
   /** The readers go first: the writer, as the last, has SQLite empty the write-ahead log into the file. */
   async #letGo(): Promise<void> {
-    await this.#shares.close()
+    await this.#server.close()
     this.reader.close()
     await this.#link?.close()
   }
 
-  async #restart(): Promise<ThreadLink> {
+  async #restart(): Promise<WriterHandle> {
     const fault = this.check()
     if (fault !== undefined) throw new StoreUnavailable('nothing-added', fault, { isLogged: true })
     await this.#link?.ended
@@ -141,8 +141,8 @@ export class Connections {
   }
 
   /** No request reaches the thread before the database is open there. */
-  async #start(options: ThreadOptions): Promise<ThreadLink> {
-    const link = new ThreadLink(options, {
+  async #start(options: ThreadOptions): Promise<WriterHandle> {
+    const link = new WriterHandle(options, {
       failed: (failure) => this.#note(failure),
       ended: (waiting) => this.#noteEnd(waiting),
       /* c8 ignore next: a fault of the thread that is not known yet */
@@ -154,9 +154,9 @@ export class Connections {
   }
 
   /** Gives another thread what it needs to work on the files that are open. */
-  async #bind(): Promise<Bind> {
+  async #attach(): Promise<Attachment> {
     await this.writer(performance.now() + storeLimitMs)
-    const writer = (this.#link as ThreadLink).openPort()
+    const writer = (this.#link as WriterHandle).openPort()
     return { writer, known: (this.#files as OpenFiles).known, path: this.#path }
   }
 

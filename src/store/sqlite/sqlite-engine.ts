@@ -18,11 +18,11 @@ import {
   StoreUnavailable,
   type Value,
 } from '../store.ts'
-import { Branch } from './branch.ts'
 import { Connections } from './connections.ts'
 import { codeOf } from './errors.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
 import type { Reader } from './reader.ts'
+import { SharedStoreClient } from './shared-store-client.ts'
 import type { Done, FlatEntries, Work } from './writer/writer-messages.ts'
 
 const readWords = {
@@ -43,13 +43,13 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
 
 /** Opens a store that the main thread has open: `port` is what its `share` gave. Rejects with StoreUnavailable. */
 export async function openSharedSqlite(port: MessagePort, { logger }: StoreOptions): Promise<Store> {
-  const branch = new Branch(port)
-  return new SqliteStore(await branch.open(), branch, logger)
+  const client = new SharedStoreClient(port)
+  return new SqliteStore(await client.open(), client, logger)
 }
 
 class SqliteStore implements Store {
   readonly id: string
-  readonly #connections: Connections | Branch
+  readonly #connections: Connections | SharedStoreClient
   readonly #reading: Outage
   readonly log = {
     append: (entries: Entry[], deadlineMs?: number, mark?: Mark) => this.#append(entries, deadlineMs, mark),
@@ -69,7 +69,7 @@ class SqliteStore implements Store {
   }
   readonly close = () => this.#connections.close()
 
-  constructor(id: string, connections: Connections | Branch, logger: Logger) {
+  constructor(id: string, connections: Connections | SharedStoreClient, logger: Logger) {
     this.id = id
     this.#connections = connections
     this.#reading = new Outage(logger, readWords)

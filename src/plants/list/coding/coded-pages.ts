@@ -29,7 +29,7 @@ export class CodedPages {
   }
 
   /** In which coding a list would be answered now, as far as can be told before it is read. */
-  foretell(page: Page, codings: readonly Coding[]): Coding {
+  predictCoding(page: Page, codings: readonly Coding[]): Coding {
     const best = codings[0] as Coding
     if (best === 'identity' || page.last - page.after > pagePlants || !codings.includes('identity'))
       return best

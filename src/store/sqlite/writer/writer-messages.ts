@@ -40,10 +40,10 @@ export type ThreadOptions = {
 }
 
 /** Access of another thread to the open files. `writer`: where its requests go. */
-export type Bind = { writer: MessagePort; known: FileIds; path: string }
+export type Attachment = { writer: MessagePort; known: FileIds; path: string }
 
 /** Messages of the main thread to another one that shares its store. `close`: let go of the files. */
-export type ToBranch = { bind: Bind } | { unavailable: string } | 'close'
+export type ToClient = { attach: Attachment } | { unavailable: string } | 'close'
 
-/** `bind`: it needs a writer; `check`: a read failed; `recovered`: a request was done after one that failed. */
-export type FromBranch = { failed: Failure } | 'bind' | 'check' | 'recovered'
+/** `attach`: it needs a writer; `check`: a read failed; `recovered`: a request was done after one that failed. */
+export type FromClient = { failed: Failure } | 'attach' | 'check' | 'recovered'

@@ -1,6 +1,6 @@
-// A batch waits for company without keeping the processor busy.
+// A batch waits for more requests without keeping the processor busy.
 import { type Test, test } from 'tap'
-import { Company } from '../../src/plants/add/company.ts'
+import { BatchDelay } from '../../src/plants/add/batch-delay.ts'
 
 /** Counts the turns of the event loop that are asked for. */
 function countTurns(t: Test): () => number {
@@ -20,9 +20,9 @@ function countTurns(t: Test): () => number {
 for (const commitMs of [0, 0.1, 0.9, 1, 4, 20])
   test(`after a commit of ${commitMs} ms a wait for nobody takes few turns of the event loop`, async (t) => {
     const turns = countTurns(t)
-    const company = new Company()
-    company.come(1)
-    await company.gather(64, commitMs)
+    const delay = new BatchDelay()
+    delay.noteWaiting(1)
+    await delay.wait(64, commitMs)
     t.ok(turns() >= 1, 'whoever comes in the same turn comes along')
     t.ok(turns() <= 3, `${turns()}`)
   })
@@ -42,17 +42,17 @@ for (const [commitMs, waitMs] of [
     t.teardown(() => {
       globalThis.setTimeout = original
     })
-    await new Company().gather(64, commitMs)
+    await new BatchDelay().wait(64, commitMs)
     t.strictSame(waits, [waitMs])
   })
 
 test('a wait ends when everyone who is expected is there', async (t) => {
-  const company = new Company()
-  company.come(1)
-  const gathered = company.gather(3, 1_000_000)
+  const delay = new BatchDelay()
+  delay.noteWaiting(1)
+  const gathered = delay.wait(3, 1_000_000)
   await new Promise(setImmediate)
-  company.come(2)
-  company.come(3)
+  delay.noteWaiting(2)
+  delay.noteWaiting(3)
   await gathered
   t.pass('and not with the timer')
 })

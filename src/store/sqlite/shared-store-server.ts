@@ -1,11 +1,11 @@
 // The other threads of this process that share its connections to a SQLite file, as the main thread sees them.
 import { once } from 'node:events'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import type { Bind, Failure, FromBranch, ToBranch } from '../writer/writer-messages.ts'
+import type { Attachment, Failure, FromClient, ToClient } from './writer/writer-messages.ts'
 
-export type ShareEvents = {
+export type ServerEvents = {
   /** Gives a thread access to the files, once they are usable. Rejects with StoreUnavailable. */
-  bind: () => Promise<Bind>
+  attach: () => Promise<Attachment>
   /** The writer could not do a request of such a thread. */
   failed: (failure: Failure) => void
   /** A read of such a thread failed: are the files still there? */
@@ -14,19 +14,19 @@ export type ShareEvents = {
   recovered: () => void
 }
 
-export class Shares {
-  readonly #events: ShareEvents
+export class SharedStoreServer {
+  readonly #events: ServerEvents
   readonly #ports = new Set<MessagePort>()
 
-  constructor(events: ShareEvents) {
+  constructor(events: ServerEvents) {
     this.#events = events
   }
 
-  /** The other end of a new share. A thread that ends has its port closed, and no share any more. */
+  /** Returns the port for another thread. A thread that ends has its port closed, and is forgotten. */
   add(): MessagePort {
     const { port1: port, port2 } = new MessageChannel()
     this.#ports.add(port)
-    port.on('message', (message: FromBranch) => this.#take(port, message))
+    port.on('message', (message: FromClient) => this.#take(port, message))
     port.on('close', () => this.#ports.delete(port))
     port.unref()
     return port2
@@ -39,17 +39,17 @@ export class Shares {
     await Promise.all(closed)
   }
 
-  #take(port: MessagePort, message: FromBranch): void {
-    if (message === 'bind') void this.#bind(port)
+  #take(port: MessagePort, message: FromClient): void {
+    if (message === 'attach') void this.#attach(port)
     else if (message === 'check') this.#events.check()
     else if (message === 'recovered') this.#events.recovered()
     else this.#events.failed(message.failed)
   }
 
-  async #bind(port: MessagePort): Promise<void> {
+  async #attach(port: MessagePort): Promise<void> {
     try {
-      const bind = await this.#events.bind()
-      port.postMessage({ bind } satisfies ToBranch, [bind.writer])
+      const attach = await this.#events.attach()
+      port.postMessage({ attach } satisfies ToClient, [attach.writer])
       /* c8 ignore next 3: the writer cannot be started in the moment in which a thread opens the store */
     } catch (error) {
       post(port, { unavailable: (error as Error).message })
@@ -57,6 +57,6 @@ export class Shares {
   }
 }
 
-function post(port: MessagePort, message: ToBranch): void {
+function post(port: MessagePort, message: ToClient): void {
   port.postMessage(message)
 }

@@ -15,7 +15,7 @@ export type RequestEvents = {
   ended?: (waiting: number) => void
 }
 
-export class Requests {
+export class PendingRequests {
   readonly #port: MessagePort
   readonly #events: RequestEvents
   readonly #waiting = new Map<number, Waiting>()

@@ -4,7 +4,7 @@
 import { turnMs } from '../limits.ts'
 import { FairQueue } from './fair-pool.ts'
 
-export class Turns {
+export class TimeSlices {
   readonly #report: (error: unknown) => void
   readonly #later = new FairQueue<() => void>()
   #underWay = false

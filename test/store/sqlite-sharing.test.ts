@@ -7,7 +7,7 @@ import type { MessagePort } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
-import type { Bind } from '../../src/store/sqlite/writer/writer-messages.ts'
+import type { Attachment } from '../../src/store/sqlite/writer/writer-messages.ts'
 import type { Lost, Outcome, Store } from '../../src/store/store.ts'
 import { move } from '../support/outside.ts'
 import { add, entry, listNames, openFile, recovered, unavailable } from '../support/stores.ts'
@@ -131,9 +131,9 @@ test('a writer that lets go of the file says so to the main thread, whichever th
   const { store, lines } = await openFile(t)
   const port = store.share?.() as MessagePort
   t.teardown(() => port.close())
-  port.postMessage('bind')
+  port.postMessage('attach')
   const [message] = await once(port, 'message')
-  const { writer } = (message as { bind: Bind }).bind
+  const { writer } = (message as { attach: Attachment }).attach
   t.teardown(() => writer.close())
   writer.postMessage({ text: breaking, values: {}, number: 1, deadlineMs: Number.MAX_SAFE_INTEGER })
   const [answer] = await once(writer, 'message')

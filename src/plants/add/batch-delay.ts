@@ -7,13 +7,13 @@ const timerMs = 1
 /** Stop after this many turns without another request. */
 const idleTurns = 2
 
-export class Company {
+export class BatchDelay {
   #present = 0
   #expected = Number.POSITIVE_INFINITY
   #go: (() => void) | undefined
 
   /** `present` are there now. */
-  come(present: number): void {
+  noteWaiting(present: number): void {
     this.#present = present
     if (present >= this.#expected) this.#go?.()
   }
@@ -22,7 +22,7 @@ export class Company {
    * Resolves when `expected` are there, or once waiting costs more than one more commit would. `commitMs`: what the
    * latest took. Whoever comes in the same turn of the event loop always comes along.
    */
-  gather(expected: number, commitMs: number): Promise<void> {
+  wait(expected: number, commitMs: number): Promise<void> {
     return commitMs < timerMs || this.#present >= expected
       ? this.#countTurns(expected)
       : this.#awaitAll(expected, Math.min(commitMs, maxWaitMs))

@@ -3,13 +3,13 @@ import { extname, join } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { StoreRefused } from '../../store.ts'
 import type { FileIds } from '../files/files.ts'
-import { Requests } from './requests.ts'
+import { PendingRequests } from './pending-requests.ts'
 import type { Failure, Opened, Order, ThreadOptions } from './writer-messages.ts'
 
 /** Beside this file, as TypeScript or compiled like it. */
 const threadFile = join(import.meta.dirname, `writer-worker${extname(import.meta.filename)}`)
 
-export type LinkEvents = {
+export type HandleEvents = {
   /** The thread cannot do a request; it may have lost the files, or be about to end. */
   failed: (failure: Failure) => void
   /** The thread ended while so many requests waited. */
@@ -18,17 +18,17 @@ export type LinkEvents = {
   threw: (error: Error) => void
 }
 
-export class ThreadLink {
+export class WriterHandle {
   /** Resolves when the database is open and its schema up to date. Rejects with StoreRefused. */
   readonly opened: Promise<FileIds>
   readonly ended: Promise<void>
   readonly #worker: Worker
   /** Those of the main thread. */
-  readonly requests: Requests
+  readonly requests: PendingRequests
 
-  constructor(options: ThreadOptions, events: LinkEvents) {
+  constructor(options: ThreadOptions, events: HandleEvents) {
     this.#worker = new Worker(threadFile, { workerData: options })
-    this.requests = new Requests(this.openPort(), events)
+    this.requests = new PendingRequests(this.openPort(), events)
     this.#worker.on('error', events.threw)
     this.opened = new Promise((resolve, reject) => {
       this.#worker.once('message', (answer: Opened) => {

@@ -6,23 +6,23 @@ import { StoreUnavailable } from '../store.ts'
 import { OpenFiles } from './files/files.ts'
 import { openReader, type Reader } from './reader.ts'
 import { within } from './within.ts'
-import { Requests } from './writer/requests.ts'
-import type { Bind, FromBranch, ToBranch } from './writer/writer-messages.ts'
+import { PendingRequests } from './writer/pending-requests.ts'
+import type { Attachment, FromClient, ToClient } from './writer/writer-messages.ts'
 
 const closed = 'the store is closed'
 
-export class Branch {
+export class SharedStoreClient {
   readonly #main: MessagePort
   #reader: Reader | undefined
-  #writer: Requests | undefined
+  #writer: PendingRequests | undefined
   #hasFailed = false
   #isClosed = false
-  #bound: PromiseWithResolvers<Requests> | undefined
+  #attached: PromiseWithResolvers<PendingRequests> | undefined
 
   /** `main`: what `Connections.share` gave the main thread. */
   constructor(main: MessagePort) {
     this.#main = main
-    main.on('message', (message: ToBranch) => this.#take(message))
+    main.on('message', (message: ToClient) => this.#take(message))
     main.on('close', () => {
       this.#isClosed = true
       this.#refuse(closed)
@@ -41,20 +41,20 @@ export class Branch {
   }
 
   /** The writer, when nothing is known to be wrong. */
-  get link(): Requests | undefined {
+  get link(): PendingRequests | undefined {
     return this.#writer?.isUsable && !this.#isClosed ? this.#writer : undefined
   }
 
   /** The writer, once the main thread has one. Rejects with StoreUnavailable, at `deadlineMs` at the latest. */
-  async writer(deadlineMs: number): Promise<Requests> {
-    /* c8 ignore next: it was bound in the same moment */
+  async writer(deadlineMs: number): Promise<PendingRequests> {
+    /* c8 ignore next: it was attached in the same moment */
     if (this.link) return this.link
     if (this.#isClosed) throw new StoreUnavailable('nothing-added', closed)
-    if (!this.#bound) {
-      this.#bound = Promise.withResolvers()
-      this.#post('bind')
+    if (!this.#attached) {
+      this.#attached = Promise.withResolvers()
+      this.#post('attach')
     }
-    return within(this.#bound.promise, deadlineMs)
+    return within(this.#attached.promise, deadlineMs)
   }
 
   /** Has the main thread look whether the files are still there. */
@@ -76,24 +76,24 @@ export class Branch {
     this.#main.close()
   }
 
-  #take(message: ToBranch): void {
+  #take(message: ToClient): void {
     if (message === 'close') void this.close()
-    else if ('bind' in message) this.#bind(message.bind)
+    else if ('attach' in message) this.#attach(message.attach)
     /* c8 ignore next: the writer cannot be started in the moment in which a thread opens the store */ else
       this.#refuse(message.unavailable)
   }
 
-  #bind({ writer, known, path }: Bind): void {
+  #attach({ writer, known, path }: Attachment): void {
     try {
       this.#reader ??= openReader(path, new OpenFiles(path, known))
-      this.#writer = new Requests(writer, {
+      this.#writer = new PendingRequests(writer, {
         failed: (failed) => {
           this.#hasFailed = true
           this.#post({ failed })
         },
       })
-      this.#bound?.resolve(this.#writer)
-      this.#bound = undefined
+      this.#attached?.resolve(this.#writer)
+      this.#attached = undefined
       /* c8 ignore next 3: the path is given to another file in the same moment */
     } catch (error) {
       this.#refuse((error as Error).message)
@@ -102,12 +102,12 @@ export class Branch {
 
   /* c8 ignore next 5: see where it is called */
   #refuse(reason: string): void {
-    this.#bound?.promise.catch(() => {})
-    this.#bound?.reject(new StoreUnavailable('nothing-added', reason))
-    this.#bound = undefined
+    this.#attached?.promise.catch(() => {})
+    this.#attached?.reject(new StoreUnavailable('nothing-added', reason))
+    this.#attached = undefined
   }
 
-  #post(message: FromBranch): void {
+  #post(message: FromClient): void {
     this.#main.postMessage(message)
   }
 }
