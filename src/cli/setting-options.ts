@@ -38,8 +38,11 @@ export function nameFlags(message: string, words: string[]): string {
 }
 
 function toOption(setting: Setting<unknown>): Option {
-  const { name, value, about, initial, otherwise = initial, read } = setting
+  const { name, value, description, defaultLabel = setting.default, read } = setting
   // The default is shown and not set: what is not given must not beat the environment.
-  const option = new Option(`${flagOf(setting)} <${value}>`, `${about} (${name}; default: ${otherwise})`)
+  const option = new Option(
+    `${flagOf(setting)} <${value}>`,
+    `${description} (${name}; default: ${defaultLabel})`,
+  )
   return Object.assign(option, { argChoices: read.choices })
 }

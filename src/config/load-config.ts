@@ -1,11 +1,11 @@
 // Resolves the settings in force, and where each comes from: a flag beats the environment, the environment beats `.env`.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } from './mistakes.ts'
 import type { Setting } from './setting.ts'
 import { type Flags, flagOf, type SettingName, settingEntries, settings } from './settings.ts'
 import { traceOptionsOf } from './trace-settings.ts'
 import { ConfigError, UsageError } from './values.ts'
+import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } from './warnings.ts'
 
 export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
 
@@ -92,15 +92,12 @@ function resolveOne<T>(key: SettingName, setting: Setting<T>, sources: Sources):
   }
 }
 
-function find(
-  key: SettingName,
-  { name, initial }: Setting<unknown>,
-  { flags = {}, env, file = {} }: Sources,
-): Found {
+function find(key: SettingName, setting: Setting<unknown>, { flags = {}, env, file = {} }: Sources): Found {
+  const { name } = setting
   if (flags[key]) return { text: flags[key], origin: 'flag' }
   if (env[name]) return { text: env[name], origin: 'environment' }
   if (file[name]) return { text: file[name], origin: '.env' }
-  return { text: initial, origin: 'default' }
+  return { text: setting.default, origin: 'default' }
 }
 
 function nameOf(setting: Setting<unknown>, { origin }: Found): string {

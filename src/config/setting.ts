@@ -8,12 +8,12 @@ export type Setting<T> = {
   readonly name: string
   /** Placeholder of the flag's value. */
   readonly value: string
-  readonly about: string
+  readonly description: string
   /** The text that is read when nothing is set. */
-  readonly initial: string
-  /** Behaviour when nothing is set, where `initial` does not say it. */
-  readonly otherwise?: string
-  /** Takes `initial` or what was set; `name`: how whoever set it called it. Throws ConfigError. */
+  readonly default: string
+  /** Behaviour when nothing is set, where `default` does not say it. */
+  readonly defaultLabel?: string
+  /** Takes `default` or what was set; `name`: how whoever set it called it. Throws ConfigError. */
   readonly read: Read<T>
   /** Masks a secret text. */
   mask?(text: string): string

@@ -5,20 +5,28 @@ import { readFileSync } from 'node:fs'
 import type { Read } from './setting.ts'
 import { ConfigError, choose, readCount, splitList } from './values.ts'
 
-/** `title`: the name, and what a flag's value is called. An `initial` in parentheses only says what happens without. */
-type Row<T> = [title: string, about: string, initial: string, read: Read<T>, mask?: (text: string) => string]
+/** `title`: the name, and what a flag's value is called. A `preset` in parentheses only says what happens without. */
+type Row<T> = [
+  title: string,
+  description: string,
+  preset: string,
+  read: Read<T>,
+  mask?: (text: string) => string,
+]
 
-function row<T>(...[title, about, initial, read, mask = String]: Row<T>) {
+function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
   const [name, value = ''] = title.split(' ')
-  const rest = initial.startsWith('(') ? { initial: '', otherwise: initial.slice(1, -1) } : { initial }
-  return { name: `OTEL_${name}`, value, about, ...rest, read, mask }
+  const absent = preset.startsWith('(')
+    ? { default: '', defaultLabel: preset.slice(1, -1) }
+    : { default: preset }
+  return { name: `OTEL_${name}`, value, description, ...absent, read, mask }
 }
 
 /** A setting of the exporter, and the same for traces alone, which wins. */
-function pair<K extends string, T>(key: K, ...[title, about, initial, given, mask]: Row<T>) {
+function pair<K extends string, T>(key: K, ...[title, description, preset, given, mask]: Row<T>) {
   const readGiven = (text: string, name: string) => (text ? given(text, name) : undefined)
   const read: Read<T | undefined> = Object.assign(readGiven, { choices: given.choices })
-  const all = row(`EXPORTER_OTLP_${title}`, about, initial, read, mask)
+  const all = row(`EXPORTER_OTLP_${title}`, description, preset, read, mask)
   const own = row(`EXPORTER_OTLP_TRACES_${title}`, `${all.name} for traces.`, `(as ${all.name})`, read, mask)
   return { [key]: all, [`${key}OfTraces`]: own } as Record<K | `${K}OfTraces`, typeof all>
 }

@@ -28,7 +28,7 @@ export function beginAnswer(reply: FastifyReply, exchange: Exchange): void {
 export function sendAnswer(reply: FastifyReply, headers: AnswerHeaders, body?: Buffer | string): void {
   const { raw } = reply
   const exchange = exchangeOf(reply.request)
-  const begun = exchange.gathers ? (reply.getHeaders() as AnswerHeaders) : answerHeaders(exchange)
+  const begun = exchange.hasExtraHeaders ? (reply.getHeaders() as AnswerHeaders) : answerHeaders(exchange)
   if (body === undefined) {
     raw.writeHead(raw.statusCode, { ...begun, ...headers }).end()
     return

@@ -46,7 +46,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
 
   /** Before the plugin that answers preflights, which would answer on any path. */
   const beforeCors: onRequestHookHandler = (request, reply, done) => {
-    exchangeOf(request).gathers = true
+    exchangeOf(request).hasExtraHeaders = true
     if (request.method === 'OPTIONS') answerOptions(request, reply, done)
     else done()
   }

@@ -3,7 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../../schemas/problem.ts'
 import { describeProblem as describe, type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxBodyBytes } from '../limits.ts'
-import { type Lost, StoreUnavailable } from '../store/store.ts'
+import { type FailedOutcome, StoreUnavailable } from '../store/store.ts'
 import type { Challenge } from './access/challenge.ts'
 import { connectionOf } from './connection/connection.ts'
 import type { Exchange } from './connection/exchange.ts'
@@ -13,7 +13,7 @@ import { invalid, ProblemError } from './problem-error.ts'
 import { findFaults } from './validation.ts'
 
 /** Problems for a store that failed: the outcome of the request, and nothing of the inside. */
-const lost: Record<Lost, KnownProblem> = {
+const problemsOf: Record<FailedOutcome, KnownProblem> = {
   'nothing-added': problems.nothingAdded,
   unknown: problems.outcomeUnknown,
   unread: problems.unread,
@@ -89,7 +89,7 @@ function keepConnection(exchange: Exchange): 'keep-alive' | 'close' {
 
 function toProblem(error: Error, request: FastifyRequest, challenge: Challenge): ProblemError {
   if (error instanceof ProblemError) return error
-  if (error instanceof StoreUnavailable) return new ProblemError(lost[error.outcome])
+  if (error instanceof StoreUnavailable) return new ProblemError(problemsOf[error.outcome])
   const { validation, code } = error as FastifyError
   if (validation) return invalid(findFaults(request, request.body))
   if (code?.startsWith('FST_BEARER_AUTH_')) return unauthorized(request, challenge)

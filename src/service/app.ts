@@ -122,12 +122,12 @@ function makeParts({
   const resource = issuer && describeResource(issuer)
   const challenge = makeChallenge({ resource: resource?.url, scopePrefix: issuer?.scopePrefix })
   const handleError = makeErrorHandler(failures, { describeProblem, challenge })
-  const below = { inFlight, log, describeProblem, corsHeaders }
+  const socketContext = { inFlight, log, describeProblem, corsHeaders }
   const access = { issuer, resource, challenge }
-  return { failures, slices, inFlight, connections, meter, guard, handleError, below, ...access }
+  return { failures, slices, inFlight, connections, meter, guard, handleError, socketContext, ...access }
 }
 
-function makeServer({ config }: AppOptions, { guard, handleError, below }: Parts): FastifyInstance {
+function makeServer({ config }: AppOptions, { guard, handleError, socketContext }: Parts): FastifyInstance {
   const app: FastifyInstance = fastify({
     logger: false,
     http: {
@@ -143,7 +143,7 @@ function makeServer({ config }: AppOptions, { guard, handleError, below }: Parts
     trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
     schemaController: makeCompilers(),
-    clientErrorHandler: makeClientErrorHandler(below),
+    clientErrorHandler: makeClientErrorHandler(socketContext),
     frameworkErrors(error, request, reply) {
       handleError(guard.refuse(error, request, reply), request, reply)
     },
@@ -155,9 +155,12 @@ function makeServer({ config }: AppOptions, { guard, handleError, below }: Parts
 }
 
 /** From the connection to the end of the app. */
-function watchConnections(app: FastifyInstance, { guard, connections, inFlight, below }: Parts): void {
-  connections.guard(app.server, below)
-  answerOddRequests(app.server, below)
+function watchConnections(
+  app: FastifyInstance,
+  { guard, connections, inFlight, socketContext }: Parts,
+): void {
+  connections.guard(app.server, socketContext)
+  answerOddRequests(app.server, socketContext)
   app.addHook('onRequest', guard.onRequest)
   app.addHook('preClose', async () => {
     inFlight.drain(app.server, drainMs)
@@ -167,7 +170,7 @@ function watchConnections(app: FastifyInstance, { guard, connections, inFlight, 
   app.addHook('onClose', async () => {
     collection.close()
     inFlight.close()
-    below.log.close()
+    socketContext.log.close()
   })
 }
 

@@ -6,12 +6,12 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 
 /** `reusePort`: whether other threads, which say so too, listen on the same port; the system spreads the connections. */
-export type Place = { host: string; port: number; reusePort?: boolean }
+export type ListenAddress = { host: string; port: number; reusePort?: boolean }
 
 /** `port` 0 picks a free one, the same for all addresses. Rejects as `listen` does, when the first is not to be had. */
 export async function listen(
   app: FastifyInstance,
-  { host, port, reusePort = false }: Place,
+  { host, port, reusePort = false }: ListenAddress,
   resolve = resolveHost,
 ): Promise<void> {
   const [first = host, ...others] = await resolve(host)
@@ -39,19 +39,19 @@ async function resolveHost(host: string): Promise<string[]> {
 }
 
 /** A way in: whoever comes through it is served by the app's server. An address that cannot be had has none. */
-async function openDoor(app: FastifyInstance, place: Place): Promise<Server> {
+async function openDoor(app: FastifyInstance, address: ListenAddress): Promise<Server> {
   const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     app.server.emit('connection', socket)
   })
   const listening = once(door, 'listening')
-  door.listen(place)
+  door.listen(address)
   // A machine may know ::1 by name only.
   await listening.catch(() => {})
   return door
 }
 
 /** Rejects when somebody listens there already: a port that is shared would be shared with another service as well. */
-export async function refuseTaken({ host, port }: Place): Promise<void> {
+export async function refuseTaken({ host, port }: ListenAddress): Promise<void> {
   const probe = createServer()
   const listening = once(probe, 'listening')
   probe.listen({ host, port })

@@ -63,16 +63,16 @@ export interface Store {
 }
 
 /** `unknown`: whether something was added cannot be told. `overloaded`: too much waits already, so nothing was done. */
-export type Lost = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
+export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 
 /** The store cannot do now what it was asked for. The message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {
-  readonly outcome: Lost
+  readonly outcome: FailedOutcome
   /** True when the store has told the log itself; a caller then need not. */
   readonly isLogged: boolean
 
   constructor(
-    outcome: Lost,
+    outcome: FailedOutcome,
     message: string,
     { isLogged = false, ...options }: ErrorOptions & { isLogged?: boolean } = {},
   ) {

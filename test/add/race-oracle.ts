@@ -1,14 +1,14 @@
 // Knows what was promised to whom while a schedule is explored.
-import { type Entry, type Lost, type Outcome, StoreUnavailable } from '../../src/store/store.ts'
+import { type Entry, type FailedOutcome, type Outcome, StoreUnavailable } from '../../src/store/store.ts'
 import type { Fault, MemoryLog } from '../support/memory-log.ts'
 import type { Action } from './race-actions.ts'
 
 export type Adding = {
   entry: Entry
-  lost: Lost
+  lost: FailedOutcome
   late: boolean
   gone: boolean
-  told: (Outcome | Lost)[]
+  told: (Outcome | FailedOutcome)[]
   done: () => void
 }
 export type Listing = {
@@ -57,7 +57,7 @@ export class Oracle {
     this.#adding.push(adding)
   }
 
-  told(adding: Adding, what: Outcome | Lost): void {
+  told(adding: Adding, what: Outcome | FailedOutcome): void {
     adding.told.push(what)
     const { entry } = adding
     const same = this.#log.entries.filter(({ id }) => id !== undefined && id === entry.id)

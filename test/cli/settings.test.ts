@@ -205,9 +205,9 @@ test('a fault is named as whoever made it called the setting', async (t) => {
 test('serve takes every setting as a flag, and says its default', async (t) => {
   const help = (await runCommand(['serve', '--help'], {}, createDirectory(t))).stdout.replaceAll(/\s+/g, ' ')
   for (const [, setting] of settingEntries) {
-    const { name, value, initial, otherwise = initial } = setting
+    const { name, value, defaultLabel = setting.default } = setting
     t.match(help, ` ${flagOf(setting)} <${value}> `)
-    t.match(help, `(${name}; default: ${otherwise})`)
+    t.match(help, `(${name}; default: ${defaultLabel})`)
   }
 })
 

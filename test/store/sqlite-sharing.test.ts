@@ -8,7 +8,7 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import type { Attachment } from '../../src/store/sqlite/writer/writer-messages.ts'
-import type { Lost, Outcome, Store } from '../../src/store/store.ts'
+import type { FailedOutcome, Outcome, Store } from '../../src/store/store.ts'
 import { move } from '../support/outside.ts'
 import { add, entry, listNames, openFile, recovered, unavailable } from '../support/stores.ts'
 import { watchWorkers } from '../support/workers.ts'
@@ -69,7 +69,7 @@ test('a writer that is started again takes nothing before it is ready', async (t
   const { store, shared } = await openShared(t)
   for (let round = 1; round <= 3; round++) {
     await t.rejects(store.sql.execute(breaking), unavailable('nothing-added'))
-    const adding: Promise<Outcome | Lost>[] = []
+    const adding: Promise<Outcome | FailedOutcome>[] = []
     const outcomeOf = (to: Store) =>
       add(to, 'x').then(
         ([outcome]) => outcome as Outcome,

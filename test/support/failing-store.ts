@@ -2,11 +2,11 @@
 import pino from 'pino'
 import type { Test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
-import { type Lost, type Store, StoreUnavailable } from '../../src/store/store.ts'
+import { type FailedOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { sqlite } from './engines.ts'
 
 /** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
-export type StoreFault = Lost | 'broken'
+export type StoreFault = FailedOutcome | 'broken'
 
 /** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */
 export async function openFailing(t: Test): Promise<{ store: Store; faults: StoreFault[] }> {

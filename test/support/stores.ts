@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
-import type { Entry, Lost, Outcome, Store } from '../../src/store/store.ts'
+import type { Entry, FailedOutcome, Outcome, Store } from '../../src/store/store.ts'
 import { createDirectory } from './engines.ts'
 
 /** Each line of the log, parsed. */
@@ -39,7 +39,7 @@ export async function listNames({ log }: Store): Promise<string[]> {
 }
 
 /** What an error must match. */
-export function unavailable(outcome: Lost) {
+export function unavailable(outcome: FailedOutcome) {
   return { name: 'StoreUnavailable', outcome }
 }
 

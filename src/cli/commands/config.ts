@@ -21,18 +21,18 @@ export function configCommand(): Command {
   })
 }
 
-type Row = { name: string; value: string; from: Origin; otherwise: string }
+type Row = { name: string; value: string; from: Origin; defaultLabel: string }
 
-/** `value` is empty for what nobody set and has no default; `otherwise` says what happens then. */
+/** `value` is empty for what nobody set and has no default; `defaultLabel` says what happens then. */
 function show(setting: Setting<unknown>, { text, origin }: Found): Row {
-  const { name, otherwise = '', mask = String } = setting
-  return { name, value: mask(text), from: origin, otherwise }
+  const { name, defaultLabel = '', mask = String } = setting
+  return { name, value: mask(text), from: origin, defaultLabel }
 }
 
 function toJson({ name, value, from }: Row) {
   return { name, value: value || null, from }
 }
 
-function toCells({ name, value, from, otherwise }: Row): string[] {
-  return [name, value || `(${otherwise})`, from]
+function toCells({ name, value, from, defaultLabel }: Row): string[] {
+  return [name, value || `(${defaultLabel})`, from]
 }

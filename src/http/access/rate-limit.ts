@@ -23,7 +23,7 @@ export function makeRateLimit(
     const { owner, reply } = exchange
     const { allowed, remaining, nextMs } = gcra.take(owner)
     const waitS = toSeconds(nextMs)
-    exchange.gathers = true
+    exchange.hasExtraHeaders = true
     reply.header('ratelimit-policy', policy).header('ratelimit', `"default";r=${remaining};t=${waitS}`)
     if (!allowed) throw tooMany(problems.rate, waitS)
   }

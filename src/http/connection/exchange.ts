@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { ProblemCode } from '../../../schemas/problems.ts'
 import { requestMs } from '../../limits.ts'
-import type { Lost } from '../../store/store.ts'
+import type { FailedOutcome } from '../../store/store.ts'
 import type { Account } from './bytes-in-flight.ts'
 import { readTrace, type Trace } from './request-ids.ts'
 
@@ -25,7 +25,7 @@ export class Exchange {
   /** When the request has to be answered. */
   deadlineMs = this.startMs + requestMs
   /** The outcome that is reported when the deadline passes. */
-  lost: Lost
+  timeoutOutcome: FailedOutcome
   /** The id of the token that let the request pass, or that lacked a scope; never the token. */
   owner = ''
   /** Until when the token is believed. */
@@ -34,13 +34,13 @@ export class Exchange {
   bytes = 0
   account: Account | undefined
   /** True when the answer has headers of its own, beside those of every answer. */
-  gathers = false
+  hasExtraHeaders = false
   /** Length of the answer's body, when that was not left to the framework. */
   bodyBytes: number | undefined
   /** The body of the answer, when that is a stream. */
   stream: { readonly sentBytes: number } | undefined
   /** Index among all open requests; -1 once the request has ended. */
-  place = -1
+  index = -1
   /** The status, or 499 when the client went away before it had the whole answer. */
   status = 0
   /** Why the request was refused, if it was. */
@@ -56,13 +56,13 @@ export class Exchange {
     this.reply = reply
     this.raw = request.raw
     this.remoteAddress = request.ip
-    this.lost = request.raw.method === 'POST' ? 'nothing-added' : 'unread'
+    this.timeoutOutcome = request.raw.method === 'POST' ? 'nothing-added' : 'unread'
   }
 
   /** The request is answered, or its client gone. */
   end(): void {
     const { raw } = this.reply
-    this.place = -1
+    this.index = -1
     this.status = raw.writableFinished ? raw.statusCode : 499
     this.durationMs = performance.now() - this.startMs
   }

@@ -81,7 +81,7 @@ export class InFlight {
     this.#idle.delete(connection)
     const exchange = new Exchange(reply, this.requestId(request.raw.headers['x-request-id']))
     ;(request.raw as Carrier).exchange = exchange
-    exchange.place = this.#open.push(exchange) - 1
+    exchange.index = this.#open.push(exchange) - 1
     connection.add(exchange)
     reply.raw.on('close', this.#closed)
     if (this.#isDraining()) connection.endAfter(exchange)
@@ -129,11 +129,11 @@ export class InFlight {
   }
 
   #ended(exchange: Exchange): void {
-    if (exchange.place < 0) return
+    if (exchange.index < 0) return
     const last = this.#open.pop() as Exchange
     if (last !== exchange) {
-      this.#open[exchange.place] = last
-      last.place = exchange.place
+      this.#open[exchange.index] = last
+      last.index = exchange.index
     }
     exchange.end()
     if (exchange.account) this.#bytes.give(exchange.account, exchange.bytes)
@@ -145,13 +145,13 @@ export class InFlight {
   #answerLate(): void {
     const now = performance.now()
     const isLate = ({ deadlineMs, reply }: Exchange) => deadlineMs <= now && waits(reply)
-    for (const { reply, lost } of this.#open.filter(isLate)) {
+    for (const { reply, timeoutOutcome } of this.#open.filter(isLate)) {
       /* c8 ignore next 4: it takes thousands that are late at one moment */
       if (performance.now() - now > turnMs) {
         setImmediate(() => this.#answerLate())
         return
       }
-      reply.send(new StoreUnavailable(lost, 'the time of a request was up'))
+      reply.send(new StoreUnavailable(timeoutOutcome, 'the time of a request was up'))
     }
   }
 

@@ -11,7 +11,7 @@ import { Throttle } from '../../logging/throttle.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { InFlight } from './in-flight.ts'
-import { type Below, endWithProblem } from './sockets.ts'
+import { endWithProblem, type SocketContext } from './sockets.ts'
 
 /** Default when the descriptor limit is unknown. */
 const usualConnections = 1000
@@ -96,7 +96,10 @@ export class ConnectionLimit {
   }
 
   /** Has a server serve no more connections than these. It would reset those past its own `maxConnections`. */
-  guard(server: Server, { inFlight, describeProblem }: Pick<Below, 'inFlight' | 'describeProblem'>): void {
+  guard(
+    server: Server,
+    { inFlight, describeProblem }: Pick<SocketContext, 'inFlight' | 'describeProblem'>,
+  ): void {
     const described = describeProblem(new ProblemError(problems.tooManyConnections))
     const [serve] = server.listeners('connection') as [(socket: Socket) => void]
     server.removeListener('connection', serve)

@@ -19,7 +19,7 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http')
 type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
 
 /** The parts that answers below the router need. */
-export type Below = {
+export type SocketContext = {
   inFlight: InFlight
   log: ConnectionLog
   describeProblem: DescribeProblem
@@ -27,7 +27,7 @@ export type Below = {
 }
 
 /** Makes the answer to what the HTTP parser could not read, or did not get in time. */
-export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHeaders }: Below) {
+export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHeaders }: SocketContext) {
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
     if (error.code === 'ECONNRESET') return void socket.destroy()
@@ -66,7 +66,7 @@ function isHead({ rawPacket, bytesParsed }: ClientError): boolean {
 function endBody(exchange: Exchange, problem: ProblemError): void {
   const { reply, raw } = exchange
   // An answer that is still on its way is not cut off: the client could mistake a partial answer for the whole.
-  if (exchange.place < 0) return void raw.socket.destroySoon()
+  if (exchange.index < 0) return void raw.socket.destroySoon()
   connectionOf(raw.socket).endAfter(exchange)
   if (!reply.raw.headersSent) reply.send(problem)
 }
@@ -106,7 +106,7 @@ export function endWithProblem(
 }
 
 /** Takes over the requests that Node would answer by itself, or not at all, and sees connections that bring none. */
-export function answerOddRequests(server: Server, { inFlight, log, describeProblem }: Below): void {
+export function answerOddRequests(server: Server, { inFlight, log, describeProblem }: SocketContext): void {
   // A client that has closed its side still gets its answers, and all of a list.
   Object.assign(server, { httpAllowHalfOpen: true })
   // The body's reader says 100 Continue once the request is welcome.

@@ -39,7 +39,7 @@ const adder: Adder<Adding> = {
   waits: ({ reply }) => waits(reply),
   owner: ({ reply }) => exchangeOf(reply.request).owner,
   handedOver({ reply }) {
-    exchangeOf(reply.request).lost = 'unknown'
+    exchangeOf(reply.request).timeoutOutcome = 'unknown'
   },
   answer(outcome, { reply, item }) {
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)

@@ -9,14 +9,14 @@ import { Delivery, type Recipient } from './delivery.ts'
 /** A request that waits for its entry to be committed. `handedOver`: from now on it may be added, whatever is heard of it. */
 export type Adder<T> = Recipient<Outcome, T> & { handedOver(waiting: T): void }
 
-type Place<T> = { entry: Entry; waiting: T; deadlineMs: number }
+type Pending<T> = { entry: Entry; waiting: T; deadlineMs: number }
 
 export class GroupCommit<T> {
   readonly #log: PlantLog
   readonly #adder: Adder<T>
   readonly #delivery: Delivery<Outcome, T>
   readonly #delay = new BatchDelay()
-  #line: Place<T>[] = []
+  #line: Pending<T>[] = []
   #committing = false
 
   constructor(log: PlantLog, adder: Adder<T>, slices: TimeSlices) {
@@ -60,7 +60,7 @@ export class GroupCommit<T> {
   }
 
   /** Everyone in line; but one whose time is nearly up would have the whole batch given up with it. */
-  #takeBatch(): Place<T>[] {
+  #takeBatch(): Pending<T>[] {
     const line = this.#line.filter(({ waiting }) => this.#adder.waits(waiting))
     this.#line = []
     const soonMs = performance.now() + shortestAttemptMs
@@ -72,7 +72,7 @@ export class GroupCommit<T> {
     return batch
   }
 
-  async #commit(batch: Place<T>[]): Promise<void> {
+  async #commit(batch: Pending<T>[]): Promise<void> {
     let outcomes: Outcome[]
     try {
       for (const { waiting } of batch) this.#adder.handedOver(waiting)

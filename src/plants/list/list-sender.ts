@@ -154,5 +154,5 @@ export class ListSender {
 
 /** Cross-origin answers vary by more. The headers belong to the list: an error in its place has none of them. */
 function vary(reply: FastifyReply, headers: AnswerHeaders): AnswerHeaders {
-  return exchangeOf(reply.request).gathers ? { ...headers, vary: varyByCoding(reply) } : headers
+  return exchangeOf(reply.request).hasExtraHeaders ? { ...headers, vary: varyByCoding(reply) } : headers
 }

@@ -1,6 +1,6 @@
 // Failures of servers: in words for an operator, and whether another attempt may succeed.
 import pg from 'pg'
-import { type Lost, StoreRefused, StoreUnavailable } from '../store.ts'
+import { type FailedOutcome, StoreRefused, StoreUnavailable } from '../store.ts'
 
 /** SQLSTATEs of failures that another attempt, perhaps on another server, may not meet. */
 const passing = /^(08|25006|25P03|40|53300|55P03|57)/
@@ -56,7 +56,7 @@ export function mostTelling(failures: ServerFailure[]): Error {
   return said ?? new Error(failures.map(({ message }) => message).join('; '))
 }
 
-type Failed = Exclude<Lost, 'overloaded'>
+type Failed = Exclude<FailedOutcome, 'overloaded'>
 
 const words: Record<Failed, string> = {
   'nothing-added': 'the database took nothing',

@@ -3,7 +3,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
-import type { Lost } from '../../store.ts'
+import type { FailedOutcome } from '../../store.ts'
 import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
 import type { OpenFiles } from '../files/files.ts'
 import { BatchInsert } from './batch.ts'
@@ -47,7 +47,7 @@ export class Transactions {
   do(requests: Request[]): Result[] {
     let inTime = requests
     /** Once the COMMIT was sent, nothing that goes wrong shows that nothing was added. */
-    let outcome: Lost = 'nothing-added'
+    let outcome: FailedOutcome = 'nothing-added'
     try {
       inTime = this.#beginInTime(requests)
       if (inTime.length === 0) return requests.map(() => late)
@@ -105,7 +105,7 @@ export class Transactions {
     return [Number(this.#db.prepare(first.text).run(first.values).changes)]
   }
 
-  #rollBack(error: unknown, outcome: Lost): Failure {
+  #rollBack(error: unknown, outcome: FailedOutcome): Failure {
     let broken = isBroken(error)
     try {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')

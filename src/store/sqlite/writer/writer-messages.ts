@@ -1,7 +1,7 @@
 // Messages between the threads that serve requests and the writer thread. Every request has a number, and its
 // answer the same.
 import type { MessagePort } from 'node:worker_threads'
-import type { Lost, Mark, Outcome, Value } from '../../store.ts'
+import type { FailedOutcome, Mark, Outcome, Value } from '../../store.ts'
 import type { FileIds } from '../files/files.ts'
 
 /** Items and ids in turn: one flat array crosses the threads several times faster than one object per plant. */
@@ -19,7 +19,13 @@ export type Request = Work & { number: number; deadlineMs: number }
 export type Order = Request | { port: MessagePort } | 'close'
 
 /** `lost`: the path no longer names the open files; `broken`: the thread lets go of the database and ends. */
-export type Failure = { outcome: Lost; failed: string; code: number; lost?: boolean; broken?: boolean }
+export type Failure = {
+  outcome: FailedOutcome
+  failed: string
+  code: number
+  lost?: boolean
+  broken?: boolean
+}
 
 export type Done = Outcome[] | number
 export type Result = { done: Done } | Failure
