@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { PlantLog, Store } from '../../src/store/store.ts'
-import { assertWithin } from '../support/full.ts'
+import { assertWithin, isFull } from '../support/full.ts'
 import type { Answer } from '../support/service.ts'
 import '../support/short-limits.ts'
 
@@ -18,6 +18,8 @@ const { request, startApp, startService } = await import('../support/service.ts'
 const { compose, readAnswers } = await import('../support/wire.ts')
 
 const promisedMs = 5000
+/** With a third of the time, a writer on a busy machine may say so too late to be heard. */
+const refused = isFull ? /nothing was added/ : /nothing was added|is unknown/
 
 type Timed = Answer & { ms: number }
 
@@ -48,8 +50,7 @@ test('while the file is locked every addition is refused in time, and nothing is
     lists.push(request(`${url}/plants`))
     await Promise.all(lists)
   }
-  assertInTime(t, await first, /nothing was added/)
-  for (const answer of await Promise.all(later)) assertInTime(t, answer, /nothing was added/)
+  for (const answer of await Promise.all([first, ...later])) assertInTime(t, answer, refused)
   for (const list of await Promise.all(lists)) t.equal(list.text, '[]', 'lists are answered meanwhile')
   other.exec('ROLLBACK')
   other.close()
@@ -76,7 +77,7 @@ test('a service that is told to stop while its file is locked answers what waits
   service.child.kill('SIGTERM')
   for (const [answer, ...more] of await Promise.all(answers)) {
     t.match(answer, { status: 503 })
-    t.match(answer?.text, /nothing was added/)
+    t.match(answer?.text, refused)
     t.same(more, [])
   }
   t.match(await service.ended, { code: 0, signal: null })
