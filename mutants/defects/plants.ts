@@ -26,8 +26,8 @@ export const plantDefects: Defect[] = [
   {
     breaks: 'a cursor outlives the plants that it counts',
     file: 'src/plants/list/cursor.ts',
-    search: 'after:${position}:${epoch}',
-    replacement: 'after:${position}',
+    search: '${position}:${epochs.owner(position)}:',
+    replacement: '${position}:',
     checks: [inTest('store/epochs', 'a cursor into what was cut')],
   },
   {

@@ -1,6 +1,5 @@
 // Cursors: the start of a page as clients see it, a position with a mark that only the store can make.
-import { createHmac } from 'node:crypto'
-import { LRUCache } from 'lru-cache'
+import { hash } from 'node:crypto'
 import type { Epochs } from '../../store/epochs.ts'
 
 export type Cursors = {
@@ -9,36 +8,25 @@ export type Cursors = {
   decode(cursor: string, epochs: Epochs): number | undefined
 }
 
-const maxKept = 1000
+/** 66 bits, which nobody guesses. */
+const markLength = 11
 
 /**
  * `storeId`: the key of the mark; cursors of one store mean nothing to another. The mark also holds the epoch that owns
  * the position, so none outlives the plants that it counts.
  */
 export function makeCursors(storeId: string): Cursors {
-  const kept = new LRUCache<string, string>({ max: maxKept })
-
-  function make(position: number, epoch: string): string {
-    const mark = createHmac('sha256', storeId).update(`after:${position}:${epoch}`).digest('base64url')
-    return `${position.toString(36)}-${mark.slice(0, 11)}`
+  /** A third of an HMAC's time. What is cut off, and the key behind the text, keep anybody from extending the hash. */
+  function encode(position: number, epochs: Epochs): string {
+    const mark = hash('sha256', `${storeId}:${position}:${epochs.owner(position)}:${storeId}`, 'base64url')
+    return `${position.toString(36)}-${mark.slice(0, markLength)}`
   }
 
   return {
-    encode(position, epochs) {
-      const epoch = epochs.owner(position)
-      const key = `${position}:${epoch}`
-      const known = kept.get(key)
-      if (known !== undefined) return known
-      const cursor = make(position, epoch)
-      kept.set(key, cursor)
-      return cursor
-    },
+    encode,
     decode(cursor, epochs) {
       const position = Number.parseInt(cursor, 36)
-      if (!Number.isSafeInteger(position)) return undefined
-      const epoch = epochs.owner(position)
-      const genuine = kept.get(`${position}:${epoch}`) ?? make(position, epoch)
-      return genuine === cursor ? position : undefined
+      return Number.isSafeInteger(position) && encode(position, epochs) === cursor ? position : undefined
     },
   }
 }
