@@ -78,6 +78,18 @@ export async function fetchAnswer(server: Server, { path, headers }: RequestKind
   return { headers: response.headers, bytes }
 }
 
+/** The paths of a page and all behind it, as the Link headers lead through them (RFC 8288). */
+export async function findPages(server: Server, first: string): Promise<string[]> {
+  const paths: string[] = []
+  for (let path: string | undefined = first; path; ) {
+    paths.push(path)
+    const { headers } = await fetchAnswer(server, { ...getList, path })
+    path = /<([^>]+)>; *rel="next"/.exec(String(headers.link))?.[1]
+  }
+  if (paths.length < 2) throw new Error('the links lead nowhere')
+  return paths
+}
+
 /** A server of peers/. */
 export function startPeer(bench: Bench, name: string, script: string, env: NodeJS.ProcessEnv = {}) {
   return startServer(bench, {

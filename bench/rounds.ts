@@ -52,8 +52,11 @@ export async function measure(bench: Bench, contender: Contender, ms: number): P
   const { url } = server
   const beside = background && bench.background.run({ ...background, url, ms: ms + 2 * marginMs })
   if (beside) await sleep(marginMs)
-  const before = server.usage()
-  const result = await load.run({ ...job, url, ms })
+  let before = server.usage()
+  const begun = () => {
+    before = server.usage()
+  }
+  const result = await load.run({ ...job, url, ms }, begun)
   const cpuUs = subtractUsage(server.usage(), before)
   server.answers += result.answers
   if (!beside) return toFigures(result, cpuUs)

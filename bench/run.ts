@@ -19,9 +19,24 @@ import { jwt } from './scenarios/signed.ts'
 import { start } from './scenarios/start.ts'
 import { traces } from './scenarios/traced.ts'
 import { accessLog, largeStore, lightLoad, threads } from './scenarios/variants.ts'
+import { cold, wide } from './scenarios/wide-and-cold.ts'
 
 /** All scenarios, in the order in which they run. */
-const http = [list, unchanged, add, accessLog, mixed, threads, codings, lightLoad, jwt, traces, start]
+const http = [
+  list,
+  unchanged,
+  add,
+  accessLog,
+  mixed,
+  threads,
+  codings,
+  lightLoad,
+  jwt,
+  traces,
+  wide,
+  cold,
+  start,
+]
 const stores = [wholeList, besideLists, largeStore, slowDisk, postgres]
 const commands = [importFiles, importPostgres, exportFile, backup, besideImport]
 

@@ -1,27 +1,26 @@
 // The load generator, a process of its own: does the jobs that its parent sends, and answers each with its result.
 // Load is closed-loop: every connection sends its next request when it has the answer to the last, or a while later.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Connection } from './connection.ts'
 import { type Job, makePlant, type RequestKind, type Result } from './job.ts'
 
 process.on('message', async ({ id, job }: { id: number; job: Job }) => {
   try {
-    process.send?.({ id, result: await generate(job) })
+    process.send?.({ id, result: await generate(job, () => process.send?.({ id, begun: true })) })
   } catch (error) {
     process.send?.({ id, error: (error as Error).message })
   }
 })
 process.on('disconnect', () => process.exit())
 
-/** Rejects as soon as an answer is not the expected one. */
-async function generate({
-  url,
-  request,
-  connections,
-  ms,
-  times,
-  perSecond,
-  turns = [request],
-}: Job): Promise<Result> {
+/** How many connections a server accepts per millisecond, at the least. */
+const acceptedPerMs = 4
+
+/** `begin` is called when all connections are open. Rejects as soon as an answer is not the expected one. */
+async function generate(
+  { url, request, connections, ms, times, perSecond, turns = [request] }: Job,
+  begin: () => void,
+): Promise<Result> {
   const makers = turns.map((kind) => makeRequests(url, kind))
   let sent = 0
   const next = () => makers[sent++ % makers.length]?.() as string
@@ -31,6 +30,9 @@ async function generate({
   })
   try {
     await Promise.all(all.map(({ opened }) => opened))
+    // The system opens them, and the server takes them over later.
+    await sleep(connections / acceptedPerMs)
+    begin()
     const start = performance.now()
     const end = start + ms
     await Promise.all(all.map((one) => one.run((now) => (times ? one.latencies.length < times : now < end))))

@@ -19,16 +19,17 @@ export function startLoad(cpus: string | undefined, nice = 0) {
   return {
     end: () => stop(child),
 
-    /** Throws when an answer is not the expected one, or none comes in time. */
-    async run(job: Job): Promise<Result> {
+    /** `begun` is called when all connections are open. Throws when an answer is not the expected one, or none comes in time. */
+    async run(job: Job, begun: () => void = () => {}): Promise<Result> {
       const id = jobs++
       const signal = AbortSignal.timeout(job.ms + graceMs)
       const answers = on(child, 'message', { signal, close: ['exit'] })
       child.send({ id, job })
       for await (const [answer] of answers) {
         if (answer.id !== id) continue
-        if (answer.result) return answer.result
-        throw new Error(answer.error)
+        if (answer.begun) begun()
+        else if (answer.result) return answer.result
+        else throw new Error(answer.error)
       }
       throw new Error('the load generator ended')
     },

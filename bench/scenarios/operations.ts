@@ -4,6 +4,7 @@ import {
   additions,
   addPlant,
   fetchAnswer,
+  findPages,
   getList,
   pages,
   startBare,
@@ -13,7 +14,6 @@ import {
 import { type Contest, compare, type Finding, type Scenario } from '../findings.ts'
 import { atMost, leastAtMost, type Reach, rateAtLeast } from '../goals.ts'
 import { ratioOf } from '../rounds.ts'
-import type { Server } from '../server.ts'
 
 export const list: Scenario = {
   name: 'list',
@@ -74,21 +74,9 @@ export const mixed: Scenario = {
   title: '90 % GET of different pages, 10 % POST, 64 connections',
   async run(bench) {
     const ours = await startPlantStore(bench, { plants: mixedPlants })
-    const lists = (await findPages(ours)).map((path) => ({ ...getList, path }))
+    const lists = (await findPages(ours, getList.path)).map((path) => ({ ...getList, path }))
     const turns = lists.flatMap((one, index) => (index % 9 === 8 ? [one, addPlant] : [one]))
     const servers = [await startBare(bench, ours), ours]
     return compare(bench, { work: mixed.title, servers, ...pages, connections: 64, turns, floor: true })
   },
-}
-
-/** The paths of all pages, as the Link headers lead through them (RFC 8288). */
-async function findPages(server: Server): Promise<string[]> {
-  const paths: string[] = []
-  for (let path: string | undefined = getList.path; path; ) {
-    paths.push(path)
-    const { headers } = await fetchAnswer(server, { ...getList, path })
-    path = /<([^>]+)>; *rel="next"/.exec(String(headers.link))?.[1]
-  }
-  if (paths.length < mixedPlants / 100) throw new Error(`the links lead to ${paths.length} pages only`)
-  return paths
 }
