@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Metrics } from './admin/metrics.ts'
 import { listen, refuseTaken } from './listen.ts'
-import { buildPart, type PartOptions } from './threads/part.ts'
+import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.ts'
 import { makeShared } from './threads/shared.ts'
 import { countThreads, Threads } from './threads/threads.ts'
 
 /** `store`: open, and closed with the service. `metrics`: show what all threads count. */
-export type ServiceOptions = Omit<PartOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
+export type ServiceOptions = Omit<HttpWorkerOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
 
 export type Service = {
   /** That of the main thread. */
@@ -27,20 +27,20 @@ export async function buildService({ metrics, ...options }: ServiceOptions): Pro
   const { config, store, log } = options
   const count = countThreads(config.threads, log.logger)
   const shared = makeShared(count)
-  const part = await buildPart({ ...options, metrics: metrics?.own, shared })
+  const worker = await buildHttpWorker({ ...options, metrics: metrics?.own, shared })
   const threads = new Threads({ store, shared, log, isCounted: metrics !== undefined })
   if (metrics) threads.show(metrics)
 
   return {
-    app: part.app,
+    app: worker.app,
     get hasHung() {
       return threads.hasHung
     },
     async listen() {
       const place = { ...config, reusePort: count > 1 }
       if (place.reusePort) await refuseTaken(place)
-      await listen(part.app, place)
-      const address = part.app.server.address() as AddressInfo
+      await listen(worker.app, place)
+      const address = worker.app.server.address() as AddressInfo
       await threads.start({ ...config, port: address.port })
       return address
     },
@@ -48,8 +48,8 @@ export async function buildService({ metrics, ...options }: ServiceOptions): Pro
       threads.drain()
     },
     async close() {
-      await Promise.all([part.close(), threads.close()])
-      await Promise.all([store.close(), threads.end(), part.sendSpans()])
+      await Promise.all([worker.close(), threads.close()])
+      await Promise.all([store.close(), threads.end(), worker.sendSpans()])
     },
   }
 }

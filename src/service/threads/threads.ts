@@ -9,7 +9,7 @@ import { withTimeout } from '../../runtime/with-timeout.ts'
 import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../admin/metrics.ts'
 import { Heartbeats } from './heartbeats.ts'
-import { PartThread } from './part-thread.ts'
+import { HttpWorkerHandle } from './http-worker-handle.ts'
 import type { Shared } from './shared.ts'
 
 export type ThreadsOptions = {
@@ -23,7 +23,7 @@ export type ThreadsOptions = {
 
 export class Threads {
   readonly #options: ThreadsOptions
-  readonly #running = new Set<PartThread>()
+  readonly #running = new Set<HttpWorkerHandle>()
   readonly #heartbeats: Heartbeats
   #isDraining = false
   #isClosing = false
@@ -74,10 +74,10 @@ export class Threads {
     metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
   }
 
-  #start(number: number, config: Config): PartThread {
+  #start(number: number, config: Config): HttpWorkerHandle {
     const { store, shared, log, isCounted } = this.#options
     const data = { config, shared: { ...shared, thread: number }, store: store.share?.(), isCounted }
-    const thread = new PartThread(data, log.sink)
+    const thread = new HttpWorkerHandle(data, log.sink)
     this.#running.add(thread)
     /* c8 ignore next: SIGTERM between the starts of two threads */
     if (this.#isDraining) thread.post('drain')

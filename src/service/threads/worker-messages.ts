@@ -5,7 +5,7 @@ import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { Shared } from './shared.ts'
 
 /** `config`: with the port that the main thread listens on. `store`: where the store is shared, if it is. */
-export type PartData = {
+export type WorkerData = {
   config: Config
   shared: Shared
   store: MessagePort | undefined
@@ -13,10 +13,10 @@ export type PartData = {
 }
 
 /** `drain`: every answer ends its connection from now on; `close`: no more requests; `count`: what was counted, please. */
-export type ToPart = 'drain' | 'close' | 'count'
+export type ToWorker = 'drain' | 'close' | 'count'
 
 /** `closed`: all that there was is answered; `failed`: it cannot start. */
-export type FromPart =
+export type FromWorker =
   | 'listening'
   | 'closed'
   | { log: Uint8Array<ArrayBuffer> | string }

@@ -5,14 +5,14 @@ import { gaugeMs } from '../../limits.ts'
 import type { LineSink } from '../../logging/open-log.ts'
 import { makeInTime } from '../admin/in-time.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
-import type { FromPart, PartData, ToPart } from './part-messages.ts'
+import type { FromWorker, ToWorker, WorkerData } from './worker-messages.ts'
 
 /** Beside this file, as TypeScript or compiled like it. */
-const threadFile = join(import.meta.dirname, `part-worker${extname(import.meta.filename)}`)
+const threadFile = join(import.meta.dirname, `worker-thread${extname(import.meta.filename)}`)
 /** Three times the flag that the launcher gives (bin/plant-store.js): by itself it would grow to twice as much. */
 const youngMiB = 24
 
-export class PartThread {
+export class HttpWorkerHandle {
   /** Rejects when it ends before it listens. */
   readonly listening: Promise<void>
   /** Resolves when it serves nobody any more. */
@@ -28,7 +28,7 @@ export class PartThread {
   /** Concurrent requests share the answer; without one in time, the counts before are used. */
   readonly #ask = makeInTime(() => this.#askNow(), gaugeMs)
 
-  constructor(data: PartData, sink: LineSink) {
+  constructor(data: WorkerData, sink: LineSink) {
     const listening = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
     this.listening = listening.promise
@@ -38,7 +38,7 @@ export class PartThread {
       transferList: data.store ? [data.store] : [],
       resourceLimits: { maxYoungGenerationSizeMb: youngMiB },
     })
-    this.#worker.on('message', (message: FromPart) => {
+    this.#worker.on('message', (message: FromWorker) => {
       if (message === 'listening') {
         this.isListening = true
         listening.resolve()
@@ -60,7 +60,7 @@ export class PartThread {
     this.listening.catch(() => {})
   }
 
-  post(message: ToPart): void {
+  post(message: ToWorker): void {
     this.#worker.postMessage(message)
   }
 

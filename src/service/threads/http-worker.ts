@@ -27,7 +27,7 @@ export async function openCounted(
   return { ...store, log: watchLog(store.log, registry) }
 }
 
-export type PartOptions = {
+export type HttpWorkerOptions = {
   store: Store
   config: Config
   log: Pick<ServiceLog, 'logger' | 'sink' | 'mask'>
@@ -37,16 +37,16 @@ export type PartOptions = {
 }
 
 /** `close` ends the app once what is in flight is answered, and leaves the store open; `sendSpans` comes after it. */
-export type Part = { readonly app: FastifyInstance; close(): Promise<void>; sendSpans(): Promise<void> }
+export type HttpWorker = { readonly app: FastifyInstance; close(): Promise<void>; sendSpans(): Promise<void> }
 
-export async function buildPart({
+export async function buildHttpWorker({
   store,
   config,
   log: { logger, sink, mask },
   metrics,
   shared,
   isDraining,
-}: PartOptions): Promise<Part> {
+}: HttpWorkerOptions): Promise<HttpWorker> {
   const accessLog = makeAccessLog(sink, { isIso: config.logTime === 'iso', mask })
   const flushing = setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}

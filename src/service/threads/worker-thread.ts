@@ -4,13 +4,13 @@ import { type LineSink, makeLogger } from '../../logging/open-log.ts'
 import { makeMask } from '../../logging/secrets.ts'
 import { listen } from '../listen.ts'
 import { beat } from './heartbeats.ts'
-import { buildPart, openCounted } from './part.ts'
-import type { FromPart, PartData, ToPart } from './part-messages.ts'
+import { buildHttpWorker, openCounted } from './http-worker.ts'
+import type { FromWorker, ToWorker, WorkerData } from './worker-messages.ts'
 
 const main = parentPort as NonNullable<typeof parentPort>
-const { config, shared, store: port, isCounted } = workerData as PartData
+const { config, shared, store: port, isCounted } = workerData as WorkerData
 
-const post = (message: FromPart) => main.postMessage(message)
+const post = (message: FromWorker) => main.postMessage(message)
 const sink: LineSink = { write: hand }
 const logger = makeLogger(sink, config)
 // As in the main thread, it is loaded where somebody can ask for it.
@@ -21,20 +21,20 @@ beat(shared.beats, shared.thread)
 try {
   const store = await openCounted(config.databaseUrl, { logger, port }, metrics)
   const log = { logger, sink, mask: makeMask(config.accessTokens) }
-  const part = await buildPart({ store, config, log, metrics, shared, isDraining: () => isDraining })
-  main.on('message', async (message: ToPart) => {
+  const worker = await buildHttpWorker({ store, config, log, metrics, shared, isDraining: () => isDraining })
+  main.on('message', async (message: ToWorker) => {
     if (message === 'count' && metrics) post({ counted: await metrics.takeSnapshot() })
     else if (message === 'drain') isDraining = true
     else if (message === 'close') {
-      await part.close()
+      await worker.close()
       post('closed')
-      await Promise.all([store.close(), part.sendSpans()])
+      await Promise.all([store.close(), worker.sendSpans()])
       // A collector that does not answer would keep it.
       process.exit()
     }
   })
   const { host, port: chosen } = config
-  await listen(part.app, { host, port: chosen, reusePort: true })
+  await listen(worker.app, { host, port: chosen, reusePort: true })
   post('listening')
 } catch (error) {
   post({ failed: (error as Error).message })
@@ -45,5 +45,5 @@ try {
 /** Bytes are a part of a buffer that is used again: a copy of them goes, and is not copied once more on the way. */
 function hand(lines: Uint8Array | string): void {
   const log = typeof lines === 'string' ? lines : new Uint8Array(lines)
-  main.postMessage({ log } satisfies FromPart, typeof log === 'string' ? [] : [log.buffer])
+  main.postMessage({ log } satisfies FromWorker, typeof log === 'string' ? [] : [log.buffer])
 }
