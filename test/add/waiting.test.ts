@@ -4,6 +4,7 @@ import { shortestAttemptMs } from '../../src/limits.ts'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
 import { SharedHead } from '../../src/plants/list/shared-head.ts'
 import { TimeSlices } from '../../src/runtime/time-slices.ts'
+import { Epochs } from '../../src/store/epochs.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 
@@ -201,6 +202,22 @@ test('a look at the head is for those who came before it; its answers fail one b
   t.strictSame(told[3], ['too late', 2])
   for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
   t.equal(looks.length, 2, 'nobody looks for those who have gone')
+})
+
+test('a look at the head begins in the same turn once many wait for it', async (t) => {
+  const log = { head: () => ({ position: 1, epochs: new Epochs([]) }) } as unknown as PlantLog
+  const told: number[] = []
+  const head = new SharedHead<number>(
+    log,
+    { waits: () => true, answer: (_, n) => void told.push(n), fail: (error) => void t.error(error) },
+    new TimeSlices((error) => t.error(error)),
+  )
+  for (let n = 0; n < 100; n++) head.wait(n)
+  for (let turn = 0; turn < 10; turn++) await null
+  t.same(
+    told,
+    Array.from({ length: 100 }, (_, n) => n),
+  )
 })
 
 test('long work lets the event loop turn, keeps its order, and survives what it throws', async (t) => {
