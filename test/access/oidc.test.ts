@@ -11,9 +11,10 @@ import { IssuerTokens } from '../../src/tokens/oidc/issuer-tokens.ts'
 import { reasons } from '../../src/tokens/oidc/jwt.ts'
 import '../support/short-limits.ts'
 import { ask, findAdmin } from '../support/admin.ts'
+import { runCommand } from '../support/commands.ts'
 import { cli, runProgram } from '../support/imports.ts'
 import { findPorts } from '../support/postgres.ts'
-import { request, spawnCli } from '../support/service.ts'
+import { request } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { audience, spawnAccepting, startAccepting, startIssuer, unhurried } from './issuer.ts'
 
@@ -413,10 +414,10 @@ test('settings that do not go together are one line; token explain says why', as
     ...[' ', 'x y', '?a', '#a'].map((end) => ({ ...issuer.env, OIDC_ISSUER: `${issuer.url}${end}` })),
     { ...issuer.env, OIDC_ISSUER: 'https://a:correct-horse@issuer.example' },
   ]) {
-    const { ended, output } = spawnCli(t, ['serve'], env)
-    t.match(await ended, { code: 1 })
-    t.match(output().stderr, /^plant-store: [^\n]*OIDC_[^\n]*\n$/)
-    t.notMatch(output().stderr, 'correct-horse')
+    const { code, stderr } = await runCommand(['serve'], env)
+    t.equal(code, 1)
+    t.match(stderr, /^plant-store: [^\n]*OIDC_[^\n]*\n$/)
+    t.notMatch(stderr, 'correct-horse')
   }
   const explain = (token: string) => {
     const env = { ...issuer.env, input: `${token}\n` }
@@ -436,10 +437,9 @@ test('settings that do not go together are one line; token explain says why', as
   t.match(refused, { code: 1, stdout: /^refused \(time\): it has expired/ })
   t.notMatch(refused.stdout + refused.stderr, expired.slice(0, 40))
   for (const args of [['revoke', expired], ['create', '--name', expired], [expired], [`--${expired}`]]) {
-    const { stdout, stderr } = await runProgram(t, process.execPath, [cli, 'token', ...args], {})
+    const { stdout, stderr } = await runCommand(['token', ...args])
     t.notMatch(stdout + stderr, expired.slice(0, 40), args.join(' ').slice(0, 20))
   }
-  const warned = spawnCli(t, ['config'], { ...issuer.env, OIDC_AUDIENCE: 'plants,account' })
-  t.match(await warned.ended, { code: 0 })
-  t.match(warned.output().stderr, /warning: OIDC_AUDIENCE: account /)
+  const warned = await runCommand(['config'], { ...issuer.env, OIDC_AUDIENCE: 'plants,account' })
+  t.match(warned, { code: 0, stderr: /warning: OIDC_AUDIENCE: account / })
 })

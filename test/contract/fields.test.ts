@@ -4,13 +4,17 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { PlantStore, type Plant as Shown } from '../../client/src/index.ts'
+import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { cli, runProgram, writeInput } from '../support/imports.ts'
+import { writeInput } from '../support/imports.ts'
 import { preload } from '../support/preload.ts'
 import { startService, token } from '../support/service.ts'
 
-/** Plants have an optional `note`, too, longer than what a line could hold that has a name and a tag alone. */
-const wider = preload(`
+/**
+ * In the processes that tests start plants have an optional `note`, too, longer than what a line could hold that has a
+ * name and a tag alone.
+ */
+process.env.TEST_NODE_OPTIONS = preload(`
   import { registerHooks } from 'node:module'
   registerHooks({
     load(url, context, nextLoad) {
@@ -19,7 +23,7 @@ const wider = preload(`
       const field = '{ name, tag, note: Type.Optional({ ...tag, maxLength: 20_000 })'
       return { ...loaded, source: String(loaded.source).replaceAll('{ name, tag', field) }
     },
-  })`)
+  })`).NODE_OPTIONS
 
 type Plant = { name: string; tag: string; note?: string; id?: number }
 
@@ -34,8 +38,7 @@ const lines = (all: object[]) => all.map((one) => `${JSON.stringify(one)}\n`).jo
 /** Runs a command of the wider program. */
 async function makeRunner(t: Test) {
   const DATABASE_URL = await sqlite.createDatabase(t)
-  const run = (...args: string[]) =>
-    runProgram(t, process.execPath, [cli, ...args], { DATABASE_URL, ...wider })
+  const run = (...args: string[]) => runCommand(args, { DATABASE_URL })
   return { DATABASE_URL, run }
 }
 
@@ -113,7 +116,7 @@ test('a field that is wrong in the store is a fault', async (t) => {
 
 test('the client and the service pass it on, and an answer without it is not from the service', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
-  const { url } = await startService(t, { DATABASE_URL, ...wider })
+  const { url } = await startService(t, { DATABASE_URL })
   const store = new PlantStore({ baseUrl: url, token })
   const [plant] = plants as [Plant]
   t.same(await store.add(plant), plant)

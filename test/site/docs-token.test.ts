@@ -1,6 +1,7 @@
 // The docs page in a real browser: how it takes a token, and what it says without one.
 import type { Browser } from 'playwright-core'
-import { test } from 'tap'
+import tap, { test } from 'tap'
+import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { startIssuer } from '../access/issuer.ts'
 import { launchBrowser } from '../support/browser.ts'
@@ -9,10 +10,13 @@ import { sqlite } from '../support/engines.ts'
 import { startApp, token } from '../support/service.ts'
 
 let browser: Browser
+let port: number
+let store: Store
 
-test('a browser', async (t) => {
+test('a browser and a service', async (t) => {
   browser = await launchBrowser()
   t.ok(browser.isConnected())
+  ;({ port, store } = await startApp(tap, await sqlite.createDatabase(tap)))
 })
 
 const verdicts: [
@@ -27,7 +31,6 @@ const verdicts: [
 ]
 
 test('a token is checked, and kept for the tab alone', async (t) => {
-  const { port, store } = await startApp(t, await sqlite.createDatabase(t))
   const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
   for (const [title, scopes, said, kept] of verdicts) {
     const entered = scopes ? await new Tokens(store.sql).create({ name: title, scopes }) : 'wrong'
@@ -58,20 +61,7 @@ test('a JWT can be pasted, is checked like any token, and nobody is told to type
   t.equal((await execute(page, 'listPlants'))[0], '200')
 })
 
-test('a token that is forgotten is sent no more', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
-  const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
-  await authorize(page, token)
-  await page.click('header [data-authorize]')
-  await page.click('#forget')
-  t.match(await page.locator('#verdict').textContent(), 'forgotten')
-  await page.click('#close')
-  t.equal(await page.evaluate('sessionStorage.length'), 0)
-  t.equal((await execute(page, 'listPlants'))[0], '401')
-})
-
 test('a token that cannot be checked is not kept', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
   const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
   t.match(await authorize(page, ''), /Enter a token first/)
   t.match(await authorize(page, 'plant_…'), /Copy the whole token/)
@@ -80,11 +70,15 @@ test('a token that cannot be checked is not kept', async (t) => {
   t.equal(await page.evaluate('sessionStorage.length'), 0)
 })
 
-test('a refused request says where tokens come from, and leads to the dialog', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+test('a token that is forgotten is sent no more; the refusal says where tokens come from', async (t) => {
   const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
-  const [status] = await execute(page, 'listPlants')
-  t.equal(status, '401')
+  await authorize(page, token)
+  await page.click('header [data-authorize]')
+  await page.click('#forget')
+  t.match(await page.locator('#verdict').textContent(), 'forgotten')
+  await page.click('#close')
+  t.equal(await page.evaluate('sessionStorage.length'), 0)
+  t.equal((await execute(page, 'listPlants'))[0], '401')
   const refusal = operation(page, 'listPlants').locator('.refusal')
   t.match(await refusal.textContent(), /plant-store token create.*Ask whoever runs the service/)
   await refusal.locator('button').click()

@@ -2,14 +2,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import { type Test, test } from 'tap'
+import { runCommand } from '../support/commands.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { type Kept, makeKept } from '../support/kept.ts'
-import { spawnCli, startService } from '../support/service.ts'
-
-async function run(t: Test, args: string[], env: NodeJS.ProcessEnv) {
-  const { ended, output } = spawnCli(t, args, env)
-  return { code: (await ended).code, ...output() }
-}
+import { startService } from '../support/service.ts'
 
 /** Commands that read. `{url}`: the store of 1.0.0; `{new}`: a database that is not there. */
 const readers: [args: string[], sqliteOnly?: boolean][] = [
@@ -66,7 +62,7 @@ for (const engine of engines) {
     for (const [args, sqliteOnly] of readers) {
       if (sqliteOnly && engine.name !== 'SQLite') continue
       const { fill, env } = await environment(t, kept)
-      t.match(await run(t, fill(args), env), { code: 0 }, args.join(' '))
+      t.match(await runCommand(fill(args), env), { code: 0 }, args.join(' '))
       t.equal(await kept.version(), 1, args.join(' '))
     }
   })
@@ -74,7 +70,7 @@ for (const engine of engines) {
   test(`${engine.name}: tokens of an older store are not changed; one line says what to do`, async (t) => {
     const kept = await makeKept(t, engine.name)
     for (const args of writers) {
-      const { code, stdout, stderr } = await run(t, args, { DATABASE_URL: kept.url })
+      const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: kept.url })
       t.same([code, stdout], [1, ''], args.join(' '))
       t.match(stderr, older)
     }
@@ -86,7 +82,7 @@ for (const engine of engines) {
     const end = await openAsOlder(t, engine, kept)
     const env = { DATABASE_URL: kept.url, PORT: '0', ACCESS_TOKENS: 'a-token-for-tests' }
     for (const args of [['serve'], ['verify', '--repair']]) {
-      const { code, stderr } = await run(t, args, env)
+      const { code, stderr } = await runCommand(args, env)
       t.equal(code, 1, args.join(' '))
       t.match(
         stderr,
@@ -110,7 +106,7 @@ for (const engine of engines) {
       ['verify'],
       ['verify', '--repair'],
     ]) {
-      const { code, stdout, stderr } = await run(t, args, { DATABASE_URL: url })
+      const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: url })
       t.same([code, stdout], [1, ''], args.join(' '))
       t.match(stderr, /^plant-store: [^\n]*(no file|no plant store)[^\n]*\n$/, args.join(' '))
     }

@@ -8,11 +8,11 @@ let cleaner: ReturnType<typeof start> | undefined
 function start() {
   const script = fileURLToPath(new URL('./cleaner.ts', import.meta.url))
   // Without the tests' instruments, and out of reach of signals to the tests' process group.
-  const env = { PATH: process.env.PATH }
+  const { PATH, NODE_COMPILE_CACHE } = process.env
   const child = spawn(process.execPath, [script], {
     stdio: ['pipe', 'ignore', 'inherit'],
     detached: true,
-    env,
+    env: { PATH, NODE_COMPILE_CACHE },
   })
   child.unref()
   const { stdin } = child

@@ -202,7 +202,7 @@ export async function startServer(): Promise<PostgresServer> {
   // What these tests show does not hang on the disk; those in which servers fail keep fsync on.
   const started = new PostgresServer({
     port: port as number,
-    settings: ['fsync = off', 'max_connections = 400'],
+    settings: ['fsync = off', 'autovacuum = off', 'max_connections = 400'],
   })
   await started.init()
   await started.start()
