@@ -50,8 +50,12 @@ export class Run {
     const { signal, onProgress } = this.#options
     try {
       for await (const group of groups) {
-        for (const record of group)
-          if (++this.#count > sink.start.records) await this.#take(record, check, sink)
+        for (const record of group) {
+          if (++this.#count <= sink.start.records) continue
+          const handedOver = this.#take(record, check, sink)
+          // To wait for nothing would take as long as to read a record.
+          if (handedOver) await handedOver
+        }
         signal.throwIfAborted()
         onProgress?.(this.#count, this.#input)
       }
@@ -72,7 +76,8 @@ export class Run {
     if ('faults' in checked) this.#rejects.add(record, checked.faults)
     else {
       this.#batch.entries.push(checked)
-      this.#batch.records.push(record)
+      // Without an id there is no conflict: the record is not needed again.
+      this.#batch.records.push(checked.id === undefined ? undefined : record)
     }
     this.#batch.end = { records: this.#count, line: record.line }
     const { batchPlants = defaultBatchPlants } = this.#options

@@ -5,8 +5,12 @@ import type { Progressed } from './import-place.ts'
 import type { InputRecord } from './record.ts'
 import type { Reason } from './rejects.ts'
 
-/** `records`: what each entry was in the input; `end`: what was read by then. */
-export type Batch = { entries: Entry[]; records: InputRecord[]; end: Omit<Progressed, 'rejects'> }
+/** `records`: what each entry with an id was in the input; `end`: what was read by then. */
+export type Batch = {
+  entries: Entry[]
+  records: (InputRecord | undefined)[]
+  end: Omit<Progressed, 'rejects'>
+}
 
 export type Tally = Record<Outcome, number>
 
