@@ -21,6 +21,9 @@ export type ExportOptions = {
   onProgress?: (done: number) => void
 }
 
+/** A turn after each page would make every write a small one. */
+const turnEveryMs = 20
+
 const compressors = { gzip: createGzip, zstd: createZstdCompress }
 
 /** Writes the plants to a stream, which stays open. Throws StoreRefused when the log does not hold all of them. */
@@ -64,11 +67,15 @@ async function* writePages(
   view: StoreView,
   { format: name, withId, after, head, onProgress }: ExportOptions,
 ): AsyncGenerator<Buffer | string> {
-  const format = formats[name]({ withId })
+  const format = await formats[name]({ withId })
   if (format.start) yield format.start
+  let turnedAtMs = performance.now()
   for (let position = after; position < head; ) {
     // SQLite is read, and a terminal or a file written, without a pause: a signal is to be heard nevertheless.
-    await turn()
+    if (performance.now() - turnedAtMs > turnEveryMs) {
+      await turn()
+      turnedAtMs = performance.now()
+    }
     const last = Math.min(position + scannedPlants, head)
     const page = await readPage(view, { after: position, last }, { format, withId })
     yield* writePage(format, page, { after: position, last, isFirst: position === after })
