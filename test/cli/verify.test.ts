@@ -321,7 +321,7 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
   t.match(bad, { code: 1, stderr: '' })
   t.match(
     bad.stdout,
-    /^SQLite[^\n]+\nplant 31 does not match its checksum\n(plant [^\n]+\n){9}and 21 more faults\n1 plants have no checksum[^\n]+\n31 faults\n$/,
+    /^SQLite[^\n]+\nplant 31 does not match its checksum\n(plant [^\n]+\n){9}and 21 more faults\n1 plant without a checksum[^\n]+\n31 faults\n$/,
   )
   const json = await run([url, '--json'])
   t.equal(json.code, 1)

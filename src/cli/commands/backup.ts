@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { type BackupReport, copyVerified } from '../../maintenance/backup/back-up.ts'
+import { count } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
 import { existingPath } from '../../store/sqlite/files/path.ts'
 import { StoreRefused } from '../../store/store.ts'
@@ -28,7 +29,7 @@ export function backupCommand(): Command {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
       const report = await runCopy(existingPath(databaseUrl), file, options)
-      printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)
+      printSummary(`backed up ${count(report.plants, 'plant')} to ${file}`, { file, ...report }, options)
     })
 }
 

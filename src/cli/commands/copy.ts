@@ -7,6 +7,7 @@ import { copyPlants } from '../../maintenance/copy/copied-plants.ts'
 import { checkTokens, copyTokens } from '../../maintenance/copy/copied-tokens.ts'
 import { openSource, type Source } from '../../maintenance/copy/source.ts'
 import { claimTarget, renameTarget } from '../../maintenance/copy/target.ts'
+import { count } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { type Store, StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
@@ -56,7 +57,7 @@ async function copyStore(source: Source, target: Store, options: CopyOptions): P
   const { plants, added, checksum, tokens } = await doLongWork(
     { quiet, describe },
     async (progress, signal) => {
-      const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+      const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
       const copied = await copyPlants(source, target, { batchPlants: batch, guard, onProgress, signal })
       const tokens = await copyTokens(source, target.sql)
       await copyEpochs(source, target.sql, copied.plants)
@@ -64,7 +65,7 @@ async function copyStore(source: Source, target: Store, options: CopyOptions): P
       return { ...copied, tokens }
     },
   )
-  const text = `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`
+  const text = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
   printResult({ added, tokens, plants, checksum }, text, json)
 }
 

@@ -10,6 +10,7 @@ import {
   formatNames,
   readName,
 } from '../../maintenance/export/formats.ts'
+import { count } from '../../runtime/count.ts'
 import { refuseSource } from '../../runtime/new-file.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openView } from '../../store/open.ts'
@@ -89,14 +90,14 @@ async function exportFrom(
     describe: () => 'interrupted: the export is incomplete. Run it again',
   }
   await doLongWork(work, async (progress, signal) => {
-    const onProgress = (done: number) => progress.show(done, head - after, 'plants')
+    const onProgress = (done: number) => progress.show(done, head - after, 'plant')
     const what: ExportOptions = { ...form, withId: options.id, after, head, signal, onProgress }
     if (file === '-') await exportTo(process.stdout, view, what)
     else await exportToFile(file, view, { ...what, replace: options.force, source })
   })
   const { format, compression = null } = form
   const summary = { plants: head - after, after, head, file, format, compression }
-  const text = `exported ${head - after} plants${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
+  const text = `exported ${count(head - after, 'plant')}${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
   if (file !== '-') printResult(summary, text, json)
   else if (!quiet) warnResult(summary, text, json)
 }

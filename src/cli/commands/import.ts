@@ -15,6 +15,7 @@ import { importPlants } from '../../maintenance/import/import-plants.ts'
 import type { Input } from '../../maintenance/import/input.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
 import { type Format, formats } from '../../maintenance/import/input-format.ts'
+import { count, separate } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
@@ -109,7 +110,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   let result: ImportResult | undefined
   const work: LongWorkOptions = {
     quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () => `interrupted at record ${count(result?.records ?? 0)}; ${how}`,
+    describe: () => `interrupted at record ${separate(result?.records ?? 0)}; ${how}`,
   }
   await doLongWork(work, (progress, signal) =>
     importPlants({
@@ -120,7 +121,7 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
-      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plants'),
+      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plant'),
       onEnd(ended) {
         result = ended
         progress.end()
@@ -143,25 +144,21 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
   const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
-  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond)} plants/s`
+  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant', separate)}/s`
   const [valid, invalid] = [added + replayed, rejected + conflicting]
   if (dryRun)
     print(
       { valid, added: 0, replayed: 0, conflicting: 0, rejected: invalid, skipped, ...time },
-      `${count(valid)} valid, ${count(invalid)} rejected ${words}; nothing was added`,
+      `${separate(valid)} valid, ${separate(invalid)} rejected ${words}; nothing was added`,
       json,
     )
   else
     print(
       { valid, added, replayed, conflicting, rejected, skipped, ...time },
-      `${count(added)} added, ${count(replayed)} replayed, ${count(conflicting)} conflicting, ${count(rejected)} rejected ${words}`,
+      `${separate(added)} added, ${separate(replayed)} replayed, ${separate(conflicting)} conflicting, ${separate(rejected)} rejected ${words}`,
       json,
     )
   if (invalid > 0) process.exitCode = 1
-}
-
-function count(number: number): string {
-  return number.toLocaleString('en-US')
 }
 
 const how = 'run the same command with --resume to go on'

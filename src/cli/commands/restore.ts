@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { count } from '../../runtime/count.ts'
 import { sqlitePath } from '../../store/sqlite/files/path.ts'
 import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
 import { StoreRefused } from '../../store/store.ts'
@@ -27,7 +28,7 @@ export function restoreCommand(): Command {
       requireNothing(path)
       makeDirectory(dirname(path))
       const report = await runCopy(file, path, { quiet: options.quiet })
-      printSummary(`restored ${report.plants} plants to ${path}`, { file: path, ...report }, options)
+      printSummary(`restored ${count(report.plants, 'plant')} to ${path}`, { file: path, ...report }, options)
     })
 }
 

@@ -6,6 +6,7 @@ import { UsageError } from '../../config/values.ts'
 import { describeFault } from '../../maintenance/verify/faults.ts'
 import { repairChecksums, repairSegments } from '../../maintenance/verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
+import { count } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openStore } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
@@ -49,7 +50,7 @@ export function verifyCommand(): Command {
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
   const describe = () => 'interrupted: the check is incomplete. Run it again'
   const report = await doLongWork({ quiet, describe }, async (progress, signal) => {
-    const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+    const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
     const checked = await verifyStore(url, { signal, onProgress })
     const added = repair && checked.faultCount === 0 ? await runRepair(url, signal) : nothing
     return { ...checked, ...added }
@@ -76,14 +77,14 @@ function formatReport(report: VerifyReport & Added): string {
   const { engine, schemaVersion, plants, unchecked, repaired, segments, checksum, faults, faultCount } =
     report
   const lines = [
-    `${engine}, schema version ${schemaVersion}: ${plants} plants, SHA-256 ${checksum ?? 'unknown'}`,
+    `${engine}, schema version ${schemaVersion}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...faults.map(describeFault),
   ]
-  if (faultCount > faults.length) lines.push(`and ${faultCount - faults.length} more faults`)
-  if (repaired > 0) lines.push(`${repaired} plants had no checksum and got one`)
+  if (faultCount > faults.length) lines.push(`and ${count(faultCount - faults.length, 'more fault')}`)
+  if (repaired > 0) lines.push(`${count(repaired, 'plant')} had no checksum and got one`)
   else if (unchecked > 0)
-    lines.push(`${unchecked} plants have no checksum: plant-store verify --repair gives them one`)
+    lines.push(`${count(unchecked, 'plant')} without a checksum: plant-store verify --repair adds it`)
   if (segments > 0) lines.push(`segments that were missing and are there now: ${segments}`)
-  lines.push(faultCount === 0 ? 'no faults' : `${faultCount} fault${faultCount === 1 ? '' : 's'}`)
+  lines.push(faultCount === 0 ? 'no faults' : count(faultCount, 'fault'))
   return lines.join('\n')
 }

@@ -1,5 +1,6 @@
 // The plants of one log, put into another: batch by batch, each read back at once and held against the source.
 import { createHash } from 'node:crypto'
+import { count } from '../../runtime/count.ts'
 import { lineOf } from '../../store/format/checksum.ts'
 import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.ts'
 import type { Source } from './source.ts'
@@ -30,7 +31,7 @@ export async function copyPlants(
   const checksum = createHash('sha256')
   const total = await source.head()
   const { position: held } = await target.log.head()
-  if (held > total) throw new StoreRefused(`--to holds ${held} plants, --from only ${total}`)
+  if (held > total) throw new StoreRefused(`--to holds ${count(held, 'plant')}, --from only ${total}`)
   let done = 0
   let added = 0
   for await (const plants of readBatches(source, batchPlants)) {

@@ -4,6 +4,7 @@ import type { Fault } from '../../../schemas/problem.ts'
 import { escapePointer, findMemberFaults } from '../../http/json.ts'
 import { makeBodyCheck } from '../../http/validation.ts'
 import { serializeItem } from '../../plants/item.ts'
+import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
 import { type Columns, type FieldName, type Fields, fieldNames, numbers, required } from './fields.ts'
 import type { InputRecord } from './record.ts'
@@ -133,8 +134,7 @@ function readNumber(text: string): number | string {
 }
 
 function ragged(cells: number, width: number): Fault {
-  const cell = `cell${cells === 1 ? '' : 's'}`
-  return { code: 'format', detail: `has ${cells} ${cell}, the header row has ${width}`, pointer: '' }
+  return { code: 'format', detail: `has ${count(cells, 'cell')}, the header row has ${width}`, pointer: '' }
 }
 
 /** The faults of a record in one line. */

@@ -1,5 +1,6 @@
 // Opens the log of a store for an input: at its beginning, or where an import of it was cut short.
 import { resolve } from 'node:path'
+import { count } from '../../runtime/count.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { BatchWriter } from './batch-writer.ts'
 import { defaultPatienceMs, type ImportOptions } from './import-options.ts'
@@ -56,12 +57,12 @@ async function findStart(
       throw new StoreRefused(
         `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
       )
-    say(`${name}: ${place.records} records are imported already`)
+    say(`${name}: ${count(place.records, 'record')} ${place.records === 1 ? 'is' : 'are'} imported already`)
     return { records: place.records, line: place.line, rejects: place.rejects }
   }
   if (!place.done && place.records > 0 && !restart)
     throw new StoreRefused(
-      `${name}: an import was cut short after ${place.records} records; --resume goes on there, --restart begins anew and adds them again`,
+      `${name}: an import was cut short after ${count(place.records, 'record')}; --resume goes on there, --restart begins anew and adds them again`,
     )
   return beginning
 }
