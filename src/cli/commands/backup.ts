@@ -19,7 +19,7 @@ can read it. plant-store restore puts it back.
 
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
-export function backupCommand(): Command {
+export function makeCommand(): Command {
   const command = new Command('backup')
     .argument('<file>', 'the file to make')
     .option('--force', 'replace FILE if it exists')

@@ -28,7 +28,7 @@ in both: one line per plant, of position, id (or nothing) and item with tabs in 
 A service may run on --from meanwhile; what it adds is copied, too, until there is nothing new. To move for good, copy,
 stop the service, copy again, and start it on --to. No service may run on --to before.`
 
-export function copyCommand(): Command {
+export function makeCommand(): Command {
   return new Command('copy')
     .requiredOption('--from <url>', 'the database to copy; env:NAME and @FILE say where its URL is')
     .requiredOption('--to <url>', 'the database to copy into, likewise')

@@ -39,7 +39,7 @@ An export holds the log up to the plant that was the last when it began; a servi
 name when it is complete; what an export that was killed leaves behind ends in .partial and may be deleted. The summary
 says where the log ended: --after with that number exports what is new since.`
 
-export function exportCommand(): Command {
+export function makeCommand(): Command {
   return new Command('export')
     .argument('[file]', 'the file; - is stdout', '-')
     .addOption(

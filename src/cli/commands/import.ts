@@ -65,7 +65,7 @@ the database.
 Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 not understood; 129, 130 or 143
 interrupted by SIGHUP, SIGINT or SIGTERM.`
 
-export function importCommand(): Command {
+export function makeCommand(): Command {
   return new Command('import')
     .argument('<file>', 'what to import; - is stdin')
     .addOption(

@@ -18,7 +18,7 @@ it is complete, on stable storage and verified. Run it as the user that the serv
 Tokens are restored as they were: revoke those again that were revoked since. Lists that had plants which the backup lacks
 get other ETags as soon as a plant is added.`
 
-export function restoreCommand(): Command {
+export function makeCommand(): Command {
   return addCopyOptions(new Command('restore').argument('<file>', 'what backup has made'))
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {

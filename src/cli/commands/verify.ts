@@ -30,7 +30,7 @@ Rows that version 1.0.0 wrote have no checksum; they are counted as unchecked, a
 is wrong with the rest. It also adds the segments that long lists are read from, where 1.0.0 left them out. The first ten faults
 are named, and the exit code is 1.`
 
-export function verifyCommand(): Command {
+export function makeCommand(): Command {
   return new Command('verify')
     .argument('[url]', 'the database, instead of --database-url; env:NAME and @FILE say where its URL is')
     .option('--repair', 'add checksums and segments that are missing')
