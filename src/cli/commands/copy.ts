@@ -80,7 +80,7 @@ async function withStores(
       .catch(explain)
       .finally(() => target.close())
   } finally {
-    await source.close()
+    await source.view.close()
   }
 }
 
