@@ -8,7 +8,7 @@ import { existingPath } from '../../store/sqlite/files/path.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { addWorkOptions } from '../setting-options.ts'
 
 type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
 
@@ -23,7 +23,7 @@ export function makeCommand(): Command {
   const command = new Command('backup')
     .argument('<file>', 'the file to make')
     .option('--force', 'replace FILE if it exists')
-  return addCopyOptions(command)
+  return addWorkOptions(command)
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
@@ -31,14 +31,6 @@ export function makeCommand(): Command {
       const report = await runCopy(existingPath(databaseUrl), file, options)
       printSummary(`backed up ${count(report.plants, 'plant')} to ${file}`, { file, ...report }, options)
     })
-}
-
-/** Options of both backup and restore. */
-export function addCopyOptions(command: Command): Command {
-  return command
-    .addOption(databaseOption())
-    .option('--json', 'print the summary as JSON')
-    .option('--quiet', 'show no progress')
 }
 
 /** Throws StoreRefused when the database is no file; `instead` says what to use. */

@@ -1,5 +1,5 @@
 // copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command } from 'commander'
 import pino from 'pino'
 import { maxBatchPlants } from '../../limits.ts'
 import { copyEpochs } from '../../maintenance/copy/copied-epochs.ts'
@@ -12,6 +12,7 @@ import { openStore } from '../../store/open.ts'
 import { type Store, StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
+import { numberOption } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
@@ -33,9 +34,12 @@ export function makeCommand(): Command {
     .requiredOption('--from <url>', 'the database to copy; env:NAME and @FILE say where its URL is')
     .requiredOption('--to <url>', 'the database to copy into, likewise')
     .addOption(
-      new Option('--batch <plants>', 'plants in one transaction; fewer suit a slow network')
-        .argParser(parseBatch)
-        .default(5000),
+      numberOption(
+        '--batch <plants>',
+        'plants in one transaction; fewer suit a slow network',
+        1,
+        maxBatchPlants,
+      ).default(5000),
     )
     .option('--quiet', 'show no progress')
     .option('--json', 'say at the end what was copied as JSON')
@@ -99,11 +103,4 @@ function openTo(url: string): Promise<Store> {
 function explain(error: unknown): never {
   if (!(error instanceof StoreUnavailable)) throw error
   throw new StoreRefused(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
-}
-
-function parseBatch(text: string): number {
-  const plants = Number(text)
-  if (!/^\d+$/.test(text) || plants < 1 || plants > maxBatchPlants)
-    throw new InvalidArgumentError(`It takes a number from 1 to ${maxBatchPlants}.`)
-  return plants
 }

@@ -1,5 +1,5 @@
 // export: writes the plants of the log into a file, or to stdout.
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { type ExportOptions, exportTo, exportToFile } from '../../maintenance/export/export-plants.ts'
 import {
@@ -18,7 +18,7 @@ import { StoreRefused } from '../../store/store.ts'
 import { findHead, type StoreView } from '../../store/view.ts'
 import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { addWorkOptions, numberOption } from '../setting-options.ts'
 
 type Options = {
   databaseUrl?: string
@@ -40,7 +40,7 @@ name when it is complete; what an export that was killed leaves behind ends in .
 says where the log ended: --after with that number exports what is new since.`
 
 export function makeCommand(): Command {
-  return new Command('export')
+  const command = new Command('export')
     .argument('[file]', 'the file; - is stdout', '-')
     .addOption(
       new Option('--format <format>', 'form of the file, instead of what its name says').choices(formatNames),
@@ -52,15 +52,16 @@ export function makeCommand(): Command {
       ]),
     )
     .addOption(
-      new Option('--after <position>', 'only the plants after this one').argParser(parsePosition).default(0),
+      numberOption(
+        '--after <position>',
+        'only the plants after this one',
+        0,
+        Number.MAX_SAFE_INTEGER,
+      ).default(0),
     )
     .option('--no-id', 'without the ids')
     .option('--force', 'replace FILE if it exists')
-    .addOption(databaseOption())
-    .option('--json', 'print the summary as JSON')
-    .option('--quiet', 'show no progress')
-    .addHelpText('after', help)
-    .action(runExport)
+  return addWorkOptions(command).addHelpText('after', help).action(runExport)
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
@@ -114,10 +115,4 @@ function chooseForm(file: string, options: Options, command: Command): Form {
     )
   const { compress = compression } = options
   return { format: options.format ?? format, compression: compress === 'none' ? undefined : compress }
-}
-
-function parsePosition(text: string): number {
-  if (!/^\d{1,15}$/.test(text))
-    throw new InvalidArgumentError('Expected the position of a plant, such as 1000.')
-  return Number(text)
 }

@@ -7,7 +7,8 @@ import { count } from '../../runtime/count.ts'
 import { sqlitePath } from '../../store/sqlite/files/path.ts'
 import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
 import { StoreRefused } from '../../store/store.ts'
-import { addCopyOptions, printSummary, requireSqlite, runCopy } from './backup.ts'
+import { addWorkOptions } from '../setting-options.ts'
+import { printSummary, requireSqlite, runCopy } from './backup.ts'
 
 type Options = { databaseUrl?: string; json?: true; quiet?: true }
 
@@ -19,7 +20,7 @@ Tokens are restored as they were: revoke those again that were revoked since. Li
 get other ETags as soon as a plant is added.`
 
 export function makeCommand(): Command {
-  return addCopyOptions(new Command('restore').argument('<file>', 'what backup has made'))
+  return addWorkOptions(new Command('restore').argument('<file>', 'what backup has made'))
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)

@@ -11,7 +11,7 @@ import { engineOf } from '../../store/engines.ts'
 import { openStore } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { addWorkOptions } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
@@ -31,12 +31,10 @@ is wrong with the rest. It also adds the segments that long lists are read from,
 are named, and the exit code is 1.`
 
 export function makeCommand(): Command {
-  return new Command('verify')
+  const command = new Command('verify')
     .argument('[url]', 'the database, instead of --database-url; env:NAME and @FILE say where its URL is')
     .option('--repair', 'add checksums and segments that are missing')
-    .addOption(databaseOption())
-    .option('--json', 'print the report as JSON')
-    .option('--quiet', 'show no progress')
+  return addWorkOptions(command)
     .addHelpText('after', help)
     .action(async (url: string | undefined, options: Options) => {
       const { databaseUrl } = options

@@ -26,13 +26,17 @@ const turnEveryMs = 20
 
 const compressors = { gzip: createGzip, zstd: createZstdCompress }
 
-/** Writes the plants to a stream, which stays open. Throws StoreRefused when the log does not hold all of them. */
+/** Writes the plants to a stream, which stays open without `end`. Throws StoreRefused when the log does not hold all of them. */
 export async function exportTo(
   destination: NodeJS.WritableStream,
   view: StoreView,
   options: ExportOptions,
+  end = false,
 ): Promise<void> {
-  await write(view, options, destination, { end: false })
+  const { compression, signal } = options
+  const source = Readable.from(writePages(view, options))
+  const stages = compression ? [source, compressors[compression](), destination] : [source, destination]
+  await pipeline(stages, { end, ...(signal && { signal }) })
 }
 
 /** Writes the plants to a file, which is there whole or not at all. */
@@ -43,24 +47,12 @@ export async function exportToFile(
 ): Promise<void> {
   const file = new NewFile(path, { replace, source, signal: options.signal })
   try {
-    await write(view, options, createWriteStream(file.temporaryPath, { flags: 'wx' }), { end: true })
+    await exportTo(createWriteStream(file.temporaryPath, { flags: 'wx' }), view, options, true)
     file.publish()
   } catch (error) {
     file.discard()
     throw file.explain(error)
   }
-}
-
-async function write(
-  view: StoreView,
-  options: ExportOptions,
-  destination: NodeJS.WritableStream,
-  { end }: { end: boolean },
-): Promise<void> {
-  const { compression, signal } = options
-  const source = Readable.from(writePages(view, options))
-  const stages = compression ? [source, compressors[compression](), destination] : [source, destination]
-  await pipeline(stages, { end, ...(signal && { signal }) })
 }
 
 async function* writePages(

@@ -40,7 +40,7 @@ export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
     const start = await findStart(places, found, options)
     rejects.open(start)
     await places.claim(start, found, options.resume === true)
-    return new BatchWriter(start, { ...shared, log: store.log, places, close: store.close })
+    return new BatchWriter(start, { ...shared, log: store.log, places, close: () => store.close() })
   } catch (error) {
     await store?.close()
     throw error

@@ -3,7 +3,7 @@
 import { count, separate } from '../../runtime/count.ts'
 import type { Standby } from '../../store/engine-status.ts'
 import { describeUnsafe } from '../../store/postgres/durability.ts'
-import type { StoreStatus } from './status.ts'
+import type { StoreStatus } from './read-status.ts'
 
 export function formatStatus(status: StoreStatus): string {
   const { version, engine, engineVersion, schemaVersion, store, head, epochs, bytes, tokens, cluster } =
