@@ -22,7 +22,7 @@ export type ExportOptions = {
 }
 
 /** A turn after each page would make every write a small one. */
-const turnEveryMs = 20
+const turnEveryMs = 100
 
 const compressors = { gzip: createGzip, zstd: createZstdCompress }
 
