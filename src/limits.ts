@@ -1,5 +1,4 @@
 // Every limit and time-out that must stand in a relation to another, and the relations. Times are milliseconds.
-import assert from 'node:assert'
 
 /** A request that is there in full is answered within this time, whatever its stages wait for. */
 export const promisedMs = 5000
@@ -189,4 +188,4 @@ const relations: [boolean, string][] = [
   [maxCodedLists * codecBytes < inFlightBytes, 'codecs leave room for what they are fed with'],
   [inFlightBytes + maxCachedBytes + maxLogBytes < 256 * 2 ** 20, 'what clients can fill is bounded'],
 ]
-for (const [holds, relation] of relations) assert(holds, `limits: ${relation}`)
+for (const [holds, relation] of relations) if (!holds) throw new Error(`limits: ${relation}`)

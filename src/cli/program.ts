@@ -11,58 +11,45 @@ other settings, and plant-store config shows what is in force.
 Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood; 129, 130 or 143 interrupted by
 SIGHUP, SIGINT or SIGTERM.`
 
-/** `about`: what `--help` says of it, and what its own help begins with. */
-type Entry = { about: string; load: () => Promise<Command> }
+/** A command by its name: what `--help` says of it and its own help begins with, and the file that makes it. */
+type Entry = [about: string, load: () => Promise<{ makeCommand: MakeCommand }>]
+/** `buildProgram` builds the program with all its commands. */
+type MakeCommand = (buildProgram: () => Promise<Command>) => Command
 
 const commands: Record<string, Entry> = {
-  serve: {
-    about: 'Run the service. Operator messages go to stdout, the log to stderr.',
-    load: async () => (await import('./commands/serve.ts')).serveCommand(),
-  },
-  config: {
-    about: 'Show the settings that are in force, and where each comes from.',
-    load: async () => (await import('./commands/config.ts')).configCommand(),
-  },
-  token: {
-    about: 'Issue, list, rotate, revoke and explain access tokens.',
-    load: async () => (await import('./commands/token.ts')).tokenCommand(),
-  },
-  import: {
-    about: 'Add the plants of a file: NDJSON, JSON or CSV, also compressed.',
-    load: async () => (await import('./commands/import.ts')).importCommand(),
-  },
-  export: {
-    about: 'Write the plants into a file, or to stdout.',
-    load: async () => (await import('./commands/export.ts')).exportCommand(),
-  },
-  backup: {
-    about: 'Copy a SQLite database into a file, while the service runs.',
-    load: async () => (await import('./commands/backup.ts')).backupCommand(),
-  },
-  restore: {
-    about: 'Put a backup of a SQLite database where there is none.',
-    load: async () => (await import('./commands/restore.ts')).restoreCommand(),
-  },
-  verify: {
-    about: 'Check a whole database, and change nothing.',
-    load: async () => (await import('./commands/verify.ts')).verifyCommand(),
-  },
-  copy: {
-    about: 'Copy all plants and tokens into another database, and check the copy.',
-    load: async () => (await import('./commands/copy.ts')).copyCommand(),
-  },
-  status: {
-    about: 'Show what is in the store, its size, and whether a service runs on it.',
-    load: async () => (await import('./commands/status.ts')).statusCommand(),
-  },
-  completion: {
-    about: 'Print a script that completes commands, options, formats and files in a shell.',
-    load: async () => (await import('./commands/completion.ts')).completionCommand(buildProgram),
-  },
-  openapi: {
-    about: 'Write the OpenAPI document.',
-    load: async () => (await import('./commands/openapi.ts')).openapiCommand(),
-  },
+  serve: [
+    'Run the service. Operator messages go to stdout, the log to stderr.',
+    () => import('./commands/serve.ts'),
+  ],
+  config: [
+    'Show the settings that are in force, and where each comes from.',
+    () => import('./commands/config.ts'),
+  ],
+  token: ['Issue, list, rotate, revoke and explain access tokens.', () => import('./commands/token.ts')],
+  import: [
+    'Add the plants of a file: NDJSON, JSON or CSV, also compressed.',
+    () => import('./commands/import.ts'),
+  ],
+  export: ['Write the plants into a file, or to stdout.', () => import('./commands/export.ts')],
+  backup: [
+    'Copy a SQLite database into a file, while the service runs.',
+    () => import('./commands/backup.ts'),
+  ],
+  restore: ['Put a backup of a SQLite database where there is none.', () => import('./commands/restore.ts')],
+  verify: ['Check a whole database, and change nothing.', () => import('./commands/verify.ts')],
+  copy: [
+    'Copy all plants and tokens into another database, and check the copy.',
+    () => import('./commands/copy.ts'),
+  ],
+  status: [
+    'Show what is in the store, its size, and whether a service runs on it.',
+    () => import('./commands/status.ts'),
+  ],
+  completion: [
+    'Print a script that completes commands, options, formats and files in a shell.',
+    () => import('./commands/completion.ts'),
+  ],
+  openapi: ['Write the OpenAPI document.', () => import('./commands/openapi.ts')],
 }
 
 /**
@@ -83,8 +70,9 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     })
     .exitOverride()
   const asked = words?.[0] === 'help' ? words[1] : words?.[0]
-  for (const [name, { about, load }] of Object.entries(commands)) {
-    const command = words === undefined || name === asked ? await load() : new Command(name)
+  for (const [name, [about, load]] of Object.entries(commands)) {
+    const isAsked = words === undefined || name === asked
+    const command = isAsked ? (await load()).makeCommand(buildProgram) : new Command(name)
     program.addCommand(command.description(about))
   }
   inherit(program)

@@ -1,5 +1,5 @@
-// Settings as options of commands.
-import { type Command, Option } from 'commander'
+// Options that several commands have: settings, numbers, and those of long work.
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Setting } from '../config/setting.ts'
 import { type Flags, flagOf, type SettingName, settingEntries, settings } from '../config/settings.ts'
 
@@ -12,6 +12,22 @@ export function addSettingOptions(command: Command): Command {
 /** The option --database-url, for commands that need no other setting. */
 export function databaseOption(): Option {
   return toOption(settings.databaseUrl)
+}
+
+/** The options of commands that take a while: which database, and what to show. */
+export function addWorkOptions(command: Command): Command {
+  return command
+    .addOption(databaseOption())
+    .option('--json', 'print the summary as JSON')
+    .option('--quiet', 'show no progress')
+}
+
+/** An option whose value is a number of these bounds, in decimal digits. */
+export function numberOption(flags: string, about: string, least: number, most: number): Option {
+  return new Option(flags, about).argParser((text) => {
+    if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text)
+    throw new InvalidArgumentError(`Expected a number from ${least} to ${most}.`)
+  })
 }
 
 /** The settings given as flags of a command. */

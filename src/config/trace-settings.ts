@@ -1,6 +1,5 @@
 // The variables of OpenTelemetry that the service understands, and what they come to. The SDK is handed all of them: it
 // reads few of them itself, and none from `.env`.
-import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Read } from './setting.ts'
 import { ConfigError, choose, readCount, splitList } from './values.ts'
@@ -118,7 +117,8 @@ function readHeaders(text: string, name: string): Record<string, string> {
 function readPem(file: string, name: string): string {
   try {
     const pem = readFileSync(file, 'utf8')
-    new X509Certificate(pem)
+    // Few give a certificate, and every command would load the module.
+    ;new (process.getBuiltinModule('node:crypto').X509Certificate)(pem)
     return pem
   } catch (error) {
     throw new ConfigError(`${name} must be a PEM file: ${(error as Error).message}`)

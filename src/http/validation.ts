@@ -5,6 +5,7 @@ import type { FastifyRequest, FastifySchemaCompiler, FastifyServerOptions } from
 import { components } from '../../schemas/index.ts'
 import { patternWords } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
+import { count } from '../runtime/count.ts'
 import { escapePointer } from './json.ts'
 
 const integerForm = /^-?[0-9]+$/
@@ -169,6 +170,5 @@ const typeWords: Record<string, string> = {
 const nouns: Record<string, string> = { body: 'member', querystring: 'parameter' }
 
 function describeLength({ keyword, params: { limit } }: ErrorObject): string {
-  const characters = `${limit} character${limit === 1 ? '' : 's'}`
-  return `must have at ${keyword === 'minLength' ? 'least' : 'most'} ${characters}`
+  return `must have at ${keyword === 'minLength' ? 'least' : 'most'} ${count(limit, 'character')}`
 }

@@ -1,6 +1,5 @@
 // A file that comes into being whole or not at all: written under a temporary name beside its place, synced, and only
 // then given its name. Whatever ends the process before leaves at most the temporary file, which says what it is.
-import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { identify, isSameFile, resolveLinks } from './same-file.ts'
@@ -27,10 +26,8 @@ export class NewFile {
     this.path = resolveLinks(path)
     this.#replace = replace
     this.#check(source)
-    this.temporaryPath = join(
-      dirname(this.path),
-      `.${basename(this.path)}.${randomBytes(4).toString('hex')}.partial`,
-    )
+    const unique = Math.random().toString(36).slice(2)
+    this.temporaryPath = join(dirname(this.path), `.${basename(this.path)}.${unique}.partial`)
     signal?.addEventListener('abort', () => this.discard(), { once: true })
   }
 

@@ -186,7 +186,7 @@ test('--force never replaces the database that is read, nor one that has a log b
 test('a backup that is stopped, while it copies or verifies, leaves nothing behind', async (t) => {
   const { path } = await make(t, 20_000)
   const directory = createDirectory(t)
-  for (const unit of ['pages', 'plants']) {
+  for (const unit of ['page', 'plant']) {
     const stop = new AbortController()
     const onProgress = (_done: number, _total: number, of: string) => {
       if (of === unit) stop.abort(new Error(`enough ${unit}`))

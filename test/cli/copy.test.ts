@@ -38,7 +38,7 @@ test('a store goes from SQLite to PostgreSQL and back, killed twice on each way'
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
     t.equal(
       stdout,
-      `copied ${plants - held} plants and 1 tokens; both hold ${plants} plants now, SHA-256 ${checksum}\n`,
+      `copied ${plants - held} plants and 1 token; both hold ${plants} plants now, SHA-256 ${checksum}\n`,
     )
   }
   const copied = await open(t, last)

@@ -141,7 +141,7 @@ for (const [signal, code] of [
     const sum = await sumLog(source)
     t.equal(
       stdout,
-      `copied ${plants - position} plants and 1 tokens; both hold ${plants} plants now, SHA-256 ${sum}\n`,
+      `copied ${plants - position} plants and 1 token; both hold ${plants} plants now, SHA-256 ${sum}\n`,
     )
   })
 

@@ -24,11 +24,11 @@ function show(terminal: object, steps: [second: number, ...Step][], options: Pro
 }
 
 const steps: [second: number, ...Step][] = [
-  [0, 0, 10_000, 'plants'],
-  [0.05, 50, 10_000, 'plants'],
-  [1, 1000, 10_000, 'plants'],
-  [5, 5000, 10_000, 'plants'],
-  [6, 6000, 10_000, 'plants'],
+  [0, 0, 10_000, 'plant'],
+  [0.05, 50, 10_000, 'plant'],
+  [1, 1000, 10_000, 'plant'],
+  [5, 5000, 10_000, 'plant'],
+  [6, 6000, 10_000, 'plant'],
 ]
 
 test('off a terminal progress is a line every five seconds', async (t) => {
@@ -38,10 +38,10 @@ test('off a terminal progress is a line every five seconds', async (t) => {
 
 test('progress is in minutes where they suit, without an end where none is known', async (t) => {
   const lines: [Step, string][] = [
-    [[5e6, 1e9, 'plants'], '0 % · 5,000,000 of 1,000,000,000 plants · 1,000,000 plants/s · 17 min left'],
-    [[5000, undefined, 'plants'], '5,000 plants · 1,000 plants/s'],
-    [[0, 0, 'pages'], '100 % · 0 of 0 pages · 0 pages/s'],
-    [[0, 10, 'pages'], '0 % · 0 of 10 pages · 0 pages/s'],
+    [[5e6, 1e9, 'plant'], '0 % · 5,000,000 of 1,000,000,000 plants · 1,000,000 plants/s · 17 min left'],
+    [[5000, undefined, 'plant'], '5,000 plants · 1,000 plants/s'],
+    [[0, 0, 'page'], '100 % · 0 of 0 pages · 0 pages/s'],
+    [[0, 10, 'page'], '0 % · 0 of 10 pages · 0 pages/s'],
   ]
   for (const [step, line] of lines) t.equal(show({}, [[5, ...step]]), `${line}\n`)
 })
@@ -57,7 +57,7 @@ test('on a terminal progress is a bar that fits it and is taken away', async (t)
   t.ok(narrow.some((text) => text.length === 30))
   t.ok(narrow.every((text) => text.length <= 30))
   t.match(
-    show({ isTTY: true, columns: 80 }, [[1, 10, undefined, 'plants']]),
+    show({ isTTY: true, columns: 80 }, [[1, 10, undefined, 'plant']]),
     /\u001b\[2K10 plants · 10 plants\/s/,
   )
 })
@@ -67,9 +67,9 @@ test('a line among progress stands where the bar was, and the bar comes back bel
   let now = 0
   const progress = new Progress({ stream, now: () => now })
   now = 1000
-  progress.show(5, 10, 'plants')
+  progress.show(5, 10, 'plant')
   progress.say('line 7: refused')
-  progress.show(6, 10, 'plants')
+  progress.show(6, 10, 'plant')
   progress.end()
   t.match(stream.read(), /50 %.*\u001b\[2Kline 7: refused\n.*60 %/s)
 })

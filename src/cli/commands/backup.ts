@@ -2,12 +2,13 @@
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { type BackupReport, copyVerified } from '../../maintenance/backup/back-up.ts'
+import { count } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
 import { existingPath } from '../../store/sqlite/files/path.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { addWorkOptions } from '../setting-options.ts'
 
 type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
 
@@ -18,26 +19,18 @@ can read it. plant-store restore puts it back.
 
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
-export function backupCommand(): Command {
+export function makeCommand(): Command {
   const command = new Command('backup')
     .argument('<file>', 'the file to make')
     .option('--force', 'replace FILE if it exists')
-  return addCopyOptions(command)
+  return addWorkOptions(command)
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
       const report = await runCopy(existingPath(databaseUrl), file, options)
-      printSummary(`backed up ${report.plants} plants to ${file}`, { file, ...report }, options)
+      printSummary(`backed up ${count(report.plants, 'plant')} to ${file}`, { file, ...report }, options)
     })
-}
-
-/** Options of both backup and restore. */
-export function addCopyOptions(command: Command): Command {
-  return command
-    .addOption(databaseOption())
-    .option('--json', 'print the summary as JSON')
-    .option('--quiet', 'show no progress')
 }
 
 /** Throws StoreRefused when the database is no file; `instead` says what to use. */

@@ -13,7 +13,7 @@ const help = `
   fish   plant-store completion fish | source      in ~/.config/fish/config.fish`
 
 /** `buildProgram` builds the program with all its commands. */
-export function completionCommand(buildProgram: () => Promise<Command>): Command {
+export function makeCommand(buildProgram: () => Promise<Command>): Command {
   return new Command('completion')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(shells)))
     .addHelpText('after', help)

@@ -11,7 +11,7 @@ const help = `
 A flag beats the environment, and the environment beats .env in the working directory. It takes the flags of serve, to show
 what serve would do with them. Passwords and tokens are masked.`
 
-export function configCommand(): Command {
+export function makeCommand(): Command {
   const command = new Command('config').option('--json', 'as JSON').addHelpText('after', help)
   return addSettingOptions(command).action(({ json }: { json?: true }) => {
     const { found, warnings } = loadConfig(readFlags(command))

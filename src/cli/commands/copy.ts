@@ -1,5 +1,5 @@
 // copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command } from 'commander'
 import pino from 'pino'
 import { maxBatchPlants } from '../../limits.ts'
 import { copyEpochs } from '../../maintenance/copy/copied-epochs.ts'
@@ -7,10 +7,12 @@ import { copyPlants } from '../../maintenance/copy/copied-plants.ts'
 import { checkTokens, copyTokens } from '../../maintenance/copy/copied-tokens.ts'
 import { openSource, type Source } from '../../maintenance/copy/source.ts'
 import { claimTarget, renameTarget } from '../../maintenance/copy/target.ts'
+import { count } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { type Store, StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
+import { numberOption } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
@@ -27,14 +29,17 @@ in both: one line per plant, of position, id (or nothing) and item with tabs in 
 A service may run on --from meanwhile; what it adds is copied, too, until there is nothing new. To move for good, copy,
 stop the service, copy again, and start it on --to. No service may run on --to before.`
 
-export function copyCommand(): Command {
+export function makeCommand(): Command {
   return new Command('copy')
     .requiredOption('--from <url>', 'the database to copy; env:NAME and @FILE say where its URL is')
     .requiredOption('--to <url>', 'the database to copy into, likewise')
     .addOption(
-      new Option('--batch <plants>', 'plants in one transaction; fewer suit a slow network')
-        .argParser(parseBatch)
-        .default(5000),
+      numberOption(
+        '--batch <plants>',
+        'plants in one transaction; fewer suit a slow network',
+        1,
+        maxBatchPlants,
+      ).default(5000),
     )
     .option('--quiet', 'show no progress')
     .option('--json', 'say at the end what was copied as JSON')
@@ -56,7 +61,7 @@ async function copyStore(source: Source, target: Store, options: CopyOptions): P
   const { plants, added, checksum, tokens } = await doLongWork(
     { quiet, describe },
     async (progress, signal) => {
-      const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+      const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
       const copied = await copyPlants(source, target, { batchPlants: batch, guard, onProgress, signal })
       const tokens = await copyTokens(source, target.sql)
       await copyEpochs(source, target.sql, copied.plants)
@@ -64,7 +69,7 @@ async function copyStore(source: Source, target: Store, options: CopyOptions): P
       return { ...copied, tokens }
     },
   )
-  const text = `copied ${added} plants and ${tokens} tokens; both hold ${plants} plants now, SHA-256 ${checksum}`
+  const text = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
   printResult({ added, tokens, plants, checksum }, text, json)
 }
 
@@ -79,7 +84,7 @@ async function withStores(
       .catch(explain)
       .finally(() => target.close())
   } finally {
-    await source.close()
+    await source.view.close()
   }
 }
 
@@ -98,11 +103,4 @@ function openTo(url: string): Promise<Store> {
 function explain(error: unknown): never {
   if (!(error instanceof StoreUnavailable)) throw error
   throw new StoreRefused(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
-}
-
-function parseBatch(text: string): number {
-  const plants = Number(text)
-  if (!/^\d+$/.test(text) || plants < 1 || plants > maxBatchPlants)
-    throw new InvalidArgumentError(`It takes a number from 1 to ${maxBatchPlants}.`)
-  return plants
 }

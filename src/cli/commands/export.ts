@@ -1,5 +1,5 @@
 // export: writes the plants of the log into a file, or to stdout.
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { type ExportOptions, exportTo, exportToFile } from '../../maintenance/export/export-plants.ts'
 import {
@@ -10,6 +10,7 @@ import {
   formatNames,
   readName,
 } from '../../maintenance/export/formats.ts'
+import { count } from '../../runtime/count.ts'
 import { refuseSource } from '../../runtime/new-file.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openView } from '../../store/open.ts'
@@ -17,7 +18,7 @@ import { StoreRefused } from '../../store/store.ts'
 import { findHead, type StoreView } from '../../store/view.ts'
 import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { addWorkOptions, numberOption } from '../setting-options.ts'
 
 type Options = {
   databaseUrl?: string
@@ -38,8 +39,8 @@ An export holds the log up to the plant that was the last when it began; a servi
 name when it is complete; what an export that was killed leaves behind ends in .partial and may be deleted. The summary
 says where the log ended: --after with that number exports what is new since.`
 
-export function exportCommand(): Command {
-  return new Command('export')
+export function makeCommand(): Command {
+  const command = new Command('export')
     .argument('[file]', 'the file; - is stdout', '-')
     .addOption(
       new Option('--format <format>', 'form of the file, instead of what its name says').choices(formatNames),
@@ -51,15 +52,16 @@ export function exportCommand(): Command {
       ]),
     )
     .addOption(
-      new Option('--after <position>', 'only the plants after this one').argParser(parsePosition).default(0),
+      numberOption(
+        '--after <position>',
+        'only the plants after this one',
+        0,
+        Number.MAX_SAFE_INTEGER,
+      ).default(0),
     )
     .option('--no-id', 'without the ids')
     .option('--force', 'replace FILE if it exists')
-    .addOption(databaseOption())
-    .option('--json', 'print the summary as JSON')
-    .option('--quiet', 'show no progress')
-    .addHelpText('after', help)
-    .action(runExport)
+  return addWorkOptions(command).addHelpText('after', help).action(runExport)
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
@@ -89,14 +91,14 @@ async function exportFrom(
     describe: () => 'interrupted: the export is incomplete. Run it again',
   }
   await doLongWork(work, async (progress, signal) => {
-    const onProgress = (done: number) => progress.show(done, head - after, 'plants')
+    const onProgress = (done: number) => progress.show(done, head - after, 'plant')
     const what: ExportOptions = { ...form, withId: options.id, after, head, signal, onProgress }
     if (file === '-') await exportTo(process.stdout, view, what)
     else await exportToFile(file, view, { ...what, replace: options.force, source })
   })
   const { format, compression = null } = form
   const summary = { plants: head - after, after, head, file, format, compression }
-  const text = `exported ${head - after} plants${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
+  const text = `exported ${count(head - after, 'plant')}${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
   if (file !== '-') printResult(summary, text, json)
   else if (!quiet) warnResult(summary, text, json)
 }
@@ -113,10 +115,4 @@ function chooseForm(file: string, options: Options, command: Command): Form {
     )
   const { compress = compression } = options
   return { format: options.format ?? format, compression: compress === 'none' ? undefined : compress }
-}
-
-function parsePosition(text: string): number {
-  if (!/^\d{1,15}$/.test(text))
-    throw new InvalidArgumentError('Expected the position of a plant, such as 1000.')
-  return Number(text)
 }

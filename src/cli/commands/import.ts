@@ -15,11 +15,12 @@ import { importPlants } from '../../maintenance/import/import-plants.ts'
 import type { Input } from '../../maintenance/import/input.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
 import { type Format, formats } from '../../maintenance/import/input-format.ts'
+import { count, separate } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { addWorkOptions, numberOption } from '../setting-options.ts'
 
 type Map = Partial<Record<FieldName, string>>
 type Flags = {
@@ -64,8 +65,8 @@ the database.
 Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 not understood; 129, 130 or 143
 interrupted by SIGHUP, SIGINT or SIGTERM.`
 
-export function importCommand(): Command {
-  return new Command('import')
+export function makeCommand(): Command {
+  const command = new Command('import')
     .argument('<file>', 'what to import; - is stdin')
     .addOption(
       new Option('--format <format>', 'form of the file, instead of looking at its content').choices(formats),
@@ -85,20 +86,19 @@ export function importCommand(): Command {
     )
     .option('--dry-run', 'check the file and add nothing')
     .addOption(
-      new Option('--batch <plants>', 'plants in one transaction')
-        .argParser(parseNumber(1, maxBatchPlants))
-        .default(defaultBatchPlants),
+      numberOption('--batch <plants>', 'plants in one transaction', 1, maxBatchPlants).default(
+        defaultBatchPlants,
+      ),
     )
     .addOption(
-      new Option('--patience <seconds>', 'how long to try again while the database takes nothing')
-        .argParser(parseNumber(0, maxSeconds))
-        .default(defaultPatienceMs / 1000),
+      numberOption(
+        '--patience <seconds>',
+        'how long to try again while the database takes nothing',
+        0,
+        maxSeconds,
+      ).default(defaultPatienceMs / 1000),
     )
-    .addOption(databaseOption())
-    .option('--json', 'print the result as JSON')
-    .option('--quiet', 'show no progress')
-    .addHelpText('after', help)
-    .action(run)
+  return addWorkOptions(command).addHelpText('after', help).action(run)
 }
 
 async function run(path: string, flags: Flags): Promise<void> {
@@ -109,7 +109,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   let result: ImportResult | undefined
   const work: LongWorkOptions = {
     quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () => `interrupted at record ${count(result?.records ?? 0)}; ${how}`,
+    describe: () => `interrupted at record ${separate(result?.records ?? 0)}; ${how}`,
   }
   await doLongWork(work, (progress, signal) =>
     importPlants({
@@ -120,7 +120,7 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
-      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plants'),
+      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plant'),
       onEnd(ended) {
         result = ended
         progress.end()
@@ -143,25 +143,17 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
   const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
-  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond)} plants/s`
+  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant', separate)}/s`
   const [valid, invalid] = [added + replayed, rejected + conflicting]
-  if (dryRun)
-    print(
-      { valid, added: 0, replayed: 0, conflicting: 0, rejected: invalid, skipped, ...time },
-      `${count(valid)} valid, ${count(invalid)} rejected ${words}; nothing was added`,
-      json,
-    )
-  else
-    print(
-      { valid, added, replayed, conflicting, rejected, skipped, ...time },
-      `${count(added)} added, ${count(replayed)} replayed, ${count(conflicting)} conflicting, ${count(rejected)} rejected ${words}`,
-      json,
-    )
+  const counts = dryRun
+    ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }
+    : { added, replayed, conflicting, rejected }
+  const done = dryRun
+    ? [`${separate(valid)} valid`]
+    : [`${separate(added)} added`, `${separate(replayed)} replayed`, `${separate(conflicting)} conflicting`]
+  const text = `${done.join(', ')}, ${separate(counts.rejected)} rejected ${words}${dryRun ? '; nothing was added' : ''}`
+  print({ valid, ...counts, skipped, ...time }, text, json)
   if (invalid > 0) process.exitCode = 1
-}
-
-function count(number: number): string {
-  return number.toLocaleString('en-US')
 }
 
 const how = 'run the same command with --resume to go on'
@@ -180,11 +172,4 @@ function parseMap(text: string, map: Map = {}): Map {
   if (field === undefined || column === undefined || field in map)
     throw new InvalidArgumentError(`It takes ${fieldNames.join('=COLUMN, ')}=COLUMN, each once.`)
   return { ...map, [field]: column }
-}
-
-function parseNumber(least: number, most: number) {
-  return (text: string) => {
-    if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text)
-    throw new InvalidArgumentError(`It takes a number from ${least} to ${most}.`)
-  }
 }

@@ -6,7 +6,7 @@ import { makeContract, toYaml } from '../../http/openapi-document.ts'
 import { operations } from '../../plants/operations.ts'
 import { FileRefused } from '../../runtime/new-file.ts'
 
-export function openapiCommand(): Command {
+export function makeCommand(): Command {
   return new Command('openapi')
     .option('--json', 'as JSON instead of YAML')
     .option('-o, --output <file>', 'into a file instead of standard output')

@@ -3,10 +3,12 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { count } from '../../runtime/count.ts'
 import { sqlitePath } from '../../store/sqlite/files/path.ts'
 import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
 import { StoreRefused } from '../../store/store.ts'
-import { addCopyOptions, printSummary, requireSqlite, runCopy } from './backup.ts'
+import { addWorkOptions } from '../setting-options.ts'
+import { printSummary, requireSqlite, runCopy } from './backup.ts'
 
 type Options = { databaseUrl?: string; json?: true; quiet?: true }
 
@@ -17,8 +19,8 @@ it is complete, on stable storage and verified. Run it as the user that the serv
 Tokens are restored as they were: revoke those again that were revoked since. Lists that had plants which the backup lacks
 get other ETags as soon as a plant is added.`
 
-export function restoreCommand(): Command {
-  return addCopyOptions(new Command('restore').argument('<file>', 'what backup has made'))
+export function makeCommand(): Command {
+  return addWorkOptions(new Command('restore').argument('<file>', 'what backup has made'))
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
@@ -27,7 +29,7 @@ export function restoreCommand(): Command {
       requireNothing(path)
       makeDirectory(dirname(path))
       const report = await runCopy(file, path, { quiet: options.quiet })
-      printSummary(`restored ${report.plants} plants to ${path}`, { file: path, ...report }, options)
+      printSummary(`restored ${count(report.plants, 'plant')} to ${path}`, { file: path, ...report }, options)
     })
 }
 

@@ -19,7 +19,7 @@ const help = `
 A flag beats the environment, and the environment beats .env in the working directory; plant-store config shows what is
 in force. SIGTERM and SIGINT let what is in flight finish; the exit code is 0 then.`
 
-export function serveCommand(): Command {
+export function makeCommand(): Command {
   const command = new Command('serve').addHelpText('after', help)
   return addSettingOptions(command).action(() => serve(loadConfig(readFlags(command))))
 }

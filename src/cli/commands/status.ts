@@ -10,7 +10,7 @@ const help = `
 It only reads, beside a running service, too. A service is known by the locks of its process on SQLite (on Linux, and not
 across containers), by its sessions on PostgreSQL. The lag of standbys is seen by the role pg_monitor.`
 
-export function statusCommand(): Command {
+export function makeCommand(): Command {
   return new Command('status')
     .addOption(databaseOption())
     .option('--json', 'as JSON')

@@ -6,7 +6,7 @@ import { listCommand } from './token/list.ts'
 import { revokeCommand } from './token/revoke.ts'
 import { rotateCommand } from './token/rotate.ts'
 
-export function tokenCommand(): Command {
+export function makeCommand(): Command {
   const command = new Command('token')
   const verbs = [createCommand(), listCommand(), rotateCommand(), revokeCommand(), explainCommand()]
   for (const verb of verbs) command.addCommand(verb)

@@ -6,11 +6,12 @@ import { UsageError } from '../../config/values.ts'
 import { describeFault } from '../../maintenance/verify/faults.ts'
 import { repairChecksums, repairSegments } from '../../maintenance/verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
+import { count } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openStore } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { addWorkOptions } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
@@ -29,13 +30,11 @@ Rows that version 1.0.0 wrote have no checksum; they are counted as unchecked, a
 is wrong with the rest. It also adds the segments that long lists are read from, where 1.0.0 left them out. The first ten faults
 are named, and the exit code is 1.`
 
-export function verifyCommand(): Command {
-  return new Command('verify')
+export function makeCommand(): Command {
+  const command = new Command('verify')
     .argument('[url]', 'the database, instead of --database-url; env:NAME and @FILE say where its URL is')
     .option('--repair', 'add checksums and segments that are missing')
-    .addOption(databaseOption())
-    .option('--json', 'print the report as JSON')
-    .option('--quiet', 'show no progress')
+  return addWorkOptions(command)
     .addHelpText('after', help)
     .action(async (url: string | undefined, options: Options) => {
       const { databaseUrl } = options
@@ -49,7 +48,7 @@ export function verifyCommand(): Command {
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
   const describe = () => 'interrupted: the check is incomplete. Run it again'
   const report = await doLongWork({ quiet, describe }, async (progress, signal) => {
-    const onProgress = (done: number, total: number) => progress.show(done, total, 'plants')
+    const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
     const checked = await verifyStore(url, { signal, onProgress })
     const added = repair && checked.faultCount === 0 ? await runRepair(url, signal) : nothing
     return { ...checked, ...added }
@@ -76,14 +75,14 @@ function formatReport(report: VerifyReport & Added): string {
   const { engine, schemaVersion, plants, unchecked, repaired, segments, checksum, faults, faultCount } =
     report
   const lines = [
-    `${engine}, schema version ${schemaVersion}: ${plants} plants, SHA-256 ${checksum ?? 'unknown'}`,
+    `${engine}, schema version ${schemaVersion}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...faults.map(describeFault),
   ]
-  if (faultCount > faults.length) lines.push(`and ${faultCount - faults.length} more faults`)
-  if (repaired > 0) lines.push(`${repaired} plants had no checksum and got one`)
+  if (faultCount > faults.length) lines.push(`and ${count(faultCount - faults.length, 'more fault')}`)
+  if (repaired > 0) lines.push(`${count(repaired, 'plant')} had no checksum and got one`)
   else if (unchecked > 0)
-    lines.push(`${unchecked} plants have no checksum: plant-store verify --repair gives them one`)
+    lines.push(`${count(unchecked, 'plant')} without a checksum: plant-store verify --repair adds it`)
   if (segments > 0) lines.push(`segments that were missing and are there now: ${segments}`)
-  lines.push(faultCount === 0 ? 'no faults' : `${faultCount} fault${faultCount === 1 ? '' : 's'}`)
+  lines.push(faultCount === 0 ? 'no faults' : count(faultCount, 'fault'))
   return lines.join('\n')
 }

@@ -1,6 +1,8 @@
 // Progress of a long command: a bar on a terminal, a line every few seconds elsewhere, nothing with --quiet.
 // It goes to stderr, so that stdout holds results alone.
 
+import { count, separate } from '../../runtime/count.ts'
+
 const barWidth = 12
 const barMs = 100
 const clearLine = '\x1b[1G\x1b[2K'
@@ -12,7 +14,7 @@ export type ProgressStream = NodeJS.WritableStream & { isTTY?: boolean; columns?
 export type ProgressOptions = { quiet?: boolean; stream?: ProgressStream; now?: () => number }
 
 /** The unit of progress. */
-export type Unit = 'plants' | 'pages'
+export type Unit = 'plant' | 'page'
 
 export class Progress {
   readonly #quiet: boolean
@@ -75,16 +77,11 @@ function drawBar(done: number, total: number): string {
 
 function describe(done: number, total: number | undefined, unit: Unit, ms: number): string {
   const perMs = done / ms
-  const rate = `${count(perMs * 1000, unit)}/s`
-  if (total === undefined) return `${count(done, unit)} · ${rate}`
+  const rate = `${count(Math.round(perMs * 1000), unit, separate)}/s`
+  if (total === undefined) return `${count(done, unit, separate)} · ${rate}`
   const percent = total === 0 ? 100 : Math.floor((done / total) * 100)
-  const [made, all] = [count(done, unit).split(' ')[0], count(total, unit)]
   const left = done > 0 ? ` · ${formatSeconds((total - done) / perMs / 1000)} left` : ''
-  return `${percent} % · ${made} of ${all} · ${rate}${left}`
-}
-
-function count(number: number, unit: Unit): string {
-  return `${Math.round(number).toLocaleString('en-US')} ${unit}`
+  return `${percent} % · ${separate(done)} of ${count(total, unit, separate)} · ${rate}${left}`
 }
 
 function formatSeconds(seconds: number): string {

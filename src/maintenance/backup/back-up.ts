@@ -9,7 +9,7 @@ import { copyDatabase } from './copy-database.ts'
 export type BackupOptions = NewFileOptions & {
   /** Aborts with the error that the backup is to reject with. */
   signal?: AbortSignal
-  onProgress?: (done: number, total: number, unit: 'pages' | 'plants') => void
+  onProgress?: (done: number, total: number, unit: 'page' | 'plant') => void
 }
 
 /** `copyMs`, `verifyMs`: how long each took. */
@@ -29,7 +29,7 @@ export async function copyVerified(from: string, to: string, options: BackupOpti
     const startedAt = performance.now()
     await copyDatabase(from, file.temporaryPath, {
       signal,
-      onProgress: (done, total) => onProgress?.(done, total, 'pages'),
+      onProgress: (done, total) => onProgress?.(done, total, 'page'),
     })
     const copiedAt = performance.now()
     const { plants, unchecked, checksum } = await verify(file.temporaryPath, options)
@@ -45,7 +45,7 @@ export async function copyVerified(from: string, to: string, options: BackupOpti
 async function verify(path: string, { signal, onProgress }: BackupOptions): Promise<VerifyReport> {
   const report = await verifyStore(pathToFileURL(path).href, {
     ...(signal && { signal }),
-    onProgress: (done, total) => onProgress?.(done, total, 'plants'),
+    onProgress: (done, total) => onProgress?.(done, total, 'plant'),
   })
   if (report.faultCount === 0) return report
   const faults = report.faults.map(describeFault).join('; ')

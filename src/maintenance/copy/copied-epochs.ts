@@ -1,5 +1,7 @@
 // The epochs of one store, put into another: positions have the same owners there, so ETags and cursors stay valid.
+import { epochsVersion } from '../../store/format/migrations.ts'
 import type { Row, Sql } from '../../store/store.ts'
+import { selectRows } from '../../store/view.ts'
 import type { Source } from './source.ts'
 
 /**
@@ -7,8 +9,10 @@ import type { Source } from './source.ts'
  * hold; what the source has begun since is not for them. A source without
  * epochs leaves the target its own.
  */
-export async function copyEpochs(source: Source, target: Sql, plants: number): Promise<void> {
-  const epochs = await source.epochs(plants)
+export async function copyEpochs({ view }: Source, target: Sql, plants: number): Promise<void> {
+  if (view.version < epochsVersion) return
+  const rest = 'FROM epochs WHERE start <= $1 ORDER BY number'
+  const epochs = await selectRows(view, ['number', 'epoch', 'start'], rest, [plants])
   if (epochs.length === 0) return
   const hasOrigin = 'origin' in (await readFirst(target))
   for (const epoch of epochs) {

@@ -1,7 +1,9 @@
 // The plants of one log, put into another: batch by batch, each read back at once and held against the source.
 import { createHash } from 'node:crypto'
+import { count } from '../../runtime/count.ts'
 import { lineOf } from '../../store/format/checksum.ts'
 import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.ts'
+import { findHead, type StoreView, selectRows } from '../../store/view.ts'
 import type { Source } from './source.ts'
 
 export type CopyPlantsOptions = {
@@ -28,12 +30,12 @@ export async function copyPlants(
   { batchPlants, guard, onProgress, signal }: CopyPlantsOptions,
 ): Promise<CopiedPlants> {
   const checksum = createHash('sha256')
-  const total = await source.head()
+  const total = await findHead(source.view)
   const { position: held } = await target.log.head()
-  if (held > total) throw new StoreRefused(`--to holds ${held} plants, --from only ${total}`)
+  if (held > total) throw new StoreRefused(`--to holds ${count(held, 'plant')}, --from only ${total}`)
   let done = 0
   let added = 0
-  for await (const plants of readBatches(source, batchPlants)) {
+  for await (const plants of readBatches(source.view, batchPlants)) {
     // After the last batch there must be nothing: that is looked at, too.
     const there = await readPlants(target.sql, done, plants.length || 1)
     checksum.update(compare(there, plants.slice(0, there.length), done))
@@ -52,11 +54,15 @@ export async function copyPlants(
   return { plants: done, added, checksum: checksum.digest('hex') }
 }
 
+const following = 'FROM plants WHERE position > $1 ORDER BY position'
+
 /** The whole log, read a batch ahead; the last batch is empty. */
-async function* readBatches(source: Source, count: number): AsyncGenerator<Row[]> {
-  let plants = await source.plants(0, count)
+async function* readBatches(view: StoreView, size: number): AsyncGenerator<Row[]> {
+  const read = (after: number) =>
+    selectRows(view, ['position', 'id', 'item'], `${following} LIMIT ${size}`, [after])
+  let plants = await read(0)
   while (plants.length > 0) {
-    const next = source.plants(Number(plants.at(-1)?.position), count)
+    const next = read(Number(plants.at(-1)?.position))
     // A fault shows when the batch is waited for, if ever.
     next.catch(() => {})
     yield plants
@@ -65,9 +71,8 @@ async function* readBatches(source: Source, count: number): AsyncGenerator<Row[]
   yield plants
 }
 
-function readPlants(sql: Sql, after: number, count: number): Promise<Row[]> {
-  const text = `SELECT position, id, item FROM plants WHERE position > $1 ORDER BY position LIMIT ${count}`
-  return sql.select(text, [after])
+function readPlants(sql: Sql, after: number, size: number): Promise<Row[]> {
+  return sql.select(`SELECT position, id, item ${following} LIMIT ${size}`, [after])
 }
 
 /** The text of the plants after `after`, when both stores hold the same. Throws StoreRefused. */

@@ -1,10 +1,12 @@
 // The tokens of one store, put into another. Nobody is locked out by the move, and nobody revoked is let in again.
 import { type Row, type Sql, StoreRefused } from '../../store/store.ts'
+import { selectRows } from '../../store/view.ts'
+import { tokenColumns } from '../../tokens/tokens.ts'
 import type { Source } from './source.ts'
 
 /** Throws StoreRefused when the target holds a token that the source has not. */
 export async function checkTokens(source: Source, target: Sql): Promise<void> {
-  const hashes = new Set((await source.tokens()).map(({ hash }) => hash))
+  const hashes = new Set((await readAll(source)).map(({ hash }) => hash))
   const other = (await readTokens(target)).find(({ hash }) => !hashes.has(String(hash)))
   if (other) throw new StoreRefused(`--to holds the token ${other.id}, which is not of --from`)
 }
@@ -12,7 +14,7 @@ export async function checkTokens(source: Source, target: Sql): Promise<void> {
 /** Puts all tokens of the source into the target, again where they are there; resolves to their number. */
 export async function copyTokens(source: Source, target: Sql): Promise<number> {
   await checkTokens(source, target)
-  const tokens = await source.tokens()
+  const tokens = await readAll(source)
   for (const token of tokens) {
     const columns = Object.keys(token)
     const places = columns.map((_, index) => `$${index + 1}`)
@@ -25,6 +27,10 @@ export async function copyTokens(source: Source, target: Sql): Promise<number> {
     await target.execute(text, Object.values(token))
   }
   return tokens.length
+}
+
+function readAll({ view }: Source): Promise<Row[]> {
+  return selectRows(view, tokenColumns, 'FROM tokens ORDER BY id')
 }
 
 function readTokens(sql: Sql): Promise<Row[]> {

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMark } from '../../store/marks.ts'
 import { type Store, StoreRefused } from '../../store/store.ts'
+import type { StoreView } from '../../store/view.ts'
 import type { Source } from './source.ts'
 
 /** `guard` throws when another copy has taken the target over; `release` ends the claim. */
@@ -35,18 +36,18 @@ export async function claimTarget(source: Source, target: Store): Promise<Claim>
     await target.sql.execute("DELETE FROM meta WHERE key = 'copy' AND value = $1", [run])
   }
   await target.sql.execute(setMark("'copy'", '$1'), [run])
-  if ((await source.notes('copy')).some(({ value }) => value === run)) {
+  if (await isMarked(source.view, run)) {
     await release()
     throw new StoreRefused('--from and --to are the same database')
   }
   return {
     release,
     async guard() {
-      if (!(await isMarked(target, run))) throw new StoreRefused('another copy to --to has begun')
+      if (!(await isMarked(target.sql, run))) throw new StoreRefused('another copy to --to has begun')
     },
   }
 }
 
-async function isMarked({ sql }: Store, run: string): Promise<boolean> {
-  return (await sql.select("SELECT key FROM meta WHERE key = 'copy' AND value = $1", [run])).length > 0
+async function isMarked(store: Store['sql'] | StoreView, run: string): Promise<boolean> {
+  return (await store.select("SELECT key FROM meta WHERE key = 'copy' AND value = $1", [run])).length > 0
 }

@@ -21,15 +21,22 @@ export type ExportOptions = {
   onProgress?: (done: number) => void
 }
 
+/** A turn after each page would make every write a small one. */
+const turnEveryMs = 100
+
 const compressors = { gzip: createGzip, zstd: createZstdCompress }
 
-/** Writes the plants to a stream, which stays open. Throws StoreRefused when the log does not hold all of them. */
+/** Writes the plants to a stream, which stays open without `end`. Throws StoreRefused when the log does not hold all of them. */
 export async function exportTo(
   destination: NodeJS.WritableStream,
   view: StoreView,
   options: ExportOptions,
+  end = false,
 ): Promise<void> {
-  await write(view, options, destination, { end: false })
+  const { compression, signal } = options
+  const source = Readable.from(writePages(view, options))
+  const stages = compression ? [source, compressors[compression](), destination] : [source, destination]
+  await pipeline(stages, { end, ...(signal && { signal }) })
 }
 
 /** Writes the plants to a file, which is there whole or not at all. */
@@ -40,7 +47,7 @@ export async function exportToFile(
 ): Promise<void> {
   const file = new NewFile(path, { replace, source, signal: options.signal })
   try {
-    await write(view, options, createWriteStream(file.temporaryPath, { flags: 'wx' }), { end: true })
+    await exportTo(createWriteStream(file.temporaryPath, { flags: 'wx' }), view, options, true)
     file.publish()
   } catch (error) {
     file.discard()
@@ -48,27 +55,19 @@ export async function exportToFile(
   }
 }
 
-async function write(
-  view: StoreView,
-  options: ExportOptions,
-  destination: NodeJS.WritableStream,
-  { end }: { end: boolean },
-): Promise<void> {
-  const { compression, signal } = options
-  const source = Readable.from(writePages(view, options))
-  const stages = compression ? [source, compressors[compression](), destination] : [source, destination]
-  await pipeline(stages, { end, ...(signal && { signal }) })
-}
-
 async function* writePages(
   view: StoreView,
   { format: name, withId, after, head, onProgress }: ExportOptions,
 ): AsyncGenerator<Buffer | string> {
-  const format = formats[name]({ withId })
+  const format = await formats[name]({ withId })
   if (format.start) yield format.start
+  let turnedAtMs = performance.now()
   for (let position = after; position < head; ) {
     // SQLite is read, and a terminal or a file written, without a pause: a signal is to be heard nevertheless.
-    await turn()
+    if (performance.now() - turnedAtMs > turnEveryMs) {
+      await turn()
+      turnedAtMs = performance.now()
+    }
     const last = Math.min(position + scannedPlants, head)
     const page = await readPage(view, { after: position, last }, { format, withId })
     yield* writePage(format, page, { after: position, last, isFirst: position === after })

@@ -1,16 +1,34 @@
 // Puts batches into the log, one after the other: the next is read and checked meanwhile, and handed over only when it
 // is certain what became of the last.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { listShown } from '../../../schemas/plant.ts'
 import { type Entry, type Outcome, type Store, StoreUnavailable } from '../../store/store.ts'
 import type { Places, Progressed } from './import-place.ts'
 import type { InputRecord } from './record.ts'
-import type { Rejects } from './rejects.ts'
-import { type Batch, conflict, type Sink, type Tally } from './sink.ts'
+import type { Reason, Rejects } from './rejects.ts'
+
+/** `records`: what each entry with an id was in the input; `end`: what was read by then. */
+export type Batch = {
+  entries: Entry[]
+  records: (InputRecord | undefined)[]
+  end: Omit<Progressed, 'rejects'>
+}
+
+export type Tally = Record<Outcome, number>
+
+const conflict: Reason = {
+  code: 'id-conflict',
+  detail: `is the id of a plant that already exists with a different ${listShown('or')}`,
+  pointer: '/id',
+}
 
 export type WriterOptions = {
-  store: Store
-  places: Places
+  log: Pick<Store['log'], 'append'>
+  /** Undefined when nothing is added. */
+  places: Places | undefined
   rejects: Rejects
+  /** Lets go of the log. */
+  close: () => Promise<void>
   /** Ends the waiting for a store that takes nothing. */
   signal: AbortSignal
   /** A batch that the store does not take is retried this long. */
@@ -23,7 +41,8 @@ const roomMs = 2
 const firstPauseMs = 100
 const longestPauseMs = 2000
 
-export class BatchWriter implements Sink {
+export class BatchWriter {
+  /** What an earlier run has imported. */
   readonly start: Progressed
   readonly tally: Tally = { added: 0, replayed: 0, conflict: 0 }
   readonly #options: WriterOptions
@@ -37,34 +56,38 @@ export class BatchWriter implements Sink {
     this.#options = options
   }
 
+  /** Progress that is certain. */
   get committed(): Progressed {
     return this.#committed
   }
 
+  /** Resolves when the batch is under way. Rejects when the one before it failed. */
   async write(batch: Batch): Promise<void> {
     await this.#underWay
     this.#underWay = this.#commit(batch)
     this.#underWay.catch(() => {})
   }
 
+  /** Resolves when nothing is under way. */
   async settle(): Promise<void> {
     await this.#underWay
   }
 
+  /** Notes that the input was read to its end. */
   async end(): Promise<void> {
     const { places, rejects } = this.#options
     rejects.flush()
-    await places.finish(this.#committed)
+    await places?.finish(this.#committed)
   }
 
-  async close(): Promise<void> {
-    await this.#options.store.close()
+  close(): Promise<void> {
+    return this.#options.close()
   }
 
   async #commit(batch: Batch): Promise<void> {
     const { places, rejects } = this.#options
     rejects.flush()
-    await places.guard()
+    await places?.guard()
     const end = { ...batch.end, rejects: rejects.bytes }
     const outcomes = await this.#append(batch.entries, end)
     this.#committed = end
@@ -85,16 +108,14 @@ export class BatchWriter implements Sink {
   }
 
   async #append(entries: Entry[], end: Progressed): Promise<Outcome[]> {
-    const { store, places, signal, patienceMs, say } = this.#options
+    const { log, places, signal, patienceMs, say } = this.#options
     const untilMs = performance.now() + patienceMs
     let mayBeThere = false
     let outcomes: Outcome[] | undefined
     for (let pauseMs = firstPauseMs; !outcomes; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       try {
-        const isThere = mayBeThere && (await places.holds(end))
-        outcomes = await (isThere
-          ? this.#repeat(entries)
-          : store.log.append(entries, undefined, places.mark(end)))
+        const isThere = mayBeThere && (await places?.holds(end))
+        outcomes = await (isThere ? this.#repeat(entries) : log.append(entries, undefined, places?.mark(end)))
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error
         mayBeThere ||= error.outcome === 'unknown'
@@ -108,7 +129,7 @@ export class BatchWriter implements Sink {
 
   /** Outcomes of plants that are in the log: those with an id are asked for again, the others were added. */
   async #repeat(entries: Entry[]): Promise<Outcome[]> {
-    const known = await this.#options.store.log.append(entries.filter(({ id }) => id !== undefined))
+    const known = await this.#options.log.append(entries.filter(({ id }) => id !== undefined))
     let next = 0
     return entries.map(({ id }) => (id === undefined ? 'added' : (known[next++] as Outcome)))
   }

@@ -4,6 +4,7 @@ import type { Fault } from '../../../schemas/problem.ts'
 import { escapePointer, findMemberFaults } from '../../http/json.ts'
 import { makeBodyCheck } from '../../http/validation.ts'
 import { serializeItem } from '../../plants/item.ts'
+import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
 import { type Columns, type FieldName, type Fields, fieldNames, numbers, required } from './fields.ts'
 import type { InputRecord } from './record.ts'
@@ -28,12 +29,15 @@ export class RecordCheck {
   readonly #options: CheckOptions
   readonly #findFaults = makeBodyCheck('NewPlant')
   readonly #renamed: boolean
+  /** Fields that have a column in a CSV input. */
+  readonly #fieldsThere: FieldName[]
   /** The names of members that are looked at, as pointers. */
   readonly #pointers: Map<string, FieldName>
 
   constructor(options: CheckOptions) {
     this.#options = options
-    const { fields } = options
+    const { fields, columns } = options
+    this.#fieldsThere = fieldNames.filter((field) => columns && columns[field] >= 0)
     this.#renamed = fields.ignoreOthers
     this.#pointers = new Map(fieldNames.map((field) => [`/${escapePointer(fields[field])}`, field]))
   }
@@ -55,7 +59,10 @@ export class RecordCheck {
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return this.#judge(value, [])
     const plant = this.#trim(this.#renamed ? this.#rename(value as Value) : (value as Value))
-    return this.#judge(plant, this.#findMemberFaults(text, value))
+    const checked = this.#judge(plant, [])
+    if (isAsWritten(text, checked)) return checked
+    const found = this.#findMemberFaults(text, value)
+    return found.length > 0 ? this.#judge(plant, found) : checked
   }
 
   #findMemberFaults(text: string, value: object): Fault[] {
@@ -91,11 +98,11 @@ export class RecordCheck {
     const { width } = columns
     if (cells.length !== width) return { faults: [ragged(cells.length, width)] }
     const plant: Value = {}
-    for (const field of fieldNames) {
-      const cell = cells[columns[field]]
-      const text = trim ? cell?.trim() : cell
+    for (const field of this.#fieldsThere) {
+      const cell = cells[columns[field]] as string
+      const text = trim ? cell.trim() : cell
       // An empty cell is none, where there may be none.
-      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text as string) : text
+      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text) : text
     }
     return this.#judge(plant, [])
   }
@@ -114,14 +121,20 @@ export class RecordCheck {
   }
 }
 
+/** True when the text is what its plant is written as: then nothing was lost when it was read. */
+function isAsWritten(text: string, checked: Entry | Refused): boolean {
+  if ('faults' in checked || text.includes('\\')) return false
+  const { item, id } = checked
+  return text === (id === undefined ? item : `${item.slice(0, -1)},"id":${id}}`)
+}
+
 /** A number is decimal digits: what is written otherwise stays text, and is refused. */
 function readNumber(text: string): number | string {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
 
 function ragged(cells: number, width: number): Fault {
-  const cell = `cell${cells === 1 ? '' : 's'}`
-  return { code: 'format', detail: `has ${cells} ${cell}, the header row has ${width}`, pointer: '' }
+  return { code: 'format', detail: `has ${count(cells, 'cell')}, the header row has ${width}`, pointer: '' }
 }
 
 /** The faults of a record in one line. */

@@ -1,9 +1,9 @@
 // Options and result of an import.
 import type { Store } from '../../store/store.ts'
+import type { Tally } from './batch-writer.ts'
 import type { FieldOptions } from './fields.ts'
 import type { Input } from './input.ts'
 import type { Format } from './input-format.ts'
-import type { Tally } from './sink.ts'
 
 /** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
 export const defaultBatchPlants = 2500

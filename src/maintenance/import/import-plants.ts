@@ -4,8 +4,7 @@ import { resolveFields } from './fields.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { openInput } from './input.ts'
 import { InputError } from './input-error.ts'
-import { openSink } from './open-sink.ts'
-import { Preview } from './preview.ts'
+import { openWriter } from './open-writer.ts'
 import { openRecords } from './records.ts'
 import { Rejects } from './rejects.ts'
 import { Run } from './run.ts'
@@ -60,10 +59,8 @@ async function importOnce(
     const readAs = { format: records.format, fields, trim }
     const { identity } = records
     rejects.header = records.header
-    const sink = options.dryRun
-      ? new Preview({ rejects, store: isLook ? await options.openStore() : undefined })
-      : await openSink({ ...options, input, identity, readAs, rejects })
-    return await new Run(options, input, rejects).readInto(sink, records).finally(() => sink.close())
+    const writer = await openWriter({ ...options, input, identity, readAs, rejects, isLook })
+    return await new Run(options, input, rejects).readInto(writer, records).finally(() => writer.close())
   } catch (error) {
     /* c8 ignore next 2: with a fault of the program itself, the process is over before it has said what was covered */
     throw error instanceof InputError ? error.in(input.name) : error

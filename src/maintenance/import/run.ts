@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settleMs } from '../../limits.ts'
+import type { Batch, BatchWriter } from './batch-writer.ts'
 import type { RecordCheck } from './check.ts'
 import { defaultBatchPlants, type ImportOptions, type ImportResult } from './import-options.ts'
 import type { Input } from './input.ts'
@@ -9,7 +10,6 @@ import { InputError } from './input-error.ts'
 import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'
-import type { Batch, Sink } from './sink.ts'
 
 /** After so many records per plant of a batch it is handed over, full or not, so that progress is noted. */
 const recordsPerPlant = 20
@@ -30,62 +30,69 @@ export class Run {
   }
 
   /** Reports the result however it ends. */
-  async readInto(sink: Sink, records: Records): Promise<ImportResult> {
+  async readInto(writer: BatchWriter, records: Records): Promise<ImportResult> {
     try {
-      const done = this.#read(records, sink).then(() => sink.end())
+      const done = this.#read(records, writer).then(() => writer.end())
       await Promise.race([done, endAfterAbort(this.#options.signal)])
-      return this.#describe(sink)
+      return this.#describe(writer)
     } finally {
-      this.#options.onEnd?.(this.#describe(sink))
+      this.#options.onEnd?.(this.#describe(writer))
     }
   }
 
-  #describe({ tally, start, committed }: Sink): ImportResult {
+  #describe({ tally, start, committed }: BatchWriter): ImportResult {
     const rejected = this.#rejects.count - tally.conflict
     return { ...tally, rejected, records: committed.records, skipped: start.records }
   }
 
   /** Records before an unreadable one are added. */
-  async #read({ groups, check }: Records, sink: Sink): Promise<void> {
+  async #read({ groups, check }: Records, writer: BatchWriter): Promise<void> {
     const { signal, onProgress } = this.#options
     try {
       for await (const group of groups) {
-        for (const record of group)
-          if (++this.#count > sink.start.records) await this.#take(record, check, sink)
+        for (const record of group) {
+          if (++this.#count <= writer.start.records) continue
+          const handedOver = this.#take(record, check, writer)
+          // To wait for nothing would take as long as to read a record.
+          if (handedOver) await handedOver
+        }
         signal.throwIfAborted()
         onProgress?.(this.#count, this.#input)
       }
     } catch (error) {
-      if (error instanceof InputError) await this.#handOver(sink)
+      if (error instanceof InputError) await this.#handOver(writer)
       throw error
     } finally {
       // Whatever happened: a batch under way comes to its end.
-      await sink.settle()
+      await writer.settle()
     }
-    await this.#handOver(sink)
-    await sink.settle()
+    await this.#handOver(writer)
+    await writer.settle()
   }
 
   /** Waits only when a batch is full. */
-  #take(record: InputRecord, check: RecordCheck, sink: Sink): Promise<void> | undefined {
+  #take(record: InputRecord, check: RecordCheck, writer: BatchWriter): Promise<void> | undefined {
     const checked = check.check(record)
     if ('faults' in checked) this.#rejects.add(record, checked.faults)
     else {
       this.#batch.entries.push(checked)
-      this.#batch.records.push(record)
+      // Without an id there is no conflict: the record is not needed again.
+      this.#batch.records.push(checked.id === undefined ? undefined : record)
     }
     this.#batch.end = { records: this.#count, line: record.line }
     const { batchPlants = defaultBatchPlants } = this.#options
-    if (this.#batch.entries.length >= batchPlants) return this.#handOver(sink)
-    return this.#count - this.#handedOver >= batchPlants * recordsPerPlant ? this.#handOver(sink) : undefined
+    if (this.#batch.entries.length >= batchPlants) return this.#handOver(writer)
+    return this.#count - this.#handedOver >= batchPlants * recordsPerPlant
+      ? this.#handOver(writer)
+      : undefined
   }
 
-  async #handOver(sink: Sink): Promise<void> {
+  async #handOver(writer: BatchWriter): Promise<void> {
     const batch = this.#batch
     if (batch.end.records <= this.#handedOver) return
     this.#handedOver = batch.end.records
     this.#batch = makeBatch()
-    await sink.write(batch)
+    await writer.write(batch)
   }
 }
 

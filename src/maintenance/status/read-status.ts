@@ -1,10 +1,22 @@
 // The state of a store, by reading alone: what is in it, how large it is, and who works on it.
+import type { EngineStatus } from '../../store/engine-status.ts'
 import { engineOf } from '../../store/engines.ts'
 import { epochsVersion } from '../../store/format/migrations.ts'
 import { openView } from '../../store/open.ts'
 import type { StoreView } from '../../store/view.ts'
 import { build } from '../../version.ts'
-import type { StoreStatus } from './status.ts'
+
+export type StoreStatus = EngineStatus & {
+  /** Of the command that looks, not of a service that runs. */
+  version: string
+  engine: string
+  schemaVersion: number
+  store: string
+  head: number
+  /** Number of epochs; 0 in a store of a version without them. */
+  epochs: number
+  tokens: { active: number; expired: number; revoked: number }
+}
 
 /** Throws StoreRefused when there is no store at the URL. */
 export async function readStatus(url: string, now = Date.now()): Promise<StoreStatus> {

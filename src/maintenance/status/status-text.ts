@@ -1,8 +1,9 @@
 // The state of a store in words: one line per fact.
 
+import { count, separate } from '../../runtime/count.ts'
 import type { Standby } from '../../store/engine-status.ts'
 import { describeUnsafe } from '../../store/postgres/durability.ts'
-import type { StoreStatus } from './status.ts'
+import type { StoreStatus } from './read-status.ts'
 
 export function formatStatus(status: StoreStatus): string {
   const { version, engine, engineVersion, schemaVersion, store, head, epochs, bytes, tokens, cluster } =
@@ -11,7 +12,7 @@ export function formatStatus(status: StoreStatus): string {
     ['version', version],
     ['engine', `${engine} ${engineVersion}, schema version ${schemaVersion}`],
     ['store', store],
-    ['head', `${count(head, 'plant')}, ${count(epochs, 'epoch')}`],
+    ['head', `${count(head, 'plant', separate)}, ${count(epochs, 'epoch', separate)}`],
     ['size', formatBytes(bytes)],
     ['tokens', `${tokens.active} active, ${tokens.expired} expired, ${tokens.revoked} revoked`],
     ...(cluster ? [['server', `${cluster.server}, ${cluster.role}`] as [string, string]] : []),
@@ -34,10 +35,6 @@ function formatService({ service: { running, by } }: StoreStatus): string {
   return running ? `running${others}` : `not running${others && `; in use by${others.slice(1)}`}`
 }
 
-function count(number: number, noun: string): string {
-  return `${number.toLocaleString('en-US')} ${noun}${number === 1 ? '' : 's'}`
-}
-
 function formatBytes(bytes: number): string {
-  return bytes < 1e5 ? `${bytes.toLocaleString('en-US')} bytes` : `${(bytes / 1e6).toFixed(1)} MB`
+  return bytes < 1e5 ? `${separate(bytes)} bytes` : `${(bytes / 1e6).toFixed(1)} MB`
 }

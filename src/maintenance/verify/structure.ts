@@ -1,14 +1,12 @@
-// Checks what is not about single plants: the schema, the heads, the epochs, the ids, and that the log has no gaps.
+// Checks what is not about single plants: the schema, the heads, the epochs and the ids.
 import { epochsVersion } from '../../store/format/migrations.ts'
-import type { Range, StoreView } from '../../store/view.ts'
+import type { StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
 
 export type Structure = {
   /** The last position of the log. */
   head: number
   plants: number
-  /** The parts of the log that have no gaps inside, in order. */
-  parts: Range[]
   faults: Fault[]
 }
 
@@ -22,10 +20,7 @@ export async function checkStructure(view: StoreView): Promise<Structure> {
   if (first < 1) faults.push({ position: first, detail: 'is before the first position' })
   if (starts) faults.push(...findEpochFaults(starts, head))
   faults.push(...(await findDoubles(view)))
-  const isGapless = count === head && (head === 0 || first === 1)
-  const parts = isGapless ? [{ after: 0, last: head }] : await findParts(view, head)
-  if (!isGapless) faults.push(...findGaps(parts))
-  return { head, plants: count, parts, faults }
+  return { head, plants: count, faults }
 }
 
 async function readStarts(view: StoreView): Promise<number[]> {
@@ -70,30 +65,4 @@ async function findDoubles(view: StoreView): Promise<Fault[]> {
     position,
     detail: `has the id ${id}, which another plant has, too`,
   }))
-}
-
-const maxParts = 12
-
-/** The first parts of a log with gaps; what is behind them is not looked at. */
-async function findParts(view: StoreView, head: number): Promise<Range[]> {
-  const starts = await view.select<[number]>(
-    `SELECT position FROM plants AS plant WHERE position > 0 AND NOT EXISTS
-      (SELECT 1 FROM plants WHERE position = plant.position - 1 AND position > 0)
-      ORDER BY position LIMIT ${maxParts}`,
-  )
-  const parts = starts.map(async ([start], index) => {
-    const [next = head + 1] = starts[index + 1] ?? []
-    const [row] = await view.select<[number]>('SELECT max(position) FROM plants WHERE position < $1', [next])
-    return { after: start - 1, last: (row as [number])[0] }
-  })
-  return Promise.all(parts)
-}
-
-function findGaps(parts: Range[]): Fault[] {
-  return parts.flatMap(({ after }, index): Fault[] => {
-    const last = parts[index - 1]?.last ?? 0
-    if (after === last) return []
-    const plants = after - last === 1 ? `plant ${after} is` : `plants ${last + 1} to ${after} are`
-    return [{ detail: `${plants} missing` }]
-  })
 }

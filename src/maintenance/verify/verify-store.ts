@@ -66,14 +66,14 @@ class Check {
   }
 
   async #checkLog(): Promise<void> {
-    const { plants, parts } = await this.#checkStructure()
+    const { head, plants } = await this.#checkStructure()
     this.#plants = plants
-    for (const page of splitPages(parts)) {
+    // The number of plants bounds the loop where a damaged position is far off and nothing up to it can be read.
+    for (let after = 0; after < head && this.#done < plants; ) {
       // SQLite is read without a pause, and a signal is to be heard nevertheless.
       await turn()
       this.#options.signal?.throwIfAborted()
-      await this.#checkPage(page)
-      this.#done += page.last - page.after
+      after = await this.#checkPage({ after, last: head })
       this.#options.onProgress?.(this.#done, this.#plants)
     }
   }
@@ -86,18 +86,24 @@ class Check {
       return structure
     } catch (error) {
       this.#noteUnread('the database', error)
-      return { head: 0, plants: 0, parts: [], faults: [] }
+      return { head: 0, plants: 0, faults: [] }
     }
   }
 
-  async #checkPage(page: Range): Promise<void> {
+  /** Resolves to where the next page begins. */
+  async #checkPage(range: Range): Promise<number> {
     try {
-      const { text, unchecked, faults } = await checkPage(this.#view, page)
+      const { last, text, plants, unchecked, faults } = await checkPage(this.#view, range)
       this.#faults.add(...faults)
       this.#unchecked += unchecked
       this.#hash.update(text)
+      this.#done += plants
+      return last
     } catch (error) {
-      this.#noteUnread(`plants ${page.after + 1} to ${page.last}`, error)
+      const last = Math.min(range.after + scannedPlants, range.last)
+      this.#noteUnread(`plants ${range.after + 1} to ${last}`, error)
+      this.#done += scannedPlants
+      return last
     }
   }
 
@@ -118,10 +124,4 @@ class Check {
       faults: this.#faults.named,
     }
   }
-}
-
-function* splitPages(parts: Range[]): Generator<Range> {
-  for (const { after, last } of parts)
-    for (let position = after; position < last; position += scannedPlants)
-      yield { after: position, last: Math.min(position + scannedPlants, last) }
 }

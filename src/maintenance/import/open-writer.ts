@@ -1,36 +1,48 @@
-// Opens the log of a store for an input: at its beginning, or where an import of it was cut short.
+// Opens the log of a store for an input: at its beginning, or where an import of it was cut short. With `dryRun`, a log
+// that keeps nothing.
 import { resolve } from 'node:path'
+import { count } from '../../runtime/count.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { BatchWriter } from './batch-writer.ts'
+import { DryLog } from './dry-log.ts'
 import { defaultPatienceMs, type ImportOptions } from './import-options.ts'
 import { isAtWork } from './import-owner.ts'
 import { type Found, Places, type Progressed } from './import-place.ts'
 import type { Input } from './input.ts'
 import type { InputIdentity } from './input-identity.ts'
 import type { Rejects } from './rejects.ts'
-import { beginning, type Sink } from './sink.ts'
 
-/** `readAs`: what decides what a record is. */
-export type SinkOptions = Omit<ImportOptions, 'rejects'> & {
+const beginning: Progressed = { records: 0, line: 0, rejects: 0 }
+
+/** `readAs`: what decides what a record is; `isLook`: nothing is to be added, but the store is to be asked. */
+export type OpenOptions = Omit<ImportOptions, 'rejects'> & {
   input: Input
   identity: InputIdentity
   readAs: unknown
+  isLook: boolean
   rejects: Rejects
 }
 
-export async function openSink(options: SinkOptions): Promise<Sink> {
+export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
   const { input, path, identity, readAs, rejects, say, signal, patienceMs = defaultPatienceMs } = options
-  const store = await options.openStore()
+  const { dryRun, isLook } = options
+  const store = dryRun && !isLook ? undefined : await options.openStore()
+  const shared = { rejects, signal, patienceMs, say }
   try {
+    if (store === undefined || isLook) {
+      rejects.open(beginning)
+      const log = new DryLog(store)
+      return new BatchWriter(beginning, { ...shared, log, places: undefined, close: () => log.close() })
+    }
     const name = path === '-' ? input.name : resolve(path)
     const places = new Places(store, { name, identity, options: readAs })
     const found = await places.find()
     const start = await findStart(places, found, options)
     rejects.open(start)
     await places.claim(start, found, options.resume === true)
-    return new BatchWriter(start, { store, places, rejects, signal, patienceMs, say })
+    return new BatchWriter(start, { ...shared, log: store.log, places, close: () => store.close() })
   } catch (error) {
-    await store.close()
+    await store?.close()
     throw error
   }
 }
@@ -39,7 +51,7 @@ export async function openSink(options: SinkOptions): Promise<Sink> {
 async function findStart(
   places: Places,
   found: Found | undefined,
-  { resume, restart, say, input: { name } }: SinkOptions,
+  { resume, restart, say, input: { name } }: OpenOptions,
 ): Promise<Progressed> {
   if (!found) {
     if (resume && (await places.hasNamesake()))
@@ -56,12 +68,12 @@ async function findStart(
       throw new StoreRefused(
         `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
       )
-    say(`${name}: ${place.records} records are imported already`)
+    say(`${name}: ${count(place.records, 'record')} ${place.records === 1 ? 'is' : 'are'} imported already`)
     return { records: place.records, line: place.line, rejects: place.rejects }
   }
   if (!place.done && place.records > 0 && !restart)
     throw new StoreRefused(
-      `${name}: an import was cut short after ${place.records} records; --resume goes on there, --restart begins anew and adds them again`,
+      `${name}: an import was cut short after ${count(place.records, 'record')}; --resume goes on there, --restart begins anew and adds them again`,
     )
   return beginning
 }

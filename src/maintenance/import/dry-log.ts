@@ -1,0 +1,41 @@
+// A log that keeps nothing, for an input that is only checked. Ids are held against the plants that have them in the
+// store, and against the records before.
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { sameItem } from '../../store/same-item.ts'
+import type { Entry, Outcome, Store } from '../../store/store.ts'
+
+export class DryLog {
+  readonly #store: Store | undefined
+  /** The items of records with an id, in a file that SQLite removes by itself. */
+  readonly #items = new DatabaseSync('')
+  readonly #insert: StatementSync
+  readonly #select: StatementSync
+
+  /** Without a store, ids are held against each other alone. */
+  constructor(store: Store | undefined) {
+    this.#store = store
+    this.#items.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL)')
+    this.#insert = this.#items.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
+    this.#select = this.#items.prepare('SELECT item FROM items WHERE id = ?')
+  }
+
+  /** The outcomes that the entries would have. */
+  async append(entries: Entry[]): Promise<Outcome[]> {
+    const ids = entries.flatMap(({ id }) => id ?? [])
+    const rows = await this.#store?.sql.select(`SELECT id, item FROM plants WHERE id IN (${ids})`)
+    const known = new Map((rows ?? []).map(({ id, item }) => [Number(id), String(item)]))
+    return entries.map((entry) => this.#judge(entry, known))
+  }
+
+  #judge({ id, item }: Entry, known: Map<number, string>): Outcome {
+    if (id === undefined) return 'added'
+    const stored = known.get(id)
+    if (stored === undefined && this.#insert.run(id, item).changes === 1) return 'added'
+    return sameItem(stored ?? String(this.#select.get(id)?.item), item) ? 'replayed' : 'conflict'
+  }
+
+  async close(): Promise<void> {
+    this.#items.close()
+    await this.#store?.close()
+  }
+}
