@@ -46,7 +46,7 @@ export const operationDefects: Defect[] = [
   },
   {
     breaks: 'of the imports that are over the newest is forgotten',
-    file: 'src/maintenance/import/import-place.ts',
+    file: 'src/maintenance/import/import-progress.ts',
     search: 'b.place.at - a.place.at',
     replacement: 'a.place.at - b.place.at',
     checks: [inTest('cli/import-resumed', 'of the latest hundred imports')],

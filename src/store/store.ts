@@ -14,7 +14,7 @@ export type Outcome = 'added' | 'replayed' | 'conflict'
 export type Head = { readonly position: number; readonly epochs: Epochs }
 
 /** A note kept with a batch, in its transaction: the progress of whoever adds batch after batch. */
-export type Mark = { key: string; value: string }
+export type Checkpoint = { key: string; value: string }
 
 export interface PlantLog {
   /**
@@ -23,7 +23,7 @@ export interface PlantLog {
    * StoreUnavailable: `nothing-added` when that is certain, `unknown` otherwise. `mark` becomes a row of `meta`, also
    * when nothing is added.
    */
-  append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]>
+  append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint): Promise<Outcome[]>
   /** The durable log's head. It counts every batch that was acknowledged, by any replica, before the call. */
   head(): Head | Promise<Head>
   /**

@@ -1,8 +1,8 @@
 // completion: a script that completes commands, options, formats and files in a shell.
 import { Argument, Command } from 'commander'
 import { formatBash } from '../completion/bash.ts'
+import { listPoints } from '../completion/completion-points.ts'
 import { formatFish } from '../completion/fish.ts'
-import { listPlaces } from '../completion/word-place.ts'
 import { formatZsh } from '../completion/zsh.ts'
 
 const shells = { bash: formatBash, zsh: formatZsh, fish: formatFish }
@@ -18,6 +18,6 @@ export function makeCommand(buildProgram: () => Promise<Command>): Command {
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(shells)))
     .addHelpText('after', help)
     .action(async (shell: keyof typeof shells) => {
-      process.stdout.write(shells[shell](listPlaces(await buildProgram())))
+      process.stdout.write(shells[shell](listPoints(await buildProgram())))
     })
 }

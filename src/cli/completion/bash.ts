@@ -1,8 +1,8 @@
 // Completion for bash, 3.2 included: a script that needs neither the program nor any other script when Tab is pressed.
-import type { Place, Values } from './word-place.ts'
+import type { CompletionPoint, Values } from './completion-points.ts'
 
-export function formatBash(places: Place[]): string {
-  const paths = places.slice(1).map(({ path }) => path)
+export function formatBash(points: CompletionPoint[]): string {
+  const paths = points.slice(1).map(({ path }) => path)
   return `# Completion for plant-store in bash: source <(plant-store completion bash)
 _plant_store() {
   local line=\${COMP_LINE:0:COMP_POINT} words=() word current before at='' kind=none reply=''
@@ -18,9 +18,9 @@ _plant_store() {
     before=\${current%%=*} prefix="$before="
   fi
   case "$at $before" in
-${places.flatMap(formatValues).join('\n')}
+${points.flatMap(formatValues).join('\n')}
     *) case "$at" in
-${places.map(formatPlace).join('\n')}
+${points.map(formatPoint).join('\n')}
       esac ;;
   esac
   if [[ $kind == file ]]; then
@@ -38,8 +38,8 @@ complete -o default -F _plant_store plant-store
 `
 }
 
-/** The branches for the options of a place that take a value. */
-function formatValues({ path, options }: Place): string[] {
+/** The branches for the options of a point that take a value. */
+function formatValues({ path, options }: CompletionPoint): string[] {
   return options
     .filter(({ values }) => values !== undefined)
     .map(({ names, values }) => {
@@ -48,7 +48,7 @@ function formatValues({ path, options }: Place): string[] {
     })
 }
 
-function formatPlace({ path, commands, options, values }: Place): string {
+function formatPoint({ path, commands, options, values }: CompletionPoint): string {
   const names = options.flatMap((option) => option.names).join(' ')
   const others = commands.length > 0 ? { words: commands.map(({ name }) => name) } : (values ?? 'unknown')
   return `      '${path}') if [[ $current == -* ]]; then reply='${names}'; else ${formatReply(others)}; fi ;;`

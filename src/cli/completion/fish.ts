@@ -1,8 +1,8 @@
 // Completion for fish: sourced, or as plant-store.fish in ~/.config/fish/completions.
-import type { Choice, Place, Values } from './word-place.ts'
+import type { Choice, CompletionPoint, Values } from './completion-points.ts'
 
-export function formatFish(places: Place[]): string {
-  const paths = places.slice(1).map(({ path }) => path)
+export function formatFish(points: CompletionPoint[]): string {
+  const paths = points.slice(1).map(({ path }) => path)
   return `# Completion for plant-store in fish: plant-store completion fish | source
 function __plant_store_at
   set -l at ''
@@ -12,11 +12,11 @@ function __plant_store_at
   test "$at" = "$argv[1]"
 end
 complete -c plant-store -f
-${places.flatMap(formatPlace).join('\n')}
+${points.flatMap(formatPoint).join('\n')}
 `
 }
 
-function formatPlace({ path, commands, options, values }: Place): string[] {
+function formatPoint({ path, commands, options, values }: CompletionPoint): string[] {
   const line = (rest: string) => `complete -c plant-store -n '__plant_store_at "${path}"' ${rest}`
   return [
     ...commands.map(({ name, description }) => line(`-a ${name} -d ${quote(description)}`)),

@@ -1,8 +1,8 @@
 // Completion for zsh: sourced after compinit, or as _plant-store in a directory of $fpath.
-import type { Choice, Place, Values } from './word-place.ts'
+import type { Choice, CompletionPoint, Values } from './completion-points.ts'
 
-export function formatZsh(places: Place[]): string {
-  const paths = places.slice(1).map(({ path }) => path)
+export function formatZsh(points: CompletionPoint[]): string {
+  const paths = points.slice(1).map(({ path }) => path)
   return `#compdef plant-store
 # Completion for plant-store in zsh: source <(plant-store completion zsh), after compinit
 _plant-store() {
@@ -16,9 +16,9 @@ _plant-store() {
     compset -P '*='
   fi
   case "$at $before" in
-${places.flatMap(formatValues).join('\n')}
+${points.flatMap(formatValues).join('\n')}
     (*) case "$at" in
-${places.map(formatPlace).join('\n')}
+${points.map(formatPoint).join('\n')}
       esac ;;
   esac
 }
@@ -26,7 +26,7 @@ if [[ $funcstack[1] == _plant-store ]]; then _plant-store "$@"; else compdef _pl
 `
 }
 
-function formatValues({ path, options }: Place): string[] {
+function formatValues({ path, options }: CompletionPoint): string[] {
   return options
     .filter(({ values }) => values !== undefined)
     .map(({ names, values }) => {
@@ -35,7 +35,7 @@ function formatValues({ path, options }: Place): string[] {
     })
 }
 
-function formatPlace({ path, commands, options, values }: Place): string {
+function formatPoint({ path, commands, options, values }: CompletionPoint): string {
   const list = options.flatMap(describe).join(' ')
   const others =
     commands.length > 0

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listShown } from '../../../schemas/plant.ts'
 import { type Entry, type Outcome, type Store, StoreUnavailable } from '../../store/store.ts'
-import type { Places, Progressed } from './import-place.ts'
+import type { Position, ProgressStore } from './import-progress.ts'
 import type { InputRecord } from './record.ts'
 import type { Reason, Rejects } from './rejects.ts'
 
@@ -11,7 +11,7 @@ import type { Reason, Rejects } from './rejects.ts'
 export type Batch = {
   entries: Entry[]
   records: (InputRecord | undefined)[]
-  end: Omit<Progressed, 'rejects'>
+  end: Omit<Position, 'rejects'>
 }
 
 export type Tally = Record<Outcome, number>
@@ -25,7 +25,7 @@ const conflict: Reason = {
 export type WriterOptions = {
   log: Pick<Store['log'], 'append'>
   /** Undefined when nothing is added. */
-  places: Places | undefined
+  progressStore: ProgressStore | undefined
   rejects: Rejects
   /** Lets go of the log. */
   close: () => Promise<void>
@@ -43,21 +43,21 @@ const longestPauseMs = 2000
 
 export class BatchWriter {
   /** What an earlier run has imported. */
-  readonly start: Progressed
+  readonly start: Position
   readonly tally: Tally = { added: 0, replayed: 0, conflict: 0 }
   readonly #options: WriterOptions
   #underWay: Promise<void> = Promise.resolve()
-  #committed: Progressed
+  #committed: Position
   #madeRoomAtMs = performance.now()
 
-  constructor(start: Progressed, options: WriterOptions) {
+  constructor(start: Position, options: WriterOptions) {
     this.start = start
     this.#committed = start
     this.#options = options
   }
 
   /** Progress that is certain. */
-  get committed(): Progressed {
+  get committed(): Position {
     return this.#committed
   }
 
@@ -75,9 +75,9 @@ export class BatchWriter {
 
   /** Notes that the input was read to its end. */
   async end(): Promise<void> {
-    const { places, rejects } = this.#options
+    const { progressStore, rejects } = this.#options
     rejects.flush()
-    await places?.finish(this.#committed)
+    await progressStore?.finish(this.#committed)
   }
 
   close(): Promise<void> {
@@ -85,9 +85,9 @@ export class BatchWriter {
   }
 
   async #commit(batch: Batch): Promise<void> {
-    const { places, rejects } = this.#options
+    const { progressStore, rejects } = this.#options
     rejects.flush()
-    await places?.guard()
+    await progressStore?.guard()
     const end = { ...batch.end, rejects: rejects.bytes }
     const outcomes = await this.#append(batch.entries, end)
     this.#committed = end
@@ -107,15 +107,17 @@ export class BatchWriter {
     this.#madeRoomAtMs = performance.now()
   }
 
-  async #append(entries: Entry[], end: Progressed): Promise<Outcome[]> {
-    const { log, places, signal, patienceMs, say } = this.#options
+  async #append(entries: Entry[], end: Position): Promise<Outcome[]> {
+    const { log, progressStore, signal, patienceMs, say } = this.#options
     const untilMs = performance.now() + patienceMs
     let mayBeThere = false
     let outcomes: Outcome[] | undefined
     for (let pauseMs = firstPauseMs; !outcomes; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
       try {
-        const isThere = mayBeThere && (await places?.holds(end))
-        outcomes = await (isThere ? this.#repeat(entries) : log.append(entries, undefined, places?.mark(end)))
+        const isThere = mayBeThere && (await progressStore?.holds(end))
+        outcomes = await (isThere
+          ? this.#repeat(entries)
+          : log.append(entries, undefined, progressStore?.mark(end)))
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error
         mayBeThere ||= error.outcome === 'unknown'

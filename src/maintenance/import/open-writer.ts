@@ -7,12 +7,12 @@ import { BatchWriter } from './batch-writer.ts'
 import { DryLog } from './dry-log.ts'
 import { defaultPatienceMs, type ImportOptions } from './import-options.ts'
 import { isAtWork } from './import-owner.ts'
-import { type Found, Places, type Progressed } from './import-place.ts'
+import { type Found, type Position, ProgressStore } from './import-progress.ts'
 import type { Input } from './input.ts'
 import type { InputIdentity } from './input-identity.ts'
 import type { Rejects } from './rejects.ts'
 
-const beginning: Progressed = { records: 0, line: 0, rejects: 0 }
+const beginning: Position = { records: 0, line: 0, rejects: 0 }
 
 /** `readAs`: what decides what a record is; `isLook`: nothing is to be added, but the store is to be asked. */
 export type OpenOptions = Omit<ImportOptions, 'rejects'> & {
@@ -32,15 +32,20 @@ export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
     if (store === undefined || isLook) {
       rejects.open(beginning)
       const log = new DryLog(store)
-      return new BatchWriter(beginning, { ...shared, log, places: undefined, close: () => log.close() })
+      return new BatchWriter(beginning, {
+        ...shared,
+        log,
+        progressStore: undefined,
+        close: () => log.close(),
+      })
     }
     const name = path === '-' ? input.name : resolve(path)
-    const places = new Places(store, { name, identity, options: readAs })
-    const found = await places.find()
-    const start = await findStart(places, found, options)
+    const progressStore = new ProgressStore(store, { name, identity, options: readAs })
+    const found = await progressStore.find()
+    const start = await findStart(progressStore, found, options)
     rejects.open(start)
-    await places.claim(start, found, options.resume === true)
-    return new BatchWriter(start, { ...shared, log: store.log, places, close: () => store.close() })
+    await progressStore.claim(start, found, options.resume === true)
+    return new BatchWriter(start, { ...shared, log: store.log, progressStore, close: () => store.close() })
   } catch (error) {
     await store?.close()
     throw error
@@ -49,31 +54,33 @@ export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
 
 /** Throws StoreRefused when an import of the input runs, or was cut short and nobody has said what is to become of it. */
 async function findStart(
-  places: Places,
+  progressStore: ProgressStore,
   found: Found | undefined,
   { resume, restart, say, input: { name } }: OpenOptions,
-): Promise<Progressed> {
+): Promise<Position> {
   if (!found) {
-    if (resume && (await places.hasNamesake()))
+    if (resume && (await progressStore.hasNamesake()))
       throw new StoreRefused(
         `${name} does not begin like the input whose import was cut short: it cannot be resumed`,
       )
     return beginning
   }
-  const { place } = found
-  if (!place.done && isAtWork(place))
-    throw new StoreRefused(`an import of ${name} is running, as process ${place.pid}: wait until it ends`)
+  const { progress } = found
+  if (!progress.done && isAtWork(progress))
+    throw new StoreRefused(`an import of ${name} is running, as process ${progress.pid}: wait until it ends`)
   if (resume) {
-    if (places.isOtherwise(found))
+    if (progressStore.isOtherwise(found))
       throw new StoreRefused(
         `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
       )
-    say(`${name}: ${count(place.records, 'record')} ${place.records === 1 ? 'is' : 'are'} imported already`)
-    return { records: place.records, line: place.line, rejects: place.rejects }
+    say(
+      `${name}: ${count(progress.records, 'record')} ${progress.records === 1 ? 'is' : 'are'} imported already`,
+    )
+    return { records: progress.records, line: progress.line, rejects: progress.rejects }
   }
-  if (!place.done && place.records > 0 && !restart)
+  if (!progress.done && progress.records > 0 && !restart)
     throw new StoreRefused(
-      `${name}: an import was cut short after ${count(place.records, 'record')}; --resume goes on there, --restart begins anew and adds them again`,
+      `${name}: an import was cut short after ${count(progress.records, 'record')}; --resume goes on there, --restart begins anew and adds them again`,
     )
   return beginning
 }

@@ -4,7 +4,7 @@ import type { Fault } from '../../../schemas/problem.ts'
 import { identify, isSameFile } from '../../runtime/same-file.ts'
 import { quoteCell } from '../export/formats.ts'
 import { describeFaults } from './check.ts'
-import type { Progressed } from './import-place.ts'
+import type { Position } from './import-progress.ts'
 import { FileError } from './input-error.ts'
 import type { InputRecord } from './record.ts'
 import { invalidMark } from './utf8.ts'
@@ -50,9 +50,9 @@ export class Rejects {
 
   /**
    * Opens the file, or throws FileError, also when it holds anything else. Of an import that is resumed, what belongs to
-   * records before its place stays.
+   * records before its position stays.
    */
-  open({ records, rejects: kept, line }: Progressed): void {
+  open({ records, rejects: kept, line }: Position): void {
     const { path, input } = this.#options
     if (path === undefined || path === '-') return
     this.#try(() => {

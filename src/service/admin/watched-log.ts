@@ -3,7 +3,7 @@
 import { statfs } from 'node:fs/promises'
 import { Gauge, type Registry } from 'prom-client'
 import { gaugeMs } from '../../limits.ts'
-import type { Entry, Mark, PlantLog, Store } from '../../store/store.ts'
+import type { Checkpoint, Entry, PlantLog, Store } from '../../store/store.ts'
 import { Histogram } from './histogram.ts'
 import { makeInTime } from './in-time.ts'
 import { secondBounds } from './thread-metrics.ts'
@@ -27,7 +27,7 @@ export function watchLog(log: PlantLog, registry: Registry): PlantLog {
   return {
     head: () => log.head(),
     read: (after, last, epoch) => log.read(after, last, epoch),
-    async append(entries: Entry[], deadlineMs?: number, mark?: Mark) {
+    async append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint) {
       batches.observe(entries.length)
       const startMs = performance.now()
       let series = failed

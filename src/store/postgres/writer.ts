@@ -5,7 +5,14 @@ import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { setMark } from '../marks.ts'
-import { type Entry, type Mark, type Outcome, StoreRefused, StoreUnavailable, type Value } from '../store.ts'
+import {
+  type Checkpoint,
+  type Entry,
+  type Outcome,
+  StoreRefused,
+  StoreUnavailable,
+  type Value,
+} from '../store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
 import { isFinal, refuse, unavailable } from './failures.ts'
 import type { Link } from './links.ts'
@@ -43,7 +50,7 @@ export class PostgresWriter {
     await this.#link.run((session) => session.commit([removal, note]))
   }
 
-  append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]> {
+  append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint): Promise<Outcome[]> {
     const ids = entries.flatMap(({ id }) => id ?? [])
     return this.#inTurn(async (session, locked) => {
       const known = this.#origins.get(session)

@@ -7,9 +7,9 @@ import type { Logger } from 'pino'
 import { sqliteLockMs, storeLimitMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
 import {
+  type Checkpoint,
   type Entry,
   type Head,
-  type Mark,
   type Outcome,
   type Row,
   type Store,
@@ -52,7 +52,8 @@ class SqliteStore implements Store {
   readonly #connections: Connections | SharedStoreClient
   readonly #reading: Outage
   readonly log = {
-    append: (entries: Entry[], deadlineMs?: number, mark?: Mark) => this.#append(entries, deadlineMs, mark),
+    append: (entries: Entry[], deadlineMs?: number, mark?: Checkpoint) =>
+      this.#append(entries, deadlineMs, mark),
     head: () => this.#head(),
     read: (after: number, last: number, epoch: string) =>
       this.#read((reader) => readItems(reader, after, last, epoch)),
@@ -75,7 +76,7 @@ class SqliteStore implements Store {
     this.#reading = new Outage(logger, readWords)
   }
 
-  async #append(entries: Entry[], deadlineMs?: number, mark?: Mark): Promise<Outcome[]> {
+  async #append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint): Promise<Outcome[]> {
     const outcomes = await this.#write({ append: flatten(entries), mark }, deadlineMs)
     if (Array.isArray(outcomes) && outcomes.length === entries.length) return outcomes
     /* c8 ignore next: an answer that the thread never gives */

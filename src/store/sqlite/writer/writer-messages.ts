@@ -1,13 +1,13 @@
 // Messages between the threads that serve requests and the writer thread. Every request has a number, and its
 // answer the same.
 import type { MessagePort } from 'node:worker_threads'
-import type { FailedOutcome, Mark, Outcome, Value } from '../../store.ts'
+import type { Checkpoint, FailedOutcome, Outcome, Value } from '../../store.ts'
 import type { FileIds } from '../files/files.ts'
 
 /** Items and ids in turn: one flat array crosses the threads several times faster than one object per plant. */
 export type FlatEntries = (string | number | undefined)[]
 
-export type Batch = { append: FlatEntries; mark?: Mark | undefined }
+export type Batch = { append: FlatEntries; mark?: Checkpoint | undefined }
 
 /** `probe`: whether a batch could begin now. */
 export type Work = Batch | { text: string; values: Record<string, Value> } | { probe: true }

@@ -1,31 +1,31 @@
-// Progress of an import, kept in the store along with each batch: what was committed and what the place says can
-// never differ.
+// Progress of an import, kept in the store along with each batch: what was committed and what it says can never
+// differ.
 import { randomUUID } from 'node:crypto'
-import { type Mark, type Row, type Store, StoreRefused } from '../../store/store.ts'
+import { type Checkpoint, type Row, type Store, StoreRefused } from '../../store/store.ts'
 import { type Owner, thisProcess } from './import-owner.ts'
 import type { Fingerprint, InputIdentity } from './input-identity.ts'
 
 /** `records`, `line`: what was read by then; `rejects`: how long the file of rejected records was, in bytes. */
-export type Progressed = { records: number; line: number; rejects: number }
+export type Position = { records: number; line: number; rejects: number }
 
 /** `run`: which import was there last; `at`: when, in milliseconds since 1970; `options`: what else decides what a record is. */
-export type Place = Progressed &
+export type ImportProgress = Position &
   Owner &
   Fingerprint & { run: string; name: string; at: number; done: boolean; options: string }
 
-/** A place with the row that it is kept in. */
-export type Found = { key: string; value: string; place: Place }
+/** Progress with the row that it is kept in. */
+export type Found = { key: string; value: string; progress: ImportProgress }
 
 export type Import = { name: string; identity: InputIdentity; options: unknown }
 
 const prefix = 'import:'
 /** Number of finished imports that are remembered: resuming one of them adds nothing. */
-const keptPlaces = 100
+const keptImports = 100
 
-export class Places {
+export class ProgressStore {
   readonly #store: Store
   readonly #identity: InputIdentity
-  readonly #own: Owner & Pick<Place, 'run' | 'name' | 'options'>
+  readonly #own: Owner & Pick<ImportProgress, 'run' | 'name' | 'options'>
   readonly #ownKey: string
   #key: string
 
@@ -39,29 +39,30 @@ export class Places {
 
   /** Finds the progress of an import of this input, or of what it has grown from: the one that knows most of it. */
   async find(): Promise<Found | undefined> {
-    const rank = ({ key, place }: Found) => (key === this.#ownKey ? Number.POSITIVE_INFINITY : place.hashed)
+    const rank = ({ key, progress }: Found) =>
+      key === this.#ownKey ? Number.POSITIVE_INFINITY : progress.hashed
     const [found] = (await this.#readAll())
-      .filter(({ key, place }) => key === this.#ownKey || this.#identity.beginsWith(place))
+      .filter(({ key, progress }) => key === this.#ownKey || this.#identity.beginsWith(progress))
       .toSorted((a, b) => rank(b) - rank(a))
     return found && this.#readSettled(found.key)
   }
 
   /** True when the import that was found had other options. */
-  isOtherwise({ place }: Found): boolean {
-    return place.options !== this.#own.options
+  isOtherwise({ progress }: Found): boolean {
+    return progress.options !== this.#own.options
   }
 
   /** True when another input of this name was cut short. */
   async hasNamesake(): Promise<boolean> {
-    return (await this.#readAll()).some(({ place }) => place.name === this.#own.name && !place.done)
+    return (await this.#readAll()).some(({ progress }) => progress.name === this.#own.name && !progress.done)
   }
 
   /**
    * Takes over what was found; an import that is over and of which this input is the longer successor stays beside it,
    * unless it is resumed. Throws StoreRefused when another import is quicker.
    */
-  async claim(start: Progressed, known: Found | undefined, isResumed: boolean): Promise<void> {
-    const isKept = known?.place.done && !isResumed && known.key !== this.#ownKey
+  async claim(start: Position, known: Found | undefined, isResumed: boolean): Promise<void> {
+    const isKept = known?.progress.done && !isResumed && known.key !== this.#ownKey
     const found = isKept ? undefined : known
     if (found) this.#key = found.key
     const { key, value } = this.mark(start)
@@ -80,30 +81,30 @@ export class Places {
   }
 
   /** True when the batch of this run that ends there is in the log. */
-  async holds({ records }: Progressed): Promise<boolean> {
-    const { place } = (await this.#readSettled(this.#key)) as Found
-    return place.run === this.#own.run && place.records === records
+  async holds({ records }: Position): Promise<boolean> {
+    const { progress } = (await this.#readSettled(this.#key)) as Found
+    return progress.run === this.#own.run && progress.records === records
   }
 
   /** The mark of a batch that ends there. */
-  mark(progressed: Progressed, done = false): Mark {
-    const fingerprint = this.#identity.fingerprint(progressed.records)
-    const place: Place = { ...this.#own, ...progressed, ...fingerprint, at: Date.now(), done }
-    return { key: this.#key, value: JSON.stringify(place) }
+  mark(position: Position, done = false): Checkpoint {
+    const fingerprint = this.#identity.fingerprint(position.records)
+    const progress: ImportProgress = { ...this.#own, ...position, ...fingerprint, at: Date.now(), done }
+    return { key: this.#key, value: JSON.stringify(progress) }
   }
 
   /** Nothing is left. Forgets the oldest of the imports that are over. */
-  async finish(progressed: Progressed): Promise<void> {
-    const { key, value } = this.mark(progressed, true)
+  async finish(position: Position): Promise<void> {
+    const { key, value } = this.mark(position, true)
     await this.#store.sql.execute('UPDATE meta SET value = $1 WHERE key = $2', [value, key])
-    const done = (await this.#readAll()).filter(({ place }) => place.done)
-    const oldest = done.sort((a, b) => b.place.at - a.place.at).slice(keptPlaces)
+    const done = (await this.#readAll()).filter(({ progress }) => progress.done)
+    const oldest = done.sort((a, b) => b.progress.at - a.progress.at).slice(keptImports)
     for (const { key } of oldest) await this.#store.sql.execute('DELETE FROM meta WHERE key = $1', [key])
   }
 
-  /** Throws StoreRefused when another run has taken the place over. */
+  /** Throws StoreRefused when another run has taken over. */
   async guard(): Promise<void> {
-    if ((await this.#read(this.#key))?.place.run !== this.#own.run) throw this.#overtaken()
+    if ((await this.#read(this.#key))?.progress.run !== this.#own.run) throw this.#overtaken()
   }
 
   #overtaken(): StoreRefused {
@@ -131,5 +132,5 @@ export class Places {
 }
 
 function toFound({ key, value }: Row): Found {
-  return { key: String(key), value: String(value), place: JSON.parse(String(value)) }
+  return { key: String(key), value: String(value), progress: JSON.parse(String(value)) }
 }

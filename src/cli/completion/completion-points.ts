@@ -8,7 +8,7 @@ export type Values = { words: string[] } | 'file' | 'unknown'
 export type Choice = { names: string[]; description: string; values: Values | undefined }
 
 /** Where a command has been typed: its `path` is like `/token/create`, and empty at the beginning. */
-export type Place = {
+export type CompletionPoint = {
   path: string
   commands: { name: string; description: string }[]
   options: Choice[]
@@ -16,14 +16,14 @@ export type Place = {
   values: Values | undefined
 }
 
-/** All places of a program; the beginning comes first. */
-export function listPlaces(command: Command, path = ''): Place[] {
+/** All points of a program; the beginning comes first. */
+export function listPoints(command: Command, path = ''): CompletionPoint[] {
   const help = command.createHelp()
   const commands = help.visibleCommands(command)
   // The last argument speaks for all: there is one at most so far.
   const argument = command.registeredArguments.at(-1)
   const choices = commands.map((child) => ({ name: child.name(), description: child.description() }))
-  const place = {
+  const point = {
     path,
     commands: choices,
     options: help.visibleOptions(command).map(toChoice),
@@ -32,9 +32,9 @@ export function listPlaces(command: Command, path = ''): Place[] {
   // Behind help stand the commands again.
   const afterHelp = { path: `${path}/help`, commands: choices, options: [], values: undefined }
   return [
-    place,
+    point,
     ...commands.flatMap((child) =>
-      child.name() === 'help' ? afterHelp : listPlaces(child, `${path}/${child.name()}`),
+      child.name() === 'help' ? afterHelp : listPoints(child, `${path}/${child.name()}`),
     ),
   ]
 }
