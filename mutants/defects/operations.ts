@@ -47,8 +47,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'of the imports that are over the newest is forgotten',
     file: 'src/maintenance/import/import-progress.ts',
-    search: 'b.place.at - a.place.at',
-    replacement: 'a.place.at - b.place.at',
+    search: 'b.progress.at - a.progress.at',
+    replacement: 'a.progress.at - b.progress.at',
     checks: [inTest('cli/import-resumed', 'of the latest hundred imports')],
   },
   {
