@@ -70,7 +70,7 @@ test('a token that cannot be checked is not kept', async (t) => {
   t.equal(await page.evaluate('sessionStorage.length'), 0)
 })
 
-test('a token that is forgotten is sent no more; the refusal says where tokens come from', async (t) => {
+test('a token that is forgotten is sent no more', async (t) => {
   const { page } = await openDocs(t, browser, `http://localhost:${port}/docs`)
   await authorize(page, token)
   await page.click('header [data-authorize]')

@@ -1,7 +1,16 @@
 // Who may read what the service and its commands leave on the disk.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -137,12 +146,14 @@ test('a view of another user than the owner leaves nothing behind that the owner
   const atRest = await openView(`file:${path}`)
   t.equal(await findHead(atRest), 1)
   t.same(listModes(directory), { 'plants.db': '644' })
-  await t.rejects(
-    openFile(t, path),
-    { message: /belongs to another user: run this as that user/ },
-    'to write',
-  )
+  const refused = { message: /belongs to another user: run this as that user/ }
+  await t.rejects(openFile(t, path), refused, 'to write')
   process.seteuid?.(0)
+  writeFileSync(`${path}-wal`, 'begun')
+  process.seteuid?.(65_534)
+  await t.rejects(openView(`file:${path}`), refused, 'to read what is not in the file yet')
+  process.seteuid?.(0)
+  rmSync(`${path}-wal`)
   const service = await openFile(t, path)
   t.equal(await findHead(atRest), 1, 'nothing was written to the file yet')
   await add(service.store, 'b')
