@@ -30,6 +30,7 @@ export async function runTests(
       PATH: process.env.PATH,
       TMPDIR: process.env.TMPDIR,
       TAP_BAIL: '1',
+      TEST_PATIENCE_MS: '10000',
       // Ours comes first: a test that took too long is not one that failed.
       TAP_TIMEOUT: String(Math.ceil((2 * limitMs) / 1000)),
       ...(titles && { TAP_GREP: titles.map(toPattern).join('\n') }),
