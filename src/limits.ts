@@ -80,7 +80,7 @@ export const keysCooldownMs = 10_000
 export const keysFreshMs = 300_000
 export const keysStaleMs = 86_400_000
 /** Answers, and requests in a row, may take this much of one turn of the event loop. */
-export const turnMs = 25
+export const turnMs = 10
 /** The answers of `/readyz`, for which probes commonly wait a second, and of `/metrics` wait so long for the store. */
 export const readyMs = 600
 export const gaugeMs = 500

@@ -19,8 +19,8 @@ export const plantDefects: Defect[] = [
   {
     breaks: 'a list shows a head that was read before the request came',
     file: 'src/plants/list/shared-head.ts',
-    search: 'this.#isReading = false',
-    replacement: 'waiting.push(...this.#waiting.splice(0))\n    this.#isReading = false',
+    search: 'this.#looking = this.#waiting.length > 0',
+    replacement: 'waiting.push(...this.#waiting.splice(0))\n    this.#looking = false',
     checks: [inTest('add/waiting', 'a look at the head is for those who came before it')],
   },
   {

@@ -8,7 +8,7 @@ export class TimeSlices {
   readonly #report: (error: unknown) => void
   readonly #later = new FairQueue<() => void>()
   #underWay = false
-  #usedMs = 0
+  #startMs = 0
 
   /** `report` is told what a piece of work throws; the others are done all the same. */
   constructor(report: (error: unknown) => void) {
@@ -23,13 +23,13 @@ export class TimeSlices {
   /** Does `work` at once when this turn has time left, otherwise in a later one. The order of each owner is kept. */
   run(work: () => void, owner = ''): void {
     if (!this.#underWay) this.#begin()
-    if (this.#later.size === 0 && this.#usedMs <= turnMs) this.#do(work)
+    if (this.#later.size === 0 && performance.now() - this.#startMs <= turnMs) this.#do(work)
     else this.#later.put(owner, work)
   }
 
   #begin(): void {
     this.#underWay = true
-    this.#usedMs = 0
+    this.#startMs = performance.now()
     setImmediate(this.#next)
   }
 
@@ -38,16 +38,14 @@ export class TimeSlices {
     if (this.#later.size === 0) return
     this.#begin()
     do this.#do(this.#later.take() as () => void)
-    while (this.#later.size > 0 && this.#usedMs <= turnMs)
+    while (this.#later.size > 0 && performance.now() - this.#startMs <= turnMs)
   }
 
   #do(work: () => void): void {
-    const startMs = performance.now()
     try {
       work()
     } catch (error) {
       this.#report(error)
     }
-    this.#usedMs += performance.now() - startMs
   }
 }

@@ -4,14 +4,7 @@ import { shortestAttemptMs } from '../../src/limits.ts'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
 import { SharedHead } from '../../src/plants/list/shared-head.ts'
 import { TimeSlices } from '../../src/runtime/time-slices.ts'
-import { Epochs } from '../../src/store/epochs.ts'
-import {
-  type Entry,
-  type Head,
-  type Outcome,
-  type PlantLog,
-  StoreUnavailable,
-} from '../../src/store/store.ts'
+import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 
 /** What became of each that waited, by its name, in the order in which they were told. */
@@ -208,31 +201,6 @@ test('a look at the head is for those who came before it; its answers fail one b
   t.strictSame(told[3], ['too late', 2])
   for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
   t.equal(looks.length, 2, 'nobody looks for those who have gone')
-})
-
-test('a look at the head begins at once when many wait for it', async (t) => {
-  const { promise, resolve } = Promise.withResolvers<Head>()
-  let looks = 0
-  const look = () => {
-    looks++
-    return promise
-  }
-  const log = { head: look } as unknown as PlantLog
-  const told: number[] = []
-  const head = new SharedHead<number>(
-    log,
-    { waits: () => true, answer: (_, n) => void told.push(n), fail: (error) => void t.error(error) },
-    new TimeSlices((error) => t.error(error)),
-  )
-  const many = Array.from({ length: 100 }, (_, n) => n)
-  for (const n of many) head.wait(n)
-  t.equal(looks, 1, 'in the same turn')
-  await new Promise(setImmediate)
-  t.equal(looks, 1, 'one after the other')
-  resolve({ position: 1, epochs: new Epochs([]) })
-  await until(t, () => told.length === many.length)
-  t.equal(looks, 2)
-  t.same(told, many)
 })
 
 test('long work lets the event loop turn, keeps its order, and survives what it throws', async (t) => {

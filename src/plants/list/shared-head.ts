@@ -1,22 +1,16 @@
-// One look at the head of the log for many requests that wait at one moment: they share its cost, and their answers
+// One look at the head of the log for all requests that wait at one moment: they share its cost, and their answers
 // leave together.
 
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
 import { Delivery, type Recipient } from '../add/delivery.ts'
 
-/**
- * So many wait for one look. Requests that are parsed and not answered live through collections of garbage, each of which
- * copies them: of thousands at a time that would cost as much as all else.
- */
-const mostWaiting = 64
-
 export class SharedHead<T> {
   readonly #log: PlantLog
   readonly #recipient: Recipient<Head, T>
   readonly #delivery: Delivery<Head, T>
   #waiting: T[] = []
-  #isReading = false
+  #looking = false
 
   /** `recipient` answers with the head that was seen, or fails with the error of the look, for each that still waits. */
   constructor(log: PlantLog, recipient: Recipient<Head, T>, slices: TimeSlices) {
@@ -27,24 +21,21 @@ export class SharedHead<T> {
 
   /** Has `waiting` answered with a head that was read after this call: it counts every plant acknowledged before. */
   wait(waiting: T): void {
-    const count = this.#waiting.push(waiting)
-    if (this.#isReading) return
-    if (count >= mostWaiting) void this.#look()
-    else if (count === 1) setImmediate(this.#look)
+    this.#waiting.push(waiting)
+    if (this.#looking) return
+    this.#looking = true
+    setImmediate(this.#look)
   }
 
   /** Requests that come during a look wait for the next: the head may have been read before they came. */
   readonly #look = async (): Promise<void> => {
-    if (this.#isReading) return
     const waiting = this.#waiting.filter((one) => this.#recipient.waits(one))
     this.#waiting = []
-    if (waiting.length === 0) return
-    this.#isReading = true
-    const answer = await this.#read()
-    this.#isReading = false
+    const answer = waiting.length > 0 ? await this.#read() : undefined
     // The database is at the next look while these are answered.
-    if (this.#waiting.length > 0) void this.#look()
-    for (const one of waiting) answer(one)
+    this.#looking = this.#waiting.length > 0
+    if (this.#looking) void this.#look()
+    if (answer) for (const one of waiting) answer(one)
   }
 
   /** Reads the head; returns how to answer each that waited for it. */
