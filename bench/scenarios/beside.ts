@@ -85,7 +85,7 @@ async function startImport(bench: Bench, databaseUrl: string): Promise<ChildProc
   const select = db.prepare('SELECT max(position) AS head FROM plants')
   const before = Number(select.get()?.head)
   const env = { PATH: process.env.PATH, DATABASE_URL: databaseUrl }
-  const command = [process.execPath, join(root, 'src/cli.ts'), 'import', file, '--quiet']
+  const command = [process.execPath, join(root, 'src/cli.ts'), 'import', file, '--restart', '--quiet']
   const child = spawnPinned(command, { cpus: bench.pins.all, env, stdio: 'ignore' })
   while (Number(select.get()?.head) === before) {
     if (child.exitCode !== null) throw new Error('the import failed')
