@@ -5,7 +5,7 @@ import { leastAtMost, type Reach } from '../goals.ts'
 import { makeStore } from '../stores.ts'
 
 /** Requests of each connection: the first one costs more than those behind it. */
-const times = 10
+const times = 5
 
 export const wide: Scenario = {
   name: 'wide',
