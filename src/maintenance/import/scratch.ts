@@ -25,6 +25,7 @@ export class Scratch {
       return undefined
     }
     const file = join(this.#path, 'input')
+    /* c8 ignore next 3: a full disk, for a process that can write no coverage either: test/cli/import-broken.test.ts */
     await pipeline(stream, createWriteStream(file, { mode: 0o600 }), { signal }).catch((error) => {
       throw error.syscall === 'write' ? new FileError('write', `${file} (TMPDIR)`, error) : error
     })
