@@ -37,7 +37,7 @@ class NdjsonView extends SqliteView {
   readonly #url: string
 
   constructor(url: string) {
-    super({ db: load(url), checkSame() {} }, url)
+    super({ db: load(url) }, url)
     this.#url = url
   }
 

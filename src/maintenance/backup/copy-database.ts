@@ -26,7 +26,7 @@ export async function copyDatabase(from: string, to: string, options: CopyOption
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: 0o600 })
     await backup(source, to, { rate: stepPages, progress: makeProgress(options) })
-    checkSame()
+    checkSame?.()
     makeSingle(to)
   } catch (error) {
     if (codeOf(error) === 0) throw error

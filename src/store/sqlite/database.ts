@@ -15,7 +15,6 @@ import { makeOwnFile, makePrivate } from './files/modes.ts'
 import {
   applicationId,
   belongsToAnother,
-  isOfStranger,
   isStore,
   openReadOnly,
   pragma,
@@ -65,9 +64,9 @@ function refuseOthers(files: OpenFiles): void {
 /** Looks at a file without changing it. Returns its schema's version; 0: there is none yet. */
 function inspect(path: string): number {
   if (statSync(path).size === 0) return 0
-  if (isOfStranger(path)) throw belongsToAnother(path)
-  const { db } = openReadOnly(path)
+  const { db, checkSame } = openReadOnly(path)
   try {
+    if (checkSame) throw belongsToAnother(path)
     refuseForeign(db, path)
     return readVersion(db)
   } finally {

@@ -25,7 +25,7 @@ export class SqliteView implements StoreView {
   readonly dialect = sqliteDialect
   readonly version: number
   readonly #db: DatabaseSync
-  readonly #checkSame: () => void
+  readonly #checkSame: ReadOnlyFile['checkSame']
   readonly #url: string
   readonly #statements = new Map<string, StatementSync>()
 
@@ -58,7 +58,7 @@ export class SqliteView implements StoreView {
         this.#statements.set(text, statement)
       }
       const rows = statement.all(Object.fromEntries(values.map((value, index) => [index + 1, value])))
-      this.#checkSame()
+      this.#checkSame?.()
       return rows
     } catch (cause) {
       throw new StoreUnavailable('unread', (cause as Error).message, { cause })

@@ -14,8 +14,8 @@ const headerBytes = 100
 const readVersionAt = 19
 const walVersion = 2
 
-/** `checkSame`: throws StoreRefused when a file that was opened without locks was written to since. */
-export type ReadOnlyFile = { db: DatabaseSync; checkSame: () => void }
+/** `checkSame`, of a file that was opened without locks: throws StoreRefused when it was written to since. */
+export type ReadOnlyFile = { db: DatabaseSync; checkSame?: () => void }
 
 /** Opens a file that is there. Throws StoreRefused. */
 export function openReadOnly(path: string): ReadOnlyFile {
@@ -25,8 +25,8 @@ export function openReadOnly(path: string): ReadOnlyFile {
   // SQLite takes what is shorter than its header for an empty file.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   try {
-    if (isOfStranger(path)) return openAtRest(path)
-    return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }), checkSame() {} }
+    if (isOfStranger(path, stats.uid)) return openAtRest(path)
+    return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
   } catch (error) {
     throw refusal(path, error as Error)
   }
@@ -36,8 +36,7 @@ export function openReadOnly(path: string): ReadOnlyFile {
  * SQLite makes the `-wal` and the `-shm` for those who only read, too. Root's belong to the owner of the file; those of
  * any other user would lock the owner out.
  */
-export function isOfStranger(path: string): boolean {
-  const owner = statSync(path).uid
+function isOfStranger(path: string, owner: number): boolean {
   /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
   const user = process.geteuid?.() ?? owner
   if (user === owner || user === 0 || !hasLog(path)) return false
