@@ -135,6 +135,14 @@ test('two plants with one id are told of by a dry run', async (t) => {
   t.match(JSON.parse(ran.stdout), { valid: 2, rejected: 1 })
 })
 
+test('a conflict of ids names the column that has them', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const path = writeInput(t, 'No.,name,tag\n1,a,\n1,b,\n')
+  const ran = await runCommand(['import', path, '--map', 'id=No.', '--rejects', '-'], { DATABASE_URL })
+  t.match(ran.stderr, `${path}, line 3: No. is the id of a plant that already exists`)
+  t.match(JSON.parse(ran.stdout), { line: 3, errors: [{ code: 'id-conflict', pointer: '/No.' }] })
+})
+
 test('rejects keep their source and go to stdout with -, the counts to stderr then', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const rows = ['7,"b ""c"", d",x', '8,,y']

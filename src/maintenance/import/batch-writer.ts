@@ -16,16 +16,17 @@ export type Batch = {
 
 export type Tally = Record<Outcome, number>
 
-const conflict: Reason = {
+const conflict: Omit<Reason, 'pointer'> = {
   code: 'id-conflict',
   detail: `is the id of a plant that already exists with a different ${listShown('or')}`,
-  pointer: '/id',
 }
 
 export type WriterOptions = {
   log: Pick<Store['log'], 'append'>
   /** Undefined when nothing is added. */
   progressStore: ProgressStore | undefined
+  /** Where a record has its id, as a pointer. */
+  idPointer: string
   rejects: Rejects
   /** Lets go of the log. */
   close: () => Promise<void>
@@ -85,7 +86,7 @@ export class BatchWriter {
   }
 
   async #commit(batch: Batch): Promise<void> {
-    const { progressStore, rejects } = this.#options
+    const { progressStore, rejects, idPointer } = this.#options
     rejects.flush()
     await progressStore?.guard()
     const end = { ...batch.end, rejects: rejects.bytes }
@@ -93,7 +94,8 @@ export class BatchWriter {
     this.#committed = end
     outcomes.forEach((outcome, index) => {
       this.tally[outcome]++
-      if (outcome === 'conflict') rejects.add(batch.records[index] as InputRecord, [conflict])
+      if (outcome === 'conflict')
+        rejects.add(batch.records[index] as InputRecord, [{ ...conflict, pointer: idPointer }])
     })
     // Only this process knows them.
     rejects.flush()

@@ -1,5 +1,6 @@
 // Imports an input. With `strict` it is looked at first: what would be rejected is known before anything is added.
 
+import { escapePointer } from '../../http/json.ts'
 import { resolveFields } from './fields.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { openInput } from './input.ts'
@@ -59,7 +60,8 @@ async function importOnce(
     const readAs = { format: records.format, fields, trim }
     const { identity } = records
     rejects.header = records.header
-    const writer = await openWriter({ ...options, input, identity, readAs, rejects, isLook })
+    const idPointer = `/${escapePointer(fields.id)}`
+    const writer = await openWriter({ ...options, input, identity, readAs, rejects, isLook, idPointer })
     return await new Run(options, input, rejects).readInto(writer, records).finally(() => writer.close())
   } catch (error) {
     /* c8 ignore next 2: with a fault of the program itself, the process is over before it has said what was covered */

@@ -20,14 +20,15 @@ export type OpenOptions = Omit<ImportOptions, 'rejects'> & {
   identity: InputIdentity
   readAs: unknown
   isLook: boolean
+  idPointer: string
   rejects: Rejects
 }
 
 export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
   const { input, path, identity, readAs, rejects, say, signal, patienceMs = defaultPatienceMs } = options
-  const { dryRun, isLook } = options
+  const { dryRun, isLook, idPointer } = options
   const store = dryRun && !isLook ? undefined : await options.openStore()
-  const shared = { rejects, signal, patienceMs, say }
+  const shared = { rejects, idPointer, signal, patienceMs, say }
   try {
     if (store === undefined || isLook) {
       rejects.open(beginning)
