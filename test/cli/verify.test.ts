@@ -74,6 +74,7 @@ for (const engine of engines) {
     t.equal(await version(), 1, 'nothing is changed')
     const { code, stdout, stderr } = await runCommand(['verify', url, '--repair'])
     t.same({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, `, schema version 5: ${items.length} plants, `)
     t.match(stdout, `${items.length} plants had no checksum and got one\nno faults\n`)
     t.match(await verifyStore(url), { ...found, schemaVersion: 5, unchecked: 0, checksum })
     await tamper(url, `UPDATE plants SET item = replace(item, 'Monstera', 'Monster') WHERE position = 1`)

@@ -8,7 +8,7 @@ import { repairChecksums, repairSegments } from '../../maintenance/verify/repair
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
 import { count } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
-import { openStore } from '../../store/open.ts'
+import { openStore, openView } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
 import { addWorkOptions } from '../setting-options.ts'
@@ -16,7 +16,8 @@ import { named, readUrlArgument } from '../url-argument.ts'
 
 type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
 /** Numbers of checksums and segments that a repair added. */
-type Added = { repaired: number; segments: number }
+/** With the version that the schema has then. */
+type Added = { repaired: number; segments: number; schemaVersion?: number }
 
 const nothing: Added = { repaired: 0, segments: 0 }
 
@@ -65,10 +66,17 @@ async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
   })
   try {
     const repaired = await repairChecksums(store, { signal })
-    return { repaired, segments: await repairSegments(store, engineOf(url).dialect, signal) }
+    const segments = await repairSegments(store, engineOf(url).dialect, signal)
+    return { repaired, segments, schemaVersion: await readVersion(url) }
   } finally {
     await store.close()
   }
+}
+
+async function readVersion(url: string): Promise<number> {
+  const view = await openView(url)
+  await view.close()
+  return view.version
 }
 
 function formatReport(report: VerifyReport & Added): string {
