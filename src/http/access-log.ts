@@ -49,10 +49,10 @@ export function makeAccessLog(
 
   return {
     add(access) {
-      const { method, url, status, remoteAddress, token, problem, trace } = access
+      const { method, url, status, remoteAddress, token, problem, requestId, trace } = access
       lines.put(time(now()))
-      lines.putAscii(mask(access.requestId))
       // Ids that were made here are no secret, and need no look.
+      lines.putAscii(access.hasGivenId ? mask(requestId) : requestId)
       if (trace) lines.putAscii(trace.parent === null ? describeTrace(trace) : mask(describeTrace(trace)))
       lines.put((targets.get(method) ?? piecesOf(method)).get(access, url, status))
       lines.putNumber(access.sentBytes)

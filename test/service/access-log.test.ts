@@ -145,6 +145,7 @@ function linesOf(accesses: Access[], options: Parameters<typeof makeAccessLog>[1
 
 const one: Access = {
   requestId: 'a-1',
+  hasGivenId: false,
   trace: undefined,
   method: 'GET',
   url: '/plants?limit=1',
@@ -179,10 +180,16 @@ test('each line is that of its own request, however much they have in common', a
   t.equal(lines.length, accesses.length)
   t.same(
     lines.map(({ level, time, pid, msg, ...line }) => line),
-    accesses.map(({ trace: { flags, ...trace } = {} as Trace, sentBytes, durationMs, ...access }) =>
-      JSON.parse(
-        JSON.stringify({ ...access, ...trace, bytes: sentBytes, durationMs: Number(durationMs.toFixed(3)) }),
-      ),
+    accesses.map(
+      ({ trace: { flags, ...trace } = {} as Trace, hasGivenId, sentBytes, durationMs, ...access }) =>
+        JSON.parse(
+          JSON.stringify({
+            ...access,
+            ...trace,
+            bytes: sentBytes,
+            durationMs: Number(durationMs.toFixed(3)),
+          }),
+        ),
     ),
   )
   const names =

@@ -85,6 +85,11 @@ export class Exchange {
     return this.span ?? readTrace(this.raw.headers.traceparent)
   }
 
+  /** True when the client gave the request its id, which may hold a secret then. */
+  get hasGivenId(): boolean {
+    return this.requestId === this.raw.headers['x-request-id']
+  }
+
   get token(): string | undefined {
     return this.owner || undefined
   }
@@ -99,6 +104,15 @@ export class Exchange {
   }
 }
 
-type Told = 'requestId' | 'trace' | 'method' | 'url' | 'route' | 'status' | 'durationMs' | 'problem'
+type Told =
+  | 'requestId'
+  | 'hasGivenId'
+  | 'trace'
+  | 'method'
+  | 'url'
+  | 'route'
+  | 'status'
+  | 'durationMs'
+  | 'problem'
 /** A request that was answered or abandoned, as logs and metrics see it. */
 export type Access = Readonly<Pick<Exchange, Told | 'remoteAddress' | 'token' | 'sentBytes'>>
