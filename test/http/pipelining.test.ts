@@ -4,8 +4,10 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
 import { lingerBytes, requestsPerConnection } from '../../src/limits.ts'
+import { collect } from '../../src/runtime/garbage.ts'
 import { sqlite } from '../support/engines.ts'
 import { type Running, request, startApp } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { compose, readAnswers } from '../support/wire.ts'
 
 const plant = '{"name":"a","tag":""}'
@@ -126,3 +128,24 @@ for (const [title, bytes, status] of endings)
       [status],
     )
   })
+
+test('a connection keeps nothing of a request that was answered', async (t) => {
+  const { app, port } = await start(t)
+  const heads: WeakRef<object>[] = []
+  app.server.prependListener('request', (request) => heads.push(new WeakRef(request)))
+  const client = connect(port, '127.0.0.1').setEncoding('latin1')
+  t.teardown(() => client.destroy())
+  let received = ''
+  client.on('data', (text) => {
+    received += text
+  })
+  client.write(Buffer.concat([compose(), compose()]))
+  await until(() => readAnswers(received).length === 2)
+  // What is under way in this turn may still hold them.
+  await new Promise((later) => setTimeout(later, 10))
+  collect('major')
+  t.strictSame(
+    heads.map((head) => head.deref()),
+    [undefined, undefined],
+  )
+})

@@ -38,7 +38,7 @@ export class Connection {
   readonly socket: Parsed
   /** Requests that were parsed and are not answered yet, in order. */
   readonly open: Exchange[] = []
-  /** The request that was parsed last, answered or not. */
+  /** The request that was parsed last, until it is there in full and answered: kept longer it outlives collections. */
   latest: Exchange | undefined
   /** The last Host header that was found valid. */
   host: string | undefined
@@ -85,10 +85,7 @@ export class Connection {
     }
   }
 
-  /**
-   * Counts those of one turn of the event loop, too: some are answered while the parser is at the next. Fewer are begun
-   * while other connections wait for their turn.
-   */
+  /** Counts those of one turn, too: some are answered while the parser is at the next. Fewer while others wait. */
   get #isFull(): boolean {
     const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
     return this.open.length >= most || this.#begun >= 2 * most || this.socket._paused === true
@@ -109,6 +106,7 @@ export class Connection {
   /** `exchange` was answered, or its client is gone. */
   leave(exchange: Exchange): void {
     this.open.splice(this.open.lastIndexOf(exchange), 1)
+    if (exchange === this.latest && exchange.raw.complete && !this.socket.destroyed) this.latest = undefined
     if (this.open.length === 0) this.#over?.()
     if (this.#rest) this.#goOn()
     else this.#options.idle(this)
