@@ -1,11 +1,11 @@
 // verify: it finds whatever is not as the service has written it, and changes nothing.
-import { readFileSync, writeFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import pino from 'pino'
-import { type Test, test } from 'tap'
+import tap, { type Test, test } from 'tap'
 import { checkPage } from '../../src/maintenance/verify/check-range.ts'
 import { describeFault } from '../../src/maintenance/verify/faults.ts'
 import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
@@ -14,17 +14,40 @@ import type { Store } from '../../src/store/store.ts'
 import { runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
 import { findPage, flipBit, overwritePage, tamper, truncate } from '../support/damage.ts'
-import { type Engine, engines, sharedServer, sqlite } from '../support/engines.ts'
+import { createDirectory, type Engine, engines, sharedServer, sqlite } from '../support/engines.ts'
 import { makeKept } from '../support/kept.ts'
 import { eventually } from '../support/logs.ts'
 import { spawnCli } from '../support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const plants = 60
+/** So many that they are read in several pages. */
+const many = 3000
 
-/** A store that was closed, so that all of it is in the file. */
+/** By engine and number of plants; they are closed, so that all of them is in the file. */
+const originals = new Map<string, Promise<string>>()
+let copies = 0
+
+/** A copy of a store that is made once. */
 async function make(t: Test, engine: Engine, count = plants): Promise<string> {
-  const url = await engine.createDatabase(t)
+  const key = `${engine.name} ${count}`
+  const original = originals.get(key) ?? makeOriginal(engine, count)
+  originals.set(key, original)
+  const from = new URL(await original)
+  if (engine === sqlite) {
+    const path = join(createDirectory(t), 'plants.db')
+    copyFileSync(from, path)
+    return `file:${path}`
+  }
+  const server = await sharedServer()
+  const template = from.pathname.slice(1)
+  const name = `${template}_${++copies}`
+  await server.query(`CREATE DATABASE ${name} TEMPLATE ${template}`)
+  return server.url(name)
+}
+
+async function makeOriginal(engine: Engine, count: number): Promise<string> {
+  const url = await engine.createDatabase(tap)
   const store = await openStore(url, { logger: pino({ level: 'silent' }) })
   await fill(store, count)
   await store.log.append([{ item: '{"name":"the last","tag":"of all"}', id: 77 }])
@@ -43,25 +66,25 @@ for (const engine of engines) {
     const url = await engine.createDatabase(t)
     const store = await open(t, url)
     t.match(await verifyStore(url), { plants: 0, faultCount: 0 }, 'an empty one')
-    await fill(store, 12_000)
+    await fill(store, many)
     const [checksum, shown] = [await sumLog(store), [] as number[]]
     let adding: Promise<unknown> = Promise.resolve()
     const onProgress = (done: number, total: number) => {
-      t.equal(total, 12_000)
+      t.equal(total, many)
       shown.push(done)
       adding = adding.then(() => store.log.append([{ item: '{"name":"late","tag":""}', id: undefined }]))
     }
     t.strictSame(await verifyStore(url, { onProgress }), {
       engine: engine.name,
       schemaVersion: 5,
-      plants: 12_000,
+      plants: many,
       unchecked: 0,
       checksum,
       faultCount: 0,
       faults: [],
     })
     await adding
-    t.equal(shown.at(-1), 12_000)
+    t.equal(shown.at(-1), many)
   })
 
   test(`${engine.name}: rows of 1.0.0 are checked as far as they can be, and repaired`, async (t) => {
@@ -82,7 +105,7 @@ for (const engine of engines) {
   })
 
   test(`${engine.name}: a check that is stopped ends with the reason`, async (t) => {
-    const url = await make(t, engine, 30_000)
+    const url = await make(t, engine, many)
     const stop = new AbortController()
     const onProgress = () => stop.abort(new Error('enough'))
     await t.rejects(verifyStore(url, { signal: stop.signal, onProgress }), { message: 'enough' })
@@ -163,8 +186,9 @@ for (const engine of engines) {
     test(`${engine.name}: ${title}`, async (t) => {
       const url = await make(t, engine)
       await tamper(url, statements)
-      t.match(await findFaults(url), faults)
-      t.equal((await findFaults(url)).length, faults.length)
+      const found = await findFaults(url)
+      t.match(found, faults)
+      t.equal(found.length, faults.length)
     })
 }
 
@@ -205,8 +229,9 @@ test('a bit that flipped inside an item, in the bytes of the file', async (t) =>
   const path = fileURLToPath(url)
   const before = readFileSync(path)
   flipBit(path, 'the last')
-  t.strictSame(await findFaults(url), ['plant 61 does not match its checksum'])
-  t.strictSame((await verifyStore(url)).plants, 61)
+  const { faults, plants } = await verifyStore(url)
+  t.strictSame(faults.map(describeFault), ['plant 61 does not match its checksum'])
+  t.equal(plants, 61)
   t.equal(readFileSync(path).length, before.length)
 })
 
@@ -218,15 +243,15 @@ test('a bit that flipped where there is no checksum, and left no UTF-8', async (
 })
 
 test('a file that was cut is refused', async (t) => {
-  const url = await make(t, sqlite, 5000)
+  const url = await make(t, sqlite, many)
   truncate(fileURLToPath(url), 4096 * 20)
   await t.rejects(verifyStore(url), { message: /^cannot open .*: database disk image is malformed$/ })
 })
 
 test('a page of the plants that was overwritten in the file', async (t) => {
-  const url = await make(t, sqlite, 20_000)
+  const url = await make(t, sqlite, many)
   const path = fileURLToPath(url)
-  overwritePage(path, findPage(path, ' 9000"'))
+  overwritePage(path, findPage(path, ' 2000"'))
   const { faults, checksum } = await verifyStore(url)
   t.strictSame(faults.map(describeFault).sort(), [
     'the database cannot be read: database disk image is malformed',
@@ -249,7 +274,7 @@ test('a plant whose text cannot be read leaves the checksum unknown', async (t) 
 })
 
 test('a first page of the plants that no longer is one: a fault is a line', async (t) => {
-  const url = await make(t, sqlite, 3000)
+  const url = await make(t, sqlite, many)
   const path = fileURLToPath(url)
   const file = new DatabaseSync(path, { readOnly: true })
   const root = Number(
@@ -283,14 +308,11 @@ test('an index that does not agree with its table', async (t) => {
   t.match(await findFaults(url), [/^integrity check: .* index plants_id$/])
 })
 
-test('a log of several threads has the same checksum, and its faults are named', async (t) => {
-  const url = await sqlite.createDatabase(t)
-  const store = await open(t, url)
-  for (let round = 0; round < 3; round++) await fill(store, 20_000)
-  const checksum = await sumLog(store)
-  t.match(await verifyStore(url), { plants: 60_000, checksum, faultCount: 0, unchecked: 0 })
-  await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position IN (1, 59999)')
-  t.match(await verifyStore(url), { checksum, faults: [{ position: 1 }, { position: 59_999 }] })
+test('faults on the first page and on the last are named, and the checksum is that of the plants', async (t) => {
+  const url = await make(t, sqlite, many)
+  const checksum = await sumLog(await open(t, url))
+  await tamper(url, `UPDATE plants SET checksum = 1 WHERE position IN (1, ${many})`)
+  t.match(await verifyStore(url), { checksum, faults: [{ position: 1 }, { position: many }] })
 })
 
 test('a file whose table of plants cannot be read at all', async (t) => {
@@ -363,7 +385,7 @@ test('SIGINT ends the command before the end', async (t) => {
 })
 
 test('a repair that is stopped goes on the next time', async (t) => {
-  const url = await make(t, sqlite, 5000)
+  const url = await make(t, sqlite, many)
   await tamper(url, 'UPDATE plants SET checksum = NULL')
   const store: Store = await open(t, url)
   const { repairChecksums } = await import('../../src/maintenance/verify/repair.ts')
@@ -371,7 +393,7 @@ test('a repair that is stopped goes on the next time', async (t) => {
   const onProgress = () => stop.abort(new Error('enough'))
   await t.rejects(repairChecksums(store, { signal: stop.signal, onProgress }), { message: 'enough' })
   const { unchecked } = await verifyStore(url)
-  t.ok(unchecked > 0 && unchecked < 5001)
+  t.ok(unchecked > 0 && unchecked < many + 1)
   t.equal(await repairChecksums(store), unchecked)
   t.match(await verifyStore(url), { unchecked: 0, faultCount: 0 })
 })
