@@ -82,37 +82,36 @@ async function endAll(
   t.ok(counts.partial + counts.clean > rounds / 4, `${JSON.stringify(counts)}: it was ended in the middle`)
 }
 
-for (const signal of ['SIGKILL', 'SIGINT'] as const) {
-  for (const { name, createDatabase } of engines)
-    test(`export from ${name}, ended by ${signal} at any moment`, async (t) => {
-      const url = await createDatabase(t)
-      await fill(await open(t, url), 40_000)
-      const whole = await exportAll(t, url, 'a.ndjson.gz')
-      const export_: Case = {
-        args: (path) => ['export', path],
-        url: () => url,
-        name: 'a.ndjson.gz',
-        bytes: statSync(whole).size,
-      }
-      await endAll(t, export_, signal, (path) => {
-        t.equal(hash(path), hash(whole))
-      })
-      t.match(await verifyStore(url), { plants: 40_000, faultCount: 0 })
-    })
+const signals = ['SIGKILL', 'SIGINT'] as const
+const plants = 40_000
 
-  test(`backup and restore, ended by ${signal} at any moment`, async (t) => {
-    const url = await sqlite.createDatabase(t)
-    await fill(await open(t, url), 40_000)
-    const backup = join(createDirectory(t), 'b.db')
-    const { checksum } = await copyVerified(fileURLToPath(url), backup, {})
-    const check = async (path: string) => {
-      t.match(await verifyStore(`file:${path}`), { plants: 40_000, checksum, faultCount: 0 })
-    }
-    const common = { name: 'a.db', bytes: statSync(backup).size }
-    await endAll(t, { ...common, args: (path) => ['backup', path], url: () => url }, signal, check)
-    const restore: Case = { ...common, args: () => ['restore', backup], url: (path) => `file:${path}` }
-    await endAll(t, restore, signal, check)
-    t.match(await verifyStore(url), { plants: 40_000, checksum, faultCount: 0 })
-    t.match(await verifyStore(`file:${backup}`), { plants: 40_000, checksum, faultCount: 0 })
+for (const { name, createDatabase } of engines)
+  test(`export from ${name}, ended at any moment`, async (t) => {
+    const url = await createDatabase(t)
+    await fill(await open(t, url), plants)
+    const whole = await exportAll(t, url, 'a.ndjson.gz')
+    const [bytes, sum] = [statSync(whole).size, hash(whole)]
+    const export_: Case = { args: (path) => ['export', path], url: () => url, name: 'a.ndjson.gz', bytes }
+    for (const signal of signals)
+      await t.test(signal, (t) => endAll(t, export_, signal, (path) => void t.equal(hash(path), sum)))
+    t.match(await verifyStore(url), { plants, faultCount: 0 })
   })
-}
+
+test('backup and restore, ended at any moment', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  await fill(await open(t, url), plants)
+  const backup = join(createDirectory(t), 'b.db')
+  const { checksum } = await copyVerified(fileURLToPath(url), backup, {})
+  const check = async (path: string) => {
+    t.match(await verifyStore(`file:${path}`), { plants, checksum, faultCount: 0 })
+  }
+  const common = { name: 'a.db', bytes: statSync(backup).size }
+  const backUp: Case = { ...common, args: (path) => ['backup', path], url: () => url }
+  const restore: Case = { ...common, args: () => ['restore', backup], url: (path) => `file:${path}` }
+  for (const signal of signals) {
+    await t.test(`backup, ${signal}`, (t) => endAll(t, backUp, signal, check))
+    await t.test(`restore, ${signal}`, (t) => endAll(t, restore, signal, check))
+  }
+  await check(fileURLToPath(url))
+  await check(backup)
+})
