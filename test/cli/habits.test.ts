@@ -4,11 +4,11 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { type Test, test } from 'tap'
+import tap, { before, type Test, test } from 'tap'
 import { Interrupted, onInterrupt } from '../../src/cli/console/interrupt.ts'
 import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
 import { runCommand } from '../support/commands.ts'
-import { beginCopy, copy, fill, open, spawnCopy, sumLog } from '../support/copies.ts'
+import { beginCopy, copy, fill, open, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { runProgram } from '../support/imports.ts'
 import { inherited } from '../support/processes.ts'
@@ -24,9 +24,9 @@ async function shell(t: Test, line: string, env: NodeJS.ProcessEnv) {
 }
 
 /** A store with so many plants and tokens that a list of either fills every buffer on its way. */
-async function fullStore(t: Test): Promise<string> {
-  const url = await sqlite.createDatabase(t)
-  const store = await open(t, url)
+async function makeFullStore(): Promise<string> {
+  const url = await sqlite.createDatabase(tap)
+  const store = await open(tap, url)
   await fill(store, plants)
   const rows = Array.from(
     { length: 2000 },
@@ -36,8 +36,14 @@ async function fullStore(t: Test): Promise<string> {
   return url
 }
 
+/** It is only read. */
+let fullStore: string
+before(async () => {
+  fullStore = await makeFullStore()
+})
+
 test('a reader that goes away ends a command quietly with 0', async (t) => {
-  const DATABASE_URL = await fullStore(t)
+  const DATABASE_URL = fullStore
   const lines = [
     'token list | head -1 >head',
     'export --quiet | head -1 >head',
@@ -59,7 +65,7 @@ test('an import goes on when nobody reads what it reports', async (t) => {
 })
 
 test('a disk that is full under stdout is one line, and 1', { skip: !existsSync('/dev/full') }, async (t) => {
-  const DATABASE_URL = await fullStore(t)
+  const DATABASE_URL = fullStore
   for (const command of ['token list', 'export --quiet']) {
     const { stdout, stderr } = await shell(t, `plant-store ${command} >/dev/full`, { DATABASE_URL })
     t.equal(stdout, '1\n')
@@ -82,7 +88,7 @@ test('a disk that is full under stdout is one line, and 1', { skip: !existsSync(
 })
 
 test('a file that cannot be written is called by the name that was given', async (t) => {
-  const url = await fullStore(t)
+  const url = fullStore
   const folder = createDirectory(t)
   const backup = join(folder, 'b.db')
   await copyVerified(fileURLToPath(url), backup, {})
@@ -111,9 +117,8 @@ test('a file that cannot be written is called by the name that was given', async
 })
 
 test('nothing is coloured, with NO_COLOR or without', async (t) => {
-  const DATABASE_URL = await fullStore(t)
   for (const env of [{ NO_COLOR: '1' }, { FORCE_COLOR: '3', TERM: 'xterm-256color' }]) {
-    const { stdout } = await shell(t, 'plant-store token list', { DATABASE_URL, ...env })
+    const { stdout } = await runCommand(['token', 'list'], { DATABASE_URL: fullStore, ...env })
     t.match(stdout, /^ID +NAME/)
     t.notMatch(stdout, '\u001b')
   }
@@ -149,10 +154,10 @@ test('copy says what it did as JSON, too', async (t) => {
   const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
   const source = await open(t, from)
   await fill(source, 3)
-  const { ended, output } = spawnCopy(t, from, to, '--json')
-  t.match(await ended, { code: 0 })
+  const { code, stdout } = await runCommand(['copy', '--from', from, '--to', to, '--json'])
+  t.equal(code, 0)
   const checksum = await sumLog(source)
-  t.strictSame(JSON.parse(output().stdout), { added: 3, tokens: 1, plants: 3, checksum })
+  t.strictSame(JSON.parse(stdout), { added: 3, tokens: 1, plants: 3, checksum })
 })
 
 test('the second signal ends the process at once, but not the echo of the first', async (t) => {

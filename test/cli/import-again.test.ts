@@ -4,7 +4,16 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
-import { cli, open, readPlants, runImport, runProgram, startProgram, writeInput } from '../support/imports.ts'
+import {
+  cli,
+  open,
+  readPlants,
+  runImport,
+  runProgram,
+  shareStore,
+  startProgram,
+  writeInput,
+} from '../support/imports.ts'
 import { until } from '../support/until.ts'
 
 const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
@@ -18,18 +27,21 @@ test('of a small input that has grown, --resume adds only what is new, in each f
     ['name,tag\r\na,\r\nb,', 'name,tag\r\na,\r\nb,\r\nc,'],
     [`[${line('a')},${line('b')}]`, `[${line('a')},${line('b')},${line('c')}]`],
   ]
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
   for (const [before, after] of growing) {
-    const url = await sqlite.createDatabase(t)
     const path = writeInput(t, before)
-    t.match((await runImport(url, path)).result, { added: 2 })
-    for (const [added, skipped] of [
-      [1, 2],
-      [0, 3],
-    ]) {
-      writeFileSync(path, after)
-      t.match((await runImport(url, path, { resume: true })).result, { added, skipped }, after)
-    }
-    t.same(await namesIn(url), ['a', 'b', 'c'])
+    const ends = [await next(path)]
+    writeFileSync(path, after)
+    for (let n = 0; n < 2; n++) ends.push(await next(path, { resume: true }))
+    t.match(
+      ends.map(({ result, plants }) => [result?.added, result?.skipped, plants.map(({ name }) => name)]),
+      [
+        [2, 0, ['a', 'b']],
+        [1, 2, ['c']],
+        [0, 3, []],
+      ],
+      after,
+    )
   }
 })
 
@@ -103,16 +115,17 @@ test('with --strict all records are added, or none, from a file or a pipe', asyn
     ['one id for two', good + line('c', { id: 2 }), /line 4: id is the id of a plant/, { conflicting: 1 }],
     ['a fault', `name,tag\na,\n"b`, /line 3: a quote is not closed/, { rejected: 0 }],
   ]
+  const piped = ['a reject', 'a fault']
   // A directory of its own for what is copied: other tests copy at the same time.
   const TMPDIR = createDirectory(t)
   const pipe = (input: string, ...args: string[]) =>
     runProgram(t, process.execPath, [cli, 'import', '-', ...args], { DATABASE_URL, TMPDIR, input })
   for (const [title, input, said, counts] of bad) {
     const args = ['import', writeInput(t, input), '--strict', '--json', '--batch', '1']
-    for (const ran of [
-      await runCommand(args, { DATABASE_URL, TMPDIR }),
-      await pipe(input, ...args.slice(2)),
-    ]) {
+    const runs = [await runCommand(args, { DATABASE_URL, TMPDIR })]
+    // What a pipe brings is in a file, too, once it is looked through.
+    if (piped.includes(title)) runs.push(await pipe(input, ...args.slice(2)))
+    for (const ran of runs) {
       t.match(ran, { code: 1, stderr: said }, title)
       t.match(JSON.parse(ran.stdout), { added: 0, replayed: 0, skipped: 0, ...counts })
     }
@@ -211,7 +224,7 @@ test('what an interrupted import says of where it was is what --resume says', as
   const url = await sqlite.createDatabase(t)
   const store = await open(url)
   t.teardown(() => store.close())
-  const path = writeInput(t, Array.from({ length: 60_000 }, (_, n) => line(`plant ${n}`)).join(''))
+  const path = writeInput(t, Array.from({ length: 20_000 }, (_, n) => line(`plant ${n}`)).join(''))
   const { child, ended } = startProgram(t, ['import', path, '--quiet', '--batch', `${batch}`, '--json'], url)
   await until(async () => (await store.log.head()).position > 0)
   child.kill('SIGINT')
@@ -219,14 +232,14 @@ test('what an interrupted import says of where it was is what --resume says', as
   t.equal(code, 130)
   const [, said = ''] = /interrupted at record ([\d,]+); run/.exec(stderr) ?? []
   const records = Number(said.replaceAll(',', ''))
-  t.ok(records > 0 && records < 60_000, said)
+  t.ok(records > 0 && records < 20_000, said)
   t.match(JSON.parse(stdout), { added: records, skipped: 0 })
   const resumed = await runImport(url, path, { resume: true })
   // On a machine that is too busy to end in time, one batch more may have been on its way.
   const skipped = resumed.result?.skipped ?? 0
   t.ok([0, batch].includes(skipped - records), `${records} and ${skipped}`)
   t.equal(resumed.said[0], `input: ${skipped} records are imported already`)
-  t.match(resumed.result, { added: 60_000 - skipped })
+  t.match(resumed.result, { added: 20_000 - skipped })
 })
 
 test('a line among rejects that is none is a reject itself, and all may go to stdout', async (t) => {

@@ -38,10 +38,6 @@ export async function sumLog({ sql }: Store): Promise<string> {
     .digest('hex')
 }
 
-export function spawnCopy(t: Test, from: string, to: string, ...options: string[]) {
-  return spawnCli(t, ['copy', '--from', from, '--to', to, ...options])
-}
-
 /** Runs a copy to its end. */
 export function copy(from: string, to: string) {
   return runCommand(['copy', '--from', from, '--to', to, '--quiet'])
@@ -62,7 +58,7 @@ export async function openRenamed(t: Test, url: string, { id }: Store): Promise<
 export async function beginCopy(t: Test, urls: { from: string; to: string }, held = 0) {
   const source = await open(t, urls.from)
   const target = await openRenamed(t, urls.to, source)
-  const running = spawnCopy(t, urls.from, urls.to, '--quiet', '--batch', '50')
+  const running = spawnCli(t, ['copy', '--from', urls.from, '--to', urls.to, '--quiet', '--batch', '50'])
   let over = false
   void running.ended.then(() => (over = true))
   while ((await target.log.head()).position <= held) {
