@@ -1,7 +1,7 @@
 // copy: what it refuses, and how it stops. Nothing is lost by it: a target that holds other data stays as it was.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { test } from 'tap'
+import tap, { before, test } from 'tap'
 import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { startCluster } from '../support/cluster.ts'
@@ -10,6 +10,15 @@ import { beginCopy, copy, fill, open, openRenamed, sumLog } from '../support/cop
 import { createDirectory, type Engine, engines, sharedServer, sqlite } from '../support/engines.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+
+/** 100 plants that are only read. */
+let url: string
+let source: Store
+before(async () => {
+  url = await sqlite.createDatabase(tap)
+  source = await open(tap, url)
+  await fill(source, 100)
+})
 
 /** A target that holds something, made beside a source of 100 plants; `begun`: a copy of it has begun there before. */
 const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
@@ -44,10 +53,8 @@ async function readAll({ sql, log }: Store) {
 for (const engine of engines)
   for (const [title, begun, make, reason] of targets)
     test(`${engine.name}: a target that ${title} is refused and left as it was`, async (t) => {
-      const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
-      const source = await open(t, from)
+      const [from, to] = [url, await engine.createDatabase(t)]
       const target = begun ? await openRenamed(t, to, source) : await open(t, to)
-      await fill(source, 100)
       await make(target)
       const before = await readAll(target)
       const { code, stdout, stderr } = await copy(from, to)
@@ -83,8 +90,7 @@ test('what cannot be opened is one line, which names no password', async (t) => 
   const directory = createDirectory(t)
   const [missing, text] = [join(directory, 'no', 'plants.db'), join(directory, 'text.db')]
   writeFileSync(text, 'no database')
-  const good = await sqlite.createDatabase(t)
-  await open(t, good)
+  const good = url
   const server = await sharedServer()
   const gone = server.url('nothing').replace('postgres@', 'postgres:s3cret@')
   const cases: [from: string, to: string, code: number, reason: RegExp][] = [
@@ -174,8 +180,7 @@ const falsifiers: Record<string, (target: Store) => Promise<unknown>> = {
 
 for (const engine of engines)
   test(`${engine.name}: a plant that the target keeps otherwise than it was told is found`, async (t) => {
-    const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
-    await fill(await open(t, from), 100)
+    const [from, to] = [url, await engine.createDatabase(t)]
     await falsifiers[engine.name]?.(await open(t, to))
     const { code, stdout, stderr } = await copy(from, to)
     t.strictSame({ code, stdout }, { code: 1, stdout: '' })

@@ -1,6 +1,6 @@
 // Stores to copy, copies under way, and what a copy must come to.
 import { createHash } from 'node:crypto'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
@@ -51,6 +51,9 @@ export async function openRenamed(t: Test, url: string, { id }: Store): Promise<
   return open(t, url)
 }
 
+/** A copy takes as long for a few batches. */
+const lookMs = 5
+
 /**
  * Starts a copy in small batches and resolves when the target holds more than `held` plants; many batches are still to
  * come.
@@ -63,7 +66,7 @@ export async function beginCopy(t: Test, urls: { from: string; to: string }, hel
   void running.ended.then(() => (over = true))
   while ((await target.log.head()).position <= held) {
     if (over) throw new Error(`the copy ended too early: ${running.output().stderr}`)
-    await turn()
+    await sleep(lookMs)
   }
   return { ...running, target }
 }
