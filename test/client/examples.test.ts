@@ -1,7 +1,6 @@
 // The programs in examples/ do what they show, also while the network and the service fail them.
 import { fileURLToPath } from 'node:url'
-import { type Test, test } from 'tap'
-import { PlantStore } from '../../client/src/index.ts'
+import tap, { before, type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
 import { type Fault, type Front, startFront } from '../support/front.ts'
 import { run } from '../support/programs.ts'
@@ -17,20 +16,30 @@ const programs: [name: string, command: string[], ...tools: Tool[]][] = [
   ['go.go', ['go', 'run'], 'go'],
 ]
 const added = ['Black alder', 'Grey alder']
-/** More than one page of the programs. */
-const earlier = Array.from({ length: 101 }, (_, index) => `Oak ${index}`)
+/** More than one page of the programs, with what each of them adds still two. */
+const earlier = 101
 const basePath = '/store/v1'
 
-/** A service under a base path, with plants in it, behind a front. */
-async function start(t: Test, faults: Fault[]): Promise<{ front: Front; names: () => Promise<string[]> }> {
-  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: basePath } })
-  const store = new PlantStore({ baseUrl: url + basePath, token })
-  await Promise.all(earlier.map((name) => store.add({ name, tag: '' })))
+/** A service under a base path, with plants in it. */
+let url: string
+before(async () => {
+  const running = await startApp(tap, await sqlite.createDatabase(tap), { env: { BASE_PATH: basePath } })
+  url = running.url
+  await running.store.log.append(
+    Array.from({ length: earlier }, (_, n) => ({ item: `{"name":"Oak ${n}","tag":""}`, id: undefined })),
+  )
+})
+
+async function listNames(): Promise<string[]> {
+  const plants = (await request(`${url}${basePath}/plants`)).json() as { name: string }[]
+  return plants.map(({ name }) => name)
+}
+
+/** The service behind a front. */
+async function start(t: Test, faults: Fault[]): Promise<Front> {
   const front = await startFront(t, url)
   front.faults.push(...faults)
-  const names = async () =>
-    ((await request(`${url}${basePath}/plants`)).json() as { name: string }[]).map(({ name }) => name)
-  return { front, names }
+  return front
 }
 
 for (const [name, [command = '', ...before], ...tools] of programs) {
@@ -41,12 +50,13 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
     // curl gives up when a date has passed.
     const when = command === 'sh' ? '0' : new Date(0).toUTCString()
     const busy = { status: 503, headers: { 'retry-after': when }, body: '{}' }
-    const { front, names } = await start(t, ['unanswered', busy, undefined, 'lost'])
+    const { length: held } = await listNames()
+    const front = await start(t, ['unanswered', busy, undefined, 'lost'])
     const env = { BASE_URL: front.url + basePath, TOKEN: token }
     const { code, stdout, stderr } = await runProgram(env)
     t.equal(code, 0, stderr)
-    const all = await names()
-    t.same(all.slice(earlier.length), added)
+    const all = await listNames()
+    t.same(all.slice(held), added)
     t.same(front.faults, [])
     t.same(
       all.filter((plant) => !new RegExp(`${plant}\\b`).test(stdout)),
@@ -62,7 +72,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
   })
 
   test(`${name} says why it is refused, once`, { skip }, async (t) => {
-    const { front } = await start(t, [])
+    const front = await start(t, [])
     const env = { BASE_URL: front.url + basePath, TOKEN: 'wrong' }
     const { code, stderr } = await runProgram(env)
     t.not(code, 0)
@@ -71,7 +81,7 @@ for (const [name, [command = '', ...before], ...tools] of programs) {
   })
   test(`${name} follows no redirect: a POST would become a GET`, { skip }, async (t) => {
     const moved = { status: 302, headers: { location: '/elsewhere' }, body: 'moved' }
-    const { front } = await start(t, Array(5).fill(moved))
+    const front = await start(t, Array(5).fill(moved))
     const env = { BASE_URL: front.url + basePath, TOKEN: token }
     const { code, stderr } = await runProgram(env)
     t.not(code, 0)
