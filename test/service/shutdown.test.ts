@@ -5,10 +5,10 @@ import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import type { Plant } from '../../schemas/plant.ts'
 import { openStore } from '../../src/store/open.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
+import { readPlants } from '../support/imports.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { request, type Service, startService, token } from '../support/service.ts'
 import '../support/short-limits.ts'
@@ -71,8 +71,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     assertWithin(t, await (stopping as unknown as Promise<number>), servedMs)
     t.equal(faults, 0)
     t.match(service.output().stderr, `"signal":"${signal}"`)
-    const next = await startService(t, { DATABASE_URL: database })
-    const names = ((await request(`${next.url}/plants`)).json() as Plant[]).map(({ name }) => name)
+    const names = (await readPlants(database)).map(({ name }) => name)
     const there = new Set(names)
     t.equal(there.size, names.length)
     t.same(
@@ -151,6 +150,5 @@ test('a request that is being sent when the signal comes is answered', async (t)
     [[200, '{"name":"late","tag":""}']],
   )
   t.match(received, /connection: close/i)
-  const next = await startService(t, { DATABASE_URL: database })
-  t.equal((await request(`${next.url}/plants`)).text, '[{"name":"late","tag":""}]')
+  t.same(await readPlants(database), [{ name: 'late', tag: '' }])
 })
