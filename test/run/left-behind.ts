@@ -5,22 +5,19 @@ import { test } from 'tap'
 import { createDirectory, engines, sharedServer } from '../support/engines.ts'
 import { startService } from '../support/service.ts'
 
-export type Started = { urls: string[]; directories: string[]; postmaster: number }
+export type Started = { url: string; directories: string[]; postmaster: number }
 
 test('a test in the middle', async (t) => {
   const directory = createDirectory(t)
-  const urls: string[] = []
-  for (const engine of engines) {
-    const DATABASE_URL = await engine.createDatabase(t)
-    urls.push((await startService(t, { DATABASE_URL }, directory)).url)
-  }
+  for (const engine of engines) await engine.createDatabase(t)
+  const { url } = await startService(t, {}, directory)
   const server = await sharedServer()
   const [row] = await server.query<{ pid: number; data: string }>(
     `SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::int AS pid,
       current_setting('data_directory') AS data`,
   )
   const started: Started = {
-    urls,
+    url,
     directories: [directory, dirname(row?.data as string)],
     postmaster: row?.pid as number,
   }
