@@ -11,7 +11,7 @@ import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { request, spawnCli, startService } from '../support/service.ts'
+import { request, startService } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -61,9 +61,7 @@ test('--help says what there is, for every command', async (t) => {
 })
 
 test('--version is the version of the package', async (t) => {
-  const { ended, output } = spawnCli(t, ['--version'])
-  t.match(await ended, { code: 0 })
-  t.same(output(), { stdout: `${version}\n`, stderr: '' })
+  t.same(await run(t, ['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
 test('what is not understood is refused with a hint, and exit code 2', async (t) => {

@@ -1,11 +1,11 @@
 // The operator's server: liveness and readiness, on a port of its own.
 import { connect } from 'node:net'
 import pino from 'pino'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { Shutdown } from '../../src/service/shutdown.ts'
 import { openStore } from '../../src/store/open.ts'
 import { ask, findAdmin, startAdmin } from '../support/admin.ts'
-import { createDirectory, engines, ownServer, sqlite } from '../support/engines.ts'
+import { createDirectory, type Engine, engines, ownServer, sqlite } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, spawnCli, startService } from '../support/service.ts'
@@ -13,26 +13,30 @@ import { until } from '../support/until.ts'
 import { compose } from '../support/wire.ts'
 
 const logger = pino({ level: 'silent' })
+const last = engines.at(-1) as Engine
 const ready = { status: 200, text: '{"status":"ready"}\n' }
 const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}\n` })
 
-for (const engine of engines)
-  test(`${engine.name}: a service says that it lives, and that it is ready`, async (t) => {
-    const DATABASE_URL = await engine.createDatabase(t)
-    const service = await startService(t, { DATABASE_URL, ADMIN_PORT: '0' }, createDirectory(t))
-    const admin = await findAdmin(service)
-    for (const path of ['readyz', 'readyz?verbose']) {
-      const answer = await ask(`${admin}/${path}`)
-      t.match(answer, ready, path)
-      t.equal(answer.headers.get('content-type'), 'application/json')
-      t.equal(answer.headers.get('cache-control'), 'no-store')
-      t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-    }
-    t.match(await ask(`${admin}/livez`), { status: 200, text: '{"status":"live"}\n' })
-    assertProblem(t, await request(`${service.url}/metrics`), 404)
-    service.child.kill('SIGTERM')
-    t.match(await service.ended, { code: 0 })
-  })
+async function startReady(t: Test, env: NodeJS.ProcessEnv) {
+  const service = await startService(t, { ADMIN_PORT: '0', ...env }, createDirectory(t))
+  const admin = await findAdmin(service)
+  for (const path of ['readyz', 'readyz?verbose']) {
+    const answer = await ask(`${admin}/${path}`)
+    t.match(answer, ready, path)
+    t.equal(answer.headers.get('content-type'), 'application/json')
+    t.equal(answer.headers.get('cache-control'), 'no-store')
+    t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+  }
+  t.match(await ask(`${admin}/livez`), { status: 200, text: '{"status":"live"}\n' })
+  assertProblem(t, await request(`${service.url}/metrics`), 404)
+  return { service, admin }
+}
+
+test('SQLite: a service says that it lives, and that it is ready', async (t) => {
+  const { service } = await startReady(t, {})
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+})
 
 test('what the admin server does not have is refused as anywhere else', async (t) => {
   const { url } = await startAdmin(t)
@@ -178,10 +182,11 @@ test('a signal that comes right behind the first is no second one', async (t) =>
   await draining.promise
 })
 
-test('with DRAIN_DELAY a service goes on for a while, and ends each connection with its answer', async (t) => {
-  const env = { DATABASE_URL: await sqlite.createDatabase(t), ADMIN_PORT: '0', DRAIN_DELAY: '3600' }
-  const service = await startService(t, env)
-  const admin = await findAdmin(service)
+test(`${last.name}: a service is ready, with DRAIN_DELAY it goes on for a while and ends each connection with its answer`, async (t) => {
+  const { service, admin } = await startReady(t, {
+    DATABASE_URL: await last.createDatabase(t),
+    DRAIN_DELAY: '3600',
+  })
   service.child.kill('SIGTERM')
   await until(async () => (await ask(`${admin}/readyz`)).text !== ready.text)
   t.match(await ask(`${admin}/readyz`), unready('draining'))

@@ -48,12 +48,20 @@ async function lineOf(service: Service, is: (line: Line) => boolean): Promise<Li
   }
 }
 
-test('a line is there soon after its request, while the service runs', async (t) => {
+test('a line is there soon after its request, and all are when the service has ended', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   await request(`${service.url}/one`)
   t.match(await lineOf(service, ({ url }) => url === '/one'), { msg: 'request', status: 404 })
   await request(`${service.url}/two`)
   t.match(await lineOf(service, ({ url }) => url === '/two'), { msg: 'request', status: 404 })
+  await makeLines(t, service, 100)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  t.equal(readLines(service).filter(({ url }) => url !== undefined).length, 102)
+  t.match(
+    readLines(service).find(({ msg }) => msg === 'stopping'),
+    { signal: 'SIGTERM' },
+  )
 })
 
 test('the reason of a 503 is in the log, at once and not a thousand times', async (t) => {
@@ -202,16 +210,4 @@ test('a log on a full disk does not keep a service from ending', { skip: noFullD
   t.equal((await request(`${url}/plants`)).status, 200)
   child.kill('SIGTERM')
   t.same(await ended, [0, null])
-})
-
-test('all lines are there when a service has ended', async (t) => {
-  const service = await startService(t, {}, createDirectory(t))
-  await makeLines(t, service, 100)
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0 })
-  t.equal(readLines(service).filter(({ url }) => url !== undefined).length, 100)
-  t.match(
-    readLines(service).find(({ msg }) => msg === 'stopping'),
-    { signal: 'SIGTERM' },
-  )
 })
