@@ -9,7 +9,7 @@ import { makeRandom, tellSeed } from '../support/seed.ts'
 
 const rounds = countRounds(5, 2)
 /** What is left after the last round keeps it from coming to its end too early. */
-const plantsPerRound = 2000
+const plantsPerRound = 1000
 const names = Array.from({ length: (rounds + 3) * plantsPerRound }, (_, n) => `plant ${n}`)
 const lines = names.map((name) => `{"name":"${name}","tag":""}`)
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { noteDirectory, noteProcess } from '../support/leftovers.ts'
-import { descendantsOf, isRunning } from '../support/processes.ts'
+import { descendantsOf, inherited, isRunning } from '../support/processes.ts'
 import type { Started } from './left-behind.ts'
 
 const script = fileURLToPath(new URL('./left-behind.ts', import.meta.url))
@@ -35,7 +35,7 @@ async function begin(t: Test) {
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   const child = spawn(process.execPath, [script], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    env: { PATH: process.env.PATH, TMPDIR: directory },
+    env: { ...inherited(), TMPDIR: directory },
   })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))

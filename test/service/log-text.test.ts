@@ -12,6 +12,7 @@ import { openStore } from '../../src/store/open.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { inherited } from '../support/processes.ts'
 import { request, type Service, startService } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
 import { compose, send } from '../support/wire.ts'
@@ -98,7 +99,7 @@ async function onTerminal(t: Test, env: NodeJS.ProcessEnv): Promise<string> {
   const child = spawn('script', ['-qefc', `exec '${process.execPath}' '${cli}' serve`, '/dev/null'], {
     cwd: createDirectory(t),
     env: {
-      PATH: process.env.PATH,
+      ...inherited(),
       TERM: 'xterm-256color',
       PORT: '0',
       ACCESS_TOKENS: 'a-token-for-tests',

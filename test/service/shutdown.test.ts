@@ -10,6 +10,7 @@ import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { readPlants } from '../support/imports.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { inherited } from '../support/processes.ts'
 import { request, type Service, startService, token } from '../support/service.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
@@ -104,12 +105,7 @@ test('one Ctrl-C that arrives twice, and from a launcher, is one end', async (t)
   const launcher = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
   const child = spawn(process.execPath, [launcher, 'serve'], {
     cwd: createDirectory(t),
-    env: {
-      PATH: process.env.PATH,
-      NODE_OPTIONS: process.env.TEST_NODE_OPTIONS,
-      PORT: '0',
-      ACCESS_TOKENS: token,
-    },
+    env: { ...inherited(), PORT: '0', ACCESS_TOKENS: token },
     // As in a terminal: a signal goes to all processes of the group.
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
