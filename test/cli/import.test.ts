@@ -38,8 +38,10 @@ const codings: Record<string, (text: string) => Buffer> = {
 for (const engine of engines)
   test(`${engine.name}: the plants of the fixture are imported from every format in every coding`, async (t) => {
     const { next } = await shareStore(t, await engine.createDatabase(t))
+    // What a coding comes to is the same for each engine.
+    const all = Object.entries(codings).slice(0, engine === sqlite ? undefined : 1)
     for (const [format, write] of Object.entries(written))
-      for (const [coding, encode] of Object.entries(codings)) {
+      for (const [coding, encode] of all) {
         const { result, error, plants } = await next(writeInput(t, encode(write(fixture))), {
           batchPlants: 100,
         })

@@ -213,7 +213,6 @@ test('LOG_LEVEL says what is logged', async (t) => {
   for (const [LOG_LEVEL, count] of [
     ['trace', 1],
     ['warn', 0],
-    ['silent', 0],
   ] as const) {
     const service = await startService(t, { LOG_LEVEL }, createDirectory(t))
     await request(`${service.url}/plants`)
