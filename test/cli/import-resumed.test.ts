@@ -124,7 +124,7 @@ test('the file of rejected records holds each of them once, also after an import
   const lines = names.map((_, n) => line(n + 1))
   const path = writeInput(t, `${lines.join('\n')}\n`)
   const { reason, options } = stopper()
-  t.equal((await runImport(url, path, { ...options, rejects, batchPlants: 1 })).error, reason)
+  t.equal((await runImport(url, path, { ...options, rejects, batchPlants: 10 })).error, reason)
   // As when it was killed before it could say more: what comes after the place is not of it.
   writeFileSync(rejects, '{"line":4999,"reason":"","text":""}\n{"line":1', { flag: 'a' })
   const { result, said } = await runImport(url, path, { rejects, resume: true })
