@@ -13,7 +13,7 @@ const plants = Array.from({ length: 25 }, (_, n) => ({ name: `plant ${n}`, tag: 
 
 async function startWithPlants(t: Test, databaseUrl: string, env: NodeJS.ProcessEnv = {}): Promise<Running> {
   const running = await startApp(t, databaseUrl, { env })
-  for (const plant of plants) await request(`${running.url}${env.BASE_PATH ?? ''}/plants`, { body: plant })
+  await running.store.log.append(plants.map((plant) => ({ item: JSON.stringify(plant), id: undefined })))
   return running
 }
 
@@ -25,6 +25,10 @@ function nextOf(headers: Headers): string | undefined {
 
 for (const engine of engines) {
   test(`${engine.name}: listing`, async (t) => {
+    /** Whose plants nobody adds to. */
+    const kept = await startWithPlants(t, await engine.createDatabase(t))
+    const { url } = kept
+
     t.test('an empty store is an empty list', async (t) => {
       const { url } = await startApp(t, await engine.createDatabase(t))
       const answer = await request(`${url}/plants`)
@@ -35,7 +39,6 @@ for (const engine of engines) {
     })
 
     t.test('without a limit all plants are listed in the order in which they were added', async (t) => {
-      const { url } = await startWithPlants(t, await engine.createDatabase(t))
       const answer = await request(`${url}/plants`)
       t.equal(answer.text, JSON.stringify(plants))
       t.equal(answer.headers.get('link'), null)
@@ -44,7 +47,6 @@ for (const engine of engines) {
     })
 
     t.test('a limit cuts the list, and the Link header says whether there is more', async (t) => {
-      const { url } = await startWithPlants(t, await engine.createDatabase(t))
       const limits: [text: string, count: number, more: boolean][] = [
         ['0', 0, false],
         ['1', 1, true],
@@ -78,7 +80,6 @@ for (const engine of engines) {
     })
 
     t.test('a page can be asked for without a limit, or with another', async (t) => {
-      const { url } = await startWithPlants(t, await engine.createDatabase(t))
       const next = new URL(nextOf((await request(`${url}/plants?limit=20`)).headers) as string, url)
       next.searchParams.delete('limit')
       t.same((await request(next.href)).json(), plants.slice(20))
@@ -91,9 +92,8 @@ for (const engine of engines) {
     })
 
     t.test('a place in the list of one store means nothing to another', async (t) => {
-      const one = await startWithPlants(t, await engine.createDatabase(t))
       const two = await startWithPlants(t, await engine.createDatabase(t))
-      const next = nextOf((await request(`${one.url}/plants?limit=5`)).headers) as string
+      const next = nextOf((await request(`${url}/plants?limit=5`)).headers) as string
       const problem = assertProblem(t, await request(`${two.url}${next}`), 400)
       t.equal(problem.errors?.[0]?.parameter, 'after')
     })
@@ -108,7 +108,6 @@ for (const engine of engines) {
 
     t.test('the ETag names the content: it changes with it, and with the store', async (t) => {
       const one = await startWithPlants(t, await engine.createDatabase(t))
-      const two = await startWithPlants(t, await engine.createDatabase(t))
       const etagOf = async (url: string) => (await request(url)).headers.get('etag')
       const all = await etagOf(`${one.url}/plants`)
       const first = await etagOf(`${one.url}/plants?limit=5`)
@@ -116,7 +115,7 @@ for (const engine of engines) {
       t.equal(await etagOf(`${one.url}/plants`), all)
       t.not(first, all)
       t.not(await etagOf(`${one.url}/plants?limit=6`), first)
-      t.not(await etagOf(`${two.url}/plants`), all)
+      t.not(await etagOf(`${url}/plants`), all)
       await request(`${one.url}/plants`, { body: { name: 'another', tag: '' } })
       t.not(await etagOf(`${one.url}/plants`), all)
       t.equal(await etagOf(`${one.url}/plants?limit=5`), first, 'the first plants are still the same')
@@ -166,7 +165,6 @@ for (const engine of engines) {
     })
 
     t.test('a list that If-Match does not name is 412', async (t) => {
-      const { url } = await startWithPlants(t, await engine.createDatabase(t))
       const full = await request(`${url}/plants?limit=5`)
       const etag = full.headers.get('etag') as string
       const conditions: [text: string, status: number][] = [
@@ -202,7 +200,7 @@ for (const engine of engines) {
     })
 
     t.test('the ETag of a page names where it starts, and cursors cannot be made up', async (t) => {
-      const { url, store } = await startWithPlants(t, await engine.createDatabase(t))
+      const { store } = kept
       const next = nextOf((await request(`${url}/plants?limit=5`)).headers) as string
       const cursor = new URL(next, url).searchParams.get('after') as string
       const tags = ['?limit=10', `?after=${cursor}&limit=5`, `?after=${cursor}&limit=6`].map(async (query) =>
@@ -248,7 +246,6 @@ for (const engine of engines) {
     })
 
     t.test('HEAD is GET without the body', async (t) => {
-      const { url } = await startWithPlants(t, await engine.createDatabase(t))
       for (const query of ['', '?limit=5', '?limit=0', '?limit=x']) {
         const get = await request(`${url}/plants${query}`)
         const head = await request(`${url}/plants${query}`, { method: 'HEAD' })
