@@ -1,4 +1,5 @@
 // An issuer on the loopback address: it says where its keys are, and can be made to fail in all ways.
+import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
 import type { Test } from 'tap'
@@ -14,6 +15,15 @@ export type Signer = {
   alg: string
   sign: (claims?: Record<string, unknown>, header?: object) => Promise<string>
   jwk: JWK
+}
+
+/** To make a key for RSA costs more than all else that a signer does. */
+let rsa: KeyPairKeyObjectResult | undefined
+
+function makeKeys(alg: string) {
+  if (!/^[RP]S/.test(alg)) return generateKeyPair(alg, { extractable: true })
+  rsa ??= generateKeyPairSync('rsa', { modulusLength: 2048 })
+  return rsa
 }
 
 /** `path`: where its issuer URL ends. */
@@ -43,8 +53,8 @@ export async function startIssuer(t: Test, path = '/realm') {
   const { port } = server.address() as { port: number }
   const url = `http://127.0.0.1:${port}${path}`
 
-  async function makeSigner(kid: string, alg = 'ES256', options = {}): Promise<Signer> {
-    const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true, ...options })
+  async function makeSigner(kid: string, alg = 'ES256'): Promise<Signer> {
+    const { publicKey, privateKey } = await makeKeys(alg)
     const nowS = Math.floor(Date.now() / 1000)
     const usual = {
       iss: url,
@@ -76,8 +86,9 @@ export async function startIssuer(t: Test, path = '/realm') {
 /** Starts a service in this process that takes the tokens of an issuer; `list` and `add` send one. */
 export async function startAccepting(t: Test, env: NodeJS.ProcessEnv) {
   const { log, logged } = collectLog()
-  const { url } = await startThreads(t, await sqlite.createDatabase(t), { THREADS: '1', ...env }, log)
-  return { url, ...senders(url), ...readers(logged) }
+  const database = await sqlite.createDatabase(t)
+  const { url, metrics } = await startThreads(t, database, { THREADS: '1', ...env }, log)
+  return { url, metrics, ...senders(url), ...readers(logged) }
 }
 
 /** With its full time-outs a process has its keys in time, however little of a processor it gets. */
