@@ -8,7 +8,7 @@ import { connect } from 'node:net'
 import { Readable, Writable } from 'node:stream'
 import zlib from 'node:zlib'
 import pino from 'pino'
-import { type Test, test } from 'tap'
+import tap, { type Test, test } from 'tap'
 import type { Access } from '../../src/http/connection/exchange.ts'
 import { codecJobs, maxCodedLists, pagePlants, streamReads } from '../../src/limits.ts'
 import { Codec, type Compression } from '../../src/plants/list/coding/codec.ts'
@@ -32,12 +32,22 @@ const items = tags.map((tag, n) => JSON.stringify({ name: `plant ${n}`, tag }))
 const limit = 6000
 const expected = `[${items.slice(0, limit).join()}]`
 
-/** A store with a long log, that counts what is read of it, and fails when it is told to. */
-async function openFilled(t: Test, engine: Engine, count: number) {
-  const database = await engine.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+const filled = new Map<string, Promise<Store>>()
+
+/** A store with a long log, which goes with the file: nobody adds to it. */
+async function fill(engine: Engine, count: number): Promise<Store> {
+  const store = await openStore(await engine.createDatabase(tap), { logger: pino({ level: 'silent' }) })
+  tap.teardown(() => store.close())
   for (let n = 0; n < count; n += 4000)
     await store.log.append(items.slice(n, Math.min(n + 4000, count)).map((item) => ({ item, id: undefined })))
+  return store
+}
+
+/** Such a store, that counts what is read of it, and fails when it is told to. */
+async function openFilled(engine: Engine, count: number) {
+  const key = `${engine.name} ${count}`
+  const store = await (filled.get(key) ?? fill(engine, count))
+  filled.set(key, Promise.resolve(store))
   const before: () => Promise<void> | undefined = () => undefined
   const reads = Object.assign(new EventEmitter(), { count: 0, broken: false, before })
   const read: Store['log']['read'] = async (after, last, epoch) => {
@@ -47,14 +57,14 @@ async function openFilled(t: Test, engine: Engine, count: number) {
     reads.emit('fault')
     throw new StoreUnavailable('unread', 'the disk is gone')
   }
-  return { database, store: { ...store, log: { ...store.log, read } }, reads }
+  return { store: { ...store, log: { ...store.log, read }, close: async () => {} }, reads }
 }
 
 async function start(t: Test, { engine = sqlite, count = plants } = {}) {
-  const { database, store, reads } = await openFilled(t, engine, count)
+  const { store, reads } = await openFilled(engine, count)
   let bytesInFlight = () => 0
   const answered: Access[] = []
-  const { url, port } = await startApp(t, database, {
+  const { url, port } = await startApp(t, '', {
     store,
     meter: {
       gauge(name, _help, read) {
