@@ -1,17 +1,24 @@
 // The SQLite file is lost under the running service: nothing is acknowledged that the path does not hold, the operator
 // is told once what to do, and the service goes on by itself with the same file, and with another one after a restart.
-import { existsSync, readdirSync, readlinkSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import pino from 'pino'
-import { type Test, test } from 'tap'
+import tap, { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import { createDirectory } from '../support/engines.ts'
 import { backUp, move, remove, truncate } from '../support/outside.ts'
 import { add, listNames, openFile, recovered, type SqliteFile, unavailable } from '../support/stores.ts'
-
-const silent = pino({ level: 'silent' })
 
 /** `mend`: brings the same file back; without it there is a restart. `left`: which of a, b and c are there afterwards. */
 type Fault = {
@@ -77,11 +84,20 @@ const faults: Fault[] = [
   { title: 'whose -shm is deleted', strike: ({ path }) => remove(`${path}-shm`), left: 'abc' },
 ]
 
+const another = makeAnother()
+
+/** The path of a store without plants, which is closed. */
+async function makeAnother(): Promise<string> {
+  const path = join(createDirectory(tap), 'another.db')
+  const store = await openStore(`file:${path}`, { logger: pino({ level: 'silent' }) })
+  await store.close()
+  return path
+}
+
 /** A store with the plants a, b and c, and beside it a backup from before c, and another store. */
 async function openPlanted(t: Test): Promise<SqliteFile> {
   const file = await openFile(t)
-  const other = await openStore(`file:${file.path}.other`, { logger: silent })
-  await other.close()
+  copyFileSync(await another, `${file.path}.other`)
   await add(file.store, 'a', 'b')
   backUp(file.path, `${file.path}.backup`)
   await add(file.store, 'c')
