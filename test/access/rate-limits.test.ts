@@ -270,7 +270,7 @@ test('AUTH_FAILURE_LIMIT=off leaves failures as they are', async (t) => {
 
 /** Bad tokens of every kind, many times the limit for each of a few clients, who connect again when they are cut off. */
 const floods = 4
-const floodRequests = 200
+const floodRequests = 100
 
 test('in a flood of bad tokens every request with a good one is served', { timeout: 60_000 }, async (t) => {
   const { port, url, store } = await startApp(t, await sqlite.createDatabase(t), {

@@ -15,7 +15,9 @@ import { type Answer, request, startApp, startService } from '../support/service
 import { compose, exchange } from '../support/wire.ts'
 
 const writers = 64
-const perWriter = isFull ? 20 : 5
+const perWriter = isFull ? 20 : 3
+
+const rounds = isFull ? 20 : 8
 
 for (const engine of engines) {
   test(`${engine.name}: ${writers} writers at once keep their own order in a log that only grows`, async (t) => {
@@ -46,7 +48,7 @@ for (const engine of engines) {
 
   test(`${engine.name}: an id that many writers use at once is added once, and all are told so`, async (t) => {
     const { url } = await startApp(t, await engine.createDatabase(t))
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds; round++) {
       const answers = await Promise.all(
         Array.from({ length: 16 }, (_, n) =>
           request(`${url}/plants`, { body: { name: `name ${n % 4}`, tag: `${round}`, id: round } }),
@@ -57,7 +59,7 @@ for (const engine of engines) {
       t.equal(new Set(winners).size, 1, 'all of the same name')
       t.ok(answers.every(({ status }) => status === 200 || status === 409))
     }
-    t.equal(((await request(`${url}/plants`)).json() as Plant[]).length, 20)
+    t.equal(((await request(`${url}/plants`)).json() as Plant[]).length, rounds)
   })
 }
 
@@ -66,7 +68,7 @@ test('beyond the waiting line plants are refused with 503, and what was acknowle
   const { url, port } = await startApp(t, database)
   // Of each connection four requests are worked on at a time: not quite enough to fill the line.
   const connections = 1000
-  const perConnection = 6
+  const perConnection = 4
   const other = new DatabaseSync(fileURLToPath(database))
   other.exec('BEGIN IMMEDIATE')
   const exchanges = Array.from({ length: connections }, (_, c) =>
@@ -191,7 +193,7 @@ test('two processes on one file see each other’s plants at once', async (t) =>
   const database = await sqlite.createDatabase(t)
   const env = { DATABASE_URL: database, LOG_LEVEL: 'error' }
   const [one, two] = await Promise.all([startService(t, env), startService(t, env)])
-  for (let n = 0; n < 40; n++) {
+  for (let n = 0; n < 20; n++) {
     const [writer, reader] = n % 2 ? [one, two] : [two, one]
     await request(`${writer.url}/plants`, { body: { name: `${n}`, tag: '' } })
     const list = await request(`${reader.url}/plants`)
@@ -199,8 +201,8 @@ test('two processes on one file see each other’s plants at once', async (t) =>
     t.equal(list.headers.get('etag'), (await request(`${writer.url}/plants`)).headers.get('etag'))
   }
   const both = [one, two].flatMap(({ url }, s) =>
-    Array.from({ length: 50 }, (_, n) => request(`${url}/plants`, { body: { name: `${s}:${n}`, tag: '' } })),
+    Array.from({ length: 25 }, (_, n) => request(`${url}/plants`, { body: { name: `${s}:${n}`, tag: '' } })),
   )
   t.ok((await Promise.all(both)).every(({ status }) => status === 200))
-  t.equal(((await request(`${one.url}/plants`)).json() as Plant[]).length, 140)
+  t.equal(((await request(`${one.url}/plants`)).json() as Plant[]).length, 70)
 })
