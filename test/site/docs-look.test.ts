@@ -93,7 +93,9 @@ type Finding = { id: string; impact: string; nodes: { target: string[] }[] }
 /** What axe finds on a page as it is now, or below a selector of it, as lines. */
 async function findBarriers(page: Page, below = 'html'): Promise<string[]> {
   await page.evaluate(axe.source)
-  const { violations } = (await page.evaluate(`axe.run('${below}')`)) as { violations: Finding[] }
+  const { violations } = (await page.evaluate(
+    `axe.run('${below}', { resultTypes: ['violations'], preload: false })`,
+  )) as { violations: Finding[] }
   const lines: string[] = []
   for (const { id, impact, nodes } of violations)
     for (const { target } of nodes) {
