@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
-import { type Test, test } from 'tap'
+import tap, { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
@@ -28,16 +28,26 @@ const maxGrowthBytes = 256 * mebibyte
 const maxRestBytes = 64 * mebibyte
 const restMs = 30_000
 
+const filled = new Map<Engine, ReturnType<typeof fill>>()
+
 type Running = { url: string; port: number; pid: number; good: string; cut: Promise<void> }
 
-async function start(t: Test, engine: Engine, LOG_LEVEL = 'fatal'): Promise<Running> {
-  const DATABASE_URL = await engine.createDatabase(t)
+/** The URL of a store with all the plants, and a good token of it. Nobody adds to it. */
+async function fill(engine: Engine): Promise<[DATABASE_URL: string, good: string]> {
+  const DATABASE_URL = await engine.createDatabase(tap)
   const store = await openStore(DATABASE_URL, { logger: pino({ level: 'silent' }) })
   const item = JSON.stringify({ name: text, tag: text })
   for (let n = 0; n < plants; n += 1000)
     await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))
   const good = await new Tokens(store.sql).create({ name: 'good' })
   await store.close()
+  return [DATABASE_URL, good]
+}
+
+async function start(t: Test, engine: Engine, LOG_LEVEL = 'fatal'): Promise<Running> {
+  const store = filled.get(engine) ?? fill(engine)
+  filled.set(engine, store)
+  const [DATABASE_URL, good] = await store
   const service = await startService(t, { DATABASE_URL, LOG_LEVEL }, createDirectory(t))
   const { url, child, output } = service
   const cut = new Promise<void>((resolve) => {

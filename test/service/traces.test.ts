@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { makeToken } from '../../src/tokens/format.ts'
 import { ask, findAdmin } from '../support/admin.ts'
@@ -47,16 +47,16 @@ async function start(t: Test, env: NodeJS.ProcessEnv) {
 }
 
 /** The same in this process, on one thread. */
-async function startHere(t: Test, env: NodeJS.ProcessEnv, database?: string) {
+async function startHere(t: Test, env: NodeJS.ProcessEnv) {
   const { log, logged } = collectLog()
-  const url = database ?? (await sqlite.createDatabase(t))
-  const service = await startThreads(t, url, { THREADS: '1', ...env }, log)
+  const database = await sqlite.createDatabase(t)
+  const service = await startThreads(t, database, { THREADS: '1', ...env }, log)
   const lines = () =>
     logged()
       .split('\n')
       .filter(Boolean)
       .map((line) => JSON.parse(line))
-  return { ...service, database: url, lines, plants: `${service.url}/plants` }
+  return { ...service, database, lines, plants: `${service.url}/plants` }
 }
 
 /** Sends a request that no other one is like, and resolves to its span. */
@@ -137,13 +137,11 @@ test('a span says of a request what the conventions want', async (t) => {
 
 test('a client that goes away leaves an error, with a status when it has had the head of an answer', async (t) => {
   const collector = await startCollector(t)
-  const directory = createDirectory(t)
-  const database = pathToFileURL(join(directory, 'plants.db')).href
-  const names = Array.from({ length: 30_000 }, (_, n) => JSON.stringify({ name: `${n}`.repeat(50), tag: '' }))
-  writeFileSync(join(directory, 'plants.ndjson'), names.join('\n'))
-  const args = ['import', 'plants.ndjson', '--database-url', database]
-  t.equal((await runCommand(args, {}, directory)).code, 0)
-  const { port } = await startHere(t, collector.env, database)
+  const { port, store } = await startHere(t, collector.env)
+  // More than the buffers of a connection hold.
+  const item = JSON.stringify({ name: 'x'.repeat(250), tag: 'x'.repeat(250) })
+  for (let n = 0; n < 6; n++)
+    await store.log.append(Array.from({ length: 4000 }, () => ({ item, id: undefined })))
 
   const silent = await spanOf(collector, async () => {
     const socket = connect(port, '127.0.0.1')
@@ -212,9 +210,10 @@ test('the caller, its decision and the sampler say which requests have a span', 
   }
 })
 
-test('tracestate goes into the span, and nothing of a trace goes out', async (t) => {
+test('tracestate goes into the span, to the path of traces below the endpoint; nothing of a trace goes out', async (t) => {
   const collector = await startCollector(t)
-  const { plants } = await startHere(t, collector.env)
+  const OTEL_EXPORTER_OTLP_ENDPOINT = `${collector.url}/otlp/`
+  const { plants } = await startHere(t, { ...collector.env, OTEL_EXPORTER_OTLP_ENDPOINT })
   const traceparent = `00-${traceId}-${callerId}-01`
   const state = { traceparent, tracestate: 'rojo=00f067aa0ba902b7,congo=t61rcWkgMzE' }
   const span = await spanOf(collector, async () => {
@@ -224,6 +223,7 @@ test('tracestate goes into the span, and nothing of a trace goes out', async (t)
   t.equal(span.traceState, state.tracestate)
   const odd = await spanOf(collector, () => request(plants, { headers: { ...state, traceparent: 'x' } }))
   t.match(odd, { traceState: '', parentSpanId: '' }, 'it is nothing without a valid traceparent')
+  t.equal(collector.received[0]?.url, '/otlp/v1/traces')
 })
 
 test('no token and no secret is sent, and no text of a client is longer than 1 KiB', async (t) => {
@@ -321,16 +321,6 @@ test('the settings may stand in .env, and those of traces alone win', async (t) 
   t.notOk('x-of-all' in headers, 'the headers of all signals are not for traces then')
   t.equal(path, '/own/path?a=b')
   t.equal(other.attempts, 0)
-})
-
-test('the endpoint of all signals has a path of its own before that of traces', async (t) => {
-  const collector = await startCollector(t)
-  const { plants } = await startHere(t, {
-    ...collector.env,
-    OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/otlp/`,
-  })
-  await spanOf(collector, () => request(plants))
-  t.equal(collector.received[0]?.url, '/otlp/v1/traces')
 })
 
 test('a span ends when the clock of the machine says so, also after it was set', async (t) => {
@@ -509,7 +499,7 @@ for (const [name, fail] of faults)
       if (name === 'says 400') await until(() => service.troubles() > 0)
       assertWithin(t, await service.end(), ofNoneMs + 1000)
 
-      const failing = await begin(t, env)
+      const failing = await (isFull ? startEnding : startEndingHere)(t, env)
       for (let n = 0; n < 32; n++) await send(failing.port, compose({ headers: { Connection: 'close' } }))
       await until(() => failing.troubles() === Number(threads))
       assertWithin(t, await failing.end(), ofNoneMs + 100, 'it does not wait for what cannot be sent')
