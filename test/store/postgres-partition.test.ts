@@ -5,6 +5,7 @@ import { startCluster } from '../support/cluster.ts'
 import { Ledger, list, post } from '../support/ledger.ts'
 import { startRelays } from '../support/relay.ts'
 import { startService, token } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 tap.test('lists during and after a partition are whole or refused', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
@@ -15,7 +16,7 @@ tap.test('lists during and after a partition are whole or refused', { timeout: 1
   const add = async (count: number) => {
     for (let n = 0; n < count; n++) {
       const id = expected.length
-      while (!(await post(ledger, url, { name: `plant ${id}`, tag: '', id }, token)));
+      await until(() => post(ledger, url, { name: `plant ${id}`, tag: '', id }, token))
       expected.push(`plant ${id}`)
     }
   }

@@ -9,6 +9,7 @@ import { type Engine, engines } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import { Ledger, list, post, Reader } from '../support/ledger.ts'
 import { startApp, startService, token } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const logger = pino({ level: 'silent' })
@@ -71,7 +72,6 @@ tap.test('a token of one replica is honoured on all, and revoked everywhere in t
 
   t.equal(await tokens.revoke(issued.split('_')[1] as string), true)
   const revoked = performance.now()
-  let statuses: number[] = []
-  while (statuses.join() !== '401,401') statuses = await Promise.all(replicas.map(ask))
+  await until(async () => (await Promise.all(replicas.map(ask))).join() === '401,401')
   assertWithin(t, performance.now() - revoked, 5000, 'refused everywhere')
 })

@@ -19,6 +19,7 @@ import { openStore } from '../../src/store/open.ts'
 import { createDirectory } from '../support/engines.ts'
 import { backUp, move, remove, truncate } from '../support/outside.ts'
 import { add, listNames, openFile, recovered, type SqliteFile, unavailable } from '../support/stores.ts'
+import { until } from '../support/until.ts'
 
 /** `mend`: brings the same file back; without it there is a restart. `left`: which of a, b and c are there afterwards. */
 type Fault = {
@@ -162,10 +163,10 @@ test('the last copy of a deleted file stays open, whatever is put in its place',
 test('a file that cannot be looked at while nobody writes is told, and told again when it can', async (t) => {
   const { store, path, lines } = await openPlanted(t)
   tieUp(path)
-  while (lines.length < 1) await turn()
+  await until(() => lines.length > 0)
   t.match(lines, [{ reason: /plants\.db cannot be looked at \(ELOOP\)/ }])
   untie(path)
-  while (lines.length < 2) await turn()
+  await until(() => lines.length > 1)
   t.equal(lines[1]?.msg, 'the database takes plants again')
   t.strictSame(await add(store, 'd'), ['added'])
 })
