@@ -386,13 +386,14 @@ test('a line that never ends is no NDJSON', (t) => {
 })
 
 // To read 2 GiB takes seconds.
-const skipDevice = !isFull || !existsSync('/dev/zero')
-
-test('a device that never ends is no NDJSON', { skip: skipDevice }, async (t) => {
-  const endless = await runCommand(['import', '/dev/zero', '--format', 'ndjson', '--dry-run'])
-  t.match(endless, { code: 1, stdout: /^0 valid, 1 rejected/ })
-  t.match(endless.stderr, /^plant-store: \/dev\/zero, line 1: is longer than 2 GiB: this is no NDJSON\n$/m)
-})
+if (isFull)
+  test('a device that never ends is no NDJSON', {
+    skip: !existsSync('/dev/zero') && 'no /dev/zero',
+  }, async (t) => {
+    const endless = await runCommand(['import', '/dev/zero', '--format', 'ndjson', '--dry-run'])
+    t.match(endless, { code: 1, stdout: /^0 valid, 1 rejected/ })
+    t.match(endless.stderr, /^plant-store: \/dev\/zero, line 1: is longer than 2 GiB: this is no NDJSON\n$/m)
+  })
 
 test('a file of rejected records that cannot be written is one line, and nothing is added', async (t) => {
   const { next } = await shareStore(t, await sqlite.createDatabase(t))

@@ -109,6 +109,7 @@ for (const engine of engines) {
     const stop = new AbortController()
     const onProgress = () => stop.abort(new Error('enough'))
     await t.rejects(verifyStore(url, { signal: stop.signal, onProgress }), { message: 'enough' })
+    await t.rejects(verifyStore(url, { signal: stop.signal }), { message: 'enough' }, 'before it began')
   })
 
   const damages: [title: string, statements: string, faults: (string | RegExp)[]][] = [

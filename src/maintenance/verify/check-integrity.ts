@@ -8,7 +8,7 @@ import type { Integrity } from './integrity-worker.ts'
 /** Beside this file, as TypeScript or compiled like it. */
 const workerFile = join(import.meta.dirname, `integrity-worker${extname(import.meta.filename)}`)
 
-/** `integrity`: the query that finds the faults. Rejects when `signal` aborts. */
+/** `integrity`: the query that finds the faults. Rejects with the reason of `signal` when that aborts. */
 export async function checkIntegrity(
   url: string,
   integrity: string,
@@ -22,6 +22,8 @@ export async function checkIntegrity(
     const lines = found.texts.flatMap((text) => text.split('\n'))
     const faults = lines.filter((line) => line !== 'ok' && !line.startsWith('***'))
     return faults.map((detail) => ({ detail: `integrity check: ${detail}` }))
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : error
   } finally {
     await worker.terminate()
   }
