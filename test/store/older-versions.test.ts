@@ -86,7 +86,7 @@ for (const engine of engines) {
       t.equal(code, 1, args.join(' '))
       t.match(
         stderr,
-        /^plant-store: [^\n]*the database is of an older version, and [^\n]+: stop each plant-store .+$/m,
+        /(^|\n)plant-store: [^\n]*the database is of an older version, and [^\n]+: stop each plant-store [^\n]+\n$/,
       )
     }
     t.equal(await kept.version(), 1)

@@ -71,8 +71,8 @@ function readToMark(stream: NodeJS.ReadableStream): Promise<string> {
     }
     const add = (chunk: string) => {
       text += chunk
-      if (!text.endsWith(mark)) return
-      text = text.slice(0, -mark.length)
+      if (!text.includes(mark)) return
+      text = text.replace(mark, '')
       end()
     }
     stream.on('data', add).once('end', end)

@@ -5,7 +5,7 @@ import { describeDatabase } from '../../config/describe-database.ts'
 import { type Config, type Loaded, loadConfig } from '../../config/load-config.ts'
 import { refuseAddress } from '../../config/refuse-address.ts'
 import { stopMs } from '../../limits.ts'
-import { openLog } from '../../logging/open-log.ts'
+import { openLog, type ServiceLog } from '../../logging/open-log.ts'
 import { Health } from '../../service/admin/health.ts'
 import { buildService } from '../../service/service.ts'
 import { type Cause, Shutdown } from '../../service/shutdown.ts'
@@ -25,10 +25,20 @@ export function makeCommand(): Command {
 }
 
 async function serve({ config, warnings }: Loaded): Promise<void> {
-  const shutdown = new Shutdown()
   const log = await openLog(config)
+  for (const warning of warnings) log.logger.warn(warning)
+  try {
+    await start(config, log)
+  } catch (error) {
+    // What was logged is read first: the error says why the process ends.
+    await log.end()
+    throw error
+  }
+}
+
+async function start(config: Config, log: ServiceLog): Promise<void> {
+  const shutdown = new Shutdown()
   const { logger, droppedLines } = log
-  for (const warning of warnings) logger.warn(warning)
   const database = describeDatabase(config.databaseUrl)
   const health = new Health()
   const admin =
