@@ -115,3 +115,13 @@ for (const engine of engines)
     t.match(tokens.get(b), { revokedAt: 4 })
     t.match(tokens.get(c), { revokedAt: null, lastUsedAt: 100_000 })
   })
+
+test('a store of 1.0.0 that nothing was added to since has no epochs; its copy has its own', async (t) => {
+  const urls = await Promise.all([sqlite, postgres].map(({ createDatabase }) => createDatabase(t)))
+  const [from, to] = urls as [string, string]
+  const source = await open(t, from)
+  await fill(source, 10)
+  await source.sql.execute('DELETE FROM epochs')
+  t.match(await copy(from, to), { code: 0, stdout: /^copied 10 plants and 1 token; both hold 10 plants/ })
+  t.ok(await readEpochs(await open(t, to)))
+})

@@ -1,6 +1,15 @@
 // import: inputs that are broken. Each is one clear line with the place; what is sound before it is added, and nothing
 // else.
-import { chmodSync, closeSync, existsSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { constants, createGzip, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
@@ -459,6 +468,13 @@ test('a pipe that has no room where it is kept for a look is one line, and nothi
   const full = await runProgram(t, 'env', args, { input: good.repeat(4000) })
   t.match(full, { code: 1, stderr: /^plant-store: cannot write \S+input \(TMPDIR\): E[^\n]+\n$/ })
   t.strictSame(await readPlants(url), [])
+})
+
+test('a dry run that breaks off is one line', async (t) => {
+  const input = join(createDirectory(t), 'cut.ndjson.gz')
+  writeFileSync(input, gzipped.subarray(0, -20))
+  const { code, stderr } = await runCommand(['import', input, '--dry-run'])
+  t.same([code, stderr], [1, `plant-store: ${input}: the gzip data is cut short\n`])
 })
 
 test('an input that may not be read is one line', { skip: isRoot && skipWithout('setpriv') }, async (t) => {

@@ -22,9 +22,9 @@ export async function checkIntegrity(
     const lines = found.texts.flatMap((text) => text.split('\n'))
     const faults = lines.filter((line) => line !== 'ok' && !line.startsWith('***'))
     return faults.map((detail) => ({ detail: `integrity check: ${detail}` }))
-  } catch (error) {
-    throw signal?.aborted ? signal.reason : error
   } finally {
     await worker.terminate()
+    // Whoever waits for an event hears of an abort, but not why.
+    signal?.throwIfAborted()
   }
 }
