@@ -14,7 +14,7 @@ export const plantDefects: Defect[] = [
     file: 'src/plants/add/group-commit.ts',
     search: 'outcomes[index] as Outcome',
     replacement: 'outcomes.at(-1 - index) as Outcome',
-    checks: [inTest('add/adding', 'SQLite', 'of many requests with one id')],
+    checks: [inTest('add/waiting', 'each of a batch is told the outcome of its own plant')],
   },
   {
     breaks: 'a list shows a head that was read before the request came',

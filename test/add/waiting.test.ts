@@ -77,6 +77,19 @@ test('an answer that throws is a failure of its own, and no other', async (t) =>
   t.strictSame(reported, [])
 })
 
+test('each of a batch is told the outcome of its own plant', async (t) => {
+  const outcomes: Outcome[] = ['added', 'conflict', 'replayed']
+  const log = Object.assign(new MemoryLog(), { append: async () => outcomes })
+  const { add, told } = makeCommits(log)
+  for (const name of ['a', 'b', 'c']) add(name)
+  await until(t, () => told.length === 3)
+  t.strictSame(told, [
+    ['a', 'added'],
+    ['b', 'conflict'],
+    ['c', 'replayed'],
+  ])
+})
+
 test('a failure that cannot be told harms nobody else, and is reported', async (t) => {
   const log = new MemoryLog()
   log.faults.push('lost')
