@@ -1,4 +1,5 @@
 // Sends lists: a page from its cache or the log, a longer list part by part, each in the coding that its client prefers.
+import { isAscii } from 'node:buffer'
 import type { FastifyReply } from 'fastify'
 import { type AnswerHeaders, sendAnswer } from '../../http/answer.ts'
 import { type Coding, varyByCoding } from '../../http/codings.ts'
@@ -20,6 +21,8 @@ import type { Form, Listed } from './representations.ts'
 /** A list that is to be sent, and the codings that its client accepts, the best one first. */
 export type Wanted = { listed: Listed; codings: readonly Coding[] }
 
+const maxCopiedBytes = 8 * 1024
+
 export type ListSenderOptions = {
   log: PlantLog
   slices: TimeSlices
@@ -36,6 +39,8 @@ export class ListSender {
   /** The pool of threads also writes the log and looks names up, and the cores are there for requests. */
   readonly #jobs = new FairPool({ slots: codecJobs })
   readonly #codedPages: CodedPages
+  /** The small page that was sent last: most ask for the same. */
+  #latest: { page: Buffer; body: Buffer | string } | undefined
   /** Number of long lists being compressed. */
   #codedLists = 0
 
@@ -123,7 +128,15 @@ export class ListSender {
 
   #sendPage(reply: FastifyReply, form: Form, page: Buffer): void {
     this.#inFlight.hold(exchangeOf(reply.request), page.length, pageShare)
-    sendAnswer(reply, vary(reply, form.headers), page)
+    sendAnswer(reply, vary(reply, form.headers), this.#bodyOf(page))
+  }
+
+  /** Node writes text together with its head, and bytes after it: up to some size a copy costs less, by 2 µs of 30. */
+  #bodyOf(page: Buffer): Buffer | string {
+    if (page.length > maxCopiedBytes) return page
+    if (page !== this.#latest?.page)
+      this.#latest = { page, body: isAscii(page) ? page.toString('latin1') : page }
+    return this.#latest.body
   }
 
   /** A list that breaks off resets the connection: no client takes a part for the whole, not in HTTP/1.0 either. */
