@@ -24,7 +24,8 @@ export function beginAnswer(reply: FastifyReply, exchange: Exchange): void {
 export function sendAnswer(reply: FastifyReply, headers: AnswerHeaders, body?: Buffer | string): void {
   const { raw } = reply
   const exchange = exchangeOf(reply.request)
-  const begun = exchange.hasExtraHeaders ? (reply.getHeaders() as AnswerHeaders) : answerHeaders(exchange)
+  const own = answerHeaders(exchange)
+  const begun = exchange.hasExtraHeaders ? { ...own, ...(reply.getHeaders() as AnswerHeaders) } : own
   if (body === undefined) {
     raw.writeHead(raw.statusCode, { ...begun, ...headers }).end()
     return

@@ -1,7 +1,13 @@
 // The first hooks of every request, whatever its path: it is observed, and refused when its head is not valid.
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
-import type { FastifyReply, FastifyRequest, HTTPMethods, onRequestHookHandler } from 'fastify'
+import type {
+  FastifyReply,
+  FastifyRequest,
+  HTTPMethods,
+  onRequestHookHandler,
+  onSendHookHandler,
+} from 'fastify'
 import { type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxUrlBytes } from '../limits.ts'
 import { beginAnswer } from './answer.ts'
@@ -21,16 +27,22 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const exchange = inFlight.observe(request, reply)
     if (beginSpan) exchange.span = beginSpan(request.headers.traceparent as string | undefined)
-    beginAnswer(reply, exchange)
     return exchange
   }
 
   /** The error for a request that the framework refuses before any hook. */
   function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error {
-    return findFlaw(observe(request, reply)) ?? error
+    const exchange = observe(request, reply)
+    beginAnswer(reply, exchange)
+    return findFlaw(exchange) ?? error
   }
 
   const onRequest: onRequestHookHandler = (request, reply, done) => done(findFlaw(observe(request, reply)))
+
+  const onSend: onSendHookHandler = (request, reply, _, done) => {
+    beginAnswer(reply, exchangeOf(request))
+    done()
+  }
 
   /** RFC 9110, section 9.3.7. */
   function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
@@ -62,7 +74,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
     throw describeMiss(request)
   }
 
-  return { refuse, onRequest, beforeCors, requireRoute, notFound }
+  return { refuse, onRequest, onSend, beforeCors, requireRoute, notFound }
 }
 
 function describeMiss(request: FastifyRequest): ProblemError {

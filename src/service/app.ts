@@ -162,6 +162,7 @@ function watchConnections(
   connections.guard(app.server, socketContext)
   answerOddRequests(app.server, socketContext)
   app.addHook('onRequest', guard.onRequest)
+  app.addHook('onSend', guard.onSend)
   app.addHook('preClose', async () => {
     inFlight.drain(app.server, drainMs)
     connections.close()
