@@ -5,9 +5,11 @@ export class FairQueue<T> {
   /** The owner whose turn is next comes first. */
   readonly #lines = new Map<string, T[]>()
 
-  /** Number of owners with waiting entries. */
+  #size = 0
+
+  /** Number of waiting entries. */
   get size(): number {
-    return this.#lines.size
+    return this.#size
   }
 
   /** Number of an owner's waiting entries. */
@@ -16,6 +18,7 @@ export class FairQueue<T> {
   }
 
   put(owner: string, one: T): void {
+    this.#size++
     const line = this.#lines.get(owner)
     if (line) line.push(one)
     else this.#lines.set(owner, [one])
@@ -25,6 +28,7 @@ export class FairQueue<T> {
   take(): T | undefined {
     const [first] = this.#lines
     if (first === undefined) return undefined
+    this.#size--
     const [owner, line] = first
     const one = line.shift()
     this.#lines.delete(owner)

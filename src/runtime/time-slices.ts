@@ -1,7 +1,7 @@
 // Work for many requests at once, a little per turn of the event loop, and for each owner in turn: answering thousands
 // of them must not keep everyone else waiting.
 
-import { turnMs } from '../limits.ts'
+import { longTurnMs, maxPutOff, turnMs } from '../limits.ts'
 import { FairQueue } from './fair-pool.ts'
 
 export class TimeSlices {
@@ -9,6 +9,7 @@ export class TimeSlices {
   readonly #later = new FairQueue<() => void>()
   #underWay = false
   #startMs = 0
+  #isMakingRoom = false
 
   /** `report` is told what a piece of work throws; the others are done all the same. */
   constructor(report: (error: unknown) => void) {
@@ -20,11 +21,22 @@ export class TimeSlices {
     return this.#later.size > 0
   }
 
-  /** Does `work` at once when this turn has time left, otherwise in a later one. The order of each owner is kept. */
+  /**
+   * Does `work` at once when this turn has time left, otherwise in a later one. The order of each owner is kept. When much
+   * has been put off, some of that is done instead, as far as a turn may be stretched.
+   */
   run(work: () => void, owner = ''): void {
     if (!this.#underWay) this.#begin()
-    if (this.#later.size === 0 && performance.now() - this.#startMs <= turnMs) this.#do(work)
-    else this.#later.put(owner, work)
+    const spentMs = performance.now() - this.#startMs
+    if (this.#later.size === 0 && spentMs <= turnMs) {
+      this.#do(work)
+      return
+    }
+    this.#later.put(owner, work)
+    if (this.#later.size <= maxPutOff || spentMs > longTurnMs || this.#isMakingRoom) return
+    this.#isMakingRoom = true
+    this.#do(this.#later.take() as () => void)
+    this.#isMakingRoom = false
   }
 
   #begin(): void {

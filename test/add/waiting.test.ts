@@ -1,6 +1,6 @@
 // Those who wait together, for a batch or for a look at the head: one answer each, and nobody pays for another.
 import { type Test, test } from 'tap'
-import { shortestAttemptMs } from '../../src/limits.ts'
+import { maxPutOff, shortestAttemptMs, turnMs } from '../../src/limits.ts'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
 import { SharedHead } from '../../src/plants/list/shared-head.ts'
 import { TimeSlices } from '../../src/runtime/time-slices.ts'
@@ -244,6 +244,42 @@ test('long work lets the event loop turn, keeps its order, and survives what it 
   )
   t.ok(loops >= 4, `${loops} turns`)
   t.equal(errors.length, 1)
+})
+
+test('of much that was put off some is done in the same turn', async (t) => {
+  const slices = new TimeSlices((error) => t.error(error))
+  const done: string[] = []
+  const endMs = performance.now() + turnMs + 1
+  slices.run(() => {
+    while (performance.now() < endMs);
+  })
+  for (let n = 0; n < maxPutOff; n++) slices.run(() => done.push('much'), 'much')
+  t.strictSame(done, [], 'the turn is over')
+  slices.run(() => done.push('one'), 'one')
+  slices.run(() => done.push('two'), 'two')
+  t.strictSame(done, ['much', 'one'], 'and is stretched, fairly')
+  await until(t, () => done.length === maxPutOff + 2)
+})
+
+test('many who wait at one moment need not wait for the end of the turn', (t) => {
+  const { held } = makeHeldLog()
+  let looks = 0
+  const head = new SharedHead<number>(
+    {
+      ...held,
+      head() {
+        looks++
+        return held.head()
+      },
+    },
+    { waits: () => true, answer: () => {}, fail: (error) => t.error(error) },
+    new TimeSlices((error) => t.error(error)),
+  )
+  for (let n = 0; n < maxPutOff; n++) head.wait(n)
+  t.equal(looks, 0)
+  head.wait(maxPutOff)
+  t.equal(looks, 1)
+  t.end()
 })
 
 test('whoever has little to do does not wait behind one who has much', async (t) => {

@@ -1,6 +1,7 @@
 // One look at the head of the log for all requests that wait at one moment: they share its cost, and their answers
 // leave together.
 
+import { maxPutOff } from '../../limits.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
 import { Delivery, type Recipient } from '../add/delivery.ts'
@@ -21,14 +22,19 @@ export class SharedHead<T> {
 
   /** Has `waiting` answered with a head that was read after this call: it counts every plant acknowledged before. */
   wait(waiting: T): void {
-    this.#waiting.push(waiting)
+    const count = this.#waiting.push(waiting)
     if (this.#looking) return
-    this.#looking = true
-    setImmediate(this.#look)
+    if (count === 1) setImmediate(this.#begin)
+    else if (count > maxPutOff) void this.#look()
+  }
+
+  readonly #begin = (): void => {
+    if (!this.#looking && this.#waiting.length > 0) void this.#look()
   }
 
   /** Requests that come during a look wait for the next: the head may have been read before they came. */
   readonly #look = async (): Promise<void> => {
+    this.#looking = true
     const waiting = this.#waiting.filter((one) => this.#recipient.waits(one))
     this.#waiting = []
     const answer = waiting.length > 0 ? await this.#read() : undefined
