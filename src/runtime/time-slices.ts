@@ -4,6 +4,9 @@
 import { longTurnMs, maxPutOff, turnMs } from '../limits.ts'
 import { FairQueue } from './fair-pool.ts'
 
+/** Owner of the connections that go on with requests in a row. */
+export const inARow = 'requests in a row'
+
 export class TimeSlices {
   readonly #report: (error: unknown) => void
   readonly #later = new FairQueue<() => void>()
@@ -23,7 +26,8 @@ export class TimeSlices {
 
   /**
    * Does `work` at once when this turn has time left, otherwise in a later one. The order of each owner is kept. When much
-   * has been put off, some of that is done instead, as far as a turn may be stretched.
+   * has been put off, some of that is done instead, as far as a turn may be stretched: not beside requests in a row, which
+   * come as fast as they are answered.
    */
   run(work: () => void, owner = ''): void {
     if (!this.#underWay) this.#begin()
@@ -34,6 +38,7 @@ export class TimeSlices {
     }
     this.#later.put(owner, work)
     if (this.#later.size <= maxPutOff || spentMs > longTurnMs || this.#isMakingRoom) return
+    if (this.#later.count(inARow) > 0) return
     this.#isMakingRoom = true
     this.#do(this.#later.take() as () => void)
     this.#isMakingRoom = false

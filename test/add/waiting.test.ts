@@ -3,7 +3,7 @@ import { type Test, test } from 'tap'
 import { maxPutOff, shortestAttemptMs, turnMs } from '../../src/limits.ts'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
 import { SharedHead } from '../../src/plants/list/shared-head.ts'
-import { TimeSlices } from '../../src/runtime/time-slices.ts'
+import { inARow, TimeSlices } from '../../src/runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 
@@ -258,7 +258,10 @@ test('of much that was put off some is done in the same turn', async (t) => {
   slices.run(() => done.push('one'), 'one')
   slices.run(() => done.push('two'), 'two')
   t.strictSame(done, ['much', 'one'], 'and is stretched, fairly')
-  await until(t, () => done.length === maxPutOff + 2)
+  slices.run(() => done.push('in a row'), inARow)
+  slices.run(() => done.push('three'), 'three')
+  t.equal(done.length, 2, 'not beside requests in a row')
+  await until(t, () => done.length === maxPutOff + 4)
 })
 
 test('many who wait at one moment need not wait for the end of the turn', (t) => {
