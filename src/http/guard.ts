@@ -94,7 +94,7 @@ function allowedMethods(request: FastifyRequest): HTTPMethods[] {
 /** The reason why a request cannot be served at all, as far as its head tells. */
 function findFlaw(exchange: Exchange): ProblemError | undefined {
   const { raw } = exchange
-  const { url, headers, httpVersionMajor: major, httpVersionMinor: minor } = raw
+  const { method, url, headers, httpVersionMajor: major, httpVersionMinor: minor } = raw
   // RFC 9110, section 7.8: ours to disregard. Node loses what follows it in the same packet.
   if (headers.upgrade !== undefined) connectionOf(raw.socket).endAfter(exchange)
   if ((url as string).length > maxUrlBytes) return new ProblemError(problems.urlTooLong)
@@ -104,6 +104,9 @@ function findFlaw(exchange: Exchange): ProblemError | undefined {
   if (coding !== undefined && (minor === 0 || coding.toLowerCase() !== 'chunked'))
     return unframed(exchange, problems.transferCoding)
   if ((url as string).includes('#')) return new ProblemError(problems.fragment)
+  // RFC 9112, section 3.2.4: the router takes what follows an asterisk for a path.
+  if ((url as string).startsWith('*') && `${method} ${url}` !== 'OPTIONS *')
+    return new ProblemError(problems.nothingHere)
   // RFC 9110, section 10.1.1: in HTTP/1.0 it is disregarded.
   if (headers.expect !== undefined && minor > 0 && headers.expect.toLowerCase() !== '100-continue')
     return new ProblemError(problems.expectation)
