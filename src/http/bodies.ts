@@ -21,12 +21,14 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   })
 }
 
+/** A charset parameter other than UTF-8, whatever stands before it. */
+const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-8\1\s*(?:;|$))/i
+
 /** A preParsing hook: refuses an encoding or a charset that is not read, before the body is. */
 export const requirePlainJson: preParsingHookHandler = (request, reply, payload, done) => {
   const { 'content-encoding': encoding, 'content-type': type, expect } = request.headers
-  const charset = type && /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(type)?.[1]
   if (encoding !== undefined) return done(new ProblemError(problems.contentEncoding))
-  if (charset && charset.toLowerCase() !== 'utf-8') return done(new ProblemError(problems.charset))
+  if (type && otherCharset.test(type)) return done(new ProblemError(problems.charset))
   if (!request.raw.complete) exchangeOf(request).deadlineMs = Number.POSITIVE_INFINITY
   // RFC 9110, section 10.1.1: once nothing in the head speaks against the body, and it is about to be read.
   if (expect !== undefined && request.raw.httpVersionMinor > 0)
