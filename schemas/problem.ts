@@ -27,7 +27,8 @@ export const Fault = component(
       detail: Type.String({ description: 'What is wrong, for people.', examples: ['must be a string'] }),
       pointer: Type.Optional(
         Type.String({
-          description: 'Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body as a whole.',
+          description:
+            'Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body, or the request, as a whole.',
           examples: ['/name'],
         }),
       ),

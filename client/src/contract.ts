@@ -173,7 +173,7 @@ export interface components {
              */
             detail: string;
             /**
-             * @description Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body as a whole.
+             * @description Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body, or the request, as a whole.
              * @example /name
              */
             pointer?: string;

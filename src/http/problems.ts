@@ -42,7 +42,7 @@ export type DescribeProblem = (error: ProblemError) => {
 export function makeDescribeProblem(basePath: string): DescribeProblem {
   return ({ code, message, errors, headers }) => {
     const problem = describe({ code, detail: message }, basePath)
-    if (code === 'invalid') problem.errors = errors ?? [{ code: 'format', detail: message }]
+    if (code === 'invalid') problem.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
     const { status } = problem
     const all = {
       'content-type': 'application/problem+json',

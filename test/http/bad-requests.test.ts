@@ -167,6 +167,9 @@ const others: [title: string, status: number, parts: Parts][] = [
   ['another case', 404, { target: '/Plants' }],
   ['no token on an unknown path', 404, { target: '/x', headers: { Authorization: undefined } }],
   ['an unknown path with a bad body', 404, { target: '/x', body: '{' }],
+  ['an asterisk, which is for OPTIONS', 404, { target: '*' }],
+  ['an asterisk before a path', 404, { target: '*plants' }],
+  ['an asterisk with a query', 404, { method: 'OPTIONS', target: '*?x' }],
   ['a path out of the docs', 404, { target: '/docs/static/../../package.json' }],
   ['an escaped path out of the docs', 404, { target: '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json' }],
   ['an unknown file of the docs', 404, { target: '/docs/static/nothing.js' }],
@@ -207,6 +210,11 @@ const others: [title: string, status: number, parts: Parts][] = [
   ['a media type that is none', 415, { body: '{}', headers: { 'Content-Type': 'application/json x' } }],
   ['another charset', 415, { body: '{}', headers: { 'Content-Type': 'application/json; charset=latin1' } }],
   ['UTF-16', 415, { body: '{}', headers: { 'Content-Type': 'application/json;charset="UTF-16"' } }],
+  [
+    'another charset behind UTF-8',
+    415,
+    { body: '{}', headers: { 'Content-Type': 'application/json;charset=utf-8;charset=latin1' } },
+  ],
   ['a compressed body', 415, { body: 'x', headers: { 'Content-Encoding': 'gzip' } }],
   [
     'an encoding that is none',
@@ -322,8 +330,11 @@ for (const engine of engines) {
         [{ headers: { Host: 'a b' } }, { code: 'format', parameter: 'Host' }],
         [{ headers: { authorization: 'Bearer x' } }, { code: 'duplicate', parameter: 'Authorization' }],
         [{ method: 'POST' }, { code: 'required', pointer: '' }],
-        [{ target: '/plants#x' }, { code: 'format', detail: 'A request target has no fragment.' }],
-        [{ target: '/%ff' }, { code: 'format', detail: 'The path is not a valid URL path.' }],
+        [
+          { target: '/plants#x' },
+          { code: 'format', detail: 'A request target has no fragment.', pointer: '' },
+        ],
+        [{ target: '/%ff' }, { code: 'format', detail: 'The path is not a valid URL path.', pointer: '' }],
       ]
       for (const [parts, fault] of heads) {
         const { errors } = assertProblem(t, await send(port, compose(parts)), 400)

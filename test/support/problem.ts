@@ -51,6 +51,8 @@ export function assertProblem(
     'a status with more than one meaning has types',
   )
   t.equal(status === 400, problem.errors !== undefined, 'a 400 names its faults, and nothing else does')
+  for (const { pointer, parameter } of problem.errors ?? [])
+    t.ok((pointer === undefined) !== (parameter === undefined), 'a fault says where it is')
   if (status === 401 || status === 403)
     t.match(answer.headers.get('www-authenticate'), /^Bearer realm="plant-store"/)
   if (status === 405) t.match(answer.headers.get('allow'), /^[A-Z]+(, [A-Z]+)*$/)
