@@ -7,17 +7,30 @@ const jwtLength = 14
 /** Shorter tokens would be found in any text. */
 const minLength = 8
 
+/** What encodeURIComponent leaves alone; a URL may spell it like this all the same (RFC 3986, section 6.2.2). */
+const escaped = /%(?:2[1789ADE]|3\d|[46][1-9A-F]|5[\dAF]|7[\dAE])|(%[\da-f]{2})/gi
+
 /** Makes a function that masks tokens of the service's own form, and these tokens, in JSON text. */
 export function makeMask(accessTokens: string[]): (text: string) => string {
   const secrets = accessTokens.filter(({ length }) => length >= minLength).flatMap(formsOf)
   const shortest = Math.min(jwtLength, ...secrets.map(({ length }) => length))
-  return (text) =>
-    text.length < shortest
-      ? text
-      : secrets.reduce(
-          (masked, secret) => masked.replaceAll(secret, '***'),
-          text.replace(own, '***').replace(jwt, '***'),
-        )
+  const mask = (text: string) =>
+    secrets.reduce(
+      (masked, secret) => masked.replaceAll(secret, '***'),
+      text.replace(own, '***').replace(jwt, '***'),
+    )
+  return (text) => {
+    if (text.length < shortest) return text
+    const plain = mask(text)
+    const spelled = plain.replace(escaped, spell)
+    const masked = spelled === plain ? plain : mask(spelled)
+    // A URL that hides nothing stays as it was sent.
+    return masked === spelled ? plain : masked
+  }
+}
+
+function spell(code: string, kept?: string): string {
+  return kept?.toUpperCase() ?? decodeURIComponent(code)
 }
 
 /** As they are, as JSON has them, and as URLs do. */
