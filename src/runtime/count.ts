@@ -1,8 +1,8 @@
-// Numbers for people: with separators, and with their nouns.
+// Numbers for people: with separators, and with their nouns. Positions of the log stay plain, to be pasted into commands.
 
-/** A number with its noun, such as `1 plant` or `2 plants`. */
-export function count(number: number, noun: string, format: (number: number) => string = String): string {
-  return `${format(number)} ${noun}${number === 1 ? '' : 's'}`
+/** A number with its noun, such as `1 plant` or `1,234 plants`. */
+export function count(number: number, noun: string): string {
+  return `${separate(number)} ${noun}${number === 1 ? '' : 's'}`
 }
 
 /** A number such as `1,234`. */

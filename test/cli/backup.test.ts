@@ -17,6 +17,7 @@ import { type Test, test } from 'tap'
 import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
 import { copyDatabase } from '../../src/maintenance/backup/copy-database.ts'
 import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
+import { count } from '../../src/runtime/count.ts'
 import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { startAppender } from '../support/appenders.ts'
@@ -56,12 +57,12 @@ test('a backup that is taken while another process writes is restored: the log a
   t.ok(last > first + 2, `${last - first} plants were added meanwhile`)
   const { plants, checksum } = await verifyStore(`file:${backup}`)
   t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
-  t.equal(made.stdout, `backed up ${plants} plants to ${backup}; verified, SHA-256 ${checksum}\n`)
+  t.equal(made.stdout, `backed up ${count(plants, 'plant')} to ${backup}; verified, SHA-256 ${checksum}\n`)
   t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'it is one file')
   if (process.platform !== 'win32') t.equal(statSync(backup).mode & 0o777, 0o600, 'that nobody else can read')
 
   const put = await run(['restore', backup], `file:${restored}`)
-  const words = `restored ${plants} plants to ${restored}; verified, SHA-256 ${checksum}\n`
+  const words = `restored ${count(plants, 'plant')} to ${restored}; verified, SHA-256 ${checksum}\n`
   t.strictSame(put, { code: 0, stdout: words, stderr: '' })
   t.strictSame(readdirSync(dirname(restored)), ['plants.db'])
   const again = await open(t, `file:${restored}`)

@@ -1,5 +1,6 @@
 // copy: a whole store moves to another database and back, however often it is cut short.
 import { test } from 'tap'
+import { count } from '../../src/runtime/count.ts'
 import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { beginCopy, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
@@ -38,7 +39,7 @@ test('a store goes from SQLite to PostgreSQL and back, killed twice on each way'
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
     t.equal(
       stdout,
-      `copied ${plants - held} plants and 1 token; both hold ${plants} plants now, SHA-256 ${checksum}\n`,
+      `copied ${count(plants - held, 'plant')} and 1 token; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
     )
   }
   const copied = await open(t, last)
@@ -87,13 +88,13 @@ test('a source in use is copied to its end, and again when it has grown', async 
   const { ended, output } = await beginCopy(t, { from, to })
   await fill(source, 500)
   t.match(await ended, { code: 0 })
-  t.match(output().stdout, /^copied 5500 plants and 2 tokens; both hold 5500 plants now/)
+  t.match(output().stdout, /^copied 5,500 plants and 2 tokens; both hold 5,500 plants now/)
   await fill(source, 5)
   const checksum = await sumLog(source)
   for (const added of [5, 0])
     t.match(await copy(from, to), {
       code: 0,
-      stdout: `copied ${added} plants and 3 tokens; both hold 5505 plants now, SHA-256 ${checksum}\n`,
+      stdout: `copied ${added} plants and 3 tokens; both hold 5,505 plants now, SHA-256 ${checksum}\n`,
     })
 })
 

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import tap, { before, type Test, test } from 'tap'
 import { Interrupted, onInterrupt } from '../../src/cli/console/interrupt.ts'
 import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
+import { count } from '../../src/runtime/count.ts'
 import { runCommand } from '../support/commands.ts'
 import { beginCopy, copy, fill, open, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
@@ -146,7 +147,7 @@ for (const [signal, code] of [
     const sum = await sumLog(source)
     t.equal(
       stdout,
-      `copied ${plants - position} plants and 1 token; both hold ${plants} plants now, SHA-256 ${sum}\n`,
+      `copied ${count(plants - position, 'plant')} and 1 token; both hold ${count(plants, 'plant')} now, SHA-256 ${sum}\n`,
     )
   })
 

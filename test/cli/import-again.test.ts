@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { count } from '../../src/runtime/count.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import {
@@ -238,7 +239,7 @@ test('what an interrupted import says of where it was is what --resume says', as
   // On a machine that is too busy to end in time, one batch more may have been on its way.
   const skipped = resumed.result?.skipped ?? 0
   t.ok([0, batch].includes(skipped - records), `${records} and ${skipped}`)
-  t.equal(resumed.said[0], `input: ${skipped} records are imported already`)
+  t.equal(resumed.said[0], `input: ${count(skipped, 'record')} are imported already`)
   t.match(resumed.result, { added: 20_000 - skipped })
 })
 

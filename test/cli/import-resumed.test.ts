@@ -5,6 +5,7 @@ import { open as openFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
+import { count } from '../../src/runtime/count.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { open, readPlants, runImport, shareStore, writeInput } from '../support/imports.ts'
@@ -51,7 +52,7 @@ test('an import that was cut short is told of, and another input of its name is 
   for (const trim of [false, true])
     t.equal(
       (await runImport(url, path, { trim })).error?.message,
-      `input: an import was cut short after ${held} records; --resume goes on there, --restart begins anew and adds them again`,
+      `input: an import was cut short after ${count(held, 'record')}; --resume goes on there, --restart begins anew and adds them again`,
     )
   t.equal((await readPlants(url)).length, held)
   t.match((await runImport(url, path, { restart: true })).result, { added: names.length, skipped: 0 })

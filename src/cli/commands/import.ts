@@ -143,7 +143,7 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
   const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
-  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant', separate)}/s`
+  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
   const [valid, invalid] = [added + replayed, rejected + conflicting]
   const counts = dryRun
     ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }

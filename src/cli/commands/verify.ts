@@ -6,7 +6,7 @@ import { UsageError } from '../../config/values.ts'
 import { describeFault } from '../../maintenance/verify/faults.ts'
 import { repairChecksums, repairSegments } from '../../maintenance/verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
-import { count } from '../../runtime/count.ts'
+import { count, separate } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openStore, openView } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
@@ -15,8 +15,7 @@ import { addWorkOptions } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
-/** Numbers of checksums and segments that a repair added. */
-/** With the version that the schema has then. */
+/** Numbers of checksums and segments that a repair added, and the version that the schema has then. */
 type Added = { repaired: number; segments: number; schemaVersion?: number }
 
 const nothing: Added = { repaired: 0, segments: 0 }
@@ -90,7 +89,7 @@ function formatReport(report: VerifyReport & Added): string {
   if (repaired > 0) lines.push(`${count(repaired, 'plant')} had no checksum and got one`)
   else if (unchecked > 0)
     lines.push(`${count(unchecked, 'plant')} without a checksum: plant-store verify --repair adds it`)
-  if (segments > 0) lines.push(`segments that were missing and are there now: ${segments}`)
+  if (segments > 0) lines.push(`segments that were missing and are there now: ${separate(segments)}`)
   lines.push(faultCount === 0 ? 'no faults' : count(faultCount, 'fault'))
   return lines.join('\n')
 }

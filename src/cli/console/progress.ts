@@ -77,11 +77,11 @@ function drawBar(done: number, total: number): string {
 
 function describe(done: number, total: number | undefined, unit: Unit, ms: number): string {
   const perMs = done / ms
-  const rate = `${count(Math.round(perMs * 1000), unit, separate)}/s`
-  if (total === undefined) return `${count(done, unit, separate)} · ${rate}`
+  const rate = `${count(Math.round(perMs * 1000), unit)}/s`
+  if (total === undefined) return `${count(done, unit)} · ${rate}`
   const percent = total === 0 ? 100 : Math.floor((done / total) * 100)
   const left = done > 0 ? ` · ${formatSeconds((total - done) / perMs / 1000)} left` : ''
-  return `${percent} % · ${separate(done)} of ${count(total, unit, separate)} · ${rate}${left}`
+  return `${percent} % · ${separate(done)} of ${count(total, unit)} · ${rate}${left}`
 }
 
 function formatSeconds(seconds: number): string {

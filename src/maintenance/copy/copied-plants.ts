@@ -1,6 +1,6 @@
 // The plants of one log, put into another: batch by batch, each read back at once and held against the source.
 import { createHash } from 'node:crypto'
-import { count } from '../../runtime/count.ts'
+import { count, separate } from '../../runtime/count.ts'
 import { lineOf } from '../../store/format/checksum.ts'
 import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.ts'
 import { findHead, type StoreView, selectRows } from '../../store/view.ts'
@@ -32,7 +32,8 @@ export async function copyPlants(
   const checksum = createHash('sha256')
   const total = await findHead(source.view)
   const { position: held } = await target.log.head()
-  if (held > total) throw new StoreRefused(`--to holds ${count(held, 'plant')}, --from only ${total}`)
+  if (held > total)
+    throw new StoreRefused(`--to holds ${count(held, 'plant')}, --from only ${separate(total)}`)
   let done = 0
   let added = 0
   for await (const plants of readBatches(source.view, batchPlants)) {

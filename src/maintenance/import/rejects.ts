@@ -1,6 +1,7 @@
 // The records that were not imported: the first few for whoever watches, all of them in a file (NDJSON).
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import type { Fault } from '../../../schemas/problem.ts'
+import { separate } from '../../runtime/count.ts'
 import { identify, isSameFile } from '../../runtime/same-file.ts'
 import { quoteCell } from '../export/formats.ts'
 import { describeFaults } from './check.ts'
@@ -102,7 +103,7 @@ export class Rejects {
     const { path, say } = this.#options
     const more = this.#count - shownRejects
     if (more <= 0) return
-    say(`and ${more} more${whereAll(path)}`)
+    say(`and ${separate(more)} more${whereAll(path)}`)
   }
 
   #try(work: () => void): void {

@@ -12,7 +12,7 @@ export function formatStatus(status: StoreStatus): string {
     ['version', version],
     ['engine', `${engine} ${engineVersion}, schema version ${schemaVersion}`],
     ['store', store],
-    ['head', `${count(head, 'plant', separate)}, ${count(epochs, 'epoch', separate)}`],
+    ['head', `${count(head, 'plant')}, ${count(epochs, 'epoch')}`],
     ['size', formatBytes(bytes)],
     ['tokens', `${tokens.active} active, ${tokens.expired} expired, ${tokens.revoked} revoked`],
     ...(cluster ? [['server', `${cluster.server}, ${cluster.role}`] as [string, string]] : []),
