@@ -68,6 +68,14 @@ for (const engine of engines)
     t.match(stdout, engine === sqlite ? /not running; in use by node \(\d+\)\n$/ : /not running\n$/)
   })
 
+for (const engine of engines.filter(({ name }) => name === 'PostgreSQL'))
+  test('the services of one address are named together, with the number of their threads', async (t) => {
+    const url = await engine.createDatabase(t)
+    await startService(t, { DATABASE_URL: url })
+    await startService(t, { DATABASE_URL: url, THREADS: '2' })
+    t.strictSame((await readStatus(url)).service, { running: true, by: ['serve (127.0.0.1, 3 threads)'] })
+  })
+
 test('a store of 1.0.0 is shown as it is, and not brought up to date', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   copyFileSync(released, path)

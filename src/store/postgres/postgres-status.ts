@@ -43,13 +43,15 @@ async function listStandbys(view: StoreView): Promise<Standby[]> {
   }))
 }
 
-const sessions = `
-  SELECT DISTINCT application_name, coalesce(host(client_addr), 'localhost') FROM pg_stat_activity
-  WHERE datname = current_database() AND application_name LIKE $1 || ' %' ORDER BY 1`
+/** Each thread has a name of its own for its sessions. */
+const threads = `
+  SELECT coalesce(host(client_addr), 'localhost'), count(DISTINCT application_name) FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name LIKE $1 || ' %' GROUP BY 1 ORDER BY 1`
 
 /** On a standby nothing is to be seen: a service works on the primary. */
 async function findService(view: StoreView, role: ClusterStatus['role']): Promise<ServiceStatus> {
-  const clients = await view.select<[string, string]>(sessions, [serviceName])
+  const clients = await view.select<[string, number]>(threads, [serviceName])
   const isUnknown = clients.length === 0 && role === 'standby'
-  return { running: isUnknown ? null : clients.length > 0, by: clients.map(([, host]) => `serve (${host})`) }
+  const by = clients.map(([host, number]) => `serve (${host}${number > 1 ? `, ${number} threads` : ''})`)
+  return { running: isUnknown ? null : clients.length > 0, by }
 }
