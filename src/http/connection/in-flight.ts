@@ -50,7 +50,10 @@ export class InFlight {
   readonly #sweepers: NodeJS.Timeout[]
   readonly #bytes: BytesInFlight
   readonly #log: ConnectionLog
-  /** In the order in which they became idle. */
+  /**
+   * Connections without a request at work, in the order in which they became so. One whose next head is not whole counts:
+   * heads that are sent slowly could lock out everybody else.
+   */
   readonly #idle = new Set<Connection>()
   readonly #forConnections: ConnectionOptions
   /** Takes the id of a request from its `X-Request-Id`, or makes one. */
