@@ -187,8 +187,8 @@ export class Connection {
     else this.#over = then
   }
 
-  /** The connection ends with the answer to `exchange` (default: the latest); what is sent behind that is not served. */
-  endAfter(exchange = this.latest as Exchange): void {
+  /** The connection ends with the answer to `exchange` (default: the last open one); what follows is not served. */
+  endAfter(exchange = this.open.at(-1) as Exchange): void {
     this.#last = true
     const { raw } = exchange.reply
     // The head that was sent may say that the connection stays open.
