@@ -1,5 +1,6 @@
 // A file that comes into being whole or not at all: written under a temporary name beside its place, synced, and only
 // then given its name. Whatever ends the process before leaves at most the temporary file, which says what it is.
+import { randomUUID } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { identify, isSameFile, resolveLinks } from './same-file.ts'
@@ -26,8 +27,7 @@ export class NewFile {
     this.path = resolveLinks(path)
     this.#replace = replace
     this.#check(source)
-    const unique = Math.random().toString(36).slice(2)
-    this.temporaryPath = join(dirname(this.path), `.${basename(this.path)}.${unique}.partial`)
+    this.temporaryPath = join(dirname(this.path), `.${basename(this.path)}.${randomUUID()}.partial`)
     signal?.addEventListener('abort', () => this.discard(), { once: true })
   }
 
