@@ -80,7 +80,7 @@ test('directories on the way are made, for nobody else to read', async (t) => {
   if (process.platform !== 'win32') t.equal(statSync(join(directory, 'a')).mode & 0o777, 0o700)
 })
 
-test('token makes no database: one that is not there is refused', async (t) => {
+test('token makes no database: one that is not there is refused, and an empty file', async (t) => {
   const directory = createDirectory(t)
   for (const args of [['create', '--name', 'a'], ['list'], ['revoke', 'abcdefgh']]) {
     const env = { DATABASE_URL: 'file:no/plants.db' }
@@ -92,6 +92,11 @@ test('token makes no database: one that is not there is refused', async (t) => {
     )
   }
   t.strictSame(readdirSync(directory), [])
+  const path = join(directory, 'empty.db')
+  writeFileSync(path, '')
+  const refused = await runCommand(['token', 'create', '--name', 'a'], { DATABASE_URL: `file:${path}` })
+  t.match(refused, { code: 1, stdout: '', stderr: `plant-store: ${path} is not a plant store\n` })
+  t.equal(statSync(path).size, 0)
 })
 
 test('a locked database: token says so in one line', async (t) => {

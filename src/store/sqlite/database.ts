@@ -33,7 +33,7 @@ export function openDatabase({ path, mustExist, known, repair, keepsSchema }: Th
   const before = identify(path)
   /* c8 ignore next: it goes in the same moment */
   if (!before && mustExist) throw new StoreMissing(resolve(path))
-  if (before) bringUpToDate(path, keepsSchema)
+  if (before) bringUpToDate(path, mustExist, keepsSchema)
   else makeOwnFile(path)
   const db = new DatabaseSync(path, { timeout: sqliteLockMs })
   try {
@@ -101,8 +101,9 @@ function configure(db: DatabaseSync): void {
  * SQLite gives one connection all of a file only when no other one has it open, as each service has. Then nothing else
  * comes in until the schema is the new one, which an older service refuses.
  */
-function bringUpToDate(path: string, keepsSchema?: boolean): void {
+function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean): void {
   const version = inspect(path)
+  if (version === 0 && mustExist) throw new StoreRefused(`${path} is not a plant store`)
   if (version === 0 || version >= migrations.length) return
   checkUpgrade(version, keepsSchema)
   const db = new DatabaseSync(path, { timeout: sqliteLockMs })
