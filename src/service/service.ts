@@ -7,7 +7,7 @@ import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.t
 import { makeShared } from './threads/shared.ts'
 import { countThreads, Threads } from './threads/threads.ts'
 
-/** `store`: open, and closed with the service. `metrics`: show what all threads count. */
+/** `store`: open, and closed with the service, or when it cannot be built. `metrics`: show what all threads count. */
 export type ServiceOptions = Omit<HttpWorkerOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
 
 export type Service = {
@@ -27,7 +27,10 @@ export async function buildService({ metrics, ...options }: ServiceOptions): Pro
   const { config, store, log } = options
   const count = countThreads(config.threads, log.logger)
   const shared = makeShared(count)
-  const worker = await buildHttpWorker({ ...options, metrics: metrics?.own, shared })
+  const worker = await buildHttpWorker({ ...options, metrics: metrics?.own, shared }).catch(async (error) => {
+    await store.close()
+    throw error
+  })
   const threads = new Threads({ store, shared, log, isCounted: metrics !== undefined })
   if (metrics) threads.show(metrics)
 

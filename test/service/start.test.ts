@@ -6,7 +6,7 @@ import { test } from 'tap'
 import { copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { run } from '../support/programs.ts'
-import { request, startApp, startService } from '../support/service.ts'
+import { request, spawnCli, startApp, startService } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -43,6 +43,25 @@ test('a start loads what every service needs, and the writer thread no package a
     t.match(read(thread), /^NativeModule .*worker/m)
     t.notMatch(read(thread), /^NativeModule .*undici$/m)
   }
+})
+
+const lacking = `
+import { registerHooks } from 'node:module'
+registerHooks({
+  resolve(name, context, next) {
+    if (name === '@fastify/cors') throw new Error('there is no ' + name)
+    return next(name, context)
+  },
+})
+`
+
+test('a start that fails half-way closes what it has opened, and ends', { timeout: 30_000 }, async (t) => {
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(lacking)}`
+  const DATABASE_URL = `file:${join(createDirectory(t), 'plants.db')}`
+  const env = { PORT: '0', ADMIN_PORT: '0', CORS_ORIGIN: 'https://a.example', DATABASE_URL, NODE_OPTIONS }
+  const { ended, output } = spawnCli(t, ['serve'], env)
+  t.match(await ended, { code: 1, signal: null })
+  t.match(output(), { stdout: '', stderr: /^plant-store: Error: there is no @fastify\/cors\n/m })
 })
 
 const documents = [

@@ -44,36 +44,30 @@ async function start(config: Config, log: ServiceLog): Promise<void> {
   const admin =
     config.adminPort === undefined
       ? undefined
-      : await (await import('../../service/admin/admin.ts')).openAdmin({
-          config,
-          health,
-          droppedLines,
-        })
-  const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own).catch((error) => {
-    admin?.close()
-    throw error
-  })
-  admin?.show(store)
-  const isDraining = () => health.isDraining
-  const service = await buildService({ config, store, log, isDraining, metrics: admin?.metrics })
-  const close = async () => {
-    await service.close()
-    admin?.close()
-  }
-  const finish = async ({ err, signal }: Cause) => {
-    health.drain()
-    service.drain()
-    /* c8 ignore next: no test can bring about a fault that is not known yet */
-    if (err) logger.fatal({ err }, 'the service failed')
-    else logger.info({ signal }, 'stopping')
-    /* c8 ignore next: the same fault */
-    await shutdown.delay(err ? 0 : config.drainDelayMs)
-    await close()
-    await log.end(signal)
-  }
-  shutdown.arm({ finish, limitMs: config.drainDelayMs + stopMs })
-
+      : await (await import('../../service/admin/admin.ts')).openAdmin({ config, health, droppedLines })
+  let close = async () => admin?.close()
   try {
+    const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own)
+    admin?.show(store)
+    const isDraining = () => health.isDraining
+    const service = await buildService({ config, store, log, isDraining, metrics: admin?.metrics })
+    close = async () => {
+      await service.close()
+      admin?.close()
+    }
+    const finish = async ({ err, signal }: Cause) => {
+      health.drain()
+      service.drain()
+      /* c8 ignore next: no test can bring about a fault that is not known yet */
+      if (err) logger.fatal({ err }, 'the service failed')
+      else logger.info({ signal }, 'stopping')
+      /* c8 ignore next: the same fault */
+      await shutdown.delay(err ? 0 : config.drainDelayMs)
+      await close()
+      await log.end(signal)
+    }
+    shutdown.arm({ finish, limitMs: config.drainDelayMs + stopMs })
+
     const address = await service.listen().catch(refuseAddress('', config))
     health.serve(store, service)
     console.log(`store: ${database}`)
