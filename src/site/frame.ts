@@ -7,7 +7,7 @@ export type Site = { basePath: string; assets: string }
 export type Page = { title: string; main: string; head?: string; action?: string; tail?: string }
 
 /** The pages load what is served with them and nothing else. Swagger UI shows its icons from `data:` URLs. */
-export const pagePolicy =
+const pagePolicy =
   "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; " +
   "img-src 'self' data:; script-src 'self'; style-src 'self'"
 

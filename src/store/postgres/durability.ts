@@ -7,12 +7,10 @@ const consequences = {
   synchronous_commit: 'this service turns it on for itself; what others commit there can be lost',
 }
 
-export const durabilitySettings = Object.keys(consequences)
-
 /** Names the settings that are off by default, whatever a session made of them. */
 export const findUnsafe = `
   SELECT name FROM pg_settings
-  WHERE name IN (${durabilitySettings.map((name) => `'${name}'`)}) AND reset_val = 'off' ORDER BY name`
+  WHERE name IN (${Object.keys(consequences).map((name) => `'${name}'`)}) AND reset_val = 'off' ORDER BY name`
 
 /** In words for an operator. */
 export function describeUnsafe(name: string): string {
