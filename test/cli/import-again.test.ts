@@ -95,7 +95,7 @@ test('a fault in mid-file is counted, and what was mended behind the place goes 
   t.match(resumed, {
     code: 0,
     stdout: /^2 added, 0 replayed, 0 conflicting, 0 rejected/,
-    stderr: /: 3 records are imported already\n/,
+    stderr: /: 3 records already imported\n/,
   })
   t.same(await namesIn(DATABASE_URL), ['a', 'b', 'c', 'd'])
   t.match(await run('--resume', '--restart'), { code: 2, stdout: '' })
@@ -239,7 +239,7 @@ test('what an interrupted import says of where it was is what --resume says', as
   // On a machine that is too busy to end in time, one batch more may have been on its way.
   const skipped = resumed.result?.skipped ?? 0
   t.ok([0, batch].includes(skipped - records), `${records} and ${skipped}`)
-  t.equal(resumed.said[0], `input: ${count(skipped, 'record')} are imported already`)
+  t.equal(resumed.said[0], `input: ${count(skipped, 'record')} already imported`)
   t.match(resumed.result, { added: 20_000 - skipped })
 })
 

@@ -74,9 +74,7 @@ async function findStart(
       throw new StoreRefused(
         `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
       )
-    say(
-      `${name}: ${count(progress.records, 'record')} ${progress.records === 1 ? 'is' : 'are'} imported already`,
-    )
+    say(`${name}: ${count(progress.records, 'record')} already imported`)
     return { records: progress.records, line: progress.line, rejects: progress.rejects }
   }
   if (!progress.done && progress.records > 0 && !restart)
