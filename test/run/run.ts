@@ -27,7 +27,7 @@ const { values: options, positionals } = parseArgs({
     fast: { type: 'boolean', default: false },
     slow: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
-    jobs: { type: 'string', default: String(availableParallelism() + 3) },
+    jobs: { type: 'string', default: String(availableParallelism() + 2) },
     help: { type: 'boolean', default: false },
   },
 })
