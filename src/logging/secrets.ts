@@ -7,8 +7,8 @@ const jwtLength = 14
 /** Shorter tokens would be found in any text. */
 const minLength = 8
 
-/** What encodeURIComponent leaves alone; a URL may spell it like this all the same (RFC 3986, section 6.2.2). */
-const escaped = /%(?:2[1789ADE]|3\d|[46][1-9A-F]|5[\dAF]|7[\dAE])|(%[\da-f]{2})/gi
+/** Each URL escapes as much as it likes (RFC 3986, section 6.2.2). What JSON, a URL or a line cannot have stays escaped. */
+const escaped = /%(?:2[1346-9A-F]|[346][\dA-F]|5[\dABD-F]|7[\dA-E])|(%[\da-f]{2})/gi
 
 /** Makes a function that masks tokens of the service's own form, and these tokens, in JSON text. */
 export function makeMask(accessTokens: string[]): (text: string) => string {
@@ -33,7 +33,8 @@ function spell(code: string, kept?: string): string {
   return kept?.toUpperCase() ?? decodeURIComponent(code)
 }
 
-/** As they are, as JSON has them, and as URLs do. */
+/** As they are, as JSON has them, and as URLs do, escaped throughout and as little as can be. */
 function formsOf(token: string): string[] {
-  return [...new Set([token, JSON.stringify(token).slice(1, -1), encodeURIComponent(token)])]
+  const inUrl = encodeURIComponent(token)
+  return [...new Set([token, JSON.stringify(token).slice(1, -1), inUrl, inUrl.replace(escaped, spell)])]
 }
