@@ -1,5 +1,5 @@
 // Masks passwords in URLs, and tokens and such URLs in texts.
-import { jwt } from '../logging/secrets.ts'
+import { maskJwts } from '../logging/secrets.ts'
 
 /** The password of a URL as asterisks, wherever it stands. A URL may name several hosts, so it is not parsed. */
 export function maskUrl(url: string): string {
@@ -10,7 +10,7 @@ export function maskUrl(url: string): string {
 
 /** Tokens without their secrets. */
 export function hideTokens(text: string): string {
-  return text.replaceAll(/(plant_[0-9A-Za-z]{8}_)[0-9A-Za-z_]+/g, '$1***').replaceAll(jwt, '***')
+  return maskJwts(text.replaceAll(/(plant_[0-9A-Za-z]{8}_)[0-9A-Za-z_]+/g, '$1***'))
 }
 
 /** A message that repeats what was typed, without the secrets in it. */

@@ -1,8 +1,8 @@
 // The last look at whatever is logged: a client may put its token where none belongs, like a URL.
 
 const own = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}(?:_[0-9A-Za-z]{6})?/g
-/** JSON begins with `{"`, in base64url `eyJ`: a header, and whatever stands behind it. */
-export const jwt = /eyJ[\w-]{10,}(?:\.[\w-]*){1,4}/g
+/** JSON begins with `{"`, in base64url `eyJ`: a header, and whatever stands behind it, if only to be passed over. */
+const jwt = /eyJ[\w-]{10,}(?:\.[\w-]*){0,4}/g
 const jwtLength = 14
 /** Shorter tokens would be found in any text. */
 const minLength = 8
@@ -15,10 +15,7 @@ export function makeMask(accessTokens: string[]): (text: string) => string {
   const secrets = accessTokens.filter(({ length }) => length >= minLength).flatMap(formsOf)
   const shortest = Math.min(jwtLength, ...secrets.map(({ length }) => length))
   const mask = (text: string) =>
-    secrets.reduce(
-      (masked, secret) => masked.replaceAll(secret, '***'),
-      text.replace(own, '***').replace(jwt, '***'),
-    )
+    secrets.reduce((masked, secret) => masked.replaceAll(secret, '***'), maskJwts(text.replace(own, '***')))
   return (text) => {
     if (text.length < shortest) return text
     const plain = mask(text)
@@ -27,6 +24,11 @@ export function makeMask(accessTokens: string[]): (text: string) => string {
     // A URL that hides nothing stays as it was sent.
     return masked === spelled ? plain : masked
   }
+}
+
+/** Takes what looks like a JWT out of a text. A pattern that asked for the dot would search from each `eyJ` to the end. */
+export function maskJwts(text: string): string {
+  return text.replace(jwt, (found) => (found.includes('.') ? '***' : found))
 }
 
 function spell(code: string, kept?: string): string {
