@@ -53,7 +53,7 @@ export function makeAccessLog(
       lines.put(time(now()))
       // Ids that were made here are no secret, and need no look.
       lines.putAscii(access.hasGivenId ? mask(requestId) : requestId)
-      if (trace) lines.putAscii(trace.parent === null ? describeTrace(trace) : mask(describeTrace(trace)))
+      if (trace) putTrace(lines, trace, trace.parent === null ? String : mask)
       lines.put((targets.get(method) ?? piecesOf(method)).get(access, url, status))
       lines.putNumber(access.sentBytes)
       putDuration(lines, access.durationMs)
@@ -87,8 +87,15 @@ function putDuration(lines: LineBytes, durationMs: number): void {
   lines.putNumber(us - ms * 1000, 3)
 }
 
-function describeTrace({ traceId, spanId, parent }: Trace): string {
-  return `","traceId":"${traceId}","spanId":"${spanId}${parent ? `","parentSpanId":"${parent.spanId}` : ''}`
+/** Piece by piece: a text that is put together first takes half as long again. */
+function putTrace(lines: LineBytes, { traceId, spanId, parent }: Trace, show: (id: string) => string): void {
+  lines.putAscii('","traceId":"')
+  lines.putAscii(show(traceId))
+  lines.putAscii('","spanId":"')
+  lines.putAscii(show(spanId))
+  if (!parent) return
+  lines.putAscii('","parentSpanId":"')
+  lines.putAscii(show(parent.spanId))
 }
 
 function describeTarget({ method, url, route, status }: Access): string {

@@ -1,9 +1,8 @@
-// Traces: one span for each request, by the stable HTTP conventions of OpenTelemetry, handed to its processor, which sends
-// them in batches. Loaded where traces are on.
-import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import { type ExportResult, ExportResultCode, TraceState } from '@opentelemetry/core'
+// Traces: one span for each request, handed to the processor of OpenTelemetry, which sends them in batches. Loaded where
+// traces are on.
+import { ROOT_CONTEXT } from '@opentelemetry/api'
+import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
-import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources'
 import * as sdk from '@opentelemetry/sdk-trace'
 import type { Logger } from 'pino'
 import type { TraceOptions } from '../config/trace-settings.ts'
@@ -13,9 +12,8 @@ import { traceFlushMs } from '../limits.ts'
 import { Outage } from '../logging/outage.ts'
 import type { Meter } from '../runtime/meter.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
+import { type Ended, makeBuilder, note, type Origin } from './spans.ts'
 
-/** `mask` takes secrets out of a text; `thread`: whose spans these are. */
-type Origin = { mask: (text: string) => string; instanceId: string; thread: number }
 type Options = Origin & { logger: Logger; meter: Meter }
 
 /** `begin` gives a request its span, `add` takes one that has ended, `end` sends those that are left. */
@@ -23,7 +21,7 @@ export function makeTraces(options: TraceOptions, { logger, meter, ...origin }: 
   const outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
   const ids = new sdk.RandomIdGenerator()
   const isSampled = makeSampler(options)
-  const processor = makeProcessor(options, makeBuilder(options, origin), settle)
+  const processor = makeProcessor(options, makeBuilder({ ...origin, resource: options.resource }), settle)
   const counts = { exported: 0, dropped: 0 }
   let originMs = performance.timeOrigin
   let unsent = 0
@@ -72,12 +70,13 @@ function makeSampler({
   traceRatio,
 }: TraceOptions): (traceId: string, parent: Trace | null) => boolean {
   const share = traceSampler.endsWith('ratio') ? traceRatio : Number(traceSampler.endsWith('on'))
-  const root = new sdk.TraceIdRatioBasedSampler(share)
+  const sampler = new sdk.TraceIdRatioBasedSampler(share)
+  const isRootSampled = Number.isInteger(share)
+    ? () => share === 1
+    : (traceId: string) =>
+        sampler.shouldSample(ROOT_CONTEXT, traceId).decision === sdk.SamplingDecision.RECORD_AND_SAMPLED
   const isParentBased = traceSampler.startsWith('parentbased')
-  return (traceId, parent) =>
-    parent && isParentBased
-      ? parent.flags % 2 === 1
-      : root.shouldSample(ROOT_CONTEXT, traceId).decision === sdk.SamplingDecision.RECORD_AND_SAMPLED
+  return (traceId, parent) => (parent && isParentBased ? parent.flags % 2 === 1 : isRootSampled(traceId))
 }
 
 function makeProcessor(
@@ -105,91 +104,4 @@ function makeProcessor(
     ...{ exporter: own, scheduledDelayMillis: batch.spanDelayMs, exportTimeoutMillis: batch.spanExportMs },
     ...{ maxQueueSize: batch.maxSpans, maxExportBatchSize: batch.spanBatch },
   })
-}
-
-const none = { events: [], links: [], droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 }
-const scope = { instrumentationScope: { name: 'plant-store' } }
-const constant = { ...none, ...scope, kind: SpanKind.SERVER, ended: true }
-const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
-
-type Ended = ReturnType<typeof note>
-
-/** For the processor: all are sampled, and of a resource that is known. */
-const processed = { spanContext: () => ({ traceFlags: 1 }), resource: {} }
-
-/**
- * A note of a request, kept until its span is built and sent. It is a third of a span, and holds none of the
- * request's objects: what outlives a collection of the young generation costs more than all else.
- */
-function note(exchange: Exchange, trace: Trace, endMs: number) {
-  const { method, route, url, status, durationMs, remoteAddress, raw, reply } = exchange
-  // The client of an answer that was broken off may have its head.
-  const isHeadSent = status !== 499 || (reply.raw.headersSent && reply.raw.socket !== null)
-  return {
-    ...{ trace, method, route, url, status, durationMs, remoteAddress, endMs },
-    sentStatus: isHeadSent ? reply.raw.statusCode : undefined,
-    protocol: reply.request.protocol,
-    version: raw.httpVersion,
-    agent: raw.headers['user-agent'],
-    state: trace.parent ? raw.headers.tracestate : undefined,
-    ...processed,
-  }
-}
-
-function makeBuilder(options: TraceOptions, { mask, instanceId, thread }: Origin) {
-  const own = resourceFromAttributes({ 'service.instance.id': instanceId, ...options.resource })
-  const resource = defaultResource().merge(own)
-  const clean = (text: string) => cut(mask(text))
-
-  return (ended: Ended): sdk.ReadableSpan => {
-    const { method, route, status, durationMs, endMs, state } = ended
-    const { traceId, spanId, flags, parent } = ended.trace
-    const traceState = state && { traceState: new TraceState(clean(String(state))) }
-    const context = { traceId, spanId, traceFlags: flags, ...traceState }
-    const caller = parent && { traceId, spanId: parent.spanId, traceFlags: parent.flags, isRemote: true }
-    const verb = methods.has(method) ? method : 'HTTP'
-    return {
-      ...constant,
-      ...{ name: route ? `${verb} ${route}` : verb, resource, spanContext: () => context },
-      ...(caller && { parentSpanContext: caller }),
-      ...{
-        startTime: toHrTime(endMs - durationMs),
-        endTime: toHrTime(endMs),
-        duration: toHrTime(durationMs),
-      },
-      status: { code: status >= 499 ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
-      attributes: { ...describe(ended, clean), 'thread.id': thread },
-    }
-  }
-}
-
-function describe(ended: Ended, clean: (text: string) => string): Attributes {
-  const { method, route, url, status, sentStatus, agent } = ended
-  // An absolute target may have a password in it.
-  const [path = '', query = ''] = url.replace(/^\w+:\/\/[^/?]*/, '').split(/[?#]/)
-  const shown = query.split('&').filter((pair) => /^(limit|after)=/.test(pair))
-  return {
-    'http.request.method': methods.has(method) ? method : '_OTHER',
-    'url.path': clean(path),
-    ...(shown.length > 0 && { 'url.query': clean(shown.join('&')) }),
-    'url.scheme': ended.protocol,
-    ...(route && { 'http.route': route }),
-    ...(sentStatus && { 'http.response.status_code': sentStatus }),
-    ...(status >= 499 && { 'error.type': status === 499 ? 'client_closed_request' : String(status) }),
-    'client.address': clean(String(ended.remoteAddress)),
-    ...(agent && { 'user_agent.original': clean(agent) }),
-    'network.protocol.version': ended.version,
-  }
-}
-
-const room = new Uint8Array(1024)
-
-/** As much of a text as its size may be. */
-function cut(text: string): string {
-  return text.length <= room.length / 3 ? text : text.slice(0, new TextEncoder().encodeInto(text, room).read)
-}
-
-function toHrTime(ms: number): [number, number] {
-  const seconds = Math.floor(ms / 1000)
-  return [seconds, Math.floor((ms - seconds * 1000) * 1e6)]
 }
