@@ -105,7 +105,8 @@ export class Connection {
 
   /** `exchange` was answered, or its client is gone. */
   leave(exchange: Exchange): void {
-    this.open.splice(this.open.lastIndexOf(exchange), 1)
+    if (this.open.length === 1) this.open.pop()
+    else this.open.splice(this.open.indexOf(exchange), 1)
     if (exchange === this.latest && exchange.raw.complete && !this.socket.destroyed) this.latest = undefined
     if (this.open.length === 0) this.#over?.()
     if (this.#rest) this.#goOn()

@@ -115,7 +115,6 @@ export class InFlight {
   }
 
   #settle(connection: Connection): void {
-    this.#idle.delete(connection)
     if (connection.open.length === 0 && !connection.socket.destroyed) this.#idle.add(connection)
   }
 
