@@ -17,7 +17,7 @@ const help = `npm test [-- [options] FILE…]   without FILE: the whole suite, a
 
 /** What a file that the fast run leaves out has in its text. */
 const leftOutOfFast =
-  /browser|docs-page|installed|sharedServer|cluster|relay|engines\.find|'npm'|start(Service|Threads)|spawn|stalled|python/
+  /browser|docs-page|installed|sharedServer|cluster|relay|engines\.find|'npm'|start(Service|Threads)|spawn|execFile|stalled|python/
 /** What a file has in its text that the slow run repeats, with full time-outs and sizes. */
 const isSmaller = /(short-limits|full)\.ts/
 
