@@ -67,6 +67,19 @@ for (const format of ['json', 'text'])
       t.notOk(log.includes(part), part)
   })
 
+test('the password of a URL is masked, and nothing that is like one', async (t) => {
+  const mask = makeMask([])
+  const target = (user: string) => `"url":"http://${user}h:80/plants?limit=1"`
+  t.equal(mask(target('ada:water:ing@')), target('ada:***@'))
+  for (const text of [
+    target(''),
+    target('ada@'),
+    '"url":"/plants?at=12:30@noon"',
+    '"http://h:80","mail":"a@b"',
+  ])
+    t.equal(mask(text), text)
+})
+
 test('a text that begins a token again and again is looked through once', async (t) => {
   const text = 'eyJ'.repeat(60_000)
   const startMs = performance.now()
