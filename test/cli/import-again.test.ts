@@ -159,8 +159,8 @@ test('a conflict of ids names the column that has them', async (t) => {
 
 test('rejects keep their source and go to stdout with -, the counts to stderr then', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
-  const rows = ['7,"b ""c"", d",x', '8,,y']
-  const path = writeInput(t, `id,name,tag\n7,a,\n${rows.join('\n')}\n`)
+  const rows = ['7,"b ""c"", d",x', '"8",,y', '9,"",\u00e9 ', '10,,"a\r\nb"']
+  const path = writeInput(t, `id,"name",tag\r\n7,a,\n${rows.join('\r\n\n\r\n')}`)
   const ran = await runCommand(['import', path, '--rejects', '-', '--json'], { DATABASE_URL })
   t.equal(ran.code, 1)
   const rejects = ran.stdout
@@ -170,8 +170,10 @@ test('rejects keep their source and go to stdout with -, the counts to stderr th
   t.match(
     rejects.sort((a, b) => a.line - b.line),
     [
-      { line: 3, errors: [{ code: 'id-conflict', pointer: '/id' }] },
-      { line: 4, errors: [{ code: 'length', pointer: '/name' }] },
+      { line: 3, header: 'id,"name",tag', errors: [{ code: 'id-conflict', pointer: '/id' }] },
+      { line: 6, errors: [{ code: 'length', pointer: '/name' }] },
+      { line: 9 },
+      { line: 12 },
     ],
   )
   t.same(
@@ -181,7 +183,7 @@ test('rejects keep their source and go to stdout with -, the counts to stderr th
   t.match(JSON.parse(ran.stderr.trimEnd().split('\n').at(-1) as string), {
     added: 1,
     conflicting: 1,
-    rejected: 1,
+    rejected: 3,
   })
 })
 
@@ -205,7 +207,7 @@ test('a file of rejects that were mended is an input', async (t) => {
     const mended = readFileSync(rejects, 'utf8')
       .replace(/(b(\\"|,).*)1/, '$12')
       .replace(/(name\\": ?\\")\\"/, '$1d\\"')
-      .replace('"text":",c,"', '"text":"d,c,"')
+      .replace('"text":"\\"\\",c,"', '"text":"d,c,"')
     writeFileSync(rejects, mended)
     t.match(await runCommand(again, { DATABASE_URL }), { code: 0, stdout: /^2 added/ }, mended)
     t.same(

@@ -193,6 +193,13 @@ const fatal: Broken[] = [
     1,
   ],
   [
+    'a row without an end',
+    `${csv}${','.repeat(1e6)}`,
+    /^input, line 3: is longer than 64 KiB; is a quote/,
+    1,
+  ],
+  ['a row that is too long', `${csv}b,${long}\nc,\n`, /^input, line 3: is longer than 64 KiB; is a quote/, 1],
+  [
     'a quote in the middle of a cell',
     `${csv}b"c",\n`,
     /^input, line 3: a quote is in the middle of a cell/,
@@ -270,6 +277,12 @@ const rejected: Broken[] = [
   ['null', `[null,{"name":"a","tag":""}]`, /line 1: must be an object$/, 1],
   ['brackets that do not match', '[{"name":[}],\n{"name":"a","tag":""}]', /line 1: is not JSON$/, 1],
   ['two elements without a comma', '[{} {},\n{"name":"a","tag":""}]', /line 1: is not JSON$/, 1],
+  [
+    'more empty lines than a record is long',
+    `${csv}${'\r\n'.repeat(70_000)}b\n`,
+    /^input, line 70003: has 1/,
+    1,
+  ],
   ['a row with too few cells', 'name,tag\nb\na,\n', /line 2: has 1 cell, the header row has 2$/, 1],
   ['a row with too many cells', 'name,tag\nb,,,\na,\n', /line 2: has 4 cells, the header row has 2$/, 1],
   ['Latin-1 in JSON', bytes('{"name":"gr', [0xfc], 'n","tag":""}\n', good), /line 1: is not UTF-8$/, 1],

@@ -8,8 +8,8 @@ const reasons: Record<string, string> = {
   CSV_INVALID_CLOSING_QUOTE: 'a closing quote is followed by more; inside quotes, double them',
   INVALID_OPENING_QUOTE: 'a quote is in the middle of a cell; quote the whole cell',
   CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
-  CSV_MAX_RECORD_SIZE: `is longer than ${maxRecordBytes / 1024} KiB; is a quote left open?`,
 }
+const tooLong = `is longer than ${maxRecordBytes / 1024} KiB; is a quote left open?`
 
 /** The first record is the header row. */
 export class CsvSplitter implements Splitter {
@@ -18,22 +18,29 @@ export class CsvSplitter implements Splitter {
   /** Line of the next row: csv-parse counts a CRLF inside quotes twice. */
   #line = 1
   #emptyLines = 0
+  /** What was read behind the end of the last row, and where that is. */
+  #rest = Buffer.alloc(0)
+  #start = 0
 
   constructor() {
     this.#parser = parse({
       record_delimiter: ['\r\n', '\n'],
       relax_column_count: true,
       skip_empty_lines: true,
-      max_record_size: maxRecordBytes,
       on_record: (cells: string[], info: InfoRecord) => this.#take(cells, info),
     })
     // Each call hears of its own fault.
     this.#parser.on('error', () => {})
   }
 
-  push(chunk: Buffer, found: InputRecord[]): Promise<void> {
+  async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
     this.#found = found
-    return this.#wait((done) => this.#parser.write(chunk, done))
+    this.#rest = Buffer.concat([this.#rest, chunk])
+    await this.#wait((done) => this.#parser.write(chunk, done))
+    if (this.#rest.length <= maxRecordBytes) return
+    const begin = this.#rest.findIndex((byte) => byte !== 0x0a && byte !== 0x0d)
+    this.#forget(begin === -1 ? this.#rest.length : begin)
+    if (this.#rest.length > maxRecordBytes) throw new InputError(tooLong, this.#line)
   }
 
   end(found: InputRecord[]): Promise<void> {
@@ -45,17 +52,26 @@ export class CsvSplitter implements Splitter {
   async #wait(work: (done: (error?: Error | null) => void) => unknown): Promise<void> {
     const error = await new Promise<Error | null | undefined>((resolve) => work(resolve))
     if (!error) return
+    if (error instanceof InputError) throw error
     /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
     throw new InputError(reasons[(error as CsvError).code] ?? error.message, this.#line)
   }
 
   /** Nothing is given back to csv-parse: rows wait here, and not in its queue. */
-  #take(cells: string[], { empty_lines }: InfoRecord): undefined {
+  #take(cells: string[], { bytes, empty_lines }: InfoRecord): undefined {
     this.#line += empty_lines - this.#emptyLines
     this.#emptyLines = empty_lines
-    this.#found.push({ line: this.#line, source: cells })
+    const text = this.#rest.toString('utf8', 0, bytes - this.#start).replace(/^[\r\n]+|\r?\n$/g, '')
+    this.#forget(bytes - this.#start)
+    if (text.length > maxRecordBytes) throw new InputError(tooLong, this.#line)
+    this.#found.push({ line: this.#line, source: cells, text })
     this.#line++
     for (const cell of cells)
       for (let i = cell.indexOf('\n'); i !== -1; i = cell.indexOf('\n', i + 1)) this.#line++
+  }
+
+  #forget(bytes: number): void {
+    this.#rest = this.#rest.subarray(bytes)
+    this.#start += bytes
   }
 }

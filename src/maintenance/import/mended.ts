@@ -48,7 +48,7 @@ export class MendedSplitter implements Splitter {
   }
 
   #give(rows: InputRecord[], found: InputRecord[]): void {
-    for (const { source } of rows) found.push({ line: this.#places.shift() as number, source })
+    for (const row of rows) found.push({ ...row, line: this.#places.shift() as number })
   }
 }
 

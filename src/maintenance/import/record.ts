@@ -13,8 +13,11 @@ const plantBytes = Object.entries<TSchema>(NewPlant.properties)
 /** The longest record: many times what a plant can take up, and no more memory than that per record. */
 export const maxRecordBytes = Math.ceil(plantBytes / 8192) * 64 * 1024
 
-/** `source`: JSON text, or the cells of a row; `line`: where it begins, counted from 1; `fault`: why it is cut off. */
-export type InputRecord = { line: number; source: string | string[]; fault?: Fault }
+/**
+ * `source`: JSON text, or the cells of a row, whose `text` is what stood there; `line`: where it begins, counted from 1;
+ * `fault`: why it is cut off.
+ */
+export type InputRecord = { line: number; source: string | string[]; text?: string; fault?: Fault }
 
 /**
  * Finds the records of one format in chunks of text, and adds them to `found`. Throws InputError when the rest cannot be

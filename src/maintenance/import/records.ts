@@ -14,7 +14,7 @@ export type RecordOptions = { format: Format | undefined; fields: Fields; trim: 
 export type Records = {
   format: Detected
   /** The header row as it was read, of a CSV input. */
-  header: InputRecord['source'] | undefined
+  header: string | undefined
   check: RecordCheck
   identity: InputIdentity
   groups: AsyncIterable<InputRecord[]>
@@ -33,7 +33,7 @@ export async function openRecords(input: Input, options: RecordOptions): Promise
   const checked: CheckOptions = { fields, columns, trim, utf8 }
   return {
     format,
-    header: header?.source,
+    header: header?.text,
     check: new RecordCheck(checked),
     identity: new InputIdentity(head, header?.source),
     groups: join(head, fault, groups),

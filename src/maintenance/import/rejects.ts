@@ -3,7 +3,6 @@ import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } fr
 import type { Fault } from '../../../schemas/problem.ts'
 import { separate } from '../../runtime/count.ts'
 import { identify, isSameFile } from '../../runtime/same-file.ts'
-import { quoteCell } from '../export/formats.ts'
 import { describeFaults } from './check.ts'
 import type { Position } from './import-progress.ts'
 import { FileError } from './input-error.ts'
@@ -30,7 +29,7 @@ export type RejectsOptions = {
 export class Rejects {
   readonly #options: RejectsOptions
   /** The header row of a CSV input. */
-  header: InputRecord['source'] | undefined
+  header: string | undefined
   #file: number | undefined
   #pending = ''
   #bytes = 0
@@ -72,14 +71,14 @@ export class Rejects {
     this.flush()
   }
 
-  add({ line, source }: InputRecord, faults: Reason[]): void {
+  add({ line, source, text = String(source) }: InputRecord, faults: Reason[]): void {
     const reason = describeFaults(faults)
     this.#count++
     const { name, path, say } = this.#options
     if (this.#count <= shownRejects) say(`${name}, line ${line}: ${reason}`)
     if (path === undefined) return
-    const header = this.header && write(this.header)
-    this.#pending += `${JSON.stringify({ line, reason, errors: faults, header, text: write(source) })}\n`
+    const shown = text.replaceAll(invalidMark, '\ufffd')
+    this.#pending += `${JSON.stringify({ line, reason, errors: faults, header: this.header, text: shown })}\n`
   }
 
   /** Puts what was added into the file. */
@@ -125,9 +124,4 @@ function checkContent(file: number): void {
   const head = Buffer.alloc(firstBytes.length)
   readSync(file, head, 0, head.length, 0)
   if (!head.equals(firstBytes)) throw new Error('it holds something else; name another file')
-}
-
-function write(source: InputRecord['source']): string {
-  const text = typeof source === 'string' ? source : source.map(quoteCell).join(',')
-  return text.replaceAll(invalidMark, '\ufffd')
 }
