@@ -4,6 +4,7 @@ import { Interrupted } from './cli/console/interrupt.ts'
 import { watchOutput } from './cli/console/output.ts'
 import { buildProgram } from './cli/program.ts'
 import { ConfigError, UsageError } from './config/values.ts'
+import { printable } from './logging/text-lines.ts'
 import { FileRefused } from './runtime/new-file.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from './store/store.ts'
 
@@ -46,5 +47,5 @@ function describe(error: NodeJS.ErrnoException): string {
   if (error instanceof StoreUnavailable)
     return `the database of DATABASE_URL cannot be used now: ${error.message}`
   const isForeseen = [ConfigError, StoreRefused, FileRefused].some((type) => error instanceof type)
-  return isForeseen || error.code ? error.message : String(error.stack)
+  return isForeseen || error.code ? printable(error.message) : String(error.stack)
 }

@@ -93,8 +93,8 @@ function formatBytes(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 }
 
-/** Escapes control characters: text of a client must not steer the terminal. */
-function printable(value: unknown): string {
+/** Escapes control characters: text of somebody else must not steer the terminal, nor begin a line. */
+export function printable(value: unknown): string {
   return String(value).replace(
     /\p{Cc}/gu,
     (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,

@@ -76,7 +76,9 @@ test('what is not understood is refused with a hint, and exit code 2', async (t)
     [['token', 'craete'], /unknown command 'craete'[\s\S]*Did you mean create/],
     [['token', 'create'], /--name/],
     [['token', 'create', '--name', ' '], /1 to 100 characters/],
+    [['token', 'create', '--name', '🌱'.repeat(101)], /1 to 100 characters/],
     [['token', 'create', '--name', 'a\nb'], /no control characters/],
+    [['token', 'create', '--name', 'a\u009bb'], /no control characters/],
     [['token', 'create', '--name', 'a', '--scope', 'plants'], /plants:read, plants:write/],
     [['token', 'create', '--name', 'a', '--expires', 'soon'], /such as 90d/],
     ...['2001-01-01', '2100-02-30', '2100-1-31', '2100-01-31T12:00'].map((time): [string[], RegExp] => [
@@ -144,7 +146,7 @@ test('tokens are created, listed and revoked', async (t) => {
   t.match(table, / {2}花 {6}plants:read/, 'a wide letter takes two places')
   for (const id of ids) t.match(table, id)
   for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
-  const timed = await token('create', '--name', 'timed', '--expires', '2100-01-31T12:00+02:00')
+  const timed = await token('create', '--name', '🌱'.repeat(100), '--expires', '2100-01-31T12:00+02:00')
   t.match(timed.stderr, / expires at 2100-01-31T10:00:00\.000Z\n$/)
 })
 

@@ -166,6 +166,7 @@ test('a fault is named as whoever made it called the setting', async (t) => {
   const cases: [args: string[], env: NodeJS.ProcessEnv, file: string, line: RegExp][] = [
     [['--port', 'x'], { PORT: '1' }, '', /^plant-store: --port must be a port [^\n]+\n$/],
     [[], { ACCESS_TOKENS: ' , ' }, '', /^plant-store: ACCESS_TOKENS must hold a token[^\n]*\n$/],
+    [[], { PORT: '8\n\u009b0' }, '', /, not "8\\x0a\\x9b0"\n$/],
     [[], {}, 'RATE_LIMIT=fast\n', /^plant-store: RATE_LIMIT in \.env must be a rate [^\n]+, not "fast"\n$/],
     [['--database-url', 'a:secret'], {}, '', /^plant-store: --database-url must start with file: [^\n]+\n$/],
   ]

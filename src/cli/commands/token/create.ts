@@ -38,7 +38,7 @@ export function createCommand(): Command {
 }
 
 function parseName(text: string): string {
-  if (text.trim() === '' || text.length > maxNameLength || /[\u0000-\u001f\u007f]/.test(text))
+  if (text.trim() === '' || [...text].length > maxNameLength || /\p{Cc}/u.test(text))
     throw new InvalidArgumentError(`Expected 1 to ${maxNameLength} characters, and no control characters.`)
   if (hideTokens(text) !== text)
     throw new InvalidArgumentError('A name is shown in lists: it holds no token.')
