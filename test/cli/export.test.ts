@@ -51,7 +51,16 @@ for (const { name, createDatabase } of engines) {
     const lines = plants.map((plant) => `${JSON.stringify(plant)}\n`).join('')
     t.equal((await readExport(t, url, 'all.ndjson')).toString(), lines)
     t.equal(gunzipSync(await readExport(t, url, 'all.jsonl.GZ')).toString(), lines)
-    t.equal(zstdDecompressSync(await readExport(t, url, 'all.zst')).toString(), lines)
+    const zstd = await readExport(t, url, 'all.zst')
+    t.equal(zstdDecompressSync(zstd).toString(), lines)
+    for (let at = 99; at < zstd.length; at += 99) {
+      const damaged = zstd.with(at, (zstd[at] as number) ^ 1)
+      let text = lines
+      try {
+        text = zstdDecompressSync(damaged).toString()
+      } catch {}
+      t.ok(text === lines, `a bit that has changed at ${at} is noticed, or says nothing`)
+    }
     const json = (await readExport(t, url, 'all.json')).toString()
     t.strictSame(JSON.parse(json), plants)
     t.equal(json.split('\n').length, plants.length + 3, 'a line for each plant')

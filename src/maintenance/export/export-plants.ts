@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createGzip, createZstdCompress } from 'node:zlib'
+import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { scannedPlants } from '../../limits.ts'
 import { NewFile, type NewFileOptions } from '../../runtime/new-file.ts'
 import { StoreRefused } from '../../store/store.ts'
@@ -24,7 +24,9 @@ export type ExportOptions = {
 /** A turn after each page would make every write a small one. */
 const turnEveryMs = 100
 
-const compressors = { gzip: createGzip, zstd: createZstdCompress }
+/** zstd says nothing of damage unless it is asked to. */
+const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
+const compressors = { gzip: createGzip, zstd: () => createZstdCompress(zstdOptions) }
 
 /** Writes the plants to a stream, which stays open without `end`. Throws StoreRefused when the log does not hold all of them. */
 export async function exportTo(
