@@ -25,11 +25,18 @@ export function findUrlFault(url: string): string | undefined {
   if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
     return 'must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded'
   const given = new URL(urls[0] as string).searchParams
+  const ports = [given.get('port') ?? '', ...urls.map((one) => new URL(one).port)]
+  if (!ports.every(isPort)) return 'has a port that is not from 1 to 65535'
   const unknown = [...given.keys()].find((name) => !parameters.includes(name))
   if (unknown !== undefined) return `has the unknown parameter ${unknown}; there are ${parameters.join(', ')}`
   if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
     return `has an unknown sslmode; there are ${sslModes.join(', ')}`
   return undefined
+}
+
+/** Empty: the default one. */
+function isPort(text: string): boolean {
+  return text === '' || (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535)
 }
 
 function split(url: string): string[] {
