@@ -1,10 +1,11 @@
 // What befalls a database file from outside. Other programs do it: a descriptor that this process closes would drop the
 // locks that SQLite holds in it.
 import { execFileSync } from 'node:child_process'
+import { renameSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 
 export function move(from: string, to: string): void {
-  execFileSync('mv', [from, to])
+  renameSync(from, to)
 }
 
 export function remove(path: string): void {

@@ -11,7 +11,7 @@ import type { Batch, Done, Failure, Request, Result } from './writer-messages.ts
 
 /** Interval of attempts to take the lock while another process has it. */
 const lockPollMs = 1
-/** Files that were in order so short a time ago are checked after the COMMIT only. */
+/** Files that were in order so short a time ago are checked at the end only. */
 const recentMs = 5
 
 const late: Failure = {
@@ -58,8 +58,8 @@ export class Transactions {
         outcome = 'unknown'
         this.#commit.run()
         this.#batch.committed()
-        this.#checkFiles()
       }
+      this.#checkFiles()
       return requests.map((request) => {
         const index = inTime.indexOf(request)
         /* c8 ignore next: one batch is late in the moment in which the lock is free for another */
