@@ -18,9 +18,10 @@ export class CsvSplitter implements Splitter {
   /** Line of the next row: csv-parse counts a CRLF inside quotes twice. */
   #line = 1
   #emptyLines = 0
-  /** What was read behind the end of the last row, and where that is. */
-  #rest = Buffer.alloc(0)
+  /** The last chunk, and before it what was left of those before; where in the input it begins, and in it the next row. */
+  #read = Buffer.alloc(0)
   #start = 0
+  #next = 0
 
   constructor() {
     this.#parser = parse({
@@ -35,12 +36,12 @@ export class CsvSplitter implements Splitter {
 
   async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
     this.#found = found
-    this.#rest = Buffer.concat([this.#rest, chunk])
+    this.#read = Buffer.concat([this.#read.subarray(this.#next), chunk])
+    this.#start += this.#next
+    this.#next = 0
     await this.#wait((done) => this.#parser.write(chunk, done))
-    if (this.#rest.length <= maxRecordBytes) return
-    const begin = this.#rest.findIndex((byte) => byte !== 0x0a && byte !== 0x0d)
-    this.#forget(begin === -1 ? this.#rest.length : begin)
-    if (this.#rest.length > maxRecordBytes) throw new InputError(tooLong, this.#line)
+    while (this.#read[this.#next] === 0x0a || this.#read[this.#next] === 0x0d) this.#next++
+    if (this.#read.length - this.#next > maxRecordBytes) throw new InputError(tooLong, this.#line)
   }
 
   end(found: InputRecord[]): Promise<void> {
@@ -61,17 +62,13 @@ export class CsvSplitter implements Splitter {
   #take(cells: string[], { bytes, empty_lines }: InfoRecord): undefined {
     this.#line += empty_lines - this.#emptyLines
     this.#emptyLines = empty_lines
-    const text = this.#rest.toString('utf8', 0, bytes - this.#start).replace(/^[\r\n]+|\r?\n$/g, '')
-    this.#forget(bytes - this.#start)
+    const end = bytes - this.#start
+    const text = this.#read.toString('utf8', this.#next, end).replace(/^[\r\n]+|\r?\n$/g, '')
+    this.#next = end
     if (text.length > maxRecordBytes) throw new InputError(tooLong, this.#line)
     this.#found.push({ line: this.#line, source: cells, text })
     this.#line++
     for (const cell of cells)
       for (let i = cell.indexOf('\n'); i !== -1; i = cell.indexOf('\n', i + 1)) this.#line++
-  }
-
-  #forget(bytes: number): void {
-    this.#rest = this.#rest.subarray(bytes)
-    this.#start += bytes
   }
 }
