@@ -1,92 +1,100 @@
-// A request as a span of OpenTelemetry, by its stable HTTP conventions.
-import { type Attributes, SpanKind, SpanStatusCode } from '@opentelemetry/api'
+// Requests as spans of OpenTelemetry, by its stable HTTP conventions, in OTLP (opentelemetry-proto, trace/v1).
 import { TraceState } from '@opentelemetry/core'
-import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources'
-import type { ReadableSpan } from '@opentelemetry/sdk-trace'
-import { LRUCache } from 'lru-cache'
-import type { TraceOptions } from '../config/trace-settings.ts'
 import type { Exchange } from '../http/connection/exchange.ts'
 import type { Trace } from '../http/connection/request-ids.ts'
+import { Message } from './message.ts'
 
-/** `mask` takes secrets out of a text; `thread`: whose spans these are. */
-export type Origin = { mask: (text: string) => string; instanceId: string; thread: number }
-/** `resource`: attributes of the service. */
-type BuilderOptions = Origin & Pick<TraceOptions, 'resource'>
+/** `resource`: attributes of the service; `thread`: whose spans these are; `clean` takes secrets out of a text. */
+export type Origin = { resource: Record<string, string>; thread: number; clean: (text: string) => string }
 
-const none = { events: [], links: [], droppedAttributesCount: 0, droppedEventsCount: 0, droppedLinksCount: 0 }
-const scope = { instrumentationScope: { name: 'plant-store' } }
-const constant = { ...none, ...scope, kind: SpanKind.SERVER, ended: true }
+const maxSpanBytes = 8192
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
-
-export type Ended = ReturnType<typeof note>
-
-/** For the processor: all are sampled, and of a resource that is known. */
-const processed = { spanContext: () => ({ traceFlags: 1 }), resource: {} }
+/** Field 16: the request is sampled, and its parent, if it has one, is elsewhere. */
+const ofRoot = Buffer.of(0x85, 0x01, 0x01, 0x01, 0, 0)
+const ofCaller = Buffer.of(0x85, 0x01, 0x01, 0x03, 0, 0)
+/** Field 15: STATUS_CODE_UNSET and STATUS_CODE_ERROR. */
+const unset = Buffer.of(0x7a, 2, 0x18, 0)
+const failed = Buffer.of(0x7a, 2, 0x18, 2)
 
 /**
- * A note of a request, kept until its span is built and sent. It is a third of a span, and holds none of the
- * request's objects: what outlives a collection of the young generation costs more than all else.
+ * A request to the collector (ExportTraceServiceRequest), to which spans are added as bytes. It holds nothing of their
+ * requests: what outlives a collection of the young generation costs more than all else.
  */
-export function note(exchange: Exchange, trace: Trace, endMs: number) {
-  const { method, route, url, status, durationMs, remoteAddress, raw, reply } = exchange
-  // The client of an answer that was broken off may have its head.
-  const isHeadSent = status !== 499 || (reply.raw.headersSent && reply.raw.socket !== null)
-  return {
-    ...{ trace, method, route, url, status, durationMs, remoteAddress, endMs },
-    sentStatus: isHeadSent ? reply.raw.statusCode : undefined,
-    protocol: reply.request.protocol,
-    version: raw.httpVersion,
-    agent: raw.headers['user-agent'],
-    state: trace.parent ? raw.headers.tracestate : undefined,
-    ...processed,
-  }
-}
+export class SpanBatch {
+  count = 0
+  readonly #message = new Message()
+  readonly #resourceSpans = this.#message.begin(1, 4)
+  readonly #scopeSpans: number
+  readonly #origin: Origin
 
-/** Makes the function that makes a span of a note. */
-export function makeBuilder({ mask, instanceId, thread, resource: own }: BuilderOptions) {
-  const ours = resourceFromAttributes({ 'service.instance.id': instanceId, ...own })
-  const resource = defaultResource().merge(ours)
-  const clean = remember((text) => cut(mask(text)))
-
-  return (ended: Ended): ReadableSpan => {
-    const { method, route, status, durationMs, endMs, state } = ended
-    const { traceId, spanId, flags, parent } = ended.trace
-    const traceState = state && { traceState: new TraceState(clean(String(state))) }
-    const context = { traceId, spanId, traceFlags: flags, ...traceState }
-    const caller = parent && { traceId, spanId: parent.spanId, traceFlags: parent.flags, isRemote: true }
-    const verb = methods.has(method) ? method : 'HTTP'
-    return {
-      ...constant,
-      ...{ name: route ? `${verb} ${route}` : verb, resource, spanContext: () => context },
-      ...(caller && { parentSpanContext: caller }),
-      ...{
-        startTime: toHrTime(endMs - durationMs),
-        endTime: toHrTime(endMs),
-        duration: toHrTime(durationMs),
-      },
-      status: { code: status >= 499 ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
-      attributes: describe(ended, thread, clean),
+  constructor(origin: Origin) {
+    const message = this.#message
+    const resource = message.begin(1, 4)
+    for (const [key, value] of Object.entries(origin.resource)) {
+      message.reserve(maxSpanBytes)
+      message.putAttribute(1, key, value)
     }
+    message.end(resource, 4)
+    this.#scopeSpans = message.begin(2, 4)
+    const scope = message.begin(1)
+    message.putText(1, 'plant-store')
+    message.end(scope)
+    this.#origin = origin
+  }
+
+  /** `endMs`: since 1970. */
+  add(exchange: Exchange, { traceId, spanId, parent }: Trace, endMs: number): void {
+    const { method, route, status, durationMs, raw } = exchange
+    const { clean, thread } = this.#origin
+    const message = this.#message
+    message.reserve(maxSpanBytes)
+    const span = message.begin(2)
+    message.putText(1, traceId, 'hex')
+    message.putText(2, spanId, 'hex')
+    message.put(parent ? ofCaller : ofRoot)
+    if (parent) message.putText(4, parent.spanId, 'hex')
+    if (parent && raw.headers.tracestate)
+      message.putText(3, new TraceState(clean(String(raw.headers.tracestate))).serialize())
+    const verb = methods.has(method) ? method : 'HTTP'
+    message.putText(5, route ? `${verb} ${route}` : verb)
+    message.putNumber(6, 2)
+    message.putTime(7, endMs - durationMs)
+    message.putTime(8, endMs)
+    const attributes = describe(exchange, clean)
+    for (const key in attributes) message.putAttribute(9, key, attributes[key] as string | number)
+    message.putAttribute(9, 'thread.id', thread)
+    message.put(status >= 499 ? failed : unset)
+    message.end(span)
+    this.count++
+  }
+
+  /** Its bytes: no span is added after that. */
+  end(): Uint8Array {
+    this.#message.end(this.#scopeSpans, 4)
+    this.#message.end(this.#resourceSpans, 4)
+    return this.#message.bytes
   }
 }
 
-function describe(ended: Ended, thread: number, clean: (text: string) => string): Attributes {
-  const { method, route, url, status, sentStatus, agent } = ended
+function describe(exchange: Exchange, clean: (text: string) => string): Record<string, string | number> {
+  const { method, route, url, status, raw, reply } = exchange
   // An absolute target may have a password in it.
   const [path = '', query = ''] = (url.startsWith('/') ? url : url.replace(absolute, '')).split(/[?#]/)
-  const attributes: Attributes = {
+  const attributes: Record<string, string | number> = {
     'http.request.method': methods.has(method) ? method : '_OTHER',
     'url.path': clean(path),
-    'url.scheme': ended.protocol,
-    'client.address': clean(String(ended.remoteAddress)),
-    'network.protocol.version': ended.version,
-    'thread.id': thread,
+    'url.scheme': reply.request.protocol,
+    'client.address': clean(String(exchange.remoteAddress)),
+    'network.protocol.version': raw.httpVersion,
   }
   const shown = query.split('&').filter(isOurs).join('&')
   if (shown) attributes['url.query'] = clean(shown)
   if (route) attributes['http.route'] = route
-  if (sentStatus) attributes['http.response.status_code'] = sentStatus
+  // The client of an answer that was broken off may have its head.
+  if (status !== 499 || (reply.raw.headersSent && reply.raw.socket !== null))
+    attributes['http.response.status_code'] = reply.raw.statusCode
   if (status >= 499) attributes['error.type'] = status === 499 ? 'client_closed_request' : String(status)
+  const agent = raw.headers['user-agent']
   if (agent) attributes['user_agent.original'] = clean(agent)
   return attributes
 }
@@ -95,29 +103,4 @@ const absolute = /^\w+:\/\/[^/?]*/
 
 function isOurs(parameter: string): boolean {
   return parameter.startsWith('limit=') || parameter.startsWith('after=')
-}
-
-/** Keeps what `make` makes of texts that are short: most requests are like others. */
-function remember(make: (text: string) => string): (text: string) => string {
-  const made = new LRUCache<string, string>({ max: 1000 })
-  return (text) => {
-    if (text.length > 256) return make(text)
-    const kept = made.get(text)
-    if (kept !== undefined) return kept
-    const fresh = make(text)
-    made.set(text, fresh)
-    return fresh
-  }
-}
-
-const room = new Uint8Array(1024)
-
-/** As much of a text as its size may be. */
-function cut(text: string): string {
-  return text.length <= room.length / 3 ? text : text.slice(0, new TextEncoder().encodeInto(text, room).read)
-}
-
-function toHrTime(ms: number): [number, number] {
-  const seconds = Math.floor(ms / 1000)
-  return [seconds, Math.floor((ms - seconds * 1000) * 1e6)]
 }

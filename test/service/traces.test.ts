@@ -290,6 +290,29 @@ test('no token and no secret is sent, and no text of a client is longer than 1 K
   )
 })
 
+test('a batch holds as many long texts as there are', async (t) => {
+  const collector = await startCollector(t)
+  const texts = Array.from({ length: 30 }, (_, n) => [`key${n}`, `${n}`.repeat(500)])
+  const service = await startHere(t, {
+    ...collector.env,
+    OTEL_BSP_SCHEDULE_DELAY: '60000',
+    OTEL_RESOURCE_ATTRIBUTES: texts.map((pair) => pair.join('=')).join(),
+  })
+  const long = 'é'.repeat(512)
+  const agents = Array.from({ length: 200 }, (_, n) => `${n} ${'a'.repeat(3000)}`)
+  for (const agent of agents)
+    await request(`${service.plants}?after=${encodeURIComponent(long)}`, { headers: { 'user-agent': agent } })
+  await service.close()
+  const spans = collector.spans()
+  t.equal(collector.received.length, 1)
+  t.equal(new Set(spans.map(({ spanId }) => spanId)).size, agents.length)
+  t.strictSame(
+    spans.map(({ attributes }) => attributes['user_agent.original']),
+    agents.map((agent) => agent.slice(0, 1024)),
+  )
+  t.match(spans.at(-1)?.resource, Object.fromEntries(texts))
+})
+
 test('the settings may stand in .env, and those of traces alone win', async (t) => {
   const [collector, other] = [await startCollector(t), await startCollector(t)]
   const directory = createDirectory(t)
@@ -438,7 +461,7 @@ test('each thread has a processor of its own, in one instance of the service', a
 /** What a collector may do to a batch. */
 const faults: [name: string, (collector: Collector) => void, reason: string][] = [
   ['refuses', (collector) => collector.stop(), 'ECONNREFUSED'],
-  ['hangs', (collector) => collector.answer(() => {}), 'Request timed out'],
+  ['hangs', (collector) => collector.answer(() => {}), 'timed out'],
   ['says 429', (collector) => collector.answer((_, response) => response.writeHead(429).end()), 'retryable'],
   [
     'says 400',
@@ -447,10 +470,25 @@ const faults: [name: string, (collector: Collector) => void, reason: string][] =
   ],
 ]
 
-for (const [name, fail, reason] of faults)
+const trickles: (typeof faults)[number] = [
+  'never ends its answer',
+  (collector) =>
+    collector.answer((_, response) => {
+      const writing = setInterval(() => response.write(' '), 100)
+      response.on('close', () => clearInterval(writing))
+    }),
+  'timed out',
+]
+
+for (const [name, fail, reason] of [...faults, trickles])
   test(`a collector that ${name} costs two lines, bounded spans and no request`, async (t) => {
     const collector = await startCollector(t)
-    const limits = { OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2', ...noRetry }
+    const limits = {
+      OTEL_BSP_MAX_QUEUE_SIZE: '4',
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2',
+      ...noRetry,
+      OTEL_BSP_EXPORT_TIMEOUT: '900',
+    }
     const service = await startHere(t, { ...collector.env, ...limits })
     const count = async (kind: string) => {
       const text = await service.metrics.write()
