@@ -100,4 +100,32 @@ export const operationDefects: Defect[] = [
     replacement: 'Date.parse(text)',
     checks: [inTest('client/client-retries', 'after a 503 with a date')],
   },
+  {
+    breaks: 'a batch of spans does not grow',
+    file: 'src/service/message.ts',
+    search: 'this.#length + size <= this.#bytes.length',
+    replacement: 'size <= this.#bytes.length',
+    checks: [inTest('service/traces', 'a batch holds as many')],
+  },
+  {
+    breaks: 'a secret stands in a span',
+    file: 'src/service/traces.ts',
+    search: 'memoMethod: mask',
+    replacement: 'memoMethod: String',
+    checks: [inTest('service/traces', 'no token and no secret')],
+  },
+  {
+    breaks: 'a caller that wants more than a span has none',
+    file: 'src/service/traces.ts',
+    search: 'parent.flags % 2 === 1',
+    replacement: 'parent.flags === 1',
+    checks: [inTest('service/traces', 'the caller, its decision')],
+  },
+  {
+    breaks: 'spans that cannot be sent pile up',
+    file: 'src/service/traces.ts',
+    search: 'unsent >= options.maxSpans',
+    replacement: 'unsent < 0',
+    checks: [inTest('service/traces', 'a collector that hangs')],
+  },
 ]
