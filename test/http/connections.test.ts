@@ -15,7 +15,7 @@ import { noteProcess } from '../support/leftovers.ts'
 import { assertProblem } from '../support/problem.ts'
 import { inherited } from '../support/processes.ts'
 import { type Running, request, startApp, startService, token } from '../support/service.ts'
-import { until } from '../support/until.ts'
+import { patienceMs, until } from '../support/until.ts'
 import { compose, exchange, readAnswers, send } from '../support/wire.ts'
 
 type Line = { msg: string; max: number; open: number; refused: number }
@@ -176,7 +176,7 @@ test('refused connections are one line in the log, not one each', async (t) => {
   t.equal(lines.length, 1)
 })
 
-test('refused connections that do not go do not pile up', { timeout: 60_000 }, async (t) => {
+test('refused connections that do not go do not pile up', { timeout: patienceMs }, async (t) => {
   // A tenth of these descriptors, for two threads: one connection for each.
   const { port, connections } = await startLimited(t, 1, 20, 2)
   await occupy(t, port, 1)

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const pauseMs = 20
 /** Longer than anything takes that a test waits for. With a deliberate defect, what never comes is what it is to see. */
-const patienceMs = Number(process.env.TEST_PATIENCE_MS ?? 60_000)
+export const patienceMs = Number(process.env.TEST_PATIENCE_MS ?? 60_000)
 
 /** Asks until it is so. Rejects when it has not come to be so. */
 export async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
