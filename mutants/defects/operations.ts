@@ -101,11 +101,11 @@ export const operationDefects: Defect[] = [
     checks: [inTest('client/client-retries', 'after a 503 with a date')],
   },
   {
-    breaks: 'a batch of spans does not grow',
-    file: 'src/service/message.ts',
-    search: 'this.#length + size <= this.#bytes.length',
-    replacement: 'size <= this.#bytes.length',
-    checks: [inTest('service/traces', 'a batch holds as many')],
+    breaks: 'a text in a span is as long as a client makes it',
+    file: 'src/service/spans.ts',
+    search: 'text.slice(0, encoder.encodeInto(text, clipped).read)',
+    replacement: 'text',
+    checks: [inTest('service/traces', 'no token and no secret')],
   },
   {
     breaks: 'a secret stands in a span',
@@ -124,8 +124,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'spans that cannot be sent pile up',
     file: 'src/service/traces.ts',
-    search: 'unsent >= options.maxSpans',
-    replacement: 'unsent < 0',
+    search: 'this.#unsent >= maxSpans',
+    replacement: 'this.#unsent < 0',
     checks: [inTest('service/traces', 'a collector that hangs')],
   },
 ]

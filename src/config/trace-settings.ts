@@ -1,17 +1,11 @@
 // The variables of OpenTelemetry that the service understands, and what they come to. The SDK is handed all of them: it
 // reads few of them itself, and none from `.env`.
 import { readFileSync } from 'node:fs'
-import type { Read } from './setting.ts'
+import type { Read, Setting } from './setting.ts'
 import { ConfigError, choose, readCount, splitList } from './values.ts'
 
 /** `title`: the name, and what a flag's value is called. A `preset` in parentheses only says what happens without. */
-type Row<T> = [
-  title: string,
-  description: string,
-  preset: string,
-  read: Read<T>,
-  mask?: (text: string) => string,
-]
+type Row<T> = [title: string, description: string, preset: string, read: Read<T>, mask?: Setting<T>['mask']]
 
 function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
   const [name, value = ''] = title.split(' ')
@@ -38,14 +32,7 @@ const samplers = ['always_on', 'always_off', 'traceidratio'] as const
 const readSampler = choose(...samplers, ...samplers.map((sampler) => `parentbased_${sampler}` as const))
 
 export const traceSettings = {
-  ...pair(
-    'otlpEndpoint',
-    'ENDPOINT url',
-    'Collector of traces (OTLP/HTTP).',
-    '(off)',
-    readEndpoint,
-    maskEndpoint,
-  ),
+  ...pair('otlpEndpoint', 'ENDPOINT url', 'Collector of traces (OTLP/HTTP).', '(off)', readUrl, maskEndpoint),
   ...pair('otlpHeaders', 'HEADERS pairs', 'Headers for it: a=1,b=2.', '(none)', readHeaders, maskValues),
   ...pair('otlpTimeout', 'TIMEOUT ms', 'How long it is tried to send a batch.', '10000', readNumber),
   ...pair('otlpCompression', 'COMPRESSION coding', 'Of batches.', 'none', choose('none', 'gzip')),
@@ -88,7 +75,7 @@ export function traceOptionsOf(config: TraceConfig) {
 }
 
 /** No message repeats it: there may be a password in it. */
-function readEndpoint(text: string, name: string): string {
+function readUrl(text: string, name: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text
   throw new ConfigError(`${name} must be a URL with http or https`)
 }

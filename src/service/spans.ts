@@ -1,91 +1,103 @@
 // Requests as spans of OpenTelemetry, by its stable HTTP conventions, in OTLP (opentelemetry-proto, trace/v1).
 import { TraceState } from '@opentelemetry/core'
+import { PbfWriter } from 'pbf'
 import type { Exchange } from '../http/connection/exchange.ts'
 import type { Trace } from '../http/connection/request-ids.ts'
-import { Message } from './message.ts'
+
+type Attributes = Record<string, string | number>
 
 /** `resource`: attributes of the service; `thread`: whose spans these are; `clean` takes secrets out of a text. */
-export type Origin = { resource: Record<string, string>; thread: number; clean: (text: string) => string }
+export type Origin = { resource: Attributes; thread: number; clean: (text: string) => string }
 
-const maxSpanBytes = 8192
+const maxTextBytes = 1024
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
-/** Field 16: the request is sampled, and its parent, if it has one, is elsewhere. */
-const ofRoot = Buffer.of(0x85, 0x01, 0x01, 0x01, 0, 0)
-const ofCaller = Buffer.of(0x85, 0x01, 0x01, 0x03, 0, 0)
-/** Field 15: STATUS_CODE_UNSET and STATUS_CODE_ERROR. */
-const unset = Buffer.of(0x7a, 2, 0x18, 0)
-const failed = Buffer.of(0x7a, 2, 0x18, 2)
+/** A Status with STATUS_CODE_UNSET, and one with STATUS_CODE_ERROR. */
+const [unset, failed] = [Uint8Array.of(0x18, 0), Uint8Array.of(0x18, 2)]
 
 /**
- * A request to the collector (ExportTraceServiceRequest), to which spans are added as bytes. It holds nothing of their
- * requests: what outlives a collection of the young generation costs more than all else.
+ * Spans as the bytes of a request to the collector. It holds nothing of their requests: what outlives a collection of the
+ * young generation costs more than all else.
  */
 export class SpanBatch {
   count = 0
-  readonly #message = new Message()
-  readonly #resourceSpans = this.#message.begin(1, 4)
-  readonly #scopeSpans: number
+  readonly #scopeSpans = new PbfWriter(new Uint8Array(2 ** 16))
   readonly #origin: Origin
 
   constructor(origin: Origin) {
-    const message = this.#message
-    const resource = message.begin(1, 4)
-    for (const [key, value] of Object.entries(origin.resource)) {
-      message.reserve(maxSpanBytes)
-      message.putAttribute(1, key, value)
-    }
-    message.end(resource, 4)
-    this.#scopeSpans = message.begin(2, 4)
-    const scope = message.begin(1)
-    message.putText(1, 'plant-store')
-    message.end(scope)
     this.#origin = origin
+    this.#scopeSpans.writeMessage(1, (name, scope) => scope.writeStringField(1, name), 'plant-store')
   }
 
-  /** `endMs`: since 1970. */
-  add(exchange: Exchange, { traceId, spanId, parent }: Trace, endMs: number): void {
-    const { method, route, status, durationMs, raw } = exchange
-    const { clean, thread } = this.#origin
-    const message = this.#message
-    message.reserve(maxSpanBytes)
-    const span = message.begin(2)
-    message.putText(1, traceId, 'hex')
-    message.putText(2, spanId, 'hex')
-    message.put(parent ? ofCaller : ofRoot)
-    if (parent) message.putText(4, parent.spanId, 'hex')
-    if (parent && raw.headers.tracestate)
-      message.putText(3, new TraceState(clean(String(raw.headers.tracestate))).serialize())
-    const verb = methods.has(method) ? method : 'HTTP'
-    message.putText(5, route ? `${verb} ${route}` : verb)
-    message.putNumber(6, 2)
-    message.putTime(7, endMs - durationMs)
-    message.putTime(8, endMs)
-    const attributes = describe(exchange, clean)
-    for (const key in attributes) message.putAttribute(9, key, attributes[key] as string | number)
-    message.putAttribute(9, 'thread.id', thread)
-    message.put(status >= 499 ? failed : unset)
-    message.end(span)
+  add(exchange: Exchange): void {
+    this.#scopeSpans.writeMessage(2, this.#writeSpan, exchange)
     this.count++
   }
 
-  /** Its bytes: no span is added after that. */
+  /** The whole request (ExportTraceServiceRequest): no span is added after that. */
   end(): Uint8Array {
-    this.#message.end(this.#scopeSpans, 4)
-    this.#message.end(this.#resourceSpans, 4)
-    return this.#message.bytes
+    const resourceSpans = new PbfWriter()
+    resourceSpans.writeMessage(1, (all, resource) => writeAttributes(1, all, resource), this.#origin.resource)
+    resourceSpans.writeBytesField(2, this.#scopeSpans.finish())
+    const request = new PbfWriter()
+    request.writeBytesField(1, resourceSpans.finish())
+    return request.finish()
+  }
+
+  readonly #writeSpan = (exchange: Exchange, span: PbfWriter): void => {
+    const { method, route, status, durationMs, raw } = exchange
+    const { traceId, spanId, parent } = exchange.trace as Trace
+    const { clean } = this.#origin
+    const endNs = Date.now() * 1e6
+    const verb = methods.has(method) ? method : 'HTTP'
+    span.writeBytesField(1, Buffer.from(traceId, 'hex'))
+    span.writeBytesField(2, Buffer.from(spanId, 'hex'))
+    if (parent) span.writeBytesField(4, Buffer.from(parent.spanId, 'hex'))
+    if (parent && raw.headers.tracestate)
+      span.writeStringField(3, clip(new TraceState(clean(String(raw.headers.tracestate))).serialize()))
+    span.writeStringField(5, route ? `${verb} ${route}` : verb)
+    span.writeVarintField(6, 2)
+    span.writeFixed64Field(7, endNs - durationMs * 1e6)
+    span.writeFixed64Field(8, endNs)
+    writeAttributes(9, describe(exchange, this.#origin), span)
+    span.writeBytesField(15, status >= 499 ? failed : unset)
+    // The request is sampled, and its parent, if it has one, is elsewhere.
+    span.writeFixed32Field(16, parent ? 0x301 : 0x101)
   }
 }
 
-function describe(exchange: Exchange, clean: (text: string) => string): Record<string, string | number> {
+function writeAttributes(field: number, attributes: Attributes, owner: PbfWriter): void {
+  for (const key in attributes) owner.writeMessage(field, writeAttribute, [key, attributes[key] as string])
+}
+
+function writeAttribute([key, value]: [string, string | number], attribute: PbfWriter): void {
+  attribute.writeStringField(1, key)
+  attribute.writeMessage(2, writeValue, value)
+}
+
+function writeValue(given: string | number, value: PbfWriter): void {
+  if (typeof given === 'string') value.writeStringField(1, clip(given))
+  else value.writeVarintField(3, given)
+}
+
+const encoder = new TextEncoder()
+const clipped = new Uint8Array(maxTextBytes)
+
+/** As much of a text as 1 KiB holds. */
+function clip(text: string): string {
+  return text.length * 3 > maxTextBytes ? text.slice(0, encoder.encodeInto(text, clipped).read) : text
+}
+
+function describe(exchange: Exchange, { clean, thread }: Origin): Attributes {
   const { method, route, url, status, raw, reply } = exchange
   // An absolute target may have a password in it.
   const [path = '', query = ''] = (url.startsWith('/') ? url : url.replace(absolute, '')).split(/[?#]/)
-  const attributes: Record<string, string | number> = {
+  const attributes: Attributes = {
     'http.request.method': methods.has(method) ? method : '_OTHER',
     'url.path': clean(path),
     'url.scheme': reply.request.protocol,
     'client.address': clean(String(exchange.remoteAddress)),
     'network.protocol.version': raw.httpVersion,
+    'thread.id': thread,
   }
   const shown = query.split('&').filter(isOurs).join('&')
   if (shown) attributes['url.query'] = clean(shown)
@@ -100,7 +112,4 @@ function describe(exchange: Exchange, clean: (text: string) => string): Record<s
 }
 
 const absolute = /^\w+:\/\/[^/?]*/
-
-function isOurs(parameter: string): boolean {
-  return parameter.startsWith('limit=') || parameter.startsWith('after=')
-}
+const isOurs = (parameter: string) => /^(limit|after)=/.test(parameter)

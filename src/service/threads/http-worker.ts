@@ -52,8 +52,9 @@ export async function buildHttpWorker({
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const options = traceOptionsOf(config)
   // Its libraries are loaded where they are needed.
-  const { makeTraces } = options ? await import('../traces.ts') : {}
-  const traces = options && makeTraces?.(options, { logger, mask, meter: metrics ?? noMeter, ...shared })
+  const { Traces } = options ? await import('../traces.ts') : {}
+  const around = { logger, mask, meter: metrics ?? noMeter, ...shared }
+  const traces = options && Traces && new Traces(options, around)
   const report = (exchange: Exchange) => {
     add(exchange)
     metrics?.count(exchange)
