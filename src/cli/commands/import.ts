@@ -22,6 +22,16 @@ import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, numberOption } from '../setting-options.ts'
 
+/** What an import comes to that ends before its first record. */
+const nothing: ImportResult = {
+  records: 0,
+  skipped: 0,
+  added: 0,
+  replayed: 0,
+  conflict: 0,
+  rejected: 0,
+}
+
 type Map = Partial<Record<FieldName, string>>
 type Flags = {
   databaseUrl?: string
@@ -60,7 +70,7 @@ Plants are added in batches, and each batch notes how far the import is. After a
 mended, the same command with --resume goes on there: nothing is missing, nothing is there twice. Without it such an import is
 refused, unless --restart begins anew. An input is known by its first records, 64 KiB of them: do not resume with one that
 differs before the place. What an input that has grown since its import has more is added by --resume. A service may run on
-the database.
+the database. The counts are printed however it ends.
 
 Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 not understood; 129, 130 or 143
 interrupted by SIGHUP, SIGINT or SIGTERM.`
@@ -106,10 +116,10 @@ async function run(path: string, flags: Flags): Promise<void> {
   setFlagsFromString('--semi-space-growth-factor=1')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
-  let result: ImportResult | undefined
+  let result = nothing
   const work: LongWorkOptions = {
     quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () => `interrupted at record ${separate(result?.records ?? 0)}; ${how}`,
+    describe: () => `interrupted at record ${separate(result.records)}; ${how}`,
   }
   await doLongWork(work, (progress, signal) =>
     importPlants({
@@ -121,14 +131,17 @@ async function run(path: string, flags: Flags): Promise<void> {
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
       onProgress: (records, input) => progress.show(records, estimate(records, input), 'plant'),
-      onEnd(ended) {
+      onEnd: (ended) => {
         result = ended
+      },
+    })
+      .finally(() => {
         progress.end()
         report(result, (performance.now() - startMs) / 1000, flags)
-      },
-    }).catch((error) => {
-      throw explain(error, flags.dryRun ? undefined : result)
-    }),
+      })
+      .catch((error) => {
+        throw explain(error, flags.dryRun ? 0 : result.records)
+      }),
   )
 }
 
@@ -158,8 +171,7 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
 
 const how = 'run the same command with --resume to go on'
 
-function explain(error: unknown, result: ImportResult | undefined): unknown {
-  const records = result?.records ?? 0
+function explain(error: unknown, records: number): unknown {
   if (error instanceof InputError && records > 0)
     return new StoreRefused(`${error.message}; mend it, and ${how}`)
   if (!(error instanceof StoreUnavailable)) return error
