@@ -73,7 +73,7 @@ export const maxWaitingJwts = 1000
 export const maxJwtLength = 8192
 export const maxIssuerBytes = 256 * 1024
 export const maxIssuerKeys = 64
-/** The keys of an issuer may take this long to load; this long after an attempt there is another. */
+/** The keys of an issuer may take this long to load; in this time there are two attempts at most. */
 export const issuerLoadMs = 2000
 export const keysCooldownMs = 10_000
 /** Keys are loaded again after this long, and believed this long while the issuer is away. */

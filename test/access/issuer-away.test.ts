@@ -48,7 +48,6 @@ test('hundreds of unknown kids cause at most two fetches', async (t) => {
   const { list } = await startAccepting(t, { ...issuer.env, AUTH_FAILURE_LIMIT: 'off' })
   t.equal((await list(await one.sign())).status, 200)
   t.equal(issuer.fetches, 2, 'discovery and keys')
-  // The first that is refused after the cooldown was looked for once more.
   await until(async () => {
     await list(await two.sign({ jti: `${Math.random()}` }))
     return issuer.fetches > 2
@@ -64,6 +63,21 @@ test('hundreds of unknown kids cause at most two fetches', async (t) => {
   t.ok(issuer.fetches - before <= 2, `${issuer.fetches - before} fetches`)
 })
 
+test('a key that was published just after a load is found at once; one more waits for ten seconds', async (t) => {
+  const issuer = await startIssuer(t)
+  const [one, two, three] = await Promise.all(['one', 'two', 'three'].map((kid) => issuer.makeSigner(kid)))
+  if (!one || !two || !three) throw new Error('there are three')
+  issuer.publish(one.jwk)
+  const { list } = await startAccepting(t, issuer.env)
+  t.equal((await list(await one.sign())).status, 200)
+  issuer.publish(one.jwk, two.jwk)
+  t.equal((await list(await two.sign())).status, 200)
+  issuer.publish(two.jwk, three.jwk)
+  const times = issuer.fetches
+  t.equal((await list(await three.sign())).status, 401)
+  t.equal(issuer.fetches, times, 'no third attempt within ten seconds')
+})
+
 test('an issuer that hangs holds up no token whose key is known, however many wait for others', async (t) => {
   const issuer = await startIssuer(t)
   const [one, two] = await Promise.all([issuer.makeSigner('one'), issuer.makeSigner('two')])
@@ -73,7 +87,6 @@ test('an issuer that hangs holds up no token whose key is known, however many wa
   const unknown = await Promise.all(Array.from({ length: 50 }, (_, n) => two.sign({}, { kid: `${n}` })))
   let hanging = 0
   issuer.answer(() => void hanging++)
-  // The cooldown has passed when one hangs.
   await until(async () => {
     if (hanging === 0) void list(await two.sign({ jti: `${Math.random()}` }))
     return hanging > 0

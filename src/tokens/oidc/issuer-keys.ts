@@ -17,7 +17,9 @@ export class IssuerKeys {
   readonly #dropped: Outage
   #keys: KeySet | undefined
   #loadedMs = Number.NEGATIVE_INFINITY
+  /** When the last attempt began, and the one before it. */
   #triedMs = Number.NEGATIVE_INFINITY
+  #earlierMs = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | undefined
   #waiting = 0
 
@@ -48,8 +50,8 @@ export class IssuerKeys {
     if (this.#age > keysFreshMs) void this.load()
     const found = this.#age < keysStaleMs ? await this.#look(header) : undefined
     if (found) return found
-    if (this.#age >= keysCooldownMs) await this.#waitForLoad()
-    if (this.#age < keysCooldownMs) return (await this.#look(header)) ?? 'key'
+    await this.#waitForLoad()
+    if (this.#loadedMs >= this.#triedMs) return (await this.#look(header)) ?? 'key'
     if (this.#keys && this.#age >= keysStaleMs)
       this.#stale.reportFailure('the issuer has been away for too long')
     return 'unavailable'
@@ -75,11 +77,16 @@ export class IssuerKeys {
     this.#waiting--
   }
 
-  /** One attempt at a time, and none within 10 seconds of the one before, whatever came of it. Never rejects. */
+  /**
+   * One attempt at a time, and two in 10 seconds, whatever comes of them: a key that was published just after the first
+   * is found by the second. Never rejects.
+   */
   load(): Promise<void> {
     if (this.#loading) return this.#loading
-    if (this.#now() - this.#triedMs < keysCooldownMs) return Promise.resolve()
-    this.#triedMs = this.#now()
+    const nowMs = this.#now()
+    if (nowMs - this.#earlierMs < keysCooldownMs) return Promise.resolve()
+    this.#earlierMs = this.#triedMs
+    this.#triedMs = nowMs
     this.#loading = this.#loadNow().finally(() => {
       this.#loading = undefined
     })
