@@ -116,10 +116,14 @@ async function run(path: string, flags: Flags): Promise<void> {
   setFlagsFromString('--semi-space-growth-factor=1')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
-  let result = nothing
+  let result: ImportResult | undefined
+  const end = (ended: ImportResult) => {
+    result = ended
+    report(ended, (performance.now() - startMs) / 1000, flags)
+  }
   const work: LongWorkOptions = {
     quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () => `interrupted at record ${separate(result.records)}; ${how}`,
+    describe: () => `interrupted at record ${separate(result?.records ?? 0)}; ${how}`,
   }
   await doLongWork(work, (progress, signal) =>
     importPlants({
@@ -131,17 +135,14 @@ async function run(path: string, flags: Flags): Promise<void> {
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
       onProgress: (records, input) => progress.show(records, estimate(records, input), 'plant'),
-      onEnd: (ended) => {
-        result = ended
-      },
-    })
-      .finally(() => {
+      onEnd(ended) {
         progress.end()
-        report(result, (performance.now() - startMs) / 1000, flags)
-      })
-      .catch((error) => {
-        throw explain(error, flags.dryRun ? 0 : result.records)
-      }),
+        end(ended)
+      },
+    }).catch((error) => {
+      if (!result) end(nothing)
+      throw explain(error, flags.dryRun ? undefined : result)
+    }),
   )
 }
 
@@ -171,7 +172,8 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
 
 const how = 'run the same command with --resume to go on'
 
-function explain(error: unknown, records: number): unknown {
+function explain(error: unknown, result: ImportResult | undefined): unknown {
+  const records = result?.records ?? 0
   if (error instanceof InputError && records > 0)
     return new StoreRefused(`${error.message}; mend it, and ${how}`)
   if (!(error instanceof StoreUnavailable)) return error
