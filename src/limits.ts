@@ -89,8 +89,8 @@ export const readyMs = 600
 export const gaugeMs = 500
 /** Closing a store waits this long for a database that does not answer. */
 export const storeCloseMs = 1500
-/** The end waits this long for the collector of traces, beside the store. */
-export const traceFlushMs = 1000
+/** The end waits this long for the collector of traces, beside the store: with what else it takes, at most a second. */
+export const traceFlushMs = 900
 /** The end waits this long for the reader of the log. */
 export const logEndMs = 400
 
