@@ -112,8 +112,9 @@ export function makeCommand(): Command {
 }
 
 async function run(path: string, flags: Flags): Promise<void> {
-  // Hardly anything lives longer than a batch: a larger space for new objects would be memory without a use.
+  // Hardly anything lives longer than a batch: larger spaces for objects, new or old, would be memory without a use.
   setFlagsFromString('--semi-space-growth-factor=1')
+  setFlagsFromString('--heap-growing-percent=100')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
   let result: ImportResult | undefined
