@@ -35,7 +35,7 @@ export const engines: Engine[] = [
     findFault: findPathFault,
     async open(url, options) {
       const { openSqlite, openSharedSqlite } = await import('./sqlite/sqlite-engine.ts')
-      return options.port ? openSharedSqlite(options.port, options) : openSqlite(url, options)
+      return options.port ? openSharedSqlite(url, options.port, options) : openSqlite(url, options)
     },
     view: async (url) => (await import('./sqlite/sqlite-view.ts')).openSqliteView(url),
     path: sqlitePath,

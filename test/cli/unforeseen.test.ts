@@ -1,11 +1,10 @@
 // A fault of the program itself, which nobody foresaw, ends it: with a stack to report, and never with a success.
-import { once } from 'node:events'
 import { type Test, test } from 'tap'
 import { fill, open } from '../support/copies.ts'
 import { sqlite } from '../support/engines.ts'
 import { readPlants, writeInput } from '../support/imports.ts'
 import { preload } from '../support/preload.ts'
-import { spawnCli, startService } from '../support/service.ts'
+import { request, type Service, spawnCli, startService } from '../support/service.ts'
 
 const stack = /^plant-store: TypeError: unforeseen\n {4}at /
 /** Breaks what the pages of a log are checked with. */
@@ -26,6 +25,18 @@ const brokenWriter = `
     return send.call(this, message, ...rest)
   }`
 const brokenOnSignal = `process.on('SIGUSR2', () => { throw new TypeError('unforeseen') })`
+
+/** Lets a thread fail behind the plant that it has just added. */
+const failingWriter = `
+  import { syncBuiltinESMExports } from 'node:module'
+  import { isMainThread } from 'node:worker_threads'
+  import zlib from 'node:zlib'
+  const { crc32 } = zlib
+  zlib.crc32 = (...args) => {
+    if (!isMainThread) setImmediate(() => { throw new TypeError('unforeseen') })
+    return crc32(...args)
+  }
+  syncBuiltinESMExports()`
 
 async function makeStore(t: Test, plants: number): Promise<string> {
   const url = await sqlite.createDatabase(t)
@@ -58,22 +69,24 @@ test('an import that fails has added what was committed before', async (t) => {
   t.strictSame(await readPlants(url), [{ name: 'Oak', tag: '' }])
 })
 
-test('a service that fails says so, and ends at once, with 1', {
-  skip: process.platform === 'win32',
-}, async (t) => {
-  const DATABASE_URL = await sqlite.createDatabase(t)
-  const { child, ended, output } = await startService(t, {
-    ...preload(brokenOnSignal),
-    DATABASE_URL,
-    DRAIN_DELAY: '3600',
+const failures: [title: string, code: string, fail: (service: Service) => unknown][] = [
+  ['', brokenOnSignal, ({ child }) => child.kill('SIGUSR2')],
+  [
+    ' in the thread that writes',
+    failingWriter,
+    ({ url }) => request(`${url}/plants`, { body: { name: 'a', tag: '' } }).catch(() => {}),
+  ],
+]
+
+for (const [title, code, fail] of failures)
+  test(`a service that fails${title} says so, and ends at once, with 1`, {
+    skip: process.platform === 'win32',
+  }, async (t) => {
+    const DATABASE_URL = await sqlite.createDatabase(t)
+    const service = await startService(t, { ...preload(code), DATABASE_URL, DRAIN_DELAY: '3600' })
+    await fail(service)
+    t.strictSame(await service.ended, { code: 1, signal: null })
+    const lines = service.output().stderr.trim().split('\n')
+    const failure = lines.map((line) => JSON.parse(line)).find(({ level }) => level === 60)
+    t.match(failure, { msg: 'the service failed', err: { message: 'unforeseen' } })
   })
-  child.kill('SIGUSR2')
-  await once(child.stderr, 'data')
-  t.strictSame(await ended, { code: 1, signal: null })
-  const lines = output().stderr.trim().split('\n')
-  t.match(JSON.parse(lines.at(-1) as string), {
-    level: 60,
-    msg: 'the service failed',
-    err: { message: 'unforeseen' },
-  })
-})

@@ -27,8 +27,10 @@ try {
     else if (message === 'drain') isDraining = true
     else if (message === 'close') {
       await worker.close()
+      // The main thread's is the last to let go of the database.
+      await store.close()
       post('closed')
-      await Promise.all([store.close(), worker.sendSpans()])
+      await worker.sendSpans()
       // A collector that does not answer would keep it.
       process.exit()
     }

@@ -10,7 +10,7 @@ import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
 import { StoreMissing, StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
-import { OpenFiles } from './files/files.ts'
+import { type FileIds, OpenFiles } from './files/files.ts'
 import { makeOwnFile, makePrivate } from './files/modes.ts'
 import {
   applicationId,
@@ -27,8 +27,8 @@ const checkpointPages = 4000
 
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
-/** Throws StoreRefused, or what SQLite says. */
-export function openDatabase({ path, mustExist, known, repair, keepsSchema }: ThreadOptions): OpenDatabase {
+/** `known`: the files that must be there, after an I/O error. Throws StoreRefused, or what SQLite says. */
+export function openDatabase({ path, mustExist, keepsSchema }: ThreadOptions, known?: FileIds): OpenDatabase {
   if (known) refuseOthers(new OpenFiles(path, known))
   const before = identify(path)
   /* c8 ignore next: it goes in the same moment */
@@ -39,7 +39,7 @@ export function openDatabase({ path, mustExist, known, repair, keepsSchema }: Th
   try {
     configure(db)
     migrate(db, path)
-    if (repair) rewriteLog(db)
+    if (known) rewriteLog(db)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
     const files = new OpenFiles(path, known)

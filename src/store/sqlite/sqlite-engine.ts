@@ -18,11 +18,10 @@ import {
   StoreUnavailable,
   type Value,
 } from '../store.ts'
-import { Connections } from './connections.ts'
+import { type Connections, connect, connectTo } from './connections.ts'
 import { codeOf } from './errors.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
 import type { Reader } from './reader.ts'
-import { SharedStoreClient } from './shared-store-client.ts'
 import type { Done, FlatEntries, Work } from './writer/writer-messages.ts'
 
 const readWords = {
@@ -36,20 +35,22 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
   const { logger, mustExist = false } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist) makeDirectory(dirname(path))
-  const connections = new Connections(path, options)
-  const id = await connections.open(options)
-  return { ...new SqliteStore(id, connections, logger), share: () => connections.share() }
+  const connections = await connect(path, options)
+  return { ...new SqliteStore(connections, logger), share: connections.share }
 }
 
 /** Opens a store that the main thread has open: `port` is what its `share` gave. Rejects with StoreUnavailable. */
-export async function openSharedSqlite(port: MessagePort, { logger }: StoreOptions): Promise<Store> {
-  const client = new SharedStoreClient(port)
-  return new SqliteStore(await client.open(), client, logger)
+export async function openSharedSqlite(
+  url: string,
+  port: MessagePort,
+  { logger }: StoreOptions,
+): Promise<Store> {
+  return new SqliteStore(await connectTo(port, sqlitePath(url)), logger)
 }
 
 class SqliteStore implements Store {
   readonly id: string
-  readonly #connections: Connections | SharedStoreClient
+  readonly #connections: Connections
   readonly #reading: Outage
   readonly log = {
     append: (entries: Entry[], deadlineMs?: number, mark?: Checkpoint) =>
@@ -70,8 +71,8 @@ class SqliteStore implements Store {
   }
   readonly close = () => this.#connections.close()
 
-  constructor(id: string, connections: Connections | SharedStoreClient, logger: Logger) {
-    this.id = id
+  constructor(connections: Connections, logger: Logger) {
+    this.id = connections.reader.readId()
     this.#connections = connections
     this.#reading = new Outage(logger, readWords)
   }
@@ -83,11 +84,8 @@ class SqliteStore implements Store {
     throw new StoreUnavailable('unknown', 'the writer thread did not say what became of each plant')
   }
 
-  async #write(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
-    const writer = this.#connections.link ?? (await this.#connections.writer(deadlineMs))
-    const done = await writer.send(work, deadlineMs)
-    this.#connections.recovered()
-    return done
+  #write(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
+    return this.#connections.writer.send(work, deadlineMs)
   }
 
   /** The most frequent call of all: with no closure, unlike the others. */
@@ -115,7 +113,6 @@ class SqliteStore implements Store {
   #unread(cause: unknown): StoreUnavailable {
     const { message } = cause as Error
     this.#reading.reportFailure(message, { code: codeOf(cause) })
-    this.#connections.check()
     return new StoreUnavailable('unread', message, { cause, isLogged: true })
   }
 }

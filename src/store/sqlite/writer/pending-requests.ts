@@ -4,20 +4,12 @@ import type { MessagePort } from 'node:worker_threads'
 import { overdueSweepMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { StoreUnavailable } from '../../store.ts'
-import type { Answer, Done, Failure, Order, Request, Work } from './writer-messages.ts'
+import type { Answer, Done, Order, Request, Work } from './writer-messages.ts'
 
 type Waiting = { resolve: (done: Done) => void; reject: (error: Error) => void; deadlineMs: number }
 
-export type RequestEvents = {
-  /** The writer cannot do a request; it may have lost the files, or be about to end. */
-  failed: (failure: Failure) => void
-  /** The writer has ended while so many requests waited: what became of them is unknown. */
-  ended?: (waiting: number) => void
-}
-
 export class PendingRequests {
   readonly #port: MessagePort
-  readonly #events: RequestEvents
   readonly #waiting = new Map<number, Waiting>()
   #number = 0
   /** Requests that timed out and are not answered yet: while there are any, the disk does not answer. */
@@ -26,16 +18,10 @@ export class PendingRequests {
   #isEnding = false
 
   /** `port`: the other end is the writer's. */
-  constructor(port: MessagePort, events: RequestEvents) {
+  constructor(port: MessagePort) {
     this.#port = port
-    this.#events = events
     port.on('message', (answer: Answer) => this.#take(answer))
-    port.on('close', () => this.end())
-  }
-
-  /** False when the writer has ended or is about to. */
-  get isUsable(): boolean {
-    return !this.#isEnding
+    port.on('close', () => this.#end())
   }
 
   /** Rejects with StoreUnavailable, soon after `deadlineMs` (of `performance.now()`) at the latest. */
@@ -56,16 +42,10 @@ export class PendingRequests {
   #take(answer: Answer): void {
     const { number } = answer
     this.#overdue.delete(number)
-    if ('done' in answer) {
-      this.#settle(number)?.resolve(answer.done)
-      return
-    }
-    if (answer.broken) this.#isEnding = true
-    const isLogged = number > 0 || answer.broken === true
-    const failure = new StoreUnavailable(answer.outcome, answer.failed, { isLogged })
-    if (isLogged) this.#events.failed(answer)
-    if (number === 0) this.#end(failure)
-    else this.#settle(number)?.reject(failure)
+    const waiting = this.#settle(number)
+    if ('done' in answer) waiting?.resolve(answer.done)
+    // The writer has told the main thread, and that the log.
+    else waiting?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
   }
 
   /** Takes no more requests, and has the writer end after those that it has. */
@@ -74,23 +54,15 @@ export class PendingRequests {
     this.#port.postMessage('close' satisfies Order)
   }
 
-  /** The writer has ended. */
-  end(): void {
-    const waiting = this.#end(new StoreUnavailable('unknown', 'the writer thread ended'))
-    this.#events.ended?.(waiting)
-  }
-
   /** Lets go of the writer, which goes on for other threads. */
   close(): void {
     this.#port.close()
   }
 
-  #end(failure: StoreUnavailable): number {
+  #end(): void {
     this.#isEnding = true
-    this.#overdue.clear()
-    const numbers = [...this.#waiting.keys()]
-    for (const number of numbers) this.#settle(number)?.reject(failure)
-    return numbers.length
+    const ended = new StoreUnavailable('unknown', 'the writer thread ended')
+    for (const number of [...this.#waiting.keys()]) this.#settle(number)?.reject(ended)
   }
 
   /** One timer for all costs less than one each. */

@@ -7,7 +7,7 @@ import type { FailedOutcome } from '../../store.ts'
 import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
 import type { OpenFiles } from '../files/files.ts'
 import { BatchInsert } from './batch.ts'
-import type { Batch, Done, Failure, Request, Result } from './writer-messages.ts'
+import type { Batch, Done, Failure, Request, Result, Transaction } from './writer-messages.ts'
 
 /** Interval of attempts to take the lock while another process has it. */
 const lockPollMs = 1
@@ -44,7 +44,7 @@ export class Transactions {
    * Does one request, or several batches, wholly or not at all, and never twice; what is too late is left out before
    * anything begins. Returns one result per request.
    */
-  do(requests: Request[]): Result[] {
+  do(requests: Request<Transaction>[]): Result[] {
     let inTime = requests
     /** Once the COMMIT was sent, nothing that goes wrong shows that nothing was added. */
     let outcome: FailedOutcome = 'nothing-added'
@@ -53,7 +53,7 @@ export class Transactions {
       if (inTime.length === 0) return requests.map(() => late)
       if (monotonicMs() - this.#checkedMs > recentMs) this.#checkFiles()
       const done = this.#run(inTime)
-      if ('probe' in (inTime[0] as Request)) this.#db.exec('ROLLBACK')
+      if ('probe' in (inTime[0] as Request<Transaction>)) this.#db.exec('ROLLBACK')
       else {
         outcome = 'unknown'
         this.#commit.run()
@@ -76,7 +76,7 @@ export class Transactions {
    * Returns the requests whose time was not up when the lock was free; with none of them nothing has begun. SQLite
    * itself would try every 100 ms in the end: beside a process that adds batch after batch it would miss the gaps.
    */
-  #beginInTime(requests: Request[]): Request[] {
+  #beginInTime(requests: Request<Transaction>[]): Request<Transaction>[] {
     for (;;) {
       const nowMs = monotonicMs()
       const inTime = requests.filter(({ deadlineMs }) => deadlineMs - sqliteMarginMs >= nowMs)
@@ -98,8 +98,8 @@ export class Transactions {
     this.#checkedMs = monotonicMs()
   }
 
-  #run(requests: Request[]): Done[] {
-    const [first] = requests as [Request]
+  #run(requests: Request<Transaction>[]): Done[] {
+    const [first] = requests as [Request<Transaction>]
     if ('append' in first) return this.#batch.run(requests as Batch[])
     if ('probe' in first) return [0]
     return [Number(this.#db.prepare(first.text).run(first.values).changes)]

@@ -1,87 +1,109 @@
 // The writer thread: says how the opening went, then answers each request with one message. Batches that wait at one
-// moment are committed together, whichever threads they are from.
+// moment are committed together, whichever threads they are from. After an I/O error it opens the file anew.
 import type { DatabaseSync } from 'node:sqlite'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { StoreRefused } from '../../store.ts'
 import { type OpenDatabase, openDatabase } from '../database.ts'
 import { Transactions } from './transactions.ts'
-import type { Answer, Failure, Opened, Order, Request, Result, ThreadOptions } from './writer-messages.ts'
+import type {
+  Answer,
+  Failure,
+  FromWriter,
+  Order,
+  Request,
+  Result,
+  ThreadOptions,
+  Transaction,
+} from './writer-messages.ts'
 
 const options = workerData as ThreadOptions
 const main = parentPort as NonNullable<typeof parentPort>
 
 /** An order, and where an answer goes. */
 type Waiting<T = Order> = { order: T; port: MessagePort }
-type Command = Exclude<Order, Request>
-/** Why the thread ends. */
-type Reason = Pick<Failure, 'failed' | 'code' | 'broken'>
 
-const opened = open()
-if (opened) serve(opened)
-else main.close()
-
-function open(): OpenDatabase | undefined {
-  try {
-    const opened = openDatabase(options)
-    main.postMessage({ opened: opened.files.known } satisfies Opened)
-    return opened
-  } catch (error) {
-    const { message } = error as Error
-    const refused = error instanceof StoreRefused ? message : `cannot open ${options.path}: ${message}`
-    main.postMessage({ refused } satisfies Opened)
-    return undefined
-  }
+try {
+  const opened = openDatabase(options)
+  tell({ opened: opened.files.known })
+  serve(opened)
+} catch (error) {
+  tell({ refused: describe(error) })
+  main.close()
 }
 
-function serve({ db, files }: OpenDatabase): void {
-  const transactions = new Transactions(db, files)
-  const ports = new Set<MessagePort>()
+function serve({ db: first, files }: OpenDatabase): void {
+  let open: { db: DatabaseSync; transactions: Transactions } | undefined
+  let hasFailed = false
   let waiting: Waiting[] = []
+  use(first)
   listen(main)
 
+  function use(db: DatabaseSync): void {
+    open = { db, transactions: new Transactions(db, files) }
+  }
+
   function listen(port: MessagePort): void {
-    ports.add(port)
     port.on('message', (order: Order) => {
       // Messages of the other ports are taken in the same turn of the event loop.
       if (waiting.length === 0) setImmediate(doAll)
       waiting.push({ order, port })
     })
-    port.on('close', () => ports.delete(port))
   }
 
   function doAll(): void {
     const orders = waiting
     waiting = []
-    let reason: Reason | undefined
-    while (orders.length > 0 && !reason) {
-      const requests = takeTogether(orders)
-      reason = requests.length > 0 ? answer(requests) : obey((orders.shift() as Waiting<Command>).order)
+    while (orders.length > 0) {
+      const batches = takeBatches(orders)
+      if (batches.length > 0) doTogether(batches)
+      else obey(orders.shift() as Waiting)
     }
-    if (reason) end(reason)
   }
 
-  /** Returns why the thread has to end, if it has to. */
-  function obey(command: Command): Reason | undefined {
-    if (command === 'close') return { failed: 'the store is closed', code: 0 }
-    listen(command.port)
-    return undefined
+  function obey({ order, port }: Waiting): void {
+    if (order === 'close') end()
+    else if ('port' in order) listen(order.port)
+    else if ('files' in order) post({ order, port }, { done: files.known })
+    else doTogether([{ order, port }])
   }
 
-  /** The same. */
-  function answer(requests: Waiting<Request>[]): Failure | undefined {
-    const results = transactions.do(requests.map(({ order }) => order))
+  function doTogether(requests: Waiting<Request<Transaction>>[]): void {
+    const results = doOrRefuse(requests.map(({ order }) => order))
+    const failure = results.find((result): result is Failure => 'failed' in result)
+    if (failure) tell(failure)
+    else if (hasFailed) tell('recovered')
+    hasFailed = failure !== undefined
     for (const [index, request] of requests.entries()) post(request, results[index] as Result)
-    return results.find((result): result is Failure => 'broken' in result && result.broken === true)
+    if (failure?.broken) letGo()
   }
 
-  /** Every port hears it behind its answers: what is not answered by then has not begun. */
-  function end(reason: Reason): void {
-    if (files.findFault() !== undefined) emptyLog(db)
-    db.close()
-    for (const port of ports) {
-      port.postMessage({ ...reason, number: 0, outcome: 'nothing-added' } satisfies Answer)
-      port.close()
+  function doOrRefuse(requests: Request<Transaction>[]): Result[] {
+    const failure = open ? undefined : reopen()
+    return failure || !open ? requests.map(() => failure as Failure) : open.transactions.do(requests)
+  }
+
+  /** Returns why that cannot be done now. */
+  function reopen(): Failure | undefined {
+    const lost = files.findFault()
+    if (lost !== undefined) return { outcome: 'nothing-added', failed: lost, code: 0, lost: true }
+    try {
+      use(openDatabase({ ...options, mustExist: true }, files.known).db)
+      tell('reopened')
+      return undefined
+    } catch (error) {
+      return { outcome: 'nothing-added', failed: describe(error), code: 0 }
     }
+  }
+
+  function letGo(): void {
+    if (open && files.findFault() !== undefined) emptyLog(open.db)
+    open?.db.close()
+    open = undefined
+  }
+
+  function end(): void {
+    letGo()
+    process.exit()
   }
 }
 
@@ -98,21 +120,21 @@ function emptyLog(db: DatabaseSync): void {
   }
 }
 
+function describe(error: unknown): string {
+  const { message } = error as Error
+  return error instanceof StoreRefused ? message : `cannot open ${options.path}: ${message}`
+}
+
+function tell(message: FromWriter): void {
+  main.postMessage(message)
+}
+
 function post({ order: { number }, port }: Waiting<Request>, result: Result): void {
   port.postMessage({ number, ...result } satisfies Answer)
 }
 
-/** The batches that are first in line, or the one other request; none when it is something else that is first. */
-function takeTogether(orders: Waiting[]): Waiting<Request>[] {
-  const end = orders.findIndex(({ order }) => !isBatch(order))
-  const count = end === 0 && isRequest((orders[0] as Waiting).order) ? 1 : end
-  return orders.splice(0, count < 0 ? orders.length : count) as Waiting<Request>[]
-}
-
-function isRequest(order: Order): order is Request {
-  return order !== 'close' && 'number' in order
-}
-
-function isBatch(order: Order): boolean {
-  return order !== 'close' && 'append' in order
+/** The batches that are first in line. */
+function takeBatches(orders: Waiting[]): Waiting<Request<Transaction>>[] {
+  const end = orders.findIndex(({ order }) => order === 'close' || !('append' in order))
+  return orders.splice(0, end < 0 ? orders.length : end) as Waiting<Request<Transaction>>[]
 }
