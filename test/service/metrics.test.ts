@@ -91,7 +91,7 @@ for (const engine of engines)
     t.match(metrics.text, /^plant_store_page_cache_bytes [1-9]/m)
     t.match(
       metrics.text,
-      /_duration_seconds_bucket\{method="GET",route="\/plants",status="200",le="0.00005"\}/,
+      /_duration_seconds_bucket\{le="0.00005",method="GET",route="\/plants",status="200"\}/,
     )
     t.match(metrics.text, /^nodejs_eventloop_lag_p99_seconds /m)
     checkNames(t, metrics.text, engine === sqlite)

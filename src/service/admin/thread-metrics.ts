@@ -1,8 +1,7 @@
 // Counts one thread's requests, connections and store operations.
-import { Counter, Gauge, type MetricObject, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
 import type { Access } from '../../http/connection/exchange.ts'
 import type { Counts, Meter } from '../../runtime/meter.ts'
-import { Histogram, type Series } from './histogram.ts'
 
 /** The counts of one thread, as they are sent to another. */
 export type Snapshot = MetricObject[]
@@ -24,17 +23,17 @@ const reasons: Record<string, string> = {
 export class ThreadMetrics implements Meter {
   readonly registry = new Registry()
   readonly #durations: Histogram
-  /** By route, method and status. */
-  readonly #series = new Map<string, Map<string, Series[]>>()
   readonly #refused: Counter
   readonly #reconnects: Counter
 
   constructor() {
     const registers = [this.registry]
-    this.#durations = new Histogram(this.registry, {
+    this.#durations = new Histogram({
       name: 'http_request_duration_seconds',
       help: 'Time from the head of a request to the end of its answer.',
-      bounds: secondBounds,
+      labelNames: ['method', 'route', 'status'],
+      buckets: secondBounds,
+      registers,
     })
     this.#refused = new Counter({
       name: 'plant_store_refused_total',
@@ -89,10 +88,7 @@ export class ThreadMetrics implements Meter {
 
   /** All requests without a route are counted together, so that a scan makes no series. */
   readonly count = ({ method, route = 'other', status, durationMs, problem }: Access): void => {
-    const methods = find(this.#series, route, () => new Map<string, Series[]>())
-    const statuses = find(methods, method, (): Series[] => [])
-    statuses[status] ??= this.#durations.addSeries({ method, route, status: String(status) })
-    statuses[status].observe(durationMs / 1000)
+    this.#durations.observe({ method, route, status }, durationMs / 1000)
     const reason = problem && reasons[problem]
     if (reason) this.#refused.inc({ reason })
   }
@@ -100,12 +96,4 @@ export class ThreadMetrics implements Meter {
   readonly countReconnect = (): void => {
     this.#reconnects.inc()
   }
-}
-
-function find<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const found = map.get(key)
-  if (found) return found
-  const made = make()
-  map.set(key, made)
-  return made
 }

@@ -1,10 +1,9 @@
 // A log of plants as Prometheus sees it: where it ends, how its commits go, and the room on its disk. What has to be asked of the store is left
 // out when it does not come in time.
 import { statfs } from 'node:fs/promises'
-import { Gauge, type Registry } from 'prom-client'
+import { Gauge, Histogram, type Registry } from 'prom-client'
 import { gaugeMs } from '../../limits.ts'
 import type { Checkpoint, Entry, PlantLog, Store } from '../../store/store.ts'
-import { Histogram } from './histogram.ts'
 import { makeInTime } from './in-time.ts'
 import { secondBounds } from './thread-metrics.ts'
 
@@ -12,31 +11,34 @@ const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
 /** A log that is as `log`, with its commits measured. */
 export function watchLog(log: PlantLog, registry: Registry): PlantLog {
-  const batches = new Histogram(registry, {
+  const registers = [registry]
+  const batches = new Histogram({
     name: 'plant_store_batch_plants',
     help: 'Plants in a batch.',
-    bounds: plantBounds,
-  }).addSeries()
-  const commits = new Histogram(registry, {
+    buckets: plantBounds,
+    registers,
+  })
+  const commits = new Histogram({
     name: 'plant_store_commit_duration_seconds',
     help: 'Time from handing a batch to the database to its word.',
-    bounds: secondBounds,
+    labelNames: ['outcome'],
+    buckets: secondBounds,
+    registers,
   })
-  const committed = commits.addSeries({ outcome: 'committed' })
-  const failed = commits.addSeries({ outcome: 'failed' })
+  for (const outcome of ['committed', 'failed']) commits.zero({ outcome })
   return {
     head: () => log.head(),
     read: (after, last, epoch) => log.read(after, last, epoch),
     async append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint) {
       batches.observe(entries.length)
       const startMs = performance.now()
-      let series = failed
+      let outcome = 'failed'
       try {
         const outcomes = await log.append(entries, deadlineMs, mark)
-        series = committed
+        outcome = 'committed'
         return outcomes
       } finally {
-        series.observe((performance.now() - startMs) / 1000)
+        commits.observe({ outcome }, (performance.now() - startMs) / 1000)
       }
     },
   }
