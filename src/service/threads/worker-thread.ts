@@ -27,10 +27,10 @@ try {
     else if (message === 'drain') isDraining = true
     else if (message === 'close') {
       await worker.close()
-      // The main thread's is the last to let go of the database.
-      await store.close()
+      // A SQLite file is let go of in this very call, so that the main thread is the last to do so.
+      const closing = store.close()
       post('closed')
-      await worker.sendSpans()
+      await Promise.all([closing, worker.sendSpans()])
       // A collector that does not answer would keep it.
       process.exit()
     }
