@@ -10,7 +10,7 @@ import { type Result, runFile } from './run-file.ts'
 const help = `npm test [-- [options] FILE…]   without FILE: the whole suite, and the gates of a whole run
 
   --fast       SQLite only, without a browser and processes of its own: what takes long
-  --slow       what takes long alone: full time-outs, failing disks, kills
+  --slow       only what takes long: full time-outs, failing disks, kills; file by file, as promised times are checked
   --coverage   fail when lines, or 0.1 % of branches, of src/ and schemas/ were not reached
   --jobs N     run N files at once
   --help       show this`
@@ -27,10 +27,12 @@ const { values: options, positionals } = parseArgs({
     fast: { type: 'boolean', default: false },
     slow: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
-    jobs: { type: 'string', default: String(availableParallelism() + 2) },
+    jobs: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
+
+const jobs = Number(options.jobs ?? (options.slow ? 1 : availableParallelism() + 2))
 
 function chooseFiles(): string[] {
   if (positionals.length > 0) return positionals
@@ -52,7 +54,7 @@ async function runAll(files: string[], env: NodeJS.ProcessEnv): Promise<Result[]
       console.log(describe(result))
     }
   }
-  await Promise.all(Array.from({ length: Number(options.jobs) }, work))
+  await Promise.all(Array.from({ length: jobs }, work))
   return results
 }
 
