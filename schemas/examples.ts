@@ -1,4 +1,4 @@
-// An example answer for every response of the contract, as the service gives it when nothing stands before its paths.
+// An example for every response of the contract, without a base path.
 import type { Fault, Problem } from './problem.ts'
 import { type ProblemTypeName, problems, describeProblem as show } from './problems.ts'
 
@@ -8,7 +8,7 @@ function faulty(errors: Fault[]): Problem {
 
 const alder = { name: 'Alder', tag: 'Alnus' }
 
-/** By the name of the response in `components.responses`, then by the name of the example. */
+/** Examples by response in `components.responses`, then by name. */
 export const examples = {
   PlantAdded: { plant: alder },
   PlantsListed: { plants: [alder, { name: 'Black alder', tag: 'Alnus glutinosa' }], empty: [] },
@@ -69,7 +69,7 @@ export const examples = {
   },
 } as const satisfies Record<string, Record<string, unknown>>
 
-/** For the page of each problem type. */
+/** Examples for the page of each problem type. */
 export const problemExamples: Record<ProblemTypeName, Problem[]> = {
   'invalid-request': [examples.InvalidAddition.body, examples.InvalidList.query],
   'id-conflict': Object.values(examples.IdConflict),

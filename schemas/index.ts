@@ -1,4 +1,4 @@
-// All named shapes of the contract: what stands in `components.schemas`.
+// All named shapes of the contract: its `components.schemas`.
 import { NewPlant, Plant, PlantList } from './plant.ts'
 import { Fault, FaultCode, Problem } from './problem.ts'
 

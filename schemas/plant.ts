@@ -2,16 +2,16 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
-// Patterns that ECMAScript with and without the `u` and `v` flags, RE2, Rust and Python read alike: ASCII alone, one for
-// each text, no look-ahead, no `\u`. Each is held against a text in one pass. A lone surrogate, which half of those engines
-// cannot even be shown, is refused where JSON is read.
+// Patterns that ECMAScript with and without the `u` and `v` flags, RE2, Rust and Python read alike: ASCII alone, one
+// for each text, no look-ahead, no `\u`. Each is held against a text in one pass. A lone surrogate, which half of those
+// engines cannot even be shown, is refused where JSON is read.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
-/** Spaces and no-break spaces, then the first other character: an engine need not try where to begin. */
+/** Spaces and no-break spaces, then the first other character: an engine never backtracks. */
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
 const noControls = 'no control characters (U+0000 to U+001F, U+007F to U+009F)'
-/** Requirements of the patterns, in words for the client. */
+/** Requirements of the patterns, in words for clients. */
 export const patternWords: Readonly<Record<string, string>> = {
   [plain]: noControls,
   [visible]: `${noControls}, and at least one character that is neither a space nor a no-break space`,
@@ -34,7 +34,7 @@ const tag = Type.String({
   examples: ['Alnus glutinosa', ''],
 })
 
-/** The fields of a plant that are stored and shown, in the order in which they are written; optional ones come last. */
+/** The fields of a plant that are stored and shown, in the order of their serialization; optional ones come last. */
 const shown = { name, tag }
 
 /** The names of these fields in words: `name or tag`. */
@@ -76,7 +76,7 @@ export const NewPlant = component(
 )
 export type NewPlant = Static<typeof NewPlant>
 
-/** A plant as every response shows it. */
+/** A plant in responses. */
 export const Plant = component(
   'Plant',
   Type.Object(shown, {
@@ -96,7 +96,7 @@ export const PlantList = component(
 )
 export type PlantList = Static<typeof PlantList>
 
-/** The query of the list operation. On the wire an integer is decimal digits and nothing else. */
+/** The query of the list operation. Integers are sent as decimal digits alone. */
 export const ListQuery = Type.Object(
   {
     limit: Type.Optional(
@@ -123,7 +123,7 @@ export const ListQuery = Type.Object(
 )
 export type ListQuery = Static<typeof ListQuery>
 
-/** Headers of a list request. Without examples: the docs page would send them along. */
+/** Headers of a list request, without examples, which the docs page would send along. */
 export const ListHeaders = Type.Object(
   {
     'If-Match': Type.Optional(
@@ -142,5 +142,5 @@ export const ListHeaders = Type.Object(
   { description: 'Headers of a list request.' },
 )
 
-/** The query of the add operation: there is none. */
+/** The query of the add operation, which allows no parameters. */
 export const NoQuery = Type.Object({}, { description: 'No query parameters.', additionalProperties: false })

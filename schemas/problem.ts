@@ -1,4 +1,4 @@
-// The only error shape there is: problem details (RFC 9457). Both shapes are open: members may be added to them.
+// The shape of all errors: problem details (RFC 9457). Both shapes are open: members may be added.
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
@@ -18,7 +18,7 @@ export const FaultCode = component(
 )
 export type FaultCode = Static<typeof FaultCode>
 
-/** One fault of a request, and where it is. */
+/** A fault of a request, and its place. */
 export const Fault = component(
   'Fault',
   Type.Object(

@@ -1,10 +1,10 @@
-// Every problem that there is: what it means to a client, and the sentence that says so. The service, the contract, its
-// examples and the pages of the problems are made from here.
+// The catalogue of problems: their meaning to a client, and their details. The service, the contract, its examples and
+// the problem pages are made from it.
 import { maxBodyBytes, maxHeaderBytes, maxUrlBytes } from '../src/limits.ts'
 import { joinWords, listShown } from './plant.ts'
 import type { Problem } from './problem.ts'
 
-/** `title` and `status` come with every problem of the type; `meaning` and `advice` are Markdown for its page. */
+/** `title` and `status`: of every problem of the type; `meaning` and `advice`: Markdown for its page. */
 export type ProblemType = {
   readonly status: number
   readonly title: string
@@ -12,7 +12,7 @@ export type ProblemType = {
   readonly advice: string
 }
 
-/** The kinds that say more than their status: each has a URI below the base path, and a page there. */
+/** Problems that say more than their status: each has a URI below the base path, with a page. */
 export const problemTypes = {
   'invalid-request': {
     status: 400,
@@ -98,7 +98,7 @@ const statusTitles = {
   500: 'Internal Server Error',
 } as const
 
-/** The meaning of a code to a client: a type of problem, or no more than a status. The log and the metrics have the code. */
+/** What clients see of a code: a type of problem, or just a status. Log and metrics have the code itself. */
 const kinds = {
   invalid: 'invalid-request',
   unauthorized: 401,
@@ -123,7 +123,7 @@ const kinds = {
 } as const satisfies Record<string, ProblemTypeName | keyof typeof statusTitles>
 export type ProblemCode = keyof typeof kinds
 
-/** One thing that goes wrong. `detail` never speaks of the inside of the service. */
+/** A problem. `detail` never reveals internals of the service. */
 export type KnownProblem = { readonly code: ProblemCode; readonly detail: string }
 
 export const problems = {
@@ -175,19 +175,19 @@ function say(code: ProblemCode, detail: string): KnownProblem {
   return { code, detail }
 }
 
-/** Bytes in words. */
+/** Formats bytes for people. */
 export function formatBytes(bytes: number): string {
   return `${bytes / 1024} KiB`
 }
 
-/** The limits of a request, as documents name them. */
+/** The limits of a request, formatted for documents. */
 export const requestLimits = {
   body: formatBytes(maxBodyBytes),
   url: formatBytes(maxUrlBytes),
   headers: formatBytes(maxHeaderBytes),
 }
 
-/** The body of a problem. The pages of the types are below `basePath`, which ends with a slash. */
+/** Makes the body of a problem. The pages of types are below `basePath`, which ends with a slash. */
 export function describeProblem({ code, detail }: KnownProblem, basePath = '/'): Problem {
   const kind = kinds[code]
   if (typeof kind === 'number')

@@ -1,4 +1,4 @@
-// The responses of the contract, as OpenAPI has them: what each status means, and its headers.
+// The responses of the contract for OpenAPI: descriptions and headers.
 import { examples } from './examples.ts'
 import { listShown, Plant, PlantList } from './plant.ts'
 import { Problem } from './problem.ts'
@@ -74,7 +74,7 @@ function respond(description: string, names: HeaderName[] = []) {
   return { description, headers: Object.fromEntries(refs) }
 }
 
-/** A response with a body, and all of its examples. */
+/** Makes a response with a body, and all of its examples. */
 function answer(name: keyof typeof examples, description: string, names?: HeaderName[], schema = Problem) {
   const media = schema === Problem ? 'application/problem+json' : 'application/json'
   const shown = Object.entries(examples[name]).map(([key, value]) => [key, { value }])
@@ -83,7 +83,7 @@ function answer(name: keyof typeof examples, description: string, names?: Header
   return { [name]: { ...respond(description, names), content } }
 }
 
-/** Further headers of an answer to a request with a valid token. */
+/** Further headers of answers to requests with a valid token. */
 const ofRate: HeaderName[] = ['RateLimit-Policy', 'RateLimit']
 const ofList: HeaderName[] = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate]
 

@@ -19,7 +19,7 @@ try {
   process.exitCode = await explain(error)
 }
 
-/** The launcher in bin/ holds a channel to this process where it cannot become it: closed, the launcher is gone. */
+/** Ends with the launcher in bin/: where it cannot become this process, it holds a channel to it, which closes then. */
 function endWithLauncher(): void {
   const end = () => process.kill(process.pid, 'SIGTERM')
   process.once('disconnect', end)
@@ -29,7 +29,7 @@ function endWithLauncher(): void {
 }
 
 async function explain(error: unknown): Promise<number> {
-  // Commander has said by itself what it did not understand, or what help was asked for.
+  // Commander has already printed the usage error or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   if (error instanceof Interrupted) {
     error.tell()

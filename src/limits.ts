@@ -1,157 +1,157 @@
-// Every limit and time-out that must stand in a relation to another, and the relations. Times are milliseconds.
+// Limits and time-outs that depend on one another, and the relations between them. Times are milliseconds.
 
-/** A request that is there in full is answered within this time, whatever its stages wait for. */
+/** Promised time from the full arrival of a request to its answer. */
 export const promisedMs = 5000
-/** Its time is up before: the look for those whose time is up, like the answer itself, takes some of it. */
+/** Deadline of a request. The rest of the promised time is for the sweep that finds it, and for sending the answer. */
 export const requestMs = 4800
-/** The store takes this much of it at most: its own error comes first, and says more than that the time is up. */
+/** Deadline of the store within it, so that the store's own error, which says more, comes first. */
 export const storeLimitMs = 4500
 /** Intervals of the sweeps for requests, and for those of the writer thread, that timed out. */
 export const lateSweepMs = 100
 export const overdueSweepMs = 100
-/** One server of a cluster may keep one attempt waiting for this long. */
+/** Time that an attempt waits for one server of a cluster. */
 export const attemptMs = 2000
-/** With less time left than this, no further attempt is made. */
+/** No attempt is made with less time left than this. */
 export const shortestAttemptMs = 500
-/** A wait for a lock ends on the server before the attempt does, so that no sessions without a client pile up there. */
+/** Server-side time-out for locks, shorter than an attempt, so that abandoned sessions do not pile up there. */
 export const lockMs = 1500
-/** A session between two statements of a transaction that hears nothing for this long is ended by the server. */
+/** The server ends a session that is idle within a transaction for this long. */
 export const idleInTransactionMs = 2000
-/** A client that acknowledges nothing for this long has vanished: the server ends its session. */
+/** The server ends the session of a client that acknowledges nothing for this long. */
 export const vanishedMs = 3000
-/** A server of an older timeline than one that was followed is believed only when no newer one answers meanwhile. */
+/** Time to wait for a newer server before accepting one whose timeline is older than the last one followed. */
 export const handicapMs = 1000
-/** Connections that read pages, reads of a token that may wait for one, and queries that one may have under way. */
+/** Connections for reading pages, reads per token that may wait for one, and token look-ups under way. */
 export const readConnections = 3
 export const maxWaitingReads = 200
 export const maxLookups = 1000
 
-/** Others may lock a SQLite file this long while it is opened, or checked for being writable. */
+/** Time to wait for another program's lock on a SQLite file when it is opened or checked for being writable. */
 export const sqliteLockMs = 2000
 /** Interval of the checks of the database's files while nothing is written. */
 export const fileCheckMs = 1000
-/** A batch waits for that lock until so long before its deadline: the database's own word comes first. */
+/** A batch stops waiting for that lock this long before its deadline, so that SQLite's own error comes first. */
 export const sqliteMarginMs = 100
-/** A read of SQLite holds up the event loop while it waits, which it does only beside a recovery. */
+/** Time that a read of SQLite waits for a lock, which is held during recovery only. It blocks the event loop. */
 export const sqliteReadLockMs = 200
 
-/** The head of a request, and all of it, must be there after this long. */
+/** Time for the head of a request to arrive, and for all of it. */
 export const headersMs = 10_000
 export const receiveMs = 20_000
-/** A connection that moves no byte for this long while a request is at work is cut. */
+/** A connection with an open request is cut when it moves no byte for this long. */
 export const stalledMs = 30_000
 export const stalledSweepMs = 1000
 /** How long to wait for a request before answering 503 to a connection that is refused. */
 export const refusalMs = 200
-/** After the last answer of a connection, so much of what is still being sent is read and dropped, for so long. */
+/** Behind the last answer of a connection, this much of what still arrives is read and dropped, for this long. */
 export const lingerMs = 2000
 export const lingerBytes = 16 * 2 ** 20
-/** Connections read like that per turn of the event loop, and those that may wait for it; others are cut. */
+/** Such connections read per turn of the event loop, and at most this many of them in all; others are cut. */
 export const lingerReads = 16
 export const maxLingering = 64
-/** A shutdown waits this long for requests in flight before it cuts them, and takes this long at most. */
+/** A shutdown cuts requests in flight after the first, and ends at the latest after the second. */
 export const drainMs = 8000
 export const stopMs = 10_000
-/** A signal that comes so soon after the first is the same one: a process group, the launcher and npm all pass it on. */
+/** A signal this soon after the first is an echo of it: the process group, the launcher and npm all pass it on. */
 export const echoMs = 500
-/** An interrupted command, and its batch under way, may take this long to end. */
+/** Time for an interrupted command to end, and for its current batch. */
 export const interruptMs = 700
 export const settleMs = 600
-/** A thread whose event loop has not turned for this long hangs: no request may wait so long for an answer. */
+/** A thread counts as hung when its event loop has not turned for this long. */
 export const hungMs = 10_000
 /** Interval of a thread's heartbeats. */
 export const beatMs = 1000
-/** Verdicts on tokens are kept this long, and this many of them, good ones and bad ones. */
+/** Verdicts on tokens, valid or not, are cached this long, and this many of them. */
 export const verdictMs = 2000
 export const maxVerdicts = 10_000
-/** The same for the tokens of an issuer, when they are good: nobody can revoke them. */
+/** The same for valid tokens of an issuer, which cannot be revoked. */
 export const issuedVerdictMs = 60_000
-/** JWTs verified at once in each thread, and those that may wait for that, or for a key. */
+/** JWTs verified at once per thread, and those that may wait for that or for a key. */
 export const verificationsAtOnce = 4
 export const maxWaitingJwts = 1000
-/** The longest JWT, the largest document of an issuer, and the most of its keys that are used. */
+/** The longest JWT, the largest document of an issuer, and the most keys used of it. */
 export const maxJwtLength = 8192
 export const maxIssuerBytes = 256 * 1024
 export const maxIssuerKeys = 64
-/** The keys of an issuer may take this long to load; in this time there are two attempts at most. */
+/** Time for loading the keys of an issuer, and the window that allows two attempts. */
 export const issuerLoadMs = 2000
 export const keysCooldownMs = 10_000
-/** Keys are loaded again after this long, and believed this long while the issuer is away. */
+/** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */
 export const keysFreshMs = 300_000
 export const keysStaleMs = 86_400_000
-/** Answers, and requests in a row, may take this much of one turn of the event loop. */
+/** Time slice for deferred answers and pipelined requests in one turn of the event loop. */
 export const turnMs = 10
-/** With more work than this put off, a turn is stretched so far: what waits long outlives collections, and slows them. */
+/** With more deferred work than this the slice is longer: objects that wait long survive collections, and slow them. */
 export const maxPutOff = 64
 export const longTurnMs = 80
-/** The answers of `/readyz`, for which probes commonly wait a second, and of `/metrics` wait so long for the store. */
+/** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
 export const readyMs = 600
 export const gaugeMs = 500
-/** Closing a store waits this long for a database that does not answer. */
+/** Time that closing a store waits for a database that does not answer. */
 export const storeCloseMs = 1500
-/** The end waits this long for the collector of traces, beside the store: with what else it takes, at most a second. */
+/** Time for the last export of traces at a shutdown, beside the closing of the store: within a second in all. */
 export const traceFlushMs = 900
-/** The end waits this long for the reader of the log. */
+/** Time that a shutdown waits for the reader of the log. */
 export const logEndMs = 400
 
-/** Shares of the file descriptors for connections, and for those that are being refused. */
+/** Shares of the file descriptors for connections, and for connections being refused. */
 export const connectionShare = 0.45
 export const refusedShare = 0.1
 export const maxRefused = 1000
-/** With fewer descriptors left than this, the log says so. */
+/** The log warns when fewer descriptors are left than this. */
 export const fewestDescriptors = 4
 
 /** The largest body, and the largest request target. */
 export const maxBodyBytes = 16 * 1024
 export const maxUrlBytes = 8 * 1024
-/** The target, names and values of a request's head must be smaller together. */
+/** The largest head of a request: its target, names and values together. */
 export const maxHeaderBytes = 16 * 1024
-/** A page holds this many plants at most, and aims at this size. */
+/** The most plants of a page, and its largest size. */
 export const pagePlants = 4000
 export const pageBytes = 256 * 1024
-/** Plants of a segment: the number is in the data of every store, and so never changes. Its largest size. */
+/** Plants of a segment, which never changes because all stores have such segments, and its largest size. */
 export const segmentPlants = 2000
 export const segmentBytes = 224 * 1024
-/** The bytes of all answers that are on their way to clients. */
+/** The most bytes of answers in flight. */
 export const inFlightBytes = 128 * 2 ** 20
-/** The pages that are kept, and the lines of the log that its reader has not taken: further lines are dropped. */
+/** The most bytes of cached pages, and of unwritten lines of the log, beyond which lines are dropped. */
 export const maxCachedBytes = 32 * 2 ** 20
 export const maxLogBytes = 8 * 2 ** 20
-/** Each thread that serves requests has at least this many of the bytes of answers. */
+/** The least share of the bytes in flight per thread. */
 export const threadBytes = 8 * 2 ** 20
-/** One token may hold so many times what is left of them for all: for pages, and for longer lists. */
+/** A token may hold at most this many times the bytes in flight that are left: for pages, and for longer lists. */
 export const pageShare = 2
 export const listShare = 1
-/** Long lists that may read at one moment: pages have a connection left for them. */
+/** Long lists that may read at one moment, which leaves a connection for pages. */
 export const streamReads = 2
-/** Compression jobs in the pool per thread that serves requests: for a single one, half of Node's pool. */
+/** Compression jobs per HTTP thread; with one thread, half of Node's pool. */
 export const codecJobs = 2
-/** Approximate memory of a codec beside its output. */
+/** Approximate memory of a codec without its output. */
 export const codecBytes = 2 ** 20
-/** While this many pages are being compressed, others are only when a client must wait for them. */
+/** While this many pages are being compressed, further ones are only when a client accepts nothing else. */
 export const maxPreparedPages = 16
-/** Pages of a token that may wait to be compressed, because their clients refuse the plain bytes. */
+/** Pages per token that may wait for compression because their clients refuse the plain bytes. */
 export const maxWaitingPages = 100
 /** Long lists compressed at a time; further ones are sent plain where the client accepts that. */
 export const maxCodedLists = 16
-/** Requests of one connection that are worked on at a time; behind them nothing of it is parsed. */
+/** Requests of one connection served at a time; the next one is not parsed before. */
 export const requestsPerConnection = 4
-/** Tokens looked up by one query, and those not known to be valid that may wait for it. */
+/** Tokens looked up by one query, and unknown tokens that may wait for it. */
 export const tokensPerLookUp = 2048
 export const unknownTokens = 4096
-/** Tokens, and client addresses, whose rates are remembered: a power of two. */
+/** Keys (tokens, or client addresses) in the memory of a rate limit; a power of two. */
 export const ratedKeys = 2 ** 16
-/** The longest `Authorization` that is kept with its connection: thousands of them would be megabytes. */
+/** The longest `Authorization` kept with its connection: thousands of connections would hold megabytes. */
 export const maxKeptLength = 1024
-/** The window in which repeated lines of the log are counted, and the lines on connections that it may have. */
+/** The window for repeated lines of the log, and the lines on connections that it allows. */
 export const logWindowMs = 10_000
 export const maxConnectionLines = 20
-/** Plants that may wait for the next batch. */
+/** The most plants that may wait for the next batch. */
 export const maxWaitingPlants = 4096
-/** The most plants in one transaction of a command, and how many are read at a time to be checked or exported. */
+/** The most plants in one transaction of a command, and the plants read at a time for a check or an export. */
 export const maxBatchPlants = 20_000
 export const scannedPlants = 1000
-/** The largest values of settings: threads, and seconds. */
+/** The largest values of settings for threads and seconds. */
 export const maxThreads = 256
 export const maxSeconds = 3600
 

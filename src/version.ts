@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 
-/** Of the package, its contract and its client. */
+/** The version of the package, its contract and its client. */
 export const { version } = JSON.parse(readFileSync(findPackageJSON(import.meta.url) as string, 'utf8')) as {
   version: string
 }

@@ -11,7 +11,7 @@ other settings, and plant-store config shows what is in force.
 Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood; 129, 130 or 143 interrupted by
 SIGHUP, SIGINT or SIGTERM.`
 
-/** A command by its name: what `--help` says of it and its own help begins with, and the file that makes it. */
+/** A command: the line that `--help` shows for it and its own help begins with, and the module that makes it. */
 type Entry = [about: string, load: () => Promise<{ makeCommand: MakeCommand }>]
 /** `buildProgram` builds the program with all its commands. */
 type MakeCommand = (buildProgram: () => Promise<Command>) => Command
@@ -53,8 +53,8 @@ const commands: Record<string, Entry> = {
 }
 
 /**
- * The program for a command line, with the one command that it asks for: to load the others would take most of its time.
- * Without a command line, with all.
+ * Builds the program for a command line, with only the command that it names: loading the others would take most of the
+ * time. Without a command line: with all of them.
  */
 export async function buildProgram(words?: string[]): Promise<Command> {
   const program = new Command('plant-store')
@@ -79,7 +79,7 @@ export async function buildProgram(words?: string[]): Promise<Command> {
   return program
 }
 
-/** Subcommands that are added do not take over how errors are handled. */
+/** Hands the error handling on: Commander does not do so for subcommands that are added. */
 function inherit(command: Command): void {
   for (const child of command.commands) {
     child.copyInheritedSettings(command)

@@ -40,13 +40,13 @@ export function readFlags(command: Command): Flags {
   return Object.fromEntries(given)
 }
 
-/** An error knows settings by their names in the environment: here by the flags among `words`, where these were given. */
+/** Replaces the names of settings in an error's message by the flags among `words` that set them. */
 export function nameFlags(message: string, words: string[]): string {
   const flags = new Set(words.map((word) => word.split('=', 1)[0]))
   return settingEntries
     .filter(([, setting]) => flags.has(flagOf(setting)))
     .reduce(
-      // A host in the pattern of a URL is none of ours.
+      // HOST within the pattern of a URL is not the setting.
       (text, [, setting]) =>
         text.replaceAll(new RegExp(`(?<![\\w@,])${setting.name}\\b`, 'g'), flagOf(setting)),
       message,
@@ -55,7 +55,7 @@ export function nameFlags(message: string, words: string[]): string {
 
 function toOption(setting: Setting<unknown>): Option {
   const { name, value, description, defaultLabel = setting.default, read } = setting
-  // The default is shown and not set: what is not given must not beat the environment.
+  // Show the default without setting it: a flag that was not given must not override the environment.
   const option = new Option(
     `${flagOf(setting)} <${value}>`,
     `${description} (${name}; default: ${defaultLabel})`,

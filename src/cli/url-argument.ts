@@ -1,12 +1,12 @@
-// Database URLs among the arguments of a command, where `ps` shows them to every user of the machine.
+// Database URLs as arguments of a command, where `ps` would show a password to every user of the machine.
 import { readFileSync } from 'node:fs'
 import { maskUrl } from '../config/mask.ts'
 import { ConfigError, readDatabaseUrl, UsageError } from '../config/values.ts'
 import { StoreMissing, StoreRefused } from '../store/store.ts'
 
 /**
- * The URL that an argument or option called `name` gives: itself, as `env:NAME` in the environment, or as `@FILE` in a
- * file. A password on the command line is warned about on stderr. Throws ConfigError.
+ * Reads the URL from an argument or option called `name`: the URL itself, `env:NAME` for an environment variable, or
+ * `@FILE` for a file. Warns on stderr about a password on the command line. Throws ConfigError.
  */
 export function readUrlArgument(text: string, name: string): string {
   if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), name)
@@ -22,7 +22,7 @@ export function readUrlArgument(text: string, name: string): string {
   }
 }
 
-/** An engine knows its URL by the name of the service's setting, which has no say here, nor has the working directory. */
+/** Names the argument in errors of an engine, which knows its URL only by the name of the service's setting. */
 export async function named<T>(name: string, opening: Promise<T>): Promise<T> {
   try {
     return await opening

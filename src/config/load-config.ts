@@ -1,4 +1,5 @@
-// Resolves the settings in force, and where each comes from: a flag beats the environment, the environment beats `.env`.
+// Resolves the settings in force, and where each comes from: a flag beats the environment, the environment beats
+// `.env`.
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import type { Setting } from './setting.ts'
@@ -11,10 +12,10 @@ export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read
 
 export type Origin = 'flag' | 'environment' | '.env' | 'default'
 
-/** `text`: as it was set. */
+/** The text of a setting, and where it comes from. */
 export type Found = { readonly text: string; readonly origin: Origin }
 
-/** `warnings`: what may be a mistake, a line each. */
+/** `warnings`: possible mistakes, one line each. */
 export type Loaded = {
   config: Config
   found: Record<SettingName, Found>
@@ -44,8 +45,8 @@ export function loadConfig(flags: Flags = {}): Loaded {
 }
 
 /**
- * The database of a command that needs no other setting; `flag`: what --database-url said. A misspelt DATABASE_URL, and
- * a password in the flag, are warned about on stderr. Throws ConfigError.
+ * Resolves the database of a command that needs no other setting; `flag`: the value of --database-url. Warns on stderr
+ * about a misspelt DATABASE_URL, and about a password in the flag. Throws ConfigError.
  */
 export function loadDatabaseUrl(flag: string | undefined): string {
   const [env, file] = [process.env, readEnvFile()]
@@ -58,7 +59,7 @@ export function loadDatabaseUrl(flag: string | undefined): string {
 
 function readEnvFile(): NodeJS.ProcessEnv {
   try {
-    // Editors of Windows begin a file with a byte order mark.
+    // Editors on Windows begin a file with a byte order mark.
     return parseEnv(readFileSync('.env', 'utf8').replace(/^\ufeff/, ''))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}

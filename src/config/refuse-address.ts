@@ -1,7 +1,7 @@
-// Why a server cannot listen, in terms of the settings that say where.
+// Explains why a server cannot listen, in terms of the settings for its address.
 import { ConfigError } from './values.ts'
 
-/** Makes a handler that throws what `listen` rejected with as a ConfigError. `prefix`: of the names of HOST and PORT. */
+/** Makes a handler that rethrows a rejection of `listen` as a ConfigError. `prefix`: ADMIN_ for the admin server. */
 export function refuseAddress(prefix: string, { host, port }: { host: string; port: number | undefined }) {
   return (error: NodeJS.ErrnoException): never => {
     throw new ConfigError(explain(error))

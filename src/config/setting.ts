@@ -1,6 +1,6 @@
-// One setting: what it is called, and how its text is read.
+// A setting: its names, its default, and how its text is read.
 
-/** `choices`: the words that it takes, where it takes no others. */
+/** Reads a text. `choices`: the words that are allowed, where only words are. */
 export type Read<T> = { (text: string, name: string): T; readonly choices?: string[] | undefined }
 
 export type Setting<T> = {
@@ -13,7 +13,7 @@ export type Setting<T> = {
   readonly default: string
   /** Behaviour when nothing is set, where `default` does not say it. */
   readonly defaultLabel?: string
-  /** Takes `default` or what was set; `name`: how whoever set it called it. Throws ConfigError. */
+  /** Reads `default` or the text that was set; `name`: the variable or flag, for errors. Throws ConfigError. */
   readonly read: Read<T>
   /** Masks a secret text. */
   mask?(text: string): string

@@ -167,13 +167,13 @@ export const settings = {
 
 export type SettingName = keyof typeof settings
 
-/** The texts of flags, by the names of their settings. */
+/** The texts of flags, by setting. */
 export type Flags = Partial<Record<SettingName, string>>
 
 /** Entries of the table, in its order. */
 export const settingEntries = Object.entries(settings) as [SettingName, Setting<unknown>][]
 
-/** PORT -> --port */
+/** The flag of a setting: PORT -> --port. */
 export function flagOf({ name }: Setting<unknown>): string {
   return `--${name.toLowerCase().replaceAll('_', '-')}`
 }

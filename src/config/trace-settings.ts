@@ -1,10 +1,10 @@
-// The variables of OpenTelemetry that the service understands, and what they come to. The SDK is handed all of them: it
-// reads few of them itself, and none from `.env`.
+// The variables of OpenTelemetry that the service supports, and the options that follow from them. All are handed to
+// the SDK, which reads few of them itself, and none from `.env`.
 import { readFileSync } from 'node:fs'
 import type { Read, Setting } from './setting.ts'
 import { ConfigError, choose, readCount, splitList } from './values.ts'
 
-/** `title`: the name, and what a flag's value is called. A `preset` in parentheses only says what happens without. */
+/** `title`: the name, and the placeholder of a flag's value. A `preset` in parentheses is a label, not a value. */
 type Row<T> = [title: string, description: string, preset: string, read: Read<T>, mask?: Setting<T>['mask']]
 
 function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
@@ -15,7 +15,7 @@ function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
   return { name: `OTEL_${name}`, value, description, ...absent, read, mask }
 }
 
-/** A setting of the exporter, and the same for traces alone, which wins. */
+/** Makes a setting of the exporter and its variant for traces, which wins. */
 function pair<K extends string, T>(key: K, ...[title, description, preset, given, mask]: Row<T>) {
   const readGiven = (text: string, name: string) => (text ? given(text, name) : undefined)
   const read: Read<T | undefined> = Object.assign(readGiven, { choices: given.choices })
@@ -55,7 +55,7 @@ export type TraceConfig = {
 }
 export type TraceOptions = NonNullable<ReturnType<typeof traceOptionsOf>>
 
-/** The options of traces by the settings; undefined: there are none. Throws ConfigError. */
+/** Derives the options of traces from the settings; undefined when traces are off. Throws ConfigError. */
 export function traceOptionsOf(config: TraceConfig) {
   const { otlpEndpoint, serviceName, maxSpans, spanBatch = Math.min(512, maxSpans) } = config
   if (spanBatch > maxSpans)
@@ -74,13 +74,13 @@ export function traceOptionsOf(config: TraceConfig) {
   }
 }
 
-/** No message repeats it: there may be a password in it. */
+/** Reads a URL. No message repeats it: it may hold a password. */
 function readUrl(text: string, name: string): string {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text
   throw new ConfigError(`${name} must be a URL with http or https`)
 }
 
-/** As in W3C Baggage. Values may be secrets, so no message repeats them. */
+/** Reads `key=value,…` (W3C Baggage). Values may be secrets, so no message repeats them. */
 function readPairs(text: string, name: string, form = /^/): Record<string, string> {
   const pairs = splitList(text).map((pair) => {
     try {
@@ -89,14 +89,14 @@ function readPairs(text: string, name: string, form = /^/): Record<string, strin
       )
       if (key !== undefined && form.test(`${key}: ${value}`)) return [key, value]
     } catch {
-      // It is said below.
+      // Reported below.
     }
     throw new ConfigError(`${name} must be pairs like a=1,b=2, percent-encoded`)
   })
   return Object.fromEntries(pairs)
 }
 
-/** RFC 9110, section 5. */
+/** Reads headers (RFC 9110, section 5). */
 function readHeaders(text: string, name: string): Record<string, string> {
   return readPairs(text, name, /^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*$/)
 }
@@ -104,7 +104,7 @@ function readHeaders(text: string, name: string): Record<string, string> {
 function readPem(file: string, name: string): string {
   try {
     const pem = readFileSync(file, 'utf8')
-    // Few give a certificate, and every command would load the module.
+    // Loaded only with a certificate, which few set: every command would pay for the module.
     ;new (process.getBuiltinModule('node:crypto').X509Certificate)(pem)
     return pem
   } catch (error) {

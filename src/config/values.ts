@@ -1,4 +1,4 @@
-// Readers for the texts of settings. `name` is the setting as whoever set it called it: PORT, or --port.
+// Readers for the texts of settings. `name`: the setting as the user gave it, PORT or --port.
 import { isIP, isIPv4 } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { maxSeconds, maxThreads } from '../limits.ts'
@@ -10,7 +10,7 @@ export class ConfigError extends Error {}
 /** The same, as an argument or a flag of a command. */
 export class UsageError extends ConfigError {}
 
-/** So many requests in so much time. */
+/** A number of requests per time. */
 export type Rate = { readonly count: number; readonly perMs: number }
 
 export function readPort(text: string, name: string): number {
@@ -20,7 +20,7 @@ export function readPort(text: string, name: string): number {
   return port
 }
 
-/** The URL of a database, as the setting, option or argument called `name` gives it. Throws ConfigError. */
+/** Reads the URL of a database. Throws ConfigError. */
 export function readDatabaseUrl(text: string, name: string): string {
   const engine = engines.find(({ scheme }) => scheme.test(text))
   if (engine === undefined) {
@@ -32,7 +32,7 @@ export function readDatabaseUrl(text: string, name: string): string {
   return text
 }
 
-/** Tokens, separated by commas. None has to be there, but a text that holds none is a mistake. */
+/** Reads tokens separated by commas. An empty text means none; one with commas alone is a mistake. */
 export function readTokens(text: string, name: string): string[] {
   const tokens = splitList(text)
   if (text !== '' && tokens.length === 0)
@@ -46,7 +46,7 @@ export function readBasePath(text: string, name: string): string {
   return text.endsWith('/') ? text : `${text}/`
 }
 
-/** Reads one of some words, which help and completion find in `choices`. */
+/** Makes a reader for one of some words, which help and completion find in `choices`. */
 export function choose<const T extends string>(...choices: T[]) {
   const read = (text: string, name: string): T => {
     const choice = choices.find((one) => one === text)
@@ -56,7 +56,7 @@ export function choose<const T extends string>(...choices: T[]) {
   return Object.assign(read, { choices })
 }
 
-/** https, or http on a loopback address; without credentials, white space or a fragment. Empty: none. */
+/** Reads an https URL, or http on a loopback address, without credentials, white space and fragment. Empty: none. */
 export function readSecureUrl(text: string, name: string): string | undefined {
   if (text === '') return undefined
   if (!isSecureUrl(text) || !/^\w+:\/\/[^\s/?#@\\]+(\/[^\s#\\]*)?$/.test(text))
@@ -64,7 +64,7 @@ export function readSecureUrl(text: string, name: string): string | undefined {
   return text
 }
 
-/** OpenID Connect Discovery 1.0, section 3: an issuer has no query. */
+/** Reads an issuer, which has no query (OpenID Connect Discovery 1.0, section 3). */
 export function readIssuer(text: string, name: string): string | undefined {
   if (text.includes('?')) throw new ConfigError(`${name} must be a URL without a query`)
   return readSecureUrl(text, name)
@@ -78,14 +78,14 @@ export function isSecureUrl(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback)
 }
 
-/** As a scope may begin (RFC 6749, section 3.3). */
+/** Reads the beginning of a scope (RFC 6749, section 3.3). */
 export function readScopePrefix(text: string, name: string): string {
   if (!/^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(text))
     throw new ConfigError(`${name} must be printable ASCII without spaces, " and \\`)
   return text
 }
 
-/** As Fastify takes it: yes or no, or the proxies' addresses. A mere number of proxies makes it trust nobody. */
+/** Reads Fastify's `trustProxy`: true, false, or proxies' addresses. With a number of proxies Fastify trusts none. */
 export function readTrustProxy(text: string, name: string): boolean | string {
   const flag = readFlag(text)
   if (flag !== undefined) return flag
@@ -95,7 +95,7 @@ export function readTrustProxy(text: string, name: string): boolean | string {
   return networks.join()
 }
 
-/** An address, a subnet, or a name that stands for some of them. */
+/** True for an address, a subnet, or Fastify's name for a range of addresses. */
 function isNetwork(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', mask = '32', ...rest] = text.split('/')
@@ -103,7 +103,7 @@ function isNetwork(text: string): boolean {
   return isIP(address) > 0 && rest.length === 0 && bits > 0 && bits <= (isIPv4(address) ? 32 : 128)
 }
 
-/** 255.255.0.0: ones, and after them zeros. */
+/** True for one bits followed by zero bits, like 255.255.0.0. */
 function isNetmask(text: string): boolean {
   if (!isIPv4(text)) return false
   const bits = text.split('.').map((part) => Number(part).toString(2).padStart(8, '0'))
@@ -114,7 +114,7 @@ function readBits(text: string): number {
   return /^\d{1,3}$/.test(text) ? Number(text) : 0
 }
 
-/** As @fastify/cors takes it: yes or no, or the origins. */
+/** Reads the `origin` of @fastify/cors: true, false, or origins. */
 export function readCorsOrigin(text: string, name: string): false | true | string | string[] {
   const flag = readFlag(text)
   if (flag !== undefined) return flag
@@ -130,7 +130,7 @@ export function readCorsOrigin(text: string, name: string): false | true | strin
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 }
 
-/** A rate like 100/s, 600/m or 5000/h; undefined: off. */
+/** Reads a rate like 100/s, 600/m or 5000/h; undefined: off. */
 export function readRate(text: string, name: string): Rate | undefined {
   if (readFlag(text) === false) return undefined
   const [, count, unit] = /^([1-9]\d{0,6})\/([smh])$/.exec(text) ?? []
@@ -139,7 +139,7 @@ export function readRate(text: string, name: string): Rate | undefined {
   return { count: Number(count), perMs: unitMs[unit] as number }
 }
 
-/** A count from 1; undefined: none was set. */
+/** Reads a count from 1; undefined: unset. */
 export function readCount(text: string, name: string): number | undefined {
   if (text === '') return undefined
   if (!/^[1-9]\d{0,6}$/.test(text))
@@ -147,7 +147,7 @@ export function readCount(text: string, name: string): number | undefined {
   return Number(text)
 }
 
-/** A number of threads; `auto` is one per core. */
+/** Reads a number of threads; `auto` is one per core. */
 export function readThreads(text: string, name: string): number {
   if (text === 'auto') return availableParallelism()
   if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > maxThreads)
@@ -155,7 +155,7 @@ export function readThreads(text: string, name: string): number {
   return Number(text)
 }
 
-/** Seconds, with fractions, as milliseconds. */
+/** Reads seconds, with fractions, as milliseconds. */
 export function readSeconds(text: string, name: string): number {
   const seconds = Number(text)
   if (!/^\d+(\.\d+)?$/.test(text) || seconds > maxSeconds)
@@ -168,7 +168,7 @@ function readFlag(text: string): boolean | undefined {
   return text === 'true' || text === 'on' ? true : undefined
 }
 
-/** Names separated by commas: at least one, unless the text is empty. */
+/** Reads names separated by commas: at least one, unless the text is empty. */
 export function readNames(text: string, name: string): string[] {
   const names = splitList(text)
   if (text !== '' && names.length === 0) throw new ConfigError(`${name} must hold a name between its commas`)

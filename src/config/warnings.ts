@@ -1,5 +1,5 @@
-// Warnings for valid but suspicious settings: a misspelt name, a token that can be guessed, a secret in a flag. Values are
-// not repeated, since they may be secrets.
+// Warnings for valid but suspicious settings: a misspelt name, a token that can be guessed, a secret in a flag. Values
+// are not repeated, since they may be secrets.
 import { type Flags, flagOf, settingEntries } from './settings.ts'
 
 const minTokenLength = 16
@@ -7,7 +7,7 @@ const minTokenLength = 16
 const others = /^OTEL_(BLRP|LOGS|METRICS?)_/
 const known = new Set(settingEntries.map(([, { name }]) => name))
 
-/** Warnings for variables that look like one of `names` and are none. */
+/** Finds variables that are close to one of `names` without being any of them. */
 export function findMisspelt(env: NodeJS.ProcessEnv, names: string[]): string[] {
   return Object.keys(env).flatMap((variable) => {
     const nearest =
@@ -24,14 +24,14 @@ function findNearest(variable: string, names: string[]): string | undefined {
   return undefined
 }
 
-/** The environment has many names that are none of ours: HOME is not far from HOST. */
+/** Edits tolerated in a name. Foreign variables may be close to ours: HOME is to HOST. */
 function tolerance(name: string): number {
   return name.length < 6 ? 1 : 2
 }
 
 /**
- * True when so many edits turn one text into the other: a letter more, less or another, or two neighbours swapped
- * (optimal string alignment).
+ * True when at most so many edits (insertion, deletion, substitution, transposition of neighbours) turn one text into
+ * the other (optimal string alignment distance).
  */
 function isWithin(edits: number, one: string, other: string): boolean {
   let same = 0
@@ -61,7 +61,7 @@ export function findBroadAudiences(audiences: string[]): string[] {
   return isBroad ? ['OIDC_AUDIENCE: account is in tokens that were issued for other services, too'] : []
 }
 
-/** The flags with a secret: `ps` shows the arguments of a command to every user of the machine. */
+/** Finds flags that hold a secret: `ps` shows the arguments of a command to every user of the machine. */
 export function findBareSecrets(flags: Flags): string[] {
   return settingEntries.flatMap(([key, setting]) => {
     const { [key]: text = '' } = flags

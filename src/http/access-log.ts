@@ -1,5 +1,5 @@
-// One line per request, written by hand: through a logger's machinery it would be the most expensive part of a request.
-// Most of a line is like the line before, so it is put together from pieces that are kept as bytes.
+// One line per request, built by hand: through a logger it would be the most expensive part of a request. Most of a
+// line repeats the line before, so it is assembled from cached bytes.
 import { LineBytes } from '../logging/line-bytes.ts'
 import type { LineSink } from '../logging/open-log.ts'
 import type { Access } from './connection/exchange.ts'
@@ -7,25 +7,22 @@ import type { Trace } from './connection/request-ids.ts'
 
 export type AccessLog = {
   add(access: Access): void
-  /** Hands on what has been gathered. */
+  /** Hands the gathered lines on. */
   flush(): void
 }
 
 /**
- * Lines are gathered up to this size: bytes in a buffer cost the garbage collector nothing, strings do; and each time that
- * some are handed on, a thread is woken for them, which costs as much as 200 lines.
+ * Size up to which lines are gathered. Bytes in a buffer cost the garbage collector nothing, unlike strings, and each
+ * write wakes a thread, which costs as much as 200 lines.
  */
 const chunkBytes = 256 * 1024
-/** The longest line, with a URL as long as Node takes it and every character of it escaped. */
+/** The longest line: a URL of the greatest length that Node accepts, every character escaped. */
 const maxLineBytes = 100 * 1024
 
-/**
- * `isIso`: whether times are RFC 3339 in UTC, and not milliseconds since 1970; `mask`: takes secrets out of what clients
- * have sent.
- */
+/** `isIso`: RFC 3339 times in UTC instead of milliseconds since 1970; `mask`: masks secrets in what clients sent. */
 export type AccessLogOptions = { isIso?: boolean; mask?: (text: string) => string; now?: () => number }
 
-/** Makes a log of access lines in pino's form. The `Authorization` header is no part of them. */
+/** Makes a log of access lines in pino's form, without the `Authorization` header. */
 export function makeAccessLog(
   sink: LineSink,
   { isIso = false, mask = String, now = Date.now }: AccessLogOptions = {},
@@ -51,7 +48,7 @@ export function makeAccessLog(
     add(access) {
       const { method, url, status, remoteAddress, token, problem, requestId, trace } = access
       lines.put(time(now()))
-      // Ids that were made here are no secret, and need no look.
+      // Only an id that the client gave may hold a secret.
       lines.putAscii(access.hasGivenId ? mask(requestId) : requestId)
       if (trace) putTrace(lines, trace, trace.parent === null ? String : mask)
       lines.put((targets.get(method) ?? piecesOf(method)).get(access, url, status))
@@ -64,7 +61,7 @@ export function makeAccessLog(
   }
 }
 
-/** The beginning of a line: many are of one millisecond. */
+/** Makes the beginning of a line, cached per millisecond. */
 function makeTime(isIso: boolean): (nowMs: number) => Uint8Array {
   let latestMs = Number.NaN
   let latest = Buffer.alloc(0)
@@ -77,7 +74,7 @@ function makeTime(isIso: boolean): (nowMs: number) => Uint8Array {
   }
 }
 
-/** Milliseconds, to the microsecond. */
+/** Writes milliseconds with three decimals. */
 function putDuration(lines: LineBytes, durationMs: number): void {
   const us = Math.round(durationMs * 1000)
   const ms = Math.floor(us / 1000)
@@ -87,7 +84,7 @@ function putDuration(lines: LineBytes, durationMs: number): void {
   lines.putNumber(us - ms * 1000, 3)
 }
 
-/** Piece by piece: a text that is put together first takes half as long again. */
+/** Writes the ids one by one: concatenating them first takes half as long again. */
 function putTrace(lines: LineBytes, { traceId, spanId, parent }: Trace, show: (id: string) => string): void {
   lines.putAscii('","traceId":"')
   lines.putAscii(show(traceId))
@@ -110,7 +107,7 @@ function describeClient({ remoteAddress, token, problem }: Access): string {
   )
 }
 
-// A remote address is a client's text too, when it comes from a proxy's header.
+// Even a remote address is a client's text when it comes from a proxy's header.
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 function quote(text: string): string {
@@ -120,7 +117,7 @@ function quote(text: string): string {
 const maxPieces = 1000
 const maxPieceBytes = 512
 
-/** Parts of lines, the latest for each key; one that differs in a detail takes its place. */
+/** Parts of lines, the latest per key: one with another `detail` replaces it. */
 class Pieces {
   readonly #kept = new Map<string, { detail: unknown; bytes: Uint8Array }>()
   readonly #describe: (access: Access) => Uint8Array
@@ -137,7 +134,7 @@ class Pieces {
   #make(access: Access, key: string, detail: unknown): Uint8Array {
     const bytes = this.#describe(access)
     if (bytes.length > maxPieceBytes) return bytes
-    // Starting anew now and then costs less than knowing which was used last.
+    // Clearing it all now and then costs less than tracking which was used last.
     if (this.#kept.size >= maxPieces) this.#kept.clear()
     this.#kept.set(key, { detail, bytes })
     return bytes

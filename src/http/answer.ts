@@ -1,10 +1,10 @@
-// The answers that there are most of, written in one go: all headers at once, and the body with them. Through
-// `reply.send` each header is looked up, each body asked what it is, and each content type taken apart.
+// Writes the frequent answers in one go, headers and body together. `reply.send` would look up each header, inspect the
+// body and parse the content type.
 import type { FastifyReply } from 'fastify'
 import type { Exchange } from './connection/exchange.ts'
 import { exchangeOf } from './connection/in-flight.ts'
 
-/** Names in lower case, with their values. */
+/** Values by lower-case name. */
 export type AnswerHeaders = Readonly<Record<string, string>>
 
 /** Headers of every answer, however it is sent. */
@@ -12,14 +12,14 @@ export function answerHeaders({ requestId }: Pick<Exchange, 'requestId'>): Answe
   return { 'x-content-type-options': 'nosniff', 'x-request-id': requestId }
 }
 
-/** For an answer that is sent in another way than by `sendAnswer`. */
+/** Prepares an answer that is not sent by `sendAnswer`. */
 export function beginAnswer(reply: FastifyReply, exchange: Exchange): void {
   reply.headers(answerHeaders(exchange))
 }
 
 /**
- * Sends an answer with the status that `reply` has, what was gathered in its headers on the way, and these. Text goes out
- * as UTF-8; without a body there is no `Content-Length` either.
+ * Sends an answer with the status and the headers that are set on `reply`, and with `headers`. Text is sent as UTF-8;
+ * without a body there is no `Content-Length`.
  */
 export function sendAnswer(reply: FastifyReply, headers: AnswerHeaders, body?: Buffer | string): void {
   const { raw } = reply
@@ -33,7 +33,7 @@ export function sendAnswer(reply: FastifyReply, headers: AnswerHeaders, body?: B
   const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
   exchange.bodyBytes = bytes
   raw.writeHead(raw.statusCode, { ...begun, ...headers, 'content-length': String(bytes) })
-  // ASCII is the same in both, and need not be looked through again.
+  // ASCII is the same in both encodings; latin1 skips a scan of the text.
   if (typeof body === 'string') raw.end(body, bytes === body.length ? 'latin1' : 'utf8')
   else raw.end(body)
 }

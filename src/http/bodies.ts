@@ -1,4 +1,4 @@
-// Request bodies: JSON in UTF-8, up to a size, and no others.
+// Request bodies: only JSON in UTF-8, up to a maximum size.
 import type { FastifyInstance, preParsingHookHandler } from 'fastify'
 import { problems } from '../../schemas/problems.ts'
 import { maxBodyBytes, requestMs } from '../limits.ts'
@@ -13,7 +13,7 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   const options = { parseAs: 'buffer', bodyLimit: maxBodyBytes } as const
   app.addContentTypeParser<Buffer>('application/json', options, (request, body, done) => {
     const exchange = exchangeOf(request)
-    // Its body came late: the time for an answer counts from when a request is there in full.
+    // The time for an answer starts once the request has arrived in full.
     if (exchange.deadlineMs === Number.POSITIVE_INFINITY) exchange.deadlineMs = performance.now() + requestMs
     const { value, faults } = parseJson(body)
     if (faults.length > 0) throw invalid(findFaults(request, value, faults))
@@ -21,16 +21,16 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   })
 }
 
-/** A charset parameter other than UTF-8, whatever stands before it. */
+/** Matches a charset parameter other than UTF-8. */
 const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-8\1\s*(?:;|$))/i
 
-/** A preParsing hook: refuses an encoding or a charset that is not read, before the body is. */
+/** A preParsing hook: refuses an unsupported encoding or charset before the body is read. */
 export const requirePlainJson: preParsingHookHandler = (request, reply, payload, done) => {
   const { 'content-encoding': encoding, 'content-type': type, expect } = request.headers
   if (encoding !== undefined) return done(new ProblemError(problems.contentEncoding))
   if (type && otherCharset.test(type)) return done(new ProblemError(problems.charset))
   if (!request.raw.complete) exchangeOf(request).deadlineMs = Number.POSITIVE_INFINITY
-  // RFC 9110, section 10.1.1: once nothing in the head speaks against the body, and it is about to be read.
+  // RFC 9110, section 10.1.1: the head is accepted, and the body is about to be read.
   if (expect !== undefined && request.raw.httpVersionMinor > 0)
     payload.once('resume', () => {
       if (!reply.raw.headersSent) reply.raw.writeContinue()

@@ -4,22 +4,22 @@ import { LRUCache } from 'lru-cache'
 
 export type Coding = 'zstd' | 'br' | 'gzip' | 'identity'
 
-/** Clients send one of a few texts; whatever else comes cannot take much memory. */
+/** Bounds the cache: honest clients send few different texts. */
 const maxKept = 200
 const maxKeptLength = 100
 
-/** Orders of preference: zstd is the cheapest by far for lists, what is compressed once may take its time. */
+/** Orders of preference: zstd is by far the cheapest for lists; documents are compressed only once. */
 export const listCodings: readonly Coding[] = ['zstd', 'br', 'gzip', 'identity']
 export const documentCodings: readonly Coding[] = ['br', 'zstd', 'gzip', 'identity']
 const plain: readonly Coding[] = ['identity']
-/** Codings that `*` stands for, best first: by how many clients can read them. */
+/** Codings that `*` stands for, the most widely supported first. */
 const any: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
 
 /**
- * Makes what reads an Accept-Encoding: it gives the codings that are acceptable, the best one first. `order`: ours, for
- * those that a client likes equally. Malformed elements count for nothing. Codings that are named come before what `*`
- * means. A client that refuses the plain bytes and names no other coding is taken to say `*`; one that refuses every
- * coding gets the plain bytes.
+ * Makes a function that reads an Accept-Encoding and returns the acceptable codings, best first. `order`: our
+ * preference among codings of equal weight. Malformed elements are ignored. Named codings come before those that `*`
+ * stands for. A client that refuses identity and names no other coding is treated as if it had sent `*`; one that
+ * refuses every coding gets identity.
  */
 export function makeNegotiator(
   order: readonly Coding[],
@@ -44,19 +44,19 @@ function rank(order: readonly Coding[], weights: Map<string, number>): readonly 
   return acceptable.length > 0 ? acceptable : plain
 }
 
-/** The elements of Accept-Encoding that matter here, each with its weight. What they end with is not theirs. */
+/** Matches an element of Accept-Encoding with its weight, up to the comma. */
 const elements =
   /(?:^|,)[\t ]*(zstd|br|gzip|x-gzip|identity|\*)[\t ]*(?:;[\t ]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[\t ]*)?(?=,|$)/gi
 
 function readWeights(accepted: string): Map<string, number> {
   const weights = new Map<string, number>()
-  // RFC 9110, section 8.4.1.3: the older name of gzip.
+  // RFC 9110, section 8.4.1.3: x-gzip is the older name of gzip.
   for (const [, name = '', weight = '1'] of accepted.matchAll(elements))
     weights.set(name.toLowerCase().replace(/^x-/, ''), Number(weight))
   return weights
 }
 
-/** `Vary` of an answer that has several codings. Cross-origin answers vary by more. */
+/** `Vary` of an answer that has several codings, added to what CORS has set. */
 export function varyByCoding(reply: FastifyReply): string {
   const before = reply.getHeader('vary')
   return before === undefined ? 'Accept-Encoding' : `${before}, Accept-Encoding`

@@ -1,15 +1,15 @@
-// The conditions of a request, which name entity tags (RFC 9110, section 13.1).
+// Conditional requests by entity tags (RFC 9110, section 13.1).
 import type { FastifyRequest } from 'fastify'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from './problem-error.ts'
 
-/** A form of what is asked for, as far as conditions are concerned. */
+/** A representation, as far as conditions are concerned. */
 type Tagged = { etag: string }
 
 /**
- * Evaluates the conditions of a request (RFC 9110, section 13.2.2). `forms`: all that its client accepts, the one that it
- * would get first. Returns the form that the client has; undefined when it has none of them. Throws when If-Match is
- * false; `what` is its subject.
+ * Evaluates the conditions of a request (RFC 9110, section 13.2.2). `forms`: the representations that its client
+ * accepts, best first. Returns the one that the client already has, if any. Throws `precondition-failed` when If-Match
+ * is false; `what` is the subject of its detail.
  */
 export function findCurrent<Form extends Tagged>(
   { headers }: FastifyRequest,
@@ -22,17 +22,17 @@ export function findCurrent<Form extends Tagged>(
   return ifNoneMatch === undefined ? undefined : findWeakly(ifNoneMatch, forms())
 }
 
-/** The first form that If-None-Match names, by the weak comparison. `*` names any, a malformed list none. */
+/** The first form that If-None-Match names, by weak comparison. `*` names any, a malformed list none. */
 function findWeakly<Form extends Tagged>(condition: string, forms: readonly Form[]): Form | undefined {
   return find(condition, forms, () => true)
 }
 
-/** The first form that If-Match names, by the strong comparison. `*` names any, a malformed list none. */
+/** The first form that If-Match names, by strong comparison. `*` names any, a malformed list none. */
 function findStrongly<Form extends Tagged>(condition: string, forms: readonly Form[]): Form | undefined {
   return find(condition, forms, (weak) => !weak)
 }
 
-/** One element of a list of entity tags, which may be empty, and what ends it: a comma or the end of the list. */
+/** Matches an element of a list of entity tags, possibly empty, and the comma or the end behind it. */
 const element = /[\t ]*(?:(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[\t ]*)?(,|$)/gy
 
 function find<Form extends Tagged>(

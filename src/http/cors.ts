@@ -1,4 +1,4 @@
-// CORS headers: @fastify/cors sets them on the router's answers, this on those below the router.
+// CORS headers for answers below the router; @fastify/cors sets them on the others.
 import type { Config } from '../config/load-config.ts'
 import { rateLimitFields } from './access/rate-limit.ts'
 
@@ -11,14 +11,14 @@ export const exposedHeaders = [
   'X-Request-Id',
 ]
 
-/** Preflights are answered alike for this long: browsers keep them for two hours at most. */
+/** Max age of a preflight: browsers keep one for two hours at most. */
 export const preflightSeconds = 7200
 
-/** Makes the headers for a request whose head, as far as it was read, is this text. */
+/** Makes a function that returns the headers for a request whose head, as far as it was read, is `head`. */
 export function makeCorsHeaders(allowed: Config['corsOrigin']): (head: string) => Record<string, string> {
   if (allowed === false) return () => ({})
   const exposed = { 'access-control-expose-headers': exposedHeaders.join(', ') }
-  // One origin is named whoever asks, like every origin.
+  // A single origin is sent to every client, like `*`.
   if (typeof allowed === 'string') return () => ({ 'access-control-allow-origin': allowed, ...exposed })
   return (head) => {
     const [, origin] = /^origin:[ \t]*(\S+)/im.exec(head) ?? []

@@ -1,5 +1,5 @@
-// Why requests were answered 500 or 503. A fault of a request has its error in the log; a store that is away, and has not
-// said so itself, has a line now and then, with the number of requests that it concerned.
+// Logs why requests were answered 500 or 503: the error of an internal fault; for an unavailable store that has not
+// logged it itself, a line now and then with the number of requests.
 import type { Logger } from 'pino'
 import { Outage } from '../logging/outage.ts'
 import { StoreUnavailable } from '../store/store.ts'
@@ -19,43 +19,43 @@ export class FailureLog {
   readonly #now: () => number
   readonly #store: Outage
   readonly #overload: Outage
-  /** The methods that the store has failed and not served since: it may still be read when it cannot be written. */
+  /** Methods that failed and were not served since: a store may be readable while it is not writable. */
   readonly #failing = new Set<string>()
   #backMs = Number.NEGATIVE_INFINITY
 
-  /** `now`: milliseconds of the clock that requests are timed by. */
+  /** `now`: the clock that requests are timed by, in milliseconds. */
   constructor(logger: Logger, now = () => performance.now()) {
     this.#logger = logger
     this.#now = now
     this.#store = new Outage(logger, storeWords, now)
-    // Others are served meanwhile: when it is over cannot be told.
+    // Other requests are served meanwhile, so there is no clear end to report.
     this.#overload = new Outage(logger, { gone: overload, still: overload, back: '' }, now)
   }
 
-  /** A request failed, and not by its client's fault. */
+  /** Notes a request that failed through no fault of its client. */
   failed(error: Error, exchange: Exchange, message = 'a request failed'): void {
     const { requestId, trace } = exchange
     const ids = { requestId, traceId: trace?.traceId }
-    // The log is told of the issuer where its keys are loaded.
+    // Already logged where the issuer's keys are loaded.
     if (error instanceof IssuerUnavailable) return
     if (isOverload(error)) this.#noteOverload(error, ids)
     else if (error instanceof StoreUnavailable) this.#noteOutage(error, exchange, ids)
     else this.#logger.error({ err: error, ...ids }, message)
   }
 
-  /** An overload while the store is away is part of the same outage. */
+  /** Notes an overload; while the store is unavailable it is part of that outage. */
   #noteOverload(error: Error, ids: object): void {
     if (this.#failing.size === 0) this.#overload.reportFailure(error, ids)
   }
 
   #noteOutage(error: StoreUnavailable, { method, startMs }: Exchange, ids: object): void {
-    // The request waited while the store was away, and only now its time is up.
+    // It waited during an outage that is over, and timed out only now.
     if (startMs < this.#backMs) return
     this.#failing.add(kindOf(method))
     if (!error.isLogged) this.#store.reportFailure(error, { ...ids, outcome: error.outcome })
   }
 
-  /** To be called for every request that has ended: one that was served shows that the store is back. */
+  /** Notes the end of any request: one that was served shows that the store is back. */
   ended({ method, status, token, problem }: Exchange): void {
     if (this.#failing.size === 0) return
     if (token === undefined || problem !== undefined || status >= 400) return

@@ -1,4 +1,4 @@
-// The first hooks of every request, whatever its path: it is observed, and refused when its head is not valid.
+// The first hooks of every request: observe it, and refuse it when its head is not valid.
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import type {
@@ -19,7 +19,7 @@ import { invalid, ProblemError } from './problem-error.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 
-/** `cors`: whether preflights are answered elsewhere; `beginSpan` gives a request its span, when traces are on. */
+/** `cors`: preflights are answered elsewhere; `beginSpan`: begins the span of a request, when traces are on. */
 export type GuardOptions = { cors: boolean; beginSpan?: ((traceparent?: string) => Trace) | undefined }
 
 /** Makes the root hooks and the not-found handler. */
@@ -30,7 +30,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
     return exchange
   }
 
-  /** The error for a request that the framework refuses before any hook. */
+  /** Handles a request that the framework refuses before any hook. */
   function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error {
     const exchange = observe(request, reply)
     beginAnswer(reply, exchange)
@@ -44,7 +44,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
     done()
   }
 
-  /** RFC 9110, section 9.3.7. */
+  /** Answers OPTIONS (RFC 9110, section 9.3.7). */
   function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const allowed = allowedMethods(request)
     if (allowed.length === 0) {
@@ -56,14 +56,14 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
     else reply.code(204).send()
   }
 
-  /** Before the plugin that answers preflights, which would answer on any path. */
+  /** Runs before the CORS plugin, which would answer preflights on any path. */
   const beforeCors: onRequestHookHandler = (request, reply, done) => {
     exchangeOf(request).hasExtraHeaders = true
     if (request.method === 'OPTIONS') answerOptions(request, reply, done)
     else done()
   }
 
-  /** A request without a route is answered as such, whatever its body is. */
+  /** Refuses a request without a route before its body is looked at. */
   const requireRoute: onRequestHookHandler = (request, reply, done) => {
     if (!cors && request.method === 'OPTIONS') answerOptions(request, reply, done)
     else done(request.is404 ? describeMiss(request) : undefined)
@@ -79,7 +79,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
 
 function describeMiss(request: FastifyRequest): ProblemError {
   const allowed = allowedMethods(request)
-  // A route that has the method was there, and found nothing itself.
+  // The route exists, and its handler found nothing.
   if (allowed.length === 0 || allowed.includes(request.method as HTTPMethods))
     return new ProblemError(problems.nothingHere)
   return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
@@ -91,11 +91,11 @@ function allowedMethods(request: FastifyRequest): HTTPMethods[] {
   return methods.filter((method) => request.server.findRoute({ url, method }) !== null)
 }
 
-/** The reason why a request cannot be served at all, as far as its head tells. */
+/** Finds a fault in the head for which a request cannot be served at all. */
 function findFlaw(exchange: Exchange): ProblemError | undefined {
   const { raw } = exchange
   const { method, url, headers, httpVersionMajor: major, httpVersionMinor: minor } = raw
-  // RFC 9110, section 7.8: ours to disregard. Node loses what follows it in the same packet.
+  // RFC 9110, section 7.8: a server may ignore it. Node loses what follows it in the same packet.
   if (headers.upgrade !== undefined) connectionOf(raw.socket).endAfter(exchange)
   if ((url as string).length > maxUrlBytes) return new ProblemError(problems.urlTooLong)
   if (major !== 1 || minor > 1) return unframed(exchange, problems.httpVersion)
@@ -104,22 +104,22 @@ function findFlaw(exchange: Exchange): ProblemError | undefined {
   if (coding !== undefined && (minor === 0 || coding.toLowerCase() !== 'chunked'))
     return unframed(exchange, problems.transferCoding)
   if ((url as string).includes('#')) return new ProblemError(problems.fragment)
-  // RFC 9112, section 3.2.4: the router takes what follows an asterisk for a path.
+  // RFC 9112, section 3.2.4: the router would take what follows an asterisk for a path.
   if ((url as string).startsWith('*') && `${method} ${url}` !== 'OPTIONS *')
     return new ProblemError(problems.nothingHere)
-  // RFC 9110, section 10.1.1: in HTTP/1.0 it is disregarded.
+  // RFC 9110, section 10.1.1: HTTP/1.0 has no expectations.
   if (headers.expect !== undefined && minor > 0 && headers.expect.toLowerCase() !== '100-continue')
     return new ProblemError(problems.expectation)
   return findHeaderFlaw(raw)
 }
 
-/** The end of a message framed like this is unknown: nothing after it is read. */
+/** Refuses a message whose end is unknown: nothing behind it is read. */
 function unframed(exchange: Exchange, problem: KnownProblem): ProblemError {
   connectionOf(exchange.raw.socket).endAfter(exchange)
   return new ProblemError(problem)
 }
 
-/** Host and Authorization may stand there once each. */
+/** Finds a second Host or Authorization, or a malformed Host. */
 function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
   const { rawHeaders } = raw
   let hosts = 0
@@ -138,7 +138,7 @@ function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
   return authorizations > 1 ? twice('Authorization') : undefined
 }
 
-/** RFC 9112, section 3.2: one line, which only HTTP/1.0 may leave out. */
+/** Finds a fault of Host: one line is required, except in HTTP/1.0 (RFC 9112, section 3.2). */
 function findHostFlaw(
   { headers, httpVersionMinor }: IncomingMessage,
   lines: number,
@@ -153,7 +153,7 @@ function findHostFlaw(
 
 const hostForm = /^(?:\[([0-9A-Za-z.:]+)\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::(\d{0,5}))?$/
 
-/** RFC 9110, section 7.2: uri-host [ ":" port ]. */
+/** True for uri-host [ ":" port ] (RFC 9110, section 7.2). */
 function isHost(text: string): boolean {
   const parts = hostForm.exec(text)
   return parts !== null && (parts[1] === undefined || isIPv6(parts[1])) && Number(parts[2] ?? 0) <= 65_535

@@ -1,9 +1,9 @@
-// JSON as I-JSON (RFC 7493) wants it: UTF-8, no member name twice, no number that would be rounded.
+// I-JSON (RFC 7493): UTF-8, no duplicate member names, no numbers that would be rounded.
 import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../../schemas/problem.ts'
 import { invalid } from './problem-error.ts'
 
-/** A value, and the members of it that could not be kept as they were sent. */
+/** A value, and the faults of members that could not be kept as they were sent. */
 export type Parsed = { value: unknown; faults: Fault[] }
 
 const none: Fault[] = []
@@ -69,7 +69,7 @@ function findSurrogates(value: object): Fault[] {
 
 type Visitor = { name: (quoted: string) => void; number: (source: string, quotedName: string) => void }
 
-/** One pass over text that is known to be JSON: the members of the outermost object, and the numbers they hold. */
+/** Visits the members of the outermost object, and their numbers, in one pass over text that is known to be JSON. */
 function walkMembers(text: string, visitor: Visitor): void {
   let depth = 0
   let latest = ''
@@ -100,12 +100,12 @@ function endOfString(text: string, start: number): number {
 
 const number = /[-+.0-9eE]*/y
 
-/** True when a double rounds a number to an integer. */
+/** True when a double would round the number to an integer. */
 function isRounded(source: string): boolean {
   return Number.isInteger(Number(source)) && !isInteger(source)
 }
 
-/** True when the text of a JSON number, as in 1.50e1, stands for an integer, exactly. */
+/** True when a JSON number, such as 1.50e1, is exactly an integer. */
 function isInteger(source: string): boolean {
   const parts = /^-?(\d+)\.?(\d*)[eE]?(.*)$/.exec(source)
   const [, whole, fraction, exponent] = parts as unknown as [string, string, string, string]
@@ -115,7 +115,7 @@ function isInteger(source: string): boolean {
   return end === 0 || whole.length + Number(exponent) >= end
 }
 
-/** A name as one step of a JSON Pointer (RFC 6901, section 3), without the lone surrogates that no JSON may hold. */
+/** Escapes a name as a token of a JSON Pointer (RFC 6901, section 3), and replaces lone surrogates. */
 export function escapePointer(name: string): string {
   return name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')
 }

@@ -1,5 +1,5 @@
-// The contract as an OpenAPI document: what the operations say of themselves, with the shared parts of `schemas/` in it. It
-// is loaded when somebody asks for it: most processes never are.
+// The contract as an OpenAPI document, from the operations and the shared parts of `schemas/`. The module is loaded on
+// demand, as most processes are never asked for it.
 import swagger from '@fastify/swagger'
 import fastify, { type FastifyInstance, type FastifySchema } from 'fastify'
 import { components as schemas } from '../../schemas/index.ts'
@@ -47,12 +47,12 @@ const document = {
 // biome-ignore lint/suspicious/noExplicitAny: the document is rearranged as a tree, whatever its nodes are.
 type Node = any
 
-/** By path and method. */
+/** Schemas of routes, by path and method. */
 export type Operations = Readonly<Record<string, Readonly<Record<string, FastifySchema>>>>
 
 /**
- * Makes the contract, with an app of its own, which answers nobody. `basePath` ends with a slash; with an `issuer` its
- * tokens are another way in.
+ * Makes the contract, by a separate app that serves no requests. `basePath` ends with a slash; with an `issuer`, its
+ * tokens are a second security scheme.
  */
 export async function makeContract(basePath: string, operations: Operations, issuer?: Issuer): Promise<Node> {
   const compilersFactory = {
@@ -75,7 +75,7 @@ export async function makeContract(basePath: string, operations: Operations, iss
   }
 }
 
-/** Each operation takes the tokens of the store, or those of the issuer. */
+/** Lets each operation accept tokens of the store or of the issuer. */
 function withIssuer(contract: Node, issuer: Issuer): Node {
   const [openIdConnectUrl] = discoveryUrls(issuer)
   const description = 'An access token (JWT) of the issuer.'
@@ -91,7 +91,7 @@ async function describe(app: FastifyInstance, basePath: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       ...document,
-      // Links of this document have to be absolute, and those of Markdown need not be.
+      // Links of the document itself have to be absolute; those in Markdown need not be.
       info: {
         ...info,
         description: `${info.description}\nThe [guide](${basePath}docs/guide) shows each step.\n`,
@@ -103,7 +103,7 @@ async function describe(app: FastifyInstance, basePath: string): Promise<void> {
   })
 }
 
-/** Puts what several operations have in common into `components`, and HEAD beside GET. */
+/** Moves what operations share into `components`, and adds HEAD beside GET. */
 function shareParts(made: Node, basePath: string): Node {
   const components: Node = { ...made.components, headers, parameters: {}, responses }
   const paths: Node = {}
@@ -124,7 +124,7 @@ const requestExamples = Object.fromEntries(
   (NewPlant.examples as Node[]).map((value) => [value.id === undefined ? 'withoutId' : 'withId', { value }]),
 )
 
-/** The parameters and responses of an operation, as references. */
+/** Replaces the parameters and responses of an operation by references. */
 function refer(components: Node, { operationId, parameters = [] }: Node): Node {
   const names = operationResponses[operationId as keyof typeof operationResponses]
   return {
@@ -140,7 +140,7 @@ function refer(components: Node, { operationId, parameters = [] }: Node): Node {
   }
 }
 
-/** RFC 9110, section 9.3.2: the headers that GET would have, and no body, also where it is refused. */
+/** Derives HEAD: the headers of GET and no body, errors included (RFC 9110, section 9.3.2). */
 function asHead(list: Node): Node {
   const bodiless = Object.entries(operationResponses.listPlants).map(([status, name]) => {
     const { content: _, ...response } = responses[name] as Node
@@ -156,21 +156,21 @@ function asHead(list: Node): Node {
   }
 }
 
-/** Examples name paths; a client sees them below the base path. The tree that comes out shares no nodes. */
+/** Copies a tree, with the paths in examples below the base path. The copy shares no nodes. */
 function rebase(node: Node, basePath: string): Node {
   return JSON.parse(JSON.stringify(node), (_key, value) =>
     typeof value === 'string' ? value.replace(/^(<?)\/(problems\/|plants\?)/, `$1${basePath}$2`) : value,
   )
 }
 
-/** The same contract for tools that stop at OpenAPI 3.0: what 3.1 took from JSON Schema is said in the older words. */
+/** Translates the contract to OpenAPI 3.0, for tools that do not know 3.1. */
 export function toOpenApi30({ info, ...rest }: Node): Node {
   const { summary: _, license, ...olderInfo } = info
   const older = (node: Node): Node => {
     if (typeof node !== 'object' || node === null) return node
     if (Array.isArray(node)) return node.map(older)
     const entries = Object.entries<Node>(node).map(([name, value]) =>
-      // In a schema `examples` is a list; elsewhere it is a map, and stays one.
+      // In a schema `examples` is a list; elsewhere it is a map, which 3.0 knows.
       name === 'examples' && Array.isArray(value) ? ['example', value[0]] : [name, older(value)],
     )
     return Object.fromEntries(entries)

@@ -1,10 +1,10 @@
-// The one error that is thrown on purpose. Whoever throws it picks a problem; the HTTP layer knows what to answer.
+// The one error that is thrown on purpose: it names a problem of the catalogue, and the HTTP layer answers with it.
 import type { Fault } from '../../schemas/problem.ts'
 import { type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 
 export type ProblemOptions = { errors?: Fault[]; headers?: Record<string, string> }
 
-/** A problem of the catalogue, thrown to be answered. */
+/** A problem of the catalogue as an error. */
 export class ProblemError extends Error {
   readonly code: ProblemCode
   readonly errors: Fault[] | undefined
@@ -19,7 +19,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** A request with faults. */
+/** Makes the error for a request with faults. */
 export function invalid(errors: Fault[]): ProblemError {
   return new ProblemError(problems.faults(errors.length), { errors })
 }

@@ -1,4 +1,4 @@
-// Every error answer: from a thrown error, a bad URL or a broken socket to problem details (RFC 9457).
+// Turns every failure, from a thrown error to a broken socket, into problem details (RFC 9457).
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { Problem } from '../../schemas/problem.ts'
 import { describeProblem as describe, type KnownProblem, problems } from '../../schemas/problems.ts'
@@ -12,7 +12,7 @@ import type { FailureLog } from './failure-log.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 import { findFaults } from './validation.ts'
 
-/** Problems for a store that failed: the outcome of the request, and nothing of the inside. */
+/** Problems for a store that failed: they tell the outcome, and nothing internal. */
 const problemsOf: Record<FailedOutcome, KnownProblem> = {
   'nothing-added': problems.nothingAdded,
   unknown: problems.outcomeUnknown,
@@ -54,7 +54,7 @@ export function makeDescribeProblem(basePath: string): DescribeProblem {
   }
 }
 
-/** Makes the one error handler. What is not a client's fault is logged, and answered with a fixed sentence. */
+/** Makes the error handler. Internal errors are logged, and answered with a fixed sentence. */
 export function makeErrorHandler(
   failures: FailureLog,
   { describeProblem, challenge }: { describeProblem: DescribeProblem; challenge: Challenge },
@@ -96,7 +96,7 @@ function toProblem(error: Error, request: FastifyRequest, challenge: Challenge):
   return new ProblemError(frameworkErrors[code] ?? clientFault(error as FastifyError))
 }
 
-/** RFC 6750, section 3.1: a request without credentials of this scheme is told no error code. */
+/** Makes the 401. Without bearer credentials it has no error code (RFC 6750, section 3.1). */
 function unauthorized({ headers }: FastifyRequest, challenge: Challenge): ProblemError {
   const isBearer = /^bearer( |$)/i.test(headers.authorization ?? '')
   return new ProblemError(isBearer ? problems.badToken : problems.noToken, {
@@ -104,7 +104,7 @@ function unauthorized({ headers }: FastifyRequest, challenge: Challenge): Proble
   })
 }
 
-/** An error that the client caused (it went away in mid-body, asked for an impossible range), or one of ours. */
+/** The problem for an error of the framework: the client's fault (left in mid-body, impossible range) or ours. */
 function clientFault({ statusCode = 500 }: FastifyError): KnownProblem {
   return statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.ours
 }

@@ -1,4 +1,4 @@
-// Validation by the schemas alone: Ajv coerces nothing, drops nothing, and reports every fault.
+// Validation by the schemas: Ajv coerces nothing, drops nothing, and reports every fault.
 import type { TSchema } from '@sinclair/typebox'
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { FastifyRequest, FastifySchemaCompiler, FastifyServerOptions } from 'fastify'
@@ -13,25 +13,25 @@ const integerForm = /^-?[0-9]+$/
 type Compilers = NonNullable<FastifyServerOptions['schemaController']>
 
 /**
- * The compilers of route schemas, in place of Fastify's, which are not loaded. One Ajv for all routes, and no
- * serializers: what is sent is text already, so they would never be called.
+ * Makes the compilers of route schemas, so that Fastify's own are not loaded: one Ajv for all routes, and no
+ * serializers, as handlers send text.
  */
 export function makeCompilers(): Compilers {
   const compile = makeValidatorCompiler()
   return {
     compilersFactory: {
-      // Its type is that of the factories of Fastify's own package alone.
+      // Typed for the factories of Fastify's own package alone.
       buildValidator: () => compile as never,
       buildSerializer: () => () => JSON.stringify,
     },
   }
 }
 
-/** Compiles the validator of one part of a request. Its errors are Ajv's, with `verbose`. */
+/** Makes the compiler of validators for parts of a request. Errors are Ajv's, with `verbose`. */
 function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
   const ajv = makeAjv()
   return ({ schema, httpPart }) => {
-    // Their schemas are documentation: a header that is not understood is disregarded.
+    // Schemas of headers are documentation only: a malformed header is ignored.
     if (httpPart === 'headers') return () => true
     const validate = ajv.compile(schema)
     if (httpPart !== 'querystring') return validate
@@ -54,7 +54,7 @@ function makeAjv(): Ajv2020 {
     allErrors: true,
     verbose: true,
     strict: true,
-    // The schemas are ours and tested; to hold them against the meta-schema took an eighth of the start.
+    // Tests check our schemas; checking them against the meta-schema took an eighth of the start.
     validateSchema: false,
     meta: false,
     formats: { 'uri-reference': true, int32: true, int64: true },
@@ -64,8 +64,8 @@ function makeAjv(): Ajv2020 {
 }
 
 /**
- * The check of a body outside HTTP: every fault of a value that is meant to be this component, with those that came out
- * while it was read.
+ * Makes the check of a body outside HTTP: returns every fault of a value that should match the component, together with
+ * the faults found while it was parsed.
  */
 export function makeBodyCheck(component: string): (value: unknown, found: Fault[]) => Fault[] {
   const validate = makeAjv().getSchema(component) as ValidateFunction
@@ -73,15 +73,17 @@ export function makeBodyCheck(component: string): (value: unknown, found: Fault[
     joinFaults(validate(value) ? [] : describeFaults(validate.errors as ErrorObject[], 'body'), found)
 }
 
-/** An integer is decimal digits on the wire: `0x10`, `1e3`, ` 5`, `-0` and two values stay what they are, and are refused. */
+/**
+ * Reads an integer in decimal digits. `0x10`, `1e3`, ` 5`, `-0` and lists of values stay as they are, and are refused.
+ */
 function readInteger(value: unknown): unknown {
   if (typeof value !== 'string' || !integerForm.test(value)) return value
   return Object.is(Number(value), -0) ? value : Number(value)
 }
 
 /**
- * Every fault of a request that was refused, of its body and of its query. `found`: faults of the body's members that
- * came out while it was read.
+ * Finds every fault in the body and the query of a refused request. `found`: faults of the body's members found while
+ * it was parsed.
  */
 export function findFaults(request: FastifyRequest, body: unknown, found: Fault[] = []): Fault[] {
   const ofBody = joinFaults(findPartFaults(request, 'body', body), found)
@@ -102,7 +104,7 @@ function findPartFaults(request: FastifyRequest, part: string, value: unknown): 
     : describeFaults(validate.errors as ErrorObject[], part)
 }
 
-/** Faults of one place that are one mistake: what an unknown member holds, which of two values counts, matters no more. */
+/** True when one mistake causes both: the value of an unknown or duplicate member is no second fault. */
 function implies(fault: Fault, other: Fault): boolean {
   if (fault === other || fault.pointer !== other.pointer) return false
   return (
@@ -113,24 +115,24 @@ function implies(fault: Fault, other: Fault): boolean {
   )
 }
 
-/** Turns Ajv's errors for a part of a request into faults: one per mistake. */
+/** Turns Ajv's errors for a part of a request into faults, one per mistake. */
 function describeFaults(errors: ErrorObject[], part: string): Fault[] {
   const faults = new Map<string, Fault>()
   for (const error of errors) {
     const fault = { ...describe(error, part), ...locate(error, part) }
-    // A parameter is one value, and one fault is enough to say of it.
+    // One fault per parameter is enough.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer}`
     if (!faults.has(key) && !isOfEmptyText(error, part)) faults.set(key, fault)
   }
   return [...faults.values()]
 }
 
-/** That a member is empty is its fault; that it holds nothing but blanks follows. */
+/** True for the blanks-alone error of an empty text, whose fault is its length. */
 function isOfEmptyText({ keyword, data }: ErrorObject, part: string): boolean {
   return part === 'body' && keyword === 'pattern' && data === ''
 }
 
-/** A query is flat: its only step is the parameter. */
+/** Names the place of a fault. A query is flat: its only step is the parameter. */
 function locate({ instancePath, params }: ErrorObject, part: string): Pick<Fault, 'pointer' | 'parameter'> {
   const name: string | undefined = params.missingProperty ?? params.additionalProperty
   if (part !== 'body') return { parameter: name ?? instancePath.slice(1) }
@@ -150,13 +152,13 @@ function describe(error: ErrorObject, part: string): Pick<Fault, 'code' | 'detai
   if (keyword === 'minimum') return { code: 'range', detail: `must be at least ${params.limit}` }
   if (keyword === 'maximum') return { code: 'range', detail: `must be at most ${params.limit}` }
   if (Array.isArray(data) && part !== 'body') return { code: 'duplicate', detail: 'must be given once' }
-  // A number too large for a double: JSON has no infinity.
+  // The number was too large for a double; JSON has no infinity.
   if (params.type === 'integer' && data === Number.POSITIVE_INFINITY)
     return { code: 'range', detail: `must be at most ${parentSchema?.maximum}` }
   if (params.type === 'integer' && data === Number.NEGATIVE_INFINITY)
     return { code: 'range', detail: `must be at least ${parentSchema?.minimum}` }
   if (part !== 'body') return { code: 'type', detail: 'must be decimal digits' }
-  // There is no body at all.
+  // There was no body.
   if (data === undefined) return { code: 'required', detail: 'is required' }
   return { code: 'type', detail: typeWords[params.type] as string }
 }

@@ -1,10 +1,10 @@
-// Connections that end without an answer of the API, or are cut: one line each, and no flood of lines for a flood of them.
+// Logs connections that are cut or end without an answer of the API: one line each, throttled.
 import type { Socket } from 'node:net'
 import type { Logger } from 'pino'
 import { logWindowMs, maxConnectionLines } from '../limits.ts'
 import { Throttle } from './throttle.ts'
 
-/** `reason`: why it ended, in a word or as the parser's code; `status`: what was answered, if anything. */
+/** `reason`: a word, or the parser's code; `status`: of the answer, if there was one. */
 export type ConnectionEnd = {
   reason: string
   status?: number
@@ -26,12 +26,12 @@ export class ConnectionLog {
     else this.#telling ??= setTimeout(() => this.close(), logWindowMs).unref()
   }
 
-  /** A connection that never sent a byte: load balancers check in that way whether a port is open. */
+  /** Logs, for debugging, a connection that sent nothing: load balancers check ports in this way. */
   addUnused({ remoteAddress, remotePort }: Socket): void {
     this.#logger.debug({ reason: 'unused', remoteAddress, remotePort }, 'connection')
   }
 
-  /** Says at once how many lines were left out. */
+  /** Reports the number of omitted lines now. */
   close(): void {
     const { leftOut } = this.#throttle
     if (leftOut > 0) this.#logger.info({ leftOut }, 'connections were left out of the log')

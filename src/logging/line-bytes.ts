@@ -1,7 +1,7 @@
-// Lines put together from pieces of bytes. A line of a log is made for each request: as text it would be copied, looked
-// through and encoded several times.
+// Builds lines from pieces of bytes. The log has a line per request, which as text would be copied, scanned and encoded
+// several times.
 
-/** Powers of ten, up to the first beyond any number here. */
+/** Powers of ten, up to the first beyond the safe integers. */
 const powers = Array.from({ length: 17 }, (_, exponent) => 10 ** exponent)
 
 export class LineBytes {
@@ -21,7 +21,7 @@ export class LineBytes {
     this.#length += piece.length
   }
 
-  /** Short text of ASCII: a call into the runtime would cost more than the loop. */
+  /** Appends short ASCII text: a call into the runtime would cost more than the loop. */
   putAscii(text: string): void {
     const bytes = this.#bytes
     let at = this.#length
@@ -29,7 +29,7 @@ export class LineBytes {
     this.#length = at
   }
 
-  /** A natural number, in decimal digits: at least `digits` of them. */
+  /** Appends a natural number in decimal, with at least `digits` digits. */
   putNumber(value: number, digits = 1): void {
     let count = digits
     while (value >= (powers[count] as number)) count++
@@ -42,7 +42,7 @@ export class LineBytes {
     }
   }
 
-  /** Returns the bytes so far, valid until the next piece is put, and resets the buffer. */
+  /** Returns the bytes so far, valid until the next append, and resets the buffer. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#length)
     this.#length = 0

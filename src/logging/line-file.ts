@@ -1,11 +1,11 @@
-// Writes the lines of the log: into one of two buffers, while the other is being written. Callers never wait; beyond a
-// limit lines are counted and dropped. pino's destination takes text only: access lines, which are bytes, had
-// to become text for it and bytes again (docs/decisions/0004-a-lean-request-path.md).
+// Writes the lines of the log with two buffers: one fills while the other is written. Callers never wait; beyond a
+// limit lines are dropped and counted. pino's own destination takes only text, and access lines are bytes
+// (docs/decisions/0004-a-lean-request-path.md).
 import { write } from 'node:fs'
 
-/** Size of one write: a slow reader makes room in such steps. */
+/** Size of one write, and so the step in which a slow reader makes room. */
 const writeBytes = 256 * 1024
-/** A buffer that has grown beyond this is given up once it is written. */
+/** A buffer that has grown beyond this is released once it is written. */
 const usualBytes = 512 * 1024
 /** Pause before a write is retried on a descriptor that does not block. */
 const retryMs = 100
@@ -13,9 +13,9 @@ const lineFeed = 0x0a
 
 export type LineFileOptions = {
   descriptor: number
-  /** The most that is kept while the log is not read. */
+  /** The most bytes kept while the log is not read. */
   maxBytes: number
-  /** Is told how many lines had no room, once there is room again. */
+  /** Called with the number of dropped lines once there is room again. */
   dropped: (lines: number) => void
 }
 
@@ -46,16 +46,16 @@ export class LineFile {
     return this.#dropped
   }
 
-  /** Takes whole lines, and keeps no hold of them. */
+  /** Copies whole lines into the buffer. */
   write(lines: Uint8Array | string): void {
     const bytes = typeof lines === 'string' ? Buffer.byteLength(lines) : lines.length
     if (this.#isGone || this.#kept + bytes > this.#maxBytes) this.#drop(lines)
     else this.#keep(lines, bytes)
-    // Retries a write that failed before, which makes room.
+    // Retry a write that failed before.
     if (!this.#isUnderWay) this.#writeOn()
   }
 
-  /** Resolves once all is written, or cannot be. */
+  /** Resolves once everything is written, or cannot be. */
   end(): Promise<void> {
     return new Promise((resolve) => {
       this.#ended = resolve
@@ -121,9 +121,9 @@ export class LineFile {
     }
   }
 
-  /** A log that cannot be written is no reason to stop serving: what there is waits for the next line to be tried again. */
+  /** Keeps the lines for a retry with the next one: a log that cannot be written is no reason to stop serving. */
   #fail({ code }: NodeJS.ErrnoException): void {
-    // Another program may have set a terminal, or a pipe, not to block.
+    // Another program may have made a terminal or pipe non-blocking.
     if (code === 'EAGAIN') {
       setTimeout(() => this.#writeOn(), retryMs)
       return
@@ -133,7 +133,7 @@ export class LineFile {
     this.#ended?.()
   }
 
-  /** The reader is gone for good. */
+  /** Drops everything: the reader is gone for good. */
   #giveUp(): void {
     this.#isGone = true
     const unread = [this.#writing.subarray(this.#from, this.#to), this.#filling.subarray(0, this.#length)]

@@ -1,4 +1,4 @@
-// The log of a service, on stderr: it is never waited for, holds no secret, and grows no further than it may.
+// The log of a service, on stderr: it never blocks, holds no secrets, and takes bounded memory.
 import pino, { type Logger } from 'pino'
 import { logEndMs, maxLogBytes } from '../limits.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
@@ -6,12 +6,12 @@ import { LineFile } from './line-file.ts'
 import { makeMask } from './secrets.ts'
 
 /**
- * A sink for whole lines of JSON: written out in time, and never waited for. Text is masked on the way; whoever hands over
- * bytes has masked them. They are copied before the call returns, and may be a part of a larger buffer that is used again.
+ * A sink for whole lines of JSON, which never blocks. It masks text; bytes must have been masked by the caller, and are
+ * copied before the call returns, so that their buffer can be used again.
  */
 export type LineSink = { write(lines: Uint8Array | string): void }
 
-/** `accessTokens`: what no line may show. */
+/** `accessTokens`: tokens that no line may show. */
 export type LogConfig = {
   logLevel: string
   logFormat: string
@@ -22,11 +22,11 @@ export type LogConfig = {
 export type ServiceLog = {
   readonly logger: Logger
   readonly sink: LineSink
-  /** Takes tokens out of a text. */
+  /** Masks tokens in a text. */
   readonly mask: (text: string) => string
   /** Number of lines dropped so far. */
   droppedLines(): number
-  /** Writes what is left. Its reader is waited for no longer than a moment: then the process ends by the signal. */
+  /** Writes what is left. When the reader takes it too slowly, ends the process by the signal. */
   end(signal?: NodeJS.Signals): Promise<void>
 }
 
@@ -54,7 +54,7 @@ export async function openLog({
   return { logger, sink, mask, droppedLines: () => file.dropped, end: (signal) => endLog(file, signal) }
 }
 
-/** A logger whose lines go to `sink`. */
+/** Makes a logger that writes to `sink`. */
 export function makeLogger(
   sink: LineSink,
   { logLevel, logTime }: Pick<LogConfig, 'logLevel' | 'logTime'>,
@@ -69,7 +69,10 @@ function decode(lines: Uint8Array | string): string {
     : Buffer.from(lines.buffer, lines.byteOffset, lines.length).toString()
 }
 
-/** Waits until the log is written, or cannot be. An exit would wait for its reader for ever: the process ends by the signal then. */
+/**
+ * Waits until the log is written, or cannot be. When its reader is too slow, ends the process by the signal: an exit
+ * would wait for the reader for ever.
+ */
 async function endLog(file: LineFile, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
   await withTimeout(file.end(), logEndMs, () => {
     /* c8 ignore next 2: nobody reads the log (test/service/service-log.test.ts); a signal leaves no coverage */

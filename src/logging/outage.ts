@@ -1,8 +1,8 @@
-// Something that is away for a while: the log says so when it goes, now and then while it lasts, and when it is back.
+// Logs an outage: when it begins, now and then while it lasts, and when it is over.
 import type { Logger } from 'pino'
 import { Throttle } from './throttle.ts'
 
-/** Messages of an outage. Without `still` there is none between the first and the last. */
+/** Messages of an outage. Without `still` nothing is logged while it lasts. */
 export type OutageWords = { gone: string; still?: string; back: string }
 
 export class Outage {
@@ -10,9 +10,9 @@ export class Outage {
   readonly #words: OutageWords
   readonly #now: () => number
   readonly #throttle: Throttle
-  /** When the outage that is under way began. */
+  /** Start of the current outage. */
   #sinceMs: number | undefined
-  /** True when the log has been told of it. */
+  /** True once it was logged. */
   #isTold = false
   #failures = 0
 
@@ -25,14 +25,14 @@ export class Outage {
   }
 
   /**
-   * `details` go into the line, if there is one, beside the fault: an error, of which the first line has the stack, or
-   * what an operator can do without one.
+   * Notes a failure. `fault`: an error, logged with its stack in the first line of an outage, or an instruction to the
+   * operator. `details` are added to the line, if there is one.
    */
   reportFailure(fault: Error | string, details: object = {}): void {
     this.#sinceMs ??= this.#now()
     this.#failures++
     const message = this.#isTold ? this.#words.still : this.#words.gone
-    // An outage that is over and back within a window is told of later, if it still lasts then.
+    // An outage that returns within a window is logged later, if it still lasts then.
     if (message === undefined || !this.#throttle.take()) return
     const reason = typeof fault === 'string' ? fault : fault.message
     const cause = this.#isTold || typeof fault === 'string' ? { reason } : { err: fault }

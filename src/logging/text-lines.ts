@@ -1,4 +1,4 @@
-// The log for people: each line of JSON as a line to be read. A machine should be given the JSON.
+// The log for people: formats each line of JSON as text.
 import { styleText } from 'node:util'
 
 type Line = {
@@ -26,7 +26,7 @@ export function toTextLines(json: string): string {
     .join('\n')
 }
 
-/** A token of digits may have been masked in the middle of a number: such a line is no JSON any more. */
+/** Formats a line; one that is not JSON, because a mask hit the digits of a number, stays as it is. */
 function format(line: string): string {
   let parsed: Line
   try {
@@ -45,7 +45,7 @@ function formatRequest(line: Line): string {
   const { method, url, status, durationMs, bytes, problem, token, remoteAddress, requestId } = line
   const paint = Number(status) >= 500 ? 'red' : Number(status) >= 400 ? 'yellow' : 'green'
   const took = `${Number(durationMs).toFixed(1)} ms`
-  // The text behind `oidc:` is an issuer's: spaces in it could be taken for other parts of the line.
+  // Quote an issuer's text, as spaces in it could pass for other parts of the line.
   const owner = String(token).startsWith('oidc:') ? toText(token) : token
   const rest = [problem, owner, remoteAddress].filter((part) => part !== undefined).map(printable)
   return [
@@ -80,7 +80,7 @@ function indent(text: string): string {
   return lines.join('\n')
 }
 
-/** The time of day where the terminal is. */
+/** The local time of day. */
 function formatTime({ time }: Pick<Line, 'time'>): string {
   const at = new Date(time)
   const pad = (value: number, length = 2) => String(value).padStart(length, '0')
@@ -93,7 +93,7 @@ function formatBytes(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 }
 
-/** Escapes control characters: text of somebody else must not steer the terminal, nor begin a line. */
+/** Escapes control characters: foreign text must neither control the terminal nor begin a line. */
 export function printable(value: unknown): string {
   return String(value).replace(
     /\p{Cc}/gu,
@@ -101,7 +101,7 @@ export function printable(value: unknown): string {
   )
 }
 
-/** On a terminal that shows colours, unless NO_COLOR is set. */
+/** Colours a text if stderr is a terminal with colours and NO_COLOR is not set. */
 function color(name: Parameters<typeof styleText>[0], text: string): string {
   return styleText(name, text, { stream: process.stderr })
 }

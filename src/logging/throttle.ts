@@ -1,8 +1,8 @@
-// Lines that would come in floods: a few in a while, and a count of those that were left out.
+// Throttles repeated lines of the log: a few per window, and a count of the others.
 
 import { logWindowMs } from '../limits.ts'
 
-/** `most`: how many lines a window has, which begins with the first after the one before; `now`: milliseconds of a monotonic clock. */
+/** `most`: lines per window, which begins with its first line; `now`: milliseconds of a monotonic clock. */
 export type ThrottleOptions = { most?: number; now?: () => number }
 
 export class Throttle {
@@ -10,7 +10,7 @@ export class Throttle {
   readonly #now: () => number
   #startMs = Number.NEGATIVE_INFINITY
   #lines = 0
-  /** Number of lines left out; the caller resets it once it has reported it. */
+  /** Number of omitted lines; the caller resets it after reporting it. */
   leftOut = 0
 
   constructor({ most = 1, now = () => performance.now() }: ThrottleOptions = {}) {
@@ -18,7 +18,7 @@ export class Throttle {
     this.#now = now
   }
 
-  /** Counts a line, and says whether it is to be written. */
+  /** Counts a line; true when it is to be written. */
   take(): boolean {
     const nowMs = this.#now()
     if (nowMs - this.#startMs >= logWindowMs) {

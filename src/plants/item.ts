@@ -1,13 +1,12 @@
-// The text of a plant: what the log keeps, what retries are compared with, and what every answer shows. A plant is
-// serialized once in its life.
+// The JSON text of a plant, made once: the log keeps it, retries are compared with it, and answers contain it.
 import buildSerializer from 'fast-json-stringify'
 import { Plant } from '../../schemas/plant.ts'
 
 /**
- * Names the text that `serializeItem` makes, and stands in every ETag. Change it whenever that text changes, be it only
- * the order of its members: a client must not take a list of one format for the same list in another.
+ * The version of the text that `serializeItem` makes, part of every ETag. Increase it with any change of that text,
+ * even of the order of members: lists in two formats must not share an ETag.
  */
 export const itemFormat = 1
 
-/** A plant (or a new one: its id is left out) as JSON. */
+/** Serializes a plant; the id of a new one is left out. */
 export const serializeItem: (plant: Plant) => string = buildSerializer(Plant)

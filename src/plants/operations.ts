@@ -1,4 +1,4 @@
-// The operations as the contract has them: by path and method, what each says of itself.
+// The schemas of the operations for the contract, by path and method.
 import type { Operations } from '../http/openapi-document.ts'
 import { addSchema } from './add/add-route.ts'
 import { listSchema } from './list/list-route.ts'

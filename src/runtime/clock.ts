@@ -1,6 +1,6 @@
-// The clock that deadlines, rates and ages count on.
+// The monotonic clock for deadlines, rates and ages.
 
-/** Milliseconds on a monotonic clock that all threads share; `performance.now()` starts anew in each. */
+/** Milliseconds of a clock that all threads share; `performance.now()` starts at 0 in each. */
 export function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1000 + nanoseconds / 1e6

@@ -1,4 +1,4 @@
-// Numbers for people: with separators, and with their nouns. Positions of the log stay plain, to be pasted into commands.
+// Formats numbers for people, with separators and nouns. Positions of the log stay plain, for use in commands.
 
 /** A number with its noun, such as `1 plant` or `1,234 plants`. */
 export function count(number: number, noun: string): string {

@@ -2,7 +2,7 @@
 
 /** A queue per owner; owners take turns. */
 export class FairQueue<T> {
-  /** The owner whose turn is next comes first. */
+  /** Entries by owner; the owner whose turn is next comes first. */
   readonly #lines = new Map<string, T[]>()
 
   #size = 0
@@ -24,7 +24,7 @@ export class FairQueue<T> {
     else this.#lines.set(owner, [one])
   }
 
-  /** The first in line of the owner whose turn it is, who goes to the end; undefined when nothing waits. */
+  /** Takes the first entry of the owner whose turn it is, and moves that owner to the end; undefined when empty. */
   take(): T | undefined {
     const [first] = this.#lines
     if (first === undefined) return undefined
@@ -37,7 +37,7 @@ export class FairQueue<T> {
   }
 }
 
-/** `slots`: how much is done at a time; `line`: how much of one owner may wait, and the error of what is one too many. */
+/** `slots`: pieces of work at a time; `line`: the most that may wait per owner, and the error for one more. */
 export type FairPoolOptions = { slots: number; line?: { most: number; refuse: () => Error } }
 
 export class FairPool {
@@ -55,7 +55,7 @@ export class FairPool {
     return this.#waiting.count(owner)
   }
 
-  /** Does `work` when its turn has come. Rejects when too much of its owner waits already. */
+  /** Runs `work` when its turn comes. Rejects when too much of its owner waits already. */
   async run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--
     else if (this.#line && this.waiting(owner) >= this.#line.most) throw this.#line.refuse()

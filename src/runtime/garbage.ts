@@ -1,19 +1,19 @@
-// V8's garbage collector, for the moments that V8 does not see: it collects when memory of its own runs short.
+// Runs V8's garbage collector when V8 itself would not: it reacts only to a shortage of its own memory.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 type Collector = (options: { type: 'major' | 'minor' }) => void
 
-/** State of the module, because there is one collector for the thread; it takes a context that a start need not wait for. */
+/** State of the module, because a thread has one collector. Made on demand: it needs a new context. */
 let collector: Collector | undefined
 
-/** `minor`: what has just become garbage, in less than a millisecond; `major`: all of it, in some 20. */
+/** Collects garbage. `minor`: recent garbage, in less than a millisecond; `major`: all of it, in some 20. */
 export function collect(type: 'major' | 'minor'): void {
   collector ??= expose()
   collector({ type })
 }
 
-/** The function is there for contexts made after the flag was set (node --expose-gc). */
+/** Gets the function that node --expose-gc provides: contexts made after setting the flag have it. */
 function expose(): Collector {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc')

@@ -1,15 +1,15 @@
-// A file that comes into being whole or not at all: written under a temporary name beside its place, synced, and only
-// then given its name. Whatever ends the process before leaves at most the temporary file, which says what it is.
+// Creates files atomically: written under a temporary name in the same directory, synced, and then given their name. A
+// crash leaves at most the temporary file, whose name says what it is.
 import { randomUUID } from 'node:crypto'
 import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { identify, isSameFile, resolveLinks } from './same-file.ts'
 import { syncDirectoryOf, syncFile } from './sync.ts'
 
-/** The file cannot be written there; the message is one line for the operator. */
+/** The file cannot be written at its path; the message is one line for the operator. */
 export class FileRefused extends Error {}
 
-/** `source`: the database that is read, which is never replaced; `signal`: what was written goes when it aborts. */
+/** `source`: the database that is read, which is never replaced; `signal`: removes the temporary file on abort. */
 export type NewFileOptions = {
   replace?: boolean | undefined
   source?: string | undefined
@@ -18,11 +18,11 @@ export type NewFileOptions = {
 
 export class NewFile {
   readonly path: string
-  /** Ends in `.partial`; may be deleted when no process is at work on it. */
+  /** Ends in `.partial`; may be deleted when no process is writing it. */
   readonly temporaryPath: string
   readonly #replace: boolean
 
-  /** Throws FileRefused when there is something at the path already, unless it is a file that may be replaced. */
+  /** Throws FileRefused when the path exists already, unless it is a file and `replace` is set. */
   constructor(path: string, { replace = false, source, signal }: NewFileOptions = {}) {
     this.path = resolveLinks(path)
     this.#replace = replace
@@ -36,12 +36,12 @@ export class NewFile {
     if (found && !found.isFile()) throw new FileRefused(`${this.path} is not a regular file`)
     if (found && !this.#replace) throw alreadyThere(this.path)
     if (source !== undefined) refuseSource(this.path, source)
-    // SQLite would play them into whatever gets the name.
+    // SQLite would replay them into the new file.
     const log = ['-wal', '-journal'].map((ending) => this.path + ending).find(existsSync)
     if (log !== undefined) throw new FileRefused(`${log} exists: ${this.path} is a database in use`)
   }
 
-  /** Gives the temporary file, written and closed, its name. Throws FileRefused, or what the file system says. */
+  /** Gives the temporary file, which is closed, its name. Throws FileRefused, or errors of the file system. */
   publish(): void {
     syncFile(this.temporaryPath)
     if (this.#replace) renameSync(this.temporaryPath, this.path)
@@ -49,7 +49,7 @@ export class NewFile {
     syncDirectoryOf(this.path)
   }
 
-  /** Unlike a rename, a link never takes the place of a file that was made in the meantime. */
+  /** Links instead of renaming, which would replace a file created in the meantime. */
   #publishOnce(): void {
     try {
       linkSync(this.temporaryPath, this.path)
@@ -62,7 +62,7 @@ export class NewFile {
     rmSync(this.temporaryPath, { force: true })
   }
 
-  /** What went wrong with it, by the name that it was to have. */
+  /** Names the final path in an error about the temporary file. */
   explain(error: unknown): Error {
     const { message, syscall } = error as NodeJS.ErrnoException
     const text = message.replaceAll(this.temporaryPath, this.path)
@@ -70,14 +70,14 @@ export class NewFile {
     return text === message ? (error as Error) : new FileRefused(text)
   }
 
-  /** Removes what was written so far, and what SQLite may have put beside it. */
+  /** Removes the temporary file, and the files of SQLite beside it. */
   discard(): void {
     for (const ending of ['', '-journal', '-wal', '-shm'])
       rmSync(this.temporaryPath + ending, { force: true })
   }
 }
 
-/** Throws FileRefused when a path names the database that is read. */
+/** Throws FileRefused when the path is that of the database that is read. */
 export function refuseSource(path: string, source: string): void {
   if (isSameFile(identify(source), identify(path)))
     throw new FileRefused(`${resolveLinks(path)} is the database itself`)

@@ -1,10 +1,10 @@
-// Files known by device and inode, whatever their paths.
+// Identifies files by device and inode, whatever their paths.
 import { existsSync, realpathSync, statSync } from 'node:fs'
 
 /** Device and inode of a file. */
 export type FileId = { dev: number; ino: number }
 
-/** Undefined when there is no file. */
+/** Identifies a file; undefined if it does not exist. */
 export function identify(path: string): FileId | undefined {
   const stats = statSync(path, { throwIfNoEntry: false })
   return stats && { dev: stats.dev, ino: stats.ino }
@@ -14,7 +14,7 @@ export function isSameFile(one: FileId | undefined, other: FileId | undefined): 
   return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
 }
 
-/** The path of a database without links: SQLite has the `-wal` and the `-shm` beside the file that they lead to. */
+/** Resolves links in the path of a database: SQLite keeps `-wal` and `-shm` beside the real file. */
 export function resolveLinks(path: string): string {
   /* c8 ignore next: it is gone in the same moment */
   return existsSync(path) ? realpathSync(path) : path

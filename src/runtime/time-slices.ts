@@ -1,10 +1,10 @@
-// Work for many requests at once, a little per turn of the event loop, and for each owner in turn: answering thousands
-// of them must not keep everyone else waiting.
+// Spreads work for many requests over turns of the event loop, owner by owner, so that answering thousands of requests
+// does not keep others waiting.
 
 import { longTurnMs, maxPutOff, turnMs } from '../limits.ts'
 import { FairQueue } from './fair-pool.ts'
 
-/** Owner of the connections that go on with requests in a row. */
+/** Owner of the work of connections with pipelined requests. */
 export const inARow = 'requests in a row'
 
 export class TimeSlices {
@@ -14,20 +14,20 @@ export class TimeSlices {
   #startMs = 0
   #isMakingRoom = false
 
-  /** `report` is told what a piece of work throws; the others are done all the same. */
+  /** `report` is called with errors that work throws; other work goes on. */
   constructor(report: (error: unknown) => void) {
     this.#report = report
   }
 
-  /** True when some work waits for a later turn. */
+  /** True while work waits for a later turn. */
   get isBusy(): boolean {
     return this.#later.size > 0
   }
 
   /**
-   * Does `work` at once when this turn has time left, otherwise in a later one. The order of each owner is kept. When much
-   * has been put off, some of that is done instead, as far as a turn may be stretched: not beside requests in a row, which
-   * come as fast as they are answered.
+   * Runs `work` now if this turn has time left, otherwise in a later one, in order per owner. When much is deferred,
+   * runs some of that instead and stretches the turn, except beside pipelined requests, which come as fast as they are
+   * answered.
    */
   run(work: () => void, owner = ''): void {
     if (!this.#underWay) this.#begin()

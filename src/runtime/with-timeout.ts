@@ -1,8 +1,8 @@
-// Waiting, but only so long.
+// Waiting with a time-out.
 
 /**
- * Resolves or rejects as `work` does; when that takes longer than `ms`, to what `late` returns, or with what it throws. The
- * work goes on: nobody hears of it any more.
+ * Settles like `work`, or after `ms` milliseconds with what `late` returns or throws. The work itself goes on; its
+ * outcome is ignored then.
  */
 export async function withTimeout<T, L = never>(work: Promise<T>, ms: number, late: () => L): Promise<T | L> {
   const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-// The only place where the parts are joined: a Fastify app that serves one store. It does not listen by itself.
+// The one place where the parts are joined: a Fastify app that serves one store. It does not listen by itself.
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from '../config/load-config.ts'
@@ -45,30 +45,30 @@ export type AppOptions = {
   > &
     IssuerConfig
   logger: Logger
-  /** Is told of every answered request. */
+  /** Called for every request that has ended. */
   report?: (exchange: Exchange) => void
   beginSpan?: GuardOptions['beginSpan']
-  /** Counters shared with the other threads of the process. */
+  /** Memory shared with the other threads of the process. */
   shared?: Shared
-  /** Refuses connections, for whoever wants to know how many there are. */
+  /** The limit of connections, if the caller needs its counts. */
   connections?: ConnectionLimit
-  /** Takes what the parts have to show. */
+  /** Takes the metrics of the parts. */
   meter?: Meter
-  /** True when it is to end soon: then each answer ends its connection. */
+  /** True before a shutdown, when each answer ends its connection. */
   isDraining?: () => boolean
 }
 
 /*
  * The stages of a request:
- *   connections one too many is refused
- *   sockets     what is no HTTP at all is answered below the router
- *   in-flight   the request is observed until its answer is out, and answered when its time is up
- *   guard       it waits for its turn on its connection, and is refused when it is no proper request
- *   authentication   its token is checked, and its requests are counted, before anything of a body is read
- *   bodies      its body is read: JSON in UTF-8
- *   validation  body and query are held against the schemas
- *   plants      add: group commit; list: shared head, pages
- *   problems    what was thrown on the way becomes the answer
+ *   connections      beyond the limit, an idle connection is closed or the new one is refused
+ *   sockets          bytes that are not HTTP are answered below the router
+ *   in-flight        the request is observed until its answer is sent, and answered when it times out
+ *   guard            it waits for its turn on its connection, and is refused when its head is not valid
+ *   authentication   its token is checked, and the request counted, before its body is read
+ *   bodies           its body is read: JSON in UTF-8
+ *   validation       body and query are checked by the schemas
+ *   plants           add: group commit; list: shared head, pages
+ *   problems         errors thrown on the way become answers
  */
 /** Builds the app; `app.ready()` or `app.listen()` finish it, `app.close()` ends it and leaves the store open. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
@@ -154,7 +154,7 @@ function makeServer({ config }: AppOptions, { guard, handleError, socketContext 
   return app
 }
 
-/** From the connection to the end of the app. */
+/** Sets up connections, from their beginning to the end of the app. */
 function watchConnections(
   app: FastifyInstance,
   { guard, connections, inFlight, socketContext }: Parts,
@@ -181,7 +181,7 @@ async function servePlants(
   { slices, inFlight, failures, meter, issuer, challenge }: Parts,
 ): Promise<void> {
   const { log, id: storeId } = store
-  // Its library is loaded where it is needed.
+  // Loaded on demand, with its library.
   const issued =
     issuer && new (await import('../tokens/oidc/issuer-tokens.ts')).IssuerTokens(issuer, { logger, meter })
   const verifyOther = issued?.verify.bind(issued)

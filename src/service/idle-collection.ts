@@ -1,14 +1,14 @@
-// Gives memory back once a burst is over. V8 collects garbage when more is needed, not when there is nothing to do: what
-// a hundred long lists left behind would stay for hours.
+// Returns memory after a burst. V8 collects garbage when it needs memory, not when it is idle: what a hundred long
+// lists left behind would stay for hours.
 import { collect } from '../runtime/garbage.ts'
 
 const lookMs = 2000
-/** A collection takes some 20 ms: it has to be worth it. */
+/** Least growth for a collection, which takes some 20 ms. */
 const worthBytes = 32 * 2 ** 20
-/** Memory in use at a collection may be garbage later: forgetting so much of it per look brings the next within a minute. */
+/** Amount by which the baseline sinks per look: memory in use at a collection may become garbage later. */
 const forgottenBytes = 2 ** 20
 
-/** Collects garbage when the heap has grown by much since the last time and `isIdle` says so. Returns what ends it. */
+/** Collects garbage when the heap has grown much since the last time and `isIdle` returns true, until it is closed. */
 export function collectWhenIdle(isIdle: () => boolean): { close(): void } {
   const startBytes = heapBytes()
   let keptBytes = startBytes
@@ -22,7 +22,7 @@ export function collectWhenIdle(isIdle: () => boolean): { close(): void } {
 }
 
 function heapBytes(): number {
-  // V8's own count of external memory is brought up to date by the collection after the one that freed it.
+  // V8's own count of external memory is updated only by the collection after the one that freed it.
   const { heapTotal, arrayBuffers } = process.memoryUsage()
   return heapTotal + arrayBuffers
 }

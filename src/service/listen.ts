@@ -1,14 +1,14 @@
-// Listening on a host that stands for several addresses: one server serves all of them. Fastify would make another one for
-// each, without what is done below the router.
+// Listens on a host that stands for several addresses with one server. Fastify would make one per address, without our
+// handling below the router.
 import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 
-/** `reusePort`: whether other threads, which say so too, listen on the same port; the system spreads the connections. */
+/** `reusePort`: other threads listen on the same port with this flag; the system spreads the connections. */
 export type ListenAddress = { host: string; port: number; reusePort?: boolean }
 
-/** `port` 0 picks a free one, the same for all addresses. Rejects as `listen` does, when the first is not to be had. */
+/** Listens. `port` 0 picks a free one for all addresses. Rejects as `listen` does if the first address fails. */
 export async function listen(
   app: FastifyInstance,
   { host, port, reusePort = false }: ListenAddress,
@@ -20,7 +20,7 @@ export async function listen(
   app.addHook('preClose', async () => {
     for (const door of doors) closed.push(once(door.close(), 'close'))
   })
-  // Their connections are drained before the end, too.
+  // Drain their connections before the end, too.
   app.addHook('onClose', async () => {
     await Promise.all(closed)
   })
@@ -32,25 +32,25 @@ export async function listen(
   }
 }
 
-/** A name other than localhost is left to `listen`, which takes its first address. */
+/** Resolves localhost to its addresses. Other names are left to `listen`, which takes their first address. */
 async function resolveHost(host: string): Promise<string[]> {
   if (host !== 'localhost') return [host]
   return (await lookup(host, { all: true })).map(({ address }) => address)
 }
 
-/** A way in: whoever comes through it is served by the app's server. An address that cannot be had has none. */
+/** Listens on a further address, if possible, and hands its connections to the app's server. */
 async function openDoor(app: FastifyInstance, address: ListenAddress): Promise<Server> {
   const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     app.server.emit('connection', socket)
   })
   const listening = once(door, 'listening')
   door.listen(address)
-  // A machine may know ::1 by name only.
+  // ::1 may be in /etc/hosts without being configured.
   await listening.catch(() => {})
   return door
 }
 
-/** Rejects when somebody listens there already: a port that is shared would be shared with another service as well. */
+/** Rejects when the port is taken: with `reusePort` it would be shared with a foreign service as well. */
 export async function refuseTaken({ host, port }: ListenAddress): Promise<void> {
   const probe = createServer()
   const listening = once(probe, 'listening')

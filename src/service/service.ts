@@ -1,4 +1,4 @@
-// The service as its caller has it, on as many threads as are asked for: what listens, drains and closes as one.
+// The service on all of its threads, which listens, drains and closes as one.
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Metrics } from './admin/metrics.ts'
@@ -7,19 +7,21 @@ import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.t
 import { makeShared } from './threads/shared.ts'
 import { countThreads, Threads } from './threads/threads.ts'
 
-/** `store`: open, and closed with the service, or when it cannot be built. `metrics`: show what all threads count. */
+/**
+ * `store`: open; closed with the service, or when that cannot be built. `metrics`: publish the counts of all threads.
+ */
 export type ServiceOptions = Omit<HttpWorkerOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
 
 export type Service = {
-  /** That of the main thread. */
+  /** The app of the main thread. */
   readonly app: FastifyInstance
   /** True when a thread hangs. */
   readonly hasHung: boolean
-  /** Resolves when all threads listen, to where they do. Rejects as `listen` does, and when the port is taken. */
+  /** Resolves to the address when all threads listen. Rejects as `listen` does. */
   listen(): Promise<AddressInfo>
-  /** From now on every answer ends its connection; the main thread's do when `isDraining` says so. */
+  /** Ends each connection of the other threads with its next answer; `isDraining` does so for the main thread. */
   drain(): void
-  /** Resolves when all that there was is answered, and the store closed. */
+  /** Resolves when all requests are answered and the store is closed. */
   close(): Promise<void>
 }
 

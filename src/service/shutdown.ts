@@ -1,4 +1,4 @@
-// Ends the service: upon a signal, or a fault that nothing caught.
+// Ends the service on a signal or an uncaught error.
 import { echoMs } from '../limits.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 
@@ -9,8 +9,8 @@ export type Cause = { signal?: NodeJS.Signals; err?: unknown }
 type Options = { finish: (cause: Cause) => Promise<void>; limitMs: number }
 
 /**
- * Listens to signals for as long as the process lives: in a moment without a listener, the echo of the first would kill it.
- * The first process of a container hears only of signals that it listens to.
+ * Listens for signals as long as the process lives: without a listener, an echo of the first signal would kill it.
+ * Process 1 of a container receives only signals that it listens for.
  */
 export class Shutdown {
   readonly #now: () => number
@@ -18,13 +18,13 @@ export class Shutdown {
   #options: Options | undefined
   #startMs: number | undefined
 
-  /** Until `arm` is called a signal ends the process at once: there is nothing to finish. */
+  /** Until `arm` is called, a signal ends the process at once, as there is nothing to finish. */
   constructor(now = () => performance.now()) {
     this.#now = now
     for (const name of signals) process.on(name, (signal) => this.#hear(signal))
   }
 
-  /** From now on the process exits when `finish` has resolved, `limitMs` after the signal at the latest. */
+  /** From now on, a signal calls `finish`; the process exits when it resolves, or `limitMs` after the signal. */
   arm(options: Options): void {
     this.#options = options
     process.on('uncaughtException', this.#fail)
@@ -35,7 +35,7 @@ export class Shutdown {
     process.off('uncaughtException', this.#fail)
   }
 
-  /** Resolves after `delayMs`, or when a second signal says to be quick. */
+  /** Resolves after `delayMs`, or upon a second signal. */
   async delay(delayMs: number): Promise<void> {
     await withTimeout(this.#hurry.promise, delayMs, () => {})
   }

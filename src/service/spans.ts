@@ -1,4 +1,4 @@
-// Requests as spans of OpenTelemetry, by its stable HTTP conventions, in OTLP (opentelemetry-proto, trace/v1).
+// Writes requests as spans of OpenTelemetry by its stable HTTP conventions, in OTLP (opentelemetry-proto, trace/v1).
 import { TraceState } from '@opentelemetry/core'
 import { PbfWriter } from 'pbf'
 import type { Exchange } from '../http/connection/exchange.ts'
@@ -6,17 +6,17 @@ import type { Trace } from '../http/connection/request-ids.ts'
 
 type Attributes = Record<string, string | number>
 
-/** `resource`: attributes of the service; `thread`: whose spans these are; `clean` takes secrets out of a text. */
+/** `resource`: attributes of the service; `thread`: id of the thread; `clean`: masks secrets in a text. */
 export type Origin = { resource: Attributes; thread: number; clean: (text: string) => string }
 
 const maxTextBytes = 1024
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
-/** A Status with STATUS_CODE_UNSET, and one with STATUS_CODE_ERROR. */
+/** The Status messages STATUS_CODE_UNSET and STATUS_CODE_ERROR. */
 const [unset, failed] = [Uint8Array.of(0x18, 0), Uint8Array.of(0x18, 2)]
 
 /**
- * Spans as the bytes of a request to the collector. It holds nothing of their requests: what outlives a collection of the
- * young generation costs more than all else.
+ * Gathers spans as the bytes of a request to the collector, and keeps no reference to their requests: objects that
+ * survive a collection of the young generation would cost more than all the rest.
  */
 export class SpanBatch {
   count = 0
@@ -33,7 +33,7 @@ export class SpanBatch {
     this.count++
   }
 
-  /** The whole request (ExportTraceServiceRequest): no span is added after that. */
+  /** Returns the whole request (ExportTraceServiceRequest). No span can be added after that. */
   end(): Uint8Array {
     const resourceSpans = new PbfWriter()
     resourceSpans.writeMessage(1, (all, resource) => writeAttributes(1, all, resource), this.#origin.resource)
@@ -60,7 +60,7 @@ export class SpanBatch {
     span.writeFixed64Field(8, endNs)
     writeAttributes(9, describe(exchange, this.#origin), span)
     span.writeBytesField(15, status >= 499 ? failed : unset)
-    // The request is sampled, and its parent, if it has one, is elsewhere.
+    // Sampled, and with a remote parent or none.
     span.writeFixed32Field(16, parent ? 0x301 : 0x101)
   }
 }
@@ -82,14 +82,14 @@ function writeValue(given: string | number, value: PbfWriter): void {
 const encoder = new TextEncoder()
 const clipped = new Uint8Array(maxTextBytes)
 
-/** As much of a text as 1 KiB holds. */
+/** Cuts a text to 1 KiB. */
 function clip(text: string): string {
   return text.length * 3 > maxTextBytes ? text.slice(0, encoder.encodeInto(text, clipped).read) : text
 }
 
 function describe(exchange: Exchange, { clean, thread }: Origin): Attributes {
   const { method, route, url, status, raw, reply } = exchange
-  // An absolute target may have a password in it.
+  // An absolute target may hold a password.
   const [path = '', query = ''] = (url.startsWith('/') ? url : url.replace(absolute, '')).split(/[?#]/)
   const attributes: Attributes = {
     'http.request.method': methods.has(method) ? method : '_OTHER',
@@ -102,7 +102,7 @@ function describe(exchange: Exchange, { clean, thread }: Origin): Attributes {
   const shown = query.split('&').filter(isOurs).join('&')
   if (shown) attributes['url.query'] = clean(shown)
   if (route) attributes['http.route'] = route
-  // The client of an answer that was broken off may have its head.
+  // A client that left may have received the head of its answer.
   if (status !== 499 || (reply.raw.headersSent && reply.raw.socket !== null))
     attributes['http.response.status_code'] = reply.raw.statusCode
   if (status >= 499) attributes['error.type'] = status === 499 ? 'client_closed_request' : String(status)

@@ -1,4 +1,4 @@
-// Traces: one span for each request, sent in batches by OTLP over HTTP. Loaded where traces are on.
+// Traces: a span per request, sent in batches by OTLP over HTTP. Loaded only when traces are on.
 import { ROOT_CONTEXT } from '@opentelemetry/api'
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import {
@@ -21,7 +21,7 @@ import type { Shared } from './threads/shared.ts'
 
 type Surroundings = Pick<ServiceLog, 'logger' | 'mask'> & Shared & { meter: Meter }
 
-/** What made the spans: not OpenTelemetry's own SDK. */
+/** The `telemetry.sdk` attributes: the spans are not made by OpenTelemetry's own SDK. */
 const sdk = {
   'telemetry.sdk.language': 'nodejs',
   'telemetry.sdk.name': 'plant-store',
@@ -52,7 +52,7 @@ export class Traces {
     this.#isSampled = makeSampler(options)
     this.#exporter = makeExporter(options)
     const masked = new LRUCache<string, string>({ max: 1000, memoMethod: mask })
-    // Most texts are like others.
+    // Most texts repeat, so masking is memoized.
     const clean = (text: string) => (text.length > 256 ? mask(text) : masked.memo(text))
     const resource = { ...sdk, 'service.instance.id': instanceId, ...options.resource }
     this.#origin = { resource, thread, clean }
@@ -62,7 +62,7 @@ export class Traces {
     meter.counter('plant_store_spans_dropped_total', 'Spans that were not sent.', () => counts.dropped)
   }
 
-  /** The span of a request, by its `traceparent`; bit 1 of its flags: it is sampled. */
+  /** Begins the span of a request with the given `traceparent`; bit 0 of its flags: sampled. */
   readonly begin = (traceparent: string | string[] | undefined): Trace => {
     const parent = readTrace(traceparent) ?? null
     const traceId = parent?.traceId ?? this.#ids.generateTraceId()
@@ -70,7 +70,7 @@ export class Traces {
     return { traceId, spanId, flags: this.#isSampled(traceId, parent) ? 1 : 0, parent }
   }
 
-  /** Takes the span of a request that has ended. */
+  /** Adds the span of a request that has ended. */
   add(exchange: Exchange): void {
     if (!exchange.trace?.flags) return
     const { maxSpans, spanBatch, spanDelayMs } = this.#options
@@ -84,13 +84,13 @@ export class Traces {
     if (this.#batch.count >= spanBatch) void this.#flush()
   }
 
-  /** Sends those that are left. */
+  /** Sends the remaining spans. */
   async end(): Promise<void> {
     if (!this.#isFailing) await withTimeout(this.#flush(), traceFlushMs, () => {})
     if (this.#unsent > 0) this.#logger.warn({ spans: this.#unsent }, 'spans were not sent before the end')
   }
 
-  /** A batch is sent when it is full or old, and when the one before it is settled. */
+  /** Sends a batch, which is full or old, once the one before it is settled. */
   #flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -106,7 +106,7 @@ export class Traces {
     this.#unsent -= batch.count
     this.#isFailing = code !== ExportResultCode.SUCCESS
     this.#counts[this.#isFailing ? 'dropped' : 'exported'] += batch.count
-    // The answer of a collector may repeat what it was sent: its status is enough.
+    // A collector's answer may repeat what it was sent: log its status alone.
     if (this.#isFailing) this.#outage.reportFailure(String(Object(error).code ?? error?.message))
     else this.#outage.reportRecovery()
   }
@@ -129,7 +129,7 @@ function makeExporter({ url, headers, timeoutMs, compression = 'none', ca }: Tra
     agentFactory: httpAgentFactoryFromOptions({ keepAlive: true, ...(ca && { ca }) }),
   }
   const serializer = { serializeRequest: (batch: SpanBatch) => batch.end(), deserializeResponse: () => ({}) }
-  // What it would measure of itself goes nowhere.
+  // The exporter's own metrics are not used.
   const metrics = { name: 'span' as const, countItems: ({ count }: SpanBatch) => count }
   return createOtlpHttpExportDelegate(options, serializer, '', metrics, undefined)
 }

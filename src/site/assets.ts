@@ -1,4 +1,4 @@
-// The files that the pages load. Their URLs name the version of all of them, so that browsers may keep them for ever.
+// The files that the pages load. Their URLs contain a hash of all of them, so that browsers may cache them for ever.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
@@ -8,7 +8,7 @@ import { Coded } from './coded.ts'
 import { once, sendCoded } from './documents.ts'
 
 const own = new URL('./static/', import.meta.url)
-/** Only the files of this package are used. The one that Swagger UI is published as reports each installation. */
+/** Swagger UI's files are taken from this package: Swagger UI's own package reports each installation. */
 const swagger = new URL('./static/', import.meta.resolve('@fastify/swagger-ui'))
 
 const script = 'text/javascript; charset=utf-8'
@@ -24,13 +24,13 @@ const files: Record<string, { type: string; read: () => Promise<string> }> = {
   'icon.svg': { type: 'image/svg+xml', read: () => read(own, 'icon.svg') },
 }
 
-/** Without the name of a source map, which is not served. */
+/** Reads a file, and removes the link to its source map, which is not served. */
 async function read(folder: URL, name: string): Promise<string> {
   const text = await readFile(new URL(name, folder), 'utf8')
   return text.replace(/\n(?:\/\/# sourceMappingURL=\S*|\/\*# sourceMappingURL=\S* ?\*\/)\s*$/, '\n')
 }
 
-/** Swagger UI's own style goes into a layer: whatever ours says comes before it. */
+/** Puts Swagger UI's style into a layer, so that ours always wins. */
 async function readHomeStyle(): Promise<string> {
   const layer = `@layer swagger {\n${await read(swagger, 'swagger-ui.css')}}\n`
   return layer + (await read(own, 'home.css')) + (await read(own, 'operations.css'))
@@ -52,7 +52,7 @@ async function loadAssets(): Promise<Assets> {
 
 const cache = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-/** Serves the assets, which are read when they are first asked for; gives what names them in a page. */
+/** Serves the assets, which are read on demand; returns a function that resolves to the URL of their folder. */
 export function serveAssets(app: FastifyInstance, basePath: string): () => Promise<string> {
   const load = once(loadAssets)
   app.route<{ Params: { version: string; name: string } }>({

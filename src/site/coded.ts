@@ -1,5 +1,4 @@
-// Bytes that never change, in the content codings that clients accept (RFC 9110, section 12.5.3): each coding is made
-// once, when the first client asks for it.
+// Constant bytes in the content codings that clients accept (RFC 9110, section 12.5.3), each made once, on demand.
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, gzip, constants as zlib, zstdCompress } from 'node:zlib'
@@ -7,12 +6,12 @@ import { type Coding, documentCodings, makeNegotiator } from '../http/codings.ts
 
 const negotiate = makeNegotiator(documentCodings)
 
-/** The coding for a client that sent this Accept-Encoding. */
+/** Chooses the coding for an Accept-Encoding. */
 export function chooseCoding(accepted: string | undefined): Coding {
   return negotiate(accepted)[0] as Coding
 }
 
-/** The best ratio that does not keep the first client waiting. */
+/** Compressors with the best ratio that does not keep the first client waiting. */
 const compress: Record<Exclude<Coding, 'identity'>, (bytes: Buffer) => Promise<Buffer>> = {
   br: (bytes) =>
     promisify(brotliCompress)(bytes, {
@@ -37,13 +36,13 @@ export class Coded {
     return coding === 'identity' ? `"${this.#hash}"` : `"${this.#hash}-${coding}"`
   }
 
-  /** The bytes in a coding. */
+  /** Resolves to the bytes in a coding. */
   form(coding: Coding): Promise<Buffer> {
     const made = this.#forms.get(coding)
     if (made) return made
     const form = coding === 'identity' ? Promise.resolve(this.#bytes) : compress[coding](this.#bytes)
     this.#forms.set(coding, form)
-    // The next client who asks has it tried again.
+    // Retry for the next client.
     form.catch(() => this.#forms.delete(coding))
     return form
   }

@@ -1,4 +1,4 @@
-// Serves what is the same for everyone until the next release: pages, assets and the contract. Open without a token.
+// Serves documents that only a release changes: pages, assets and the contract. They need no token.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { varyByCoding } from '../http/codings.ts'
 import { findCurrent } from '../http/conditions.ts'
@@ -6,12 +6,12 @@ import { Coded, chooseCoding } from './coded.ts'
 
 export type Content = string | Buffer
 
-/** `type`: its media type; `headers`: what else is said of it. */
+/** `type`: media type; `headers`: further headers. */
 export type DocumentOptions = { type: string; headers?: Record<string, string> }
 
 /**
- * Serves a document at a path, to GET and HEAD. `make` is called at the first request, and again only when it failed.
- * The document is compressed as the client accepts it, and a client that has it is told so (304).
+ * Serves a document at a path, to GET and HEAD. `make` is called at the first request, and again only after a failure.
+ * The document is compressed as the client accepts it; a client that has it gets 304.
  */
 export function serveDocument(
   app: FastifyInstance,
@@ -28,7 +28,7 @@ export function serveDocument(
   })
 }
 
-/** Answers with the form of a document that the client accepts, or 304. Throws when If-Match is false. */
+/** Sends a document in the coding that the client accepts, or 304. Throws when If-Match is false. */
 export async function sendCoded(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -45,7 +45,7 @@ export async function sendCoded(
   return reply.type(type).send(bytes)
 }
 
-/** Makes a value when it is first asked for. A failure is not kept: the next who asks has another try. */
+/** Memoizes `make`. A failure is not kept: the next call tries again. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined
   return () => {

@@ -3,10 +3,10 @@
 /** `basePath` and `assets`, the URL of the folder of the assets, end with a slash. */
 export type Site = { basePath: string; assets: string }
 
-/** `main`: its content as HTML; `head` and `tail`: what comes into `<head>`, and after the content. */
+/** HTML of the parts of a page: `main`: its content; `head`: added to `<head>`; `tail`: behind the content. */
 export type Page = { title: string; main: string; head?: string; action?: string; tail?: string }
 
-/** The pages load what is served with them and nothing else. Swagger UI shows its icons from `data:` URLs. */
+/** Pages load only assets of this service. Swagger UI shows its icons from `data:` URLs. */
 const pagePolicy =
   "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; " +
   "img-src 'self' data:; script-src 'self'; style-src 'self'"

@@ -1,4 +1,4 @@
-// The page at /docs/guide: docs/guide.md, with a list of its contents.
+// The page at /docs/guide: docs/guide.md with a table of contents.
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -11,7 +11,7 @@ export function readGuide(): Promise<string> {
   return readFile(source, 'utf8')
 }
 
-/** Makes the HTML of the page from the guide as Markdown. */
+/** Makes the HTML of the page from the guide in Markdown. */
 export function renderGuide(site: Site, text: string): string {
   const { html, headings } = renderMarkdown(site, text)
   const contents = headings

@@ -1,11 +1,11 @@
-// The page at /docs: what this is and how to begin, and then the operations, to try.
+// The page at /docs: an introduction, and the operations to try.
 import { renderFrame, type Site } from './frame.ts'
 
 const tokenSource = `<p>Tokens are issued where the service runs:</p>
 <pre tabindex="0"><code>plant-store token create --name laptop</code></pre>
 <p>The first start of a new store prints one as well. No access to that machine? Ask whoever runs the service.</p>`
 
-/** A URL that the page's script completes with the address that the browser came to. */
+/** A URL that the page's script completes with the address in the browser. */
 const base = (basePath: string) =>
   `<span data-origin>http://127.0.0.1:3000</span>${basePath === '/' ? '' : basePath.slice(0, -1)}`
 

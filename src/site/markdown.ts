@@ -1,10 +1,10 @@
-// From Markdown of our own to HTML: headings that can be linked to, and wide parts that scroll by keyboard, too.
+// Renders our own Markdown as HTML, with links for headings, and wide parts that also scroll by keyboard.
 import { Marked, type Tokens } from 'marked'
 import type { Site } from './frame.ts'
 
 export type Heading = { depth: number; html: string; id: string }
 
-/** Renders Markdown of our own, which may hold HTML. A link to what is not served becomes its text. */
+/** Renders our own Markdown, which may hold HTML. A link to a file that is not served becomes text. */
 export function renderMarkdown(site: Site, text: string): { html: string; headings: Heading[] } {
   const headings: Heading[] = []
   const ids = new Set<string>()
@@ -26,7 +26,7 @@ export function renderMarkdown(site: Site, text: string): { html: string; headin
   return { html: marked.parse(text, { async: false }), headings }
 }
 
-/** Our Markdown is also read in the repository, most of whose files are not served. */
+/** Finds the URL at which a link is served: most files of the repository are not. */
 function findServed({ basePath }: Site, href: string): string | undefined {
   if (/^(?:https?:|#)/.test(href)) return href
   const served = /^(?:\.\.\/)?(openapi(?:-3\.0)?\.(?:yaml|json)|problems\/[a-z-]+)$/.exec(href)
@@ -39,7 +39,7 @@ function linkTo({ tokens }: Tokens.Link, href: string, parser: Parser): string {
   return `<a href="${href.replaceAll('"', '%22').replaceAll('&', '&amp;')}">${parser.parseInline(tokens)}</a>`
 }
 
-/** As GitHub makes them: lower case, words with hyphens, a number where a heading comes again. */
+/** Makes the id of a heading as GitHub does: lower case, hyphens, a number for a repeated heading. */
 function makeId(text: string, taken: Set<string>): string {
   const words = text.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '')
   const id = words.trim().replaceAll(' ', '-')

@@ -1,4 +1,4 @@
-// The pages at /problems/…: where the `type` of a problem leads whoever follows it.
+// The pages at /problems/…, to which the `type` of a problem leads.
 import { problemExamples } from '../../schemas/examples.ts'
 import type { Problem } from '../../schemas/problem.ts'
 import { type ProblemType, type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
@@ -27,7 +27,7 @@ ${examples.join('\n')}
   })
 }
 
-/** Examples have no base path; whoever reads them here is below one. */
+/** Formats an example, with its paths below the base path. */
 function showExample({ basePath }: Site, { type, ...rest }: Problem): string {
   const example = { type: basePath + type.slice(1), ...rest }
   return `<pre tabindex="0"><code>${escapeHtml(JSON.stringify(example, null, 2))}</code></pre>`

@@ -1,5 +1,5 @@
-// Everything that is open without a token: the page, the guide, what each problem means, and the contract. What they are
-// made with is loaded when somebody first asks for them: it would be half of a start, and most processes never need it.
+// Serves everything that needs no token: the docs page, the guide, the problem pages and the contract. Their modules
+// are loaded on demand: they would be half of a start, and most processes never need them.
 import type { FastifyInstance } from 'fastify'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 import type { Operations } from '../http/openapi-document.ts'
@@ -34,9 +34,9 @@ export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }
   serveContract(app, { basePath, operations, issuer })
 }
 
-/** Tells clients of an issuer what the service is (RFC 9728), outside the base path. */
+/** Serves the protected resource metadata for clients of an issuer (RFC 9728), outside the base path. */
 export function serveResource(app: FastifyInstance, { path, metadata }: Resource): void {
-  // The router matches what is decoded, and takes one colon for the beginning of a parameter.
+  // The router matches decoded paths, and takes a single colon for a parameter.
   const route = decodeURI(path).replaceAll(':', '::')
   serveDocument(app, route, 'application/json', () => JSON.stringify(metadata))
 }

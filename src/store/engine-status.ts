@@ -1,12 +1,9 @@
-// The state of a database as its engine sees it.
+// The status of a database as its engine sees it.
 
-/**
- * The services that run on the database. `running` is null where that cannot be told; `by` names the processes or
- * clients that have it open.
- */
+/** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
 export type ServiceStatus = { running: boolean | null; by: string[] }
 
-/** A standby as its primary sees it; null is what the role of the URL may not see, or what was not measured yet. */
+/** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
 export type Standby = {
   name: string
   address: string | null
@@ -16,7 +13,7 @@ export type Standby = {
   lagSeconds: number | null
 }
 
-/** `server`: host:port of the one that answered; `unsafe`: its settings that are off and can cost plants. */
+/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants. */
 export type ClusterStatus = {
   server: string
   role: 'primary' | 'standby'
@@ -24,7 +21,7 @@ export type ClusterStatus = {
   unsafe: string[]
 }
 
-/** The state of a database. `bytes`: on disk. */
+/** The status of a database. `bytes`: size on disk. */
 export type EngineStatus = {
   engineVersion: string
   bytes: number

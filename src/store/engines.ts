@@ -1,5 +1,5 @@
-// The databases that a store can be in: an engine is a folder, and a row here. An engine that is not used is not loaded:
-// its driver takes longer than the rest.
+// The engines: each is a folder, and a row here. An engine is loaded on demand, as its driver takes longer than the
+// rest.
 import { findUrlFault } from './postgres/hosts.ts'
 import { postgresDialect } from './postgres/postgres-dialect.ts'
 import { findPathFault, sqlitePath } from './sqlite/files/path.ts'
@@ -9,20 +9,17 @@ import type { Dialect, StoreView } from './view.ts'
 
 export type Engine = {
   readonly name: string
-  /** The beginning of its URLs, for people; `scheme` matches them. */
+  /** The beginning of its URLs, for messages; `scheme` matches them. */
   readonly prefix: string
   readonly scheme: RegExp
   readonly dialect: Dialect
-  /** Why a URL of its scheme cannot be used, as the end of a sentence. It can hold a password: values are not repeated. */
+  /** The fault of a URL of its scheme, as the end of a sentence, without values, which may be passwords. */
   findFault(url: string): string | undefined
-  /**
-   * Opens a store, and brings its schema up to date. Rejects with StoreRefused when what is there is no plant store, or
-   * a newer one.
-   */
+  /** Opens a store, and migrates its schema. Rejects with StoreRefused for a foreign or a newer database. */
   open(url: string, options: StoreOptions): Promise<Store>
-  /** Opens a store to be read. Rejects with StoreRefused when there is none, or one that a newer version made. */
+  /** Opens a store for reading. Rejects with StoreRefused when there is none, or one of a newer version. */
   view(url: string): Promise<StoreView>
-  /** The file that the database is, where it is one. Throws StoreRefused when the URL names none. */
+  /** The path of the database, if it is a file. Throws StoreRefused when the URL names none. */
   path?(url: string): string
 }
 
@@ -51,7 +48,7 @@ export const engines: Engine[] = [
   },
 ]
 
-/** The engine that a URL is for. Throws StoreRefused when there is none. */
+/** Finds the engine of a URL. Throws StoreRefused when there is none. */
 export function engineOf(url: string): Engine {
   const engine = engines.find(({ scheme }) => scheme.test(url))
   if (engine) return engine

@@ -1,15 +1,15 @@
-// The epochs of a log, in the manner of Kafka's leader epochs (KIP-101). A new one begins with the first batch after
-// anything that could have cut the log. A position belongs to the last epoch that starts before it; two logs that name
-// the same owner for a position hold the same plants up to there.
+// The epochs of a log, like Kafka's leader epochs (KIP-101). A new one begins with the first batch after any event that
+// could have truncated the log. The last epoch that starts before a position owns it; two logs in which the same epoch
+// owns a position hold the same plants up to there.
 import { randomBytes } from 'node:crypto'
 
-/** `epoch`: random; `start`: where the log ended when it began. */
+/** `epoch`: random; `start`: head of the log when it began. */
 export type Epoch = { epoch: string; start: number }
 
-/** The latest epoch of the log: a subquery for both engines. */
+/** Subquery for the latest epoch. */
 export const latestEpoch = '(SELECT epoch FROM epochs ORDER BY number DESC LIMIT 1)'
 
-/** The epoch that owns a position: a subquery for both engines. `position` is SQL. */
+/** Subquery for the epoch that owns a position, given as SQL. */
 export function ownerOf(position: string): string {
   return `(SELECT epoch FROM epochs WHERE start < ${position} ORDER BY number DESC LIMIT 1)`
 }
@@ -17,17 +17,17 @@ export function ownerOf(position: string): string {
 export class Epochs {
   readonly #epochs: readonly Epoch[]
 
-  /** In the order in which they began. */
+  /** `epochs`: in the order in which they began. */
   constructor(epochs: readonly Epoch[]) {
     this.#epochs = epochs
   }
 
-  /** The one that began last; empty when there is none. */
+  /** The latest epoch; empty when there is none. */
   get latest(): string {
     return this.#epochs.at(-1)?.epoch ?? ''
   }
 
-  /** The epoch that owns a position; empty for position 0, which holds nothing. */
+  /** The epoch that owns a position; empty for position 0. */
   owner(position: number): string {
     for (let i = this.#epochs.length - 1; i >= 0; i--) {
       const { epoch, start } = this.#epochs[i] as Epoch
@@ -37,7 +37,7 @@ export class Epochs {
   }
 }
 
-/** A name for a new epoch: 64 random bits. */
+/** Makes the name of a new epoch: 64 random bits. */
 export function makeEpoch(): string {
   return randomBytes(8).toString('base64url')
 }

@@ -1,6 +1,6 @@
-// Progress notes of imports and copies, in rows of `meta`.
+// Checkpoints of imports and copies, in rows of `meta`.
 
-/** The statement that sets one; `key` and `value` are placeholders of the engine. */
+/** The statement that sets a checkpoint; `key` and `value` are placeholders of the engine. */
 export function setMark(key: string, value: string): string {
   return `INSERT INTO meta (key, value) VALUES (${key}, ${value}) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 }

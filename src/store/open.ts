@@ -3,12 +3,12 @@ import { engineOf } from './engines.ts'
 import type { Store, StoreOptions } from './store.ts'
 import type { StoreView } from './view.ts'
 
-/** Opens the store at a URL, as its engine does. */
+/** Opens the store at a URL. */
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   return engineOf(url).open(url, options)
 }
 
-/** Opens the store at a URL to be read, and nothing else. */
+/** Opens the store at a URL for reading only. */
 export async function openView(url: string): Promise<StoreView> {
   return engineOf(url).view(url)
 }

@@ -1,7 +1,7 @@
-// Compares items by value: a retry may be written in another way.
+// Compares items by value: older versions may have serialized them differently.
 import { isDeepStrictEqual } from 'node:util'
 
-/** Both are JSON texts. */
+/** True when two JSON texts have equal values. */
 export function sameItem(a: string, b: string): boolean {
   return a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b))
 }

@@ -1,19 +1,19 @@
-// A store opened to be read, and nothing else: nothing is made, migrated or locked, and no writer is needed. The log only
-// grows, so what it holds up to a head stays the same, whatever a service adds meanwhile.
+// A store opened for reading only: nothing is created, migrated or locked. The log only grows, so its contents up to a
+// head stay the same while a service adds plants.
 import type { EngineStatus } from './engine-status.ts'
 import type { Row, Value } from './store.ts'
 
 /** The positions `after` + 1 to `last`. */
 export type Range = { after: number; last: number }
 
-/** `count`: how many plants there are; `texts`: the joined texts, in UTF-8, byte for byte as they are stored. */
+/** `count`: number of plants; `texts`: joined texts, in UTF-8, byte for byte as they are stored. */
 export type Joined = { count: number; texts: Buffer[] }
 
 /**
- * Expressions that differ between engines. `joinedItems`: joins the items of plants in the log's order; `locks`:
- * how many rows there are for a batch to lock, of which there must be 1; `guards`: what keeps the log append-only and its
- * ids unique, and the query that finds it; `isStandby`: 1 where other servers write; `integrity`: the
- * database's own check, whose rows say what is broken.
+ * Expressions that differ between engines. `joinedItems`: joins items in the log's order; `locks`: counts the rows for
+ * batches to lock, of which there must be 1; `guards`: triggers and indexes that keep the log append-only and its ids
+ * unique, with the queries that find them; `isStandby`: 1 where other servers write; `integrity`: the database's own
+ * check, whose rows are faults.
  */
 export type Dialect = {
   readonly joinedItems: string
@@ -25,27 +25,27 @@ export type Dialect = {
 
 export interface StoreView {
   readonly dialect: Dialect
-  /** The number of the schema's last migration: a store that no service has opened since an upgrade has an older one. */
+  /** The number of the schema's last migration, older if no service has opened the store since an upgrade. */
   readonly version: number
-  /** Portable SQL that reads, with parameters $1, $2, …; each row is an array. Rejects with StoreUnavailable. */
+  /** Runs a portable query with parameters $1, $2, …; rows are arrays. Rejects with StoreUnavailable. */
   select<R extends Value[]>(text: string, values?: Value[]): Promise<R[]>
   /**
-   * The texts that each of the SQL expressions gives for the plants of a range, in the log's order, joined. One text for
-   * many plants costs a fraction of one for each. Rejects with StoreUnavailable.
+   * Evaluates SQL expressions for the plants of a range, and joins the texts of each in the log's order, which costs a
+   * fraction of a text per plant. Rejects with StoreUnavailable.
    */
   join(expressions: string[], range: Range, separator: string): Promise<Joined>
-  /** The state of the database as its engine sees it. */
+  /** Reads the status of the database. */
   readStatus(): Promise<EngineStatus>
   close(): Promise<void>
 }
 
-/** The last position of the log; 0: it is empty. */
+/** Reads the last position of the log; 0 if it is empty. */
 export async function findHead(view: StoreView): Promise<number> {
   const [row] = await view.select<[number]>('SELECT coalesce(max(position), 0) FROM plants')
   return (row as [number])[0]
 }
 
-/** The rows of `SELECT columns rest`, by the names of their columns. */
+/** Reads the rows of `SELECT columns rest` as objects. */
 export async function selectRows(
   view: StoreView,
   columns: readonly string[],

@@ -1,4 +1,4 @@
-// Announces tokens at a start: the first one of a new store, or how to get one when all are lost.
+// Creates and announces the first token of a new store, or tells how to get one when all are lost.
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { FileRefused } from '../runtime/new-file.ts'
@@ -6,12 +6,12 @@ import { syncDirectoryOf } from '../runtime/sync.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import type { Tokens } from './tokens.ts'
 
-/** `file`: where the first token goes instead of standard output. `plantsUrl`: where it can be tried. */
+/** `file`: for the first token, instead of stdout. `plantsUrl`: for an example that uses it. */
 export type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
 
 /**
- * Makes the first token of a store that never had one. Resolves to what is to be printed. Rejects with FileRefused when
- * the file exists or cannot be written; then no token was made.
+ * Makes the first token of a store that never had one; resolves to the text to print. Rejects with FileRefused, without
+ * having made a token, when the file exists or cannot be written.
  */
 export async function introduceTokens(tokens: Tokens, options: FirstTokenOptions): Promise<string> {
   const { plantsUrl } = options
@@ -40,7 +40,7 @@ function explainTokens(valid: number): string {
   return valid === 0 ? `tokens: none is valid; ${hint} one` : `tokens: ${valid} valid; ${hint} another`
 }
 
-/** The token is on stable storage before it counts. */
+/** Writes the token to the file, on stable storage, before the token becomes valid. */
 async function writeFirst(tokens: Tokens, file: string): Promise<string | undefined> {
   let isWritten = false
   try {
@@ -51,7 +51,7 @@ async function writeFirst(tokens: Tokens, file: string): Promise<string | undefi
     if (isWritten && token === undefined) rmSync(file)
     return token
   } catch (error) {
-    // After a COMMIT whose outcome is unknown the token may count.
+    // After a COMMIT with an unknown outcome the token may be valid.
     const mayCount = error instanceof StoreUnavailable && error.outcome === 'unknown'
     if (isWritten && !mayCount) rmSync(file)
     throw error

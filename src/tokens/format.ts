@@ -1,5 +1,5 @@
-// The form of a token: plant_<id>_<secret>_<checksum>. The checksum lets junk be refused without a look-up, and
-// secret scanners recognize a leaked token.
+// The format of tokens: plant_<id>_<secret>_<checksum>. With the checksum, junk is refused without a look-up, and
+// secret scanners recognize leaked tokens.
 import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
@@ -12,13 +12,13 @@ const form = new RegExp(
   `^(plant_([0-9A-Za-z]{${idLength}})_[0-9A-Za-z]{${secretLength}})_([0-9A-Za-z]{${checksumLength}})$`,
 )
 
-/** A new token; `id` is public, the rest is secret. */
+/** Makes a token; `id` is public, the rest is secret. */
 export function makeToken(id = randomBase62(idLength)): { id: string; token: string } {
   const body = `plant_${id}_${randomBase62(secretLength)}`
   return { id, token: `${body}_${checksum(body)}` }
 }
 
-/** The id inside a token, or undefined when the text has not the form of one or its checksum is wrong. */
+/** Reads the id of a token; undefined when the text is not a token or its checksum is wrong. */
 export function readTokenId(text: string): string | undefined {
   const [, body, id, sum] = form.exec(text) ?? []
   return body !== undefined && checksum(body) === sum ? id : undefined

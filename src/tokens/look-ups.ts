@@ -1,5 +1,5 @@
-// Looks tokens up for all who wait, many in one query: a flood of made-up tokens costs the database a few queries, and
-// those who were known before do not wait behind them.
+// Looks up many tokens in one query: a flood of made-up tokens costs a few queries, and known tokens do not wait behind
+// it.
 import { tokensPerLookUp, unknownTokens } from '../limits.ts'
 import { FairQueue } from '../runtime/fair-pool.ts'
 import { StoreUnavailable } from '../store/store.ts'
@@ -16,7 +16,7 @@ export class LookUps {
     this.#tokens = tokens
   }
 
-  /** Resolves to the token with an id. `known`: it was valid before. Rejects with StoreUnavailable. */
+  /** Finds the token with an id. `known`: it was valid before. Rejects with StoreUnavailable. */
   find(id: string, { known }: { known: boolean }): Promise<Token | undefined> {
     return new Promise((found, failed) => {
       if (!known && this.#waiting.count('unknown') >= unknownTokens)

@@ -1,21 +1,21 @@
-// The exchange of a token for a new one: both are valid for a while, so that its clients can be changed one by one.
+// Rotates tokens: the old and the new one are both valid for a while, so that clients can change over one by one.
 import { type Row, type Sql, StoreRefused } from '../store/store.ts'
 import { makeToken } from './format.ts'
 import { hashToken, type Token } from './tokens.ts'
 
-/** `formerExpiresAt`: when the former token ends. */
+/** `formerExpiresAt`: end of the old token. */
 export type Rotated = { id: string; token: string; expiresAt: number | null; formerExpiresAt: number }
 
-/** One that ends and has a newer namesake was rotated before: a second successor would share the name for good. */
+/** Condition for a token that was not rotated before: one that expires has no newer token of its name. */
 const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
   SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
     AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
 
-/** Rotation changes the end of a token: its lifetime is read from its latest successor, even a revoked one. */
+/** Query for the lifetime: rotation shortens a token, so that of its latest successor counts, even if revoked. */
 const latest = `SELECT created_at, expires_at FROM tokens WHERE name = $1 AND created_at >= $2
   ORDER BY created_at DESC LIMIT 1`
 
-/** Both changes in one statement: there is never a successor without an end of the former, nor the reverse. */
+/** One statement, so that the new token and the end of the old one come together. */
 const exchange = `
   INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
   SELECT id, name, hash, scopes, created_at, expires_at FROM (
@@ -27,8 +27,8 @@ const exchange = `
   ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`
 
 /**
- * Issues a token with the name, the scopes and the lifetime of another, which ends after `overlapMs` unless it would
- * have ended before. Rejects with StoreRefused when that one is not valid any more, or was rotated already.
+ * Issues a token with the name, scopes and lifetime of another, which expires after `overlapMs` or at its own time if
+ * that is sooner. Rejects with StoreRefused when the other is no longer valid, or was rotated before.
  */
 export async function rotateToken(
   sql: Sql,
@@ -41,7 +41,7 @@ export async function rotateToken(
   const { created_at, expires_at } = given as Row
   const expiresAt = expires_at === null ? null : now + Number(expires_at) - Number(created_at)
   const formerExpiresAt = Math.min(now + overlapMs, formerEnd ?? Number.POSITIVE_INFINITY)
-  // However the clock was set, the successor is the newer one.
+  // The successor must be newer, even if the clock was set back.
   const newerAt = Math.max(now, createdAt + 1)
   const values = [id, hashToken(token), expiresAt, former.id, now, formerExpiresAt, newerAt]
   if ((await sql.execute(exchange, values)) === 2) return { id, token, expiresAt, formerExpiresAt }

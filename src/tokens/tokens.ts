@@ -1,4 +1,4 @@
-// The tokens in the database: issued, listed, revoked, looked up. What is kept of a token is its SHA-256.
+// The tokens in the database: issuing, listing, revoking, looking up. Only the SHA-256 of a token is stored.
 import { hash } from 'node:crypto'
 import { type Row, type Sql, StoreRefused } from '../store/store.ts'
 import { makeToken } from './format.ts'
@@ -6,7 +6,7 @@ import { makeToken } from './format.ts'
 export const scopes = ['plants:read', 'plants:write'] as const
 export type Scope = (typeof scopes)[number]
 
-/** All times are milliseconds since 1970. */
+/** A stored token. Times are milliseconds since 1970. */
 export type Token = {
   id: string
   name: string
@@ -20,7 +20,7 @@ export type Token = {
 
 export type NewToken = { name: string; scopes?: readonly Scope[]; expiresAt?: number | null }
 
-/** SHA-256 in hex. */
+/** Hashes a token by SHA-256, in hex. */
 export function hashToken(token: string | Buffer): string {
   return hash('sha256', token)
 }
@@ -28,7 +28,7 @@ export function hashToken(token: string | Buffer): string {
 /** Precision of the last use of a token. */
 export const touchMs = 60_000
 
-/** The first token of a store has a known id, so that of many replicas starting at once one makes it. */
+/** The id of every store's first token, so that of many replicas starting at once only one makes it. */
 const firstTokenId = '00000000'
 
 export const tokenColumns = [
@@ -43,7 +43,7 @@ export const tokenColumns = [
 ] as const
 const columns = tokenColumns.join()
 
-/** The condition for a row to be valid at a time. */
+/** Condition for a row to be valid at a time. */
 const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
 
 export class Tokens {
@@ -55,10 +55,7 @@ export class Tokens {
     this.#now = now
   }
 
-  /**
-   * Makes a token and returns its text, which is known to nobody afterwards. Rejects with StoreRefused when another valid
-   * token has the name.
-   */
+  /** Issues a token and returns its text, which is not stored. Rejects with StoreRefused when its name is taken. */
   async create(options: NewToken): Promise<string> {
     const { id, token } = makeToken()
     if ((await this.#insert(id, token, options)) === 1) return token
@@ -67,10 +64,7 @@ export class Tokens {
     )
   }
 
-  /**
-   * Makes the token `first` in a store that never had one; undefined when it has. `keep` is given the token before it
-   * counts.
-   */
+  /** Issues the token `first`; undefined if the store has ever had a token. `keep` gets it before it becomes valid. */
   async createFirst(keep: (token: string) => void = () => {}): Promise<string | undefined> {
     if ((await this.#sql.select('SELECT id FROM tokens LIMIT 1')).length > 0) return undefined
     const { id, token } = makeToken(firstTokenId)
@@ -78,7 +72,7 @@ export class Tokens {
     return (await this.#insert(id, token, { name: 'first' })) === 1 ? token : undefined
   }
 
-  /** In one statement, which waits for its turn to write in every engine: of two for one name one comes too late. */
+  /** Inserts a token in one statement, which engines serialize: of two with the same name, the second fails. */
   #insert(id: string, token: string, { name, expiresAt = null, ...options }: NewToken): Promise<number> {
     return this.#sql.execute(
       `INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
@@ -90,14 +84,14 @@ export class Tokens {
     )
   }
 
-  /** The tokens that there are under some ids. */
+  /** Finds tokens by their ids. */
   async find(ids: string[]): Promise<Map<string, Token>> {
     const places = ids.map((_, index) => `$${index + 1}`)
     const rows = await this.#sql.select(`SELECT ${columns} FROM tokens WHERE id IN (${places})`, ids)
     return new Map(rows.map((row) => [String(row.id), toToken(row)]))
   }
 
-  /** The valid tokens with a name, and the token with this id. */
+  /** Finds the valid tokens with a name, and the token with that id. */
   async findNamed(text: string): Promise<Token[]> {
     const where = `id = $1 OR name = $1 AND ${isValid('$2')}`
     const rows = await this.#sql.select(
@@ -118,13 +112,13 @@ export class Tokens {
     return Number(row?.valid)
   }
 
-  /** False when there is no such token, or when it was revoked before. */
+  /** Revokes a token; false when it does not exist or was revoked before. */
   async revoke(id: string): Promise<boolean> {
     const text = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
     return (await this.#sql.execute(text, [id, this.#now()])) === 1
   }
 
-  /** Notes that a token was used now, when that was not noted in the last minute. */
+  /** Notes the use of a token, at most once per minute. */
   async touch(id: string): Promise<void> {
     const now = this.#now()
     await this.#sql.execute(
@@ -134,7 +128,7 @@ export class Tokens {
   }
 }
 
-/** `row`: of `tokenColumns`. */
+/** Makes a token of a row of `tokenColumns`. */
 export function toToken(row: Row): Token {
   return {
     id: String(row.id),

@@ -1,5 +1,5 @@
-// Says what the bearer of a token may do. Verdicts are kept for seconds: short enough for a revocation to take
-// effect everywhere in time, long enough that the path of a request meets no database.
+// Verifies tokens. Verdicts are cached for seconds: short enough for a revocation to take effect in time on every
+// replica, long enough that most requests need no database.
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
@@ -10,8 +10,8 @@ import { LookUps } from './look-ups.ts'
 import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
 /**
- * The grant of a token; undefined: it is not valid. It may be believed until `untilMs` of the monotonic clock, so that no
- * step of the wall clock makes it last.
+ * The grant of a token; undefined when it is not valid. It may be used until `untilMs` of the monotonic clock, so that
+ * setting the wall clock cannot prolong it.
  */
 export type Grant =
   | { readonly id: string; readonly scopes: ReadonlySet<Scope>; readonly untilMs: number }
@@ -23,19 +23,19 @@ const touchWords = {
   back: 'the uses of tokens are noted again',
 }
 
-/** `now`: the wall clock, which says when tokens expire; `monotonicNow`: the one that verdicts age by. */
+/** `now`: wall clock, for expiry; `monotonicNow`: clock for the age of verdicts. */
 export type VerifierOptions = {
   accessTokens: string[]
   logger: Logger
-  /** Judges what has not the form of our own; `digest` stands for the token. */
+  /** Verifies tokens of another format; `digest` is the token's hash. */
   verifyOther?: ((token: string, digest: string) => Grant | Promise<Grant>) | undefined
   now?: () => number
   monotonicNow?: () => number
 }
 
 /**
- * Makes `verify(token)`. Verdicts are looked up by the SHA-256 of the token, so that the time a look-up takes says
- * nothing about tokens. It rejects when the store does.
+ * Makes `verify(token)`. Verdicts are cached by the SHA-256 of the token, so that the time of a look-up reveals nothing
+ * about tokens. It rejects when the store does.
  */
 export function makeVerifier(
   tokens: Tokens,
@@ -48,9 +48,9 @@ export function makeVerifier(
   }: VerifierOptions,
 ) {
   const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
-  // In caches of their own, so that a flood of junk drives out no good verdict.
+  // Separate caches, so that a flood of junk evicts no good verdict.
   const good = new LRUCache<string, NonNullable<Grant>>({ max: maxVerdicts })
-  /** Until when they need not be looked up again. */
+  /** Times until which bad tokens need no further look-up. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
   const lookUps = new LookUps(tokens)
   const touches = new Outage(logger, touchWords)
@@ -83,7 +83,7 @@ export function makeVerifier(
   }
 
   return function verify(token: string): Grant | Promise<Grant> {
-    // The text of a header is Latin-1 (RFC 9110, section 5.5); clients put UTF-8 into it.
+    // Headers are read as Latin-1 (RFC 9110, section 5.5), and clients put UTF-8 into them.
     const digest = hashToken(Buffer.from(token, 'latin1'))
     const mine = own.get(digest)
     if (mine) return mine
@@ -96,7 +96,7 @@ export function makeVerifier(
 }
 export type Verify = ReturnType<typeof makeVerifier>
 
-/** Nobody can revoke it while the process runs. */
+/** Makes the grant of one of ACCESS_TOKENS, which cannot be revoked while the process runs. */
 function makeOwnGrant(index: number): Grant {
   return { id: `ACCESS_TOKENS ${index + 1}`, scopes: new Set(scopes), untilMs: Number.POSITIVE_INFINITY }
 }

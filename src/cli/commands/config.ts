@@ -23,7 +23,7 @@ export function makeCommand(): Command {
 
 type Row = { name: string; value: string; from: Origin; defaultLabel: string }
 
-/** `value` is empty for what nobody set and has no default; `defaultLabel` says what happens then. */
+/** A row of the table. `value` is empty for a setting that is unset and has no default; `defaultLabel` fills in. */
 function show(setting: Setting<unknown>, { text, origin }: Found): Row {
   const { name, defaultLabel = '', mask = String } = setting
   return { name, value: mask(text), from: origin, defaultLabel }

@@ -1,4 +1,4 @@
-// copy: the way of a whole store from one database to another, from SQLite to PostgreSQL and back.
+// copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
 import { Command } from 'commander'
 import pino from 'pino'
 import { maxBatchPlants } from '../../limits.ts'
@@ -88,7 +88,7 @@ async function withStores(
   }
 }
 
-/** A store keeps to the name that it had when it was opened: a target that takes over another is opened again. */
+/** Opens the target. A store reads its identity when it is opened, so one that takes over another's is opened again. */
 async function openTarget(source: Source, url: string): Promise<Store> {
   const target = await openTo(url)
   if (target.id === source.id) return target

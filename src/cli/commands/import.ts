@@ -1,4 +1,4 @@
-// import: plants from a file, into a store that may be in use.
+// import: adds the plants of a file to a store, which may be in use.
 import { setFlagsFromString } from 'node:v8'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
@@ -22,7 +22,7 @@ import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, numberOption } from '../setting-options.ts'
 
-/** What an import comes to that ends before its first record. */
+/** The result of an import that ends before its first record. */
 const nothing: ImportResult = {
   records: 0,
   skipped: 0,
@@ -112,7 +112,7 @@ export function makeCommand(): Command {
 }
 
 async function run(path: string, flags: Flags): Promise<void> {
-  // Hardly anything lives longer than a batch: larger spaces for objects, new or old, would be memory without a use.
+  // Hardly any object outlives its batch, so a larger young or old generation would only waste memory.
   setFlagsFromString('--semi-space-growth-factor=1')
   setFlagsFromString('--heap-growing-percent=100')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
@@ -153,7 +153,7 @@ function estimate(records: number, { size, bytesRead }: Input): number | undefin
 }
 
 function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
-  // Rejected records go to stdout, and nothing else then.
+  // With --rejects - stdout holds rejected records alone.
   const print = rejects === '-' ? warnResult : printResult
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)

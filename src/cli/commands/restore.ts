@@ -1,4 +1,4 @@
-// restore: puts a backup where there is no database.
+// restore: copies a backup to a path where there is no database yet.
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Command } from 'commander'
@@ -33,7 +33,7 @@ export function makeCommand(): Command {
     })
 }
 
-/** A `-wal` that is left of another database would be played into this one. */
+/** Refuses leftovers, too: SQLite would replay the `-wal` of an earlier database into the restored one. */
 function requireNothing(path: string): void {
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)

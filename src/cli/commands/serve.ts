@@ -30,7 +30,7 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
   try {
     await start(config, log)
   } catch (error) {
-    // What was logged is read first: the error says why the process ends.
+    // Write out the log first, so that the error comes last.
     await log.end()
     throw error
   }
@@ -88,7 +88,7 @@ async function announce(address: AddressInfo, store: Store, config: Config): Pro
   console.log(`listening on ${origin({ ...address, address: config.host })}`)
 }
 
-/** An address that means all of a machine's is reached through its loopback one. */
+/** The address to show: a wildcard address is shown as the loopback one, which can be opened. */
 function loopback(address: AddressInfo): AddressInfo {
   const all: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
   return { ...address, address: all[address.address] ?? address.address }

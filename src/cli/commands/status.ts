@@ -1,4 +1,4 @@
-// status: what is in a store, and who works on it.
+// status: shows what a store holds, and which services and commands use it.
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { readStatus } from '../../maintenance/status/read-status.ts'

@@ -1,4 +1,4 @@
-// verify: holds a whole store against what the service promises, and changes nothing.
+// verify: checks a whole store against the service's promises, and changes nothing without --repair.
 import { Command } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
@@ -15,7 +15,7 @@ import { addWorkOptions } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
-/** Numbers of checksums and segments that a repair added, and the version that the schema has then. */
+/** Numbers of checksums and segments that a repair added, and the schema's version after it. */
 type Added = { repaired: number; segments: number; schemaVersion?: number }
 
 const nothing: Added = { repaired: 0, segments: 0 }

@@ -1,4 +1,4 @@
-// Completion for bash, 3.2 included: a script that needs neither the program nor any other script when Tab is pressed.
+// Completion for bash 3.2 and newer: a script that starts neither the program nor another script when Tab is pressed.
 import type { CompletionPoint, Values } from './completion-points.ts'
 
 export function formatBash(points: CompletionPoint[]): string {

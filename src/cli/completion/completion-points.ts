@@ -1,18 +1,18 @@
-// What can be typed at each place of a command line, from the commands' own definitions.
+// Lists what can be typed at each point of a command line, from the commands' own definitions.
 import type { Argument, Command, Option } from 'commander'
 
-/** What stands for a value: one of some words, a file, or something that only the user knows. */
+/** Candidates for a value: a list of words, files, or none because only the user knows it. */
 export type Values = { words: string[] } | 'file' | 'unknown'
 
 /** `values` is undefined for an option that takes none. */
 export type Choice = { names: string[]; description: string; values: Values | undefined }
 
-/** Where a command has been typed: its `path` is like `/token/create`, and empty at the beginning. */
+/** A point behind the words of a command: `path` is like `/token/create`, and empty before the first word. */
 export type CompletionPoint = {
   path: string
   commands: { name: string; description: string }[]
   options: Choice[]
-  /** What the arguments are; undefined when there are none. */
+  /** Candidates for the arguments; undefined when the command takes none. */
   values: Values | undefined
 }
 
@@ -20,7 +20,7 @@ export type CompletionPoint = {
 export function listPoints(command: Command, path = ''): CompletionPoint[] {
   const help = command.createHelp()
   const commands = help.visibleCommands(command)
-  // The last argument speaks for all: there is one at most so far.
+  // No command has more than one argument so far.
   const argument = command.registeredArguments.at(-1)
   const choices = commands.map((child) => ({ name: child.name(), description: child.description() }))
   const point = {
@@ -29,7 +29,7 @@ export function listPoints(command: Command, path = ''): CompletionPoint[] {
     options: help.visibleOptions(command).map(toChoice),
     values: argument && readValues(argument, argument.name()),
   }
-  // Behind help stand the commands again.
+  // `help` takes the names of commands.
   const afterHelp = { path: `${path}/help`, commands: choices, options: [], values: undefined }
   return [
     point,
@@ -42,12 +42,12 @@ export function listPoints(command: Command, path = ''): CompletionPoint[] {
 function toChoice(option: Option): Choice {
   const { short, long, description, flags } = option
   const names = [short, long].filter((name) => name !== undefined)
-  // Commander keeps what stands between the angle brackets nowhere else.
+  // Commander keeps the placeholder only within the flags.
   const [, value] = /[<[]([^\]>]+)/.exec(flags) ?? []
   return { names, description, values: value === undefined ? undefined : readValues(option, value) }
 }
 
-/** Files are told by how they are called in the definitions: `<file>`, `[file]`. */
+/** Candidates of an argument or option; one called `<file>` or `[file]` takes files. */
 function readValues({ argChoices }: Pick<Argument | Option, 'argChoices'>, name: string): Values {
   if (argChoices) return { words: argChoices }
   return name === 'file' ? 'file' : 'unknown'

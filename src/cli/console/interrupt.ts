@@ -1,5 +1,5 @@
-// The first SIGINT, SIGTERM or SIGHUP asks a long command to stop; the second ends it at once, and so does the time when
-// it does not stop by itself.
+// The first SIGINT, SIGTERM or SIGHUP asks a long command to stop. A second one ends it at once, as does a time-out
+// when it has not stopped by itself.
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { echoMs, interruptMs } from '../../limits.ts'
@@ -49,15 +49,15 @@ export function onInterrupt(describe: () => string): Interrupt {
   return {
     signal: controller.signal,
     release() {
-      // The echo may still come, and would end the process before it has said what it did.
+      // An echo of the signal may follow, and would end the process before it has reported.
       if (!controller.signal.aborted) for (const name of signals) process.off(name, ask)
     },
   }
 }
 
 /**
- * An exit would wait for each thread that is in a system call or in SQLite. To become another program does not; where that
- * cannot be done, the signal itself ends the process.
+ * Ends the process without waiting for threads that are in a system call or in SQLite, as an exit would: by becoming
+ * another program or, where that is not possible, by the signal itself.
  */
 function end(reason: Interrupted): void {
   reason.tell()

@@ -8,29 +8,31 @@ export function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** Prints what a command has to say, for machines with --json. */
+/** Prints the result of a command; with --json for machines. */
 export function printResult(json: unknown, text: string, asJson: boolean | undefined): void {
   print(asJson ? JSON.stringify(json, null, 2) : text)
 }
 
-/** Likewise for commands whose stdout holds data: on stderr, and in one line. */
+/** Prints a result on stderr, in one line, for commands whose stdout holds data. */
 export function warnResult(json: unknown, text: string, asJson: boolean | undefined): void {
   console.error(asJson ? JSON.stringify(json) : text)
 }
 
-/** True when stderr is apart from stdout: on one terminal, or behind a pipe to one, its lines stand among the data. */
+/** True when lines on stderr do not mix with the data on stdout, as they do when both end on one terminal. */
 export function isApart(): boolean {
   const [stdout, stderr] = [fstatSync(1), fstatSync(2)]
   return stdout.isFile() && !isSameFile(stdout, stderr)
 }
 
-/** How a fault of stdout ends the command: 0 when nobody reads it any more, 1 when the disk is full, for instance. */
+/**
+ * Gives the exit code for a fault of stdout: 0 when its reader has closed it, 1 otherwise (disk full, for instance).
+ */
 export type Output = { explain(error: unknown): number | undefined }
 
 /**
- * Lets a command that prints go on to its end when nobody reads what it prints; a pipeline into stdout fails, and
- * `explain` knows that failure by its code. Other faults are told at once. Without a stderr a command goes on, too: its exit
- * code says how it went.
+ * Keeps a closed stdout from ending a command that prints. A pipeline into stdout fails, and `explain` recognizes that
+ * failure by its code; other faults are reported at once. A closed stderr ends nothing either: the exit code still
+ * tells.
  */
 export function watchOutput(): Output {
   let fault: NodeJS.ErrnoException | undefined

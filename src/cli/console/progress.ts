@@ -32,7 +32,7 @@ export class Progress {
     this.#shownAt = this.#startedAt
   }
 
-  /** Shows it, unless it has just done so. Without a `total` there is neither a bar nor a time left. */
+  /** Shows the progress, unless it was shown a moment ago. Without a `total`: no bar and no time left. */
   show(done: number, total: number | undefined, unit: Unit): void {
     const now = this.#now()
     if (this.#quiet) return
@@ -50,7 +50,7 @@ export class Progress {
     this.#stream.write(`${line}\n`)
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void {
     if (!this.#hasBar) return
     this.#stream.write(clearLine)
@@ -59,7 +59,7 @@ export class Progress {
     this.#shownAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Cuts the line at the terminal's edge: one that wraps could not be taken away. */
+  /** Cuts the line at the terminal's edge: one that wraps could not be removed. */
   #draw(line: string): void {
     this.#stream.write(clearLine + line.slice(0, this.#stream.columns || defaultColumns))
     this.#hasBar = true

@@ -1,8 +1,8 @@
-// Rows in columns that are as wide as they need to be, letters of East Asia and emoji included; no lines, no colours.
+// Tables of aligned columns, wide letters (East Asian, emoji) included; without rules and colours.
 
 const gap = '  '
 const graphemes = new Intl.Segmenter()
-/** Letters that take two places in a terminal (UAX 11, Wide and Fullwidth). */
+/** Letters that take two columns in a terminal (UAX 11, Wide and Fullwidth). */
 const wide =
   /[[\p{Emoji_Presentation}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}\p{sc=Yi}\u3000-\u303E\uFF01-\uFFE6]--[\uFF61-\uFFDF]]/v
 

@@ -1,4 +1,4 @@
-// Help within 80 columns, however long its paragraphs are where they are written.
+// Wraps help to 80 columns.
 import { Help, type HelpConfiguration } from 'commander'
 
 const width = 80
@@ -6,7 +6,7 @@ const width = 80
 const termColumns = 28
 const help = new Help()
 
-/** Wraps paragraphs anew; what is indented stays as it is. */
+/** Wraps paragraphs; indented lines stay as they are. */
 export function wrapProse(text: string): string {
   return text.replace(/^(?! )[^\n]+(?:\n(?! )[^\n]+)*/gm, (paragraph) =>
     help.boxWrap(paragraph.replaceAll('\n', ' '), width),

@@ -1,5 +1,5 @@
-// AUTH_FAILURE_LIMIT: how often each client address may fail to say who it is. Only further failures are refused: whose
-// token is good is served whatever others do from the same address.
+// AUTH_FAILURE_LIMIT: failed authentications allowed per client address. Only further failures are refused: a valid
+// token is served whatever others do from the same address.
 import { isIPv4, isIPv6 } from 'node:net'
 import { problems } from '../../../schemas/problems.ts'
 import type { Rate } from '../../config/values.ts'
@@ -7,12 +7,12 @@ import type { ProblemError } from '../problem-error.ts'
 import { Gcra } from './gcra.ts'
 import { tooMany, toSeconds } from './rate-limit.ts'
 
-/** Clients whose proxy hides their addresses are counted together. */
+/** The key shared by clients whose proxy hides their addresses. */
 const nowhere = 'nowhere'
 
 /**
- * Makes a function that counts a failure of an address. It returns what is answered in its place when it is one too many.
- * `memory`: where the threads of the process count together.
+ * Makes a function that counts a failure of an address, and returns the problem to answer with when it is one too many.
+ * `memory`: shared by the threads of the process, which count together.
  */
 export function makeFailureLimit(
   rate: Rate | undefined,
@@ -26,7 +26,7 @@ export function makeFailureLimit(
   }
 }
 
-/** The unit that counts as one client: an IPv4 address, or the /64 that a host with IPv6 has for itself. */
+/** The network that counts as one client: an IPv4 address, or the /64 that an IPv6 host has for itself. */
 export function networkOf(address: string): string {
   if (isIPv4(address)) return address
   if (!isIPv6(address)) return nowhere

@@ -23,14 +23,14 @@ import { makeFailureLimit } from './auth-failures.ts'
 import type { Challenge } from './challenge.ts'
 import { makeRateLimit } from './rate-limit.ts'
 
-/** `shared`: where the threads of the process count together; `slices`: when those are answered who may not pass. */
+/** `shared`: memory in which all threads count together; `slices`: schedule the answers to refused requests. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
   shared: { rates: SharedArrayBuffer; failures: SharedArrayBuffer } | undefined
   slices: TimeSlices
   challenge: Challenge
 }
 
-/** `preValidation`: for requests whose body may come late. */
+/** `preValidation`: checks the token again for requests whose body may arrive late. */
 export type AccessHooks = { onRequest: onRequestHookHandler; preValidation: preValidationHookHandler }
 
 /** Makes the hooks that let a request pass when its token is valid, grants a scope, and has requests left. */
@@ -67,7 +67,7 @@ export async function requireBearer(
         else limits.slices.run(() => done(refuse(error, exchange)), 'refused')
       })
     }
-    /** A token may have been revoked, or have expired, while a body came. */
+    /** Checks the token again: it may have been revoked or have expired while the body arrived. */
     function preValidation(
       request: FastifyRequest,
       reply: FastifyReply,
@@ -102,7 +102,7 @@ function makeAdmission({ rateLimit, authFailureLimit, shared, challenge }: Limit
     return admit(grant, scope, exchange)
   }
 
-  /** A client that floods has to reconnect for more. */
+  /** Counts a failure. One too many, like an overload, ends the connection: a client that floods has to reconnect. */
   function refuse(error: Error, exchange: Exchange): Error {
     const refused = isFailure(error) ? countFailure(exchange.remoteAddress) : undefined
     if (refused || (error instanceof StoreUnavailable && error.outcome === 'overloaded'))
@@ -114,8 +114,8 @@ function makeAdmission({ rateLimit, authFailureLimit, shared, challenge }: Limit
 }
 
 /**
- * The grant of the same header when it last came on this connection, while it may be believed: saves a hash, a look-up
- * and a promise.
+ * The grant of the last request on this connection if the header is the same and the grant still fresh: saves a hash, a
+ * look-up and a promise.
  */
 function knownGrant({ raw }: Exchange): Grant {
   const { kept } = connectionOf(raw.socket)
@@ -123,7 +123,7 @@ function knownGrant({ raw }: Exchange): Grant {
   return kept.grant.untilMs > performance.now() ? kept.grant : undefined
 }
 
-/** Compares in constant time: behind a proxy one connection carries many clients. */
+/** Compares in constant time: behind a proxy one connection carries the tokens of many clients. */
 function isSame(kept: string, given = ''): boolean {
   if (given.length !== kept.length) return false
   let difference = 0
@@ -137,8 +137,8 @@ function keep(grant: NonNullable<Grant>, { raw }: Exchange): void {
 }
 
 /**
- * True when no valid token was presented: a missing scope or a failed store does not count as a failed authentication, a
- * key of the issuer that cannot be looked up does.
+ * True when no valid token was presented. A missing scope or a failed store is no failed authentication; a key of the
+ * issuer that cannot be looked up counts as one.
  */
 function isFailure(error: (Error & { code?: string }) | undefined): boolean {
   return error?.code?.startsWith('FST_BEARER_AUTH_') === true || error instanceof IssuerUnavailable

@@ -1,10 +1,12 @@
-// WWW-Authenticate: what a request lacks (RFC 6750, section 3; RFC 9728, section 5.1).
+// WWW-Authenticate: tells a client what its request lacks (RFC 6750, section 3; RFC 9728, section 5.1).
 import type { Scope } from '../../tokens/tokens.ts'
 
-/** `invalid_token`: the token is not good; a scope: the token has not got it; nothing: there was no token. */
+/**
+ * Makes the header. `invalid_token`: the token is not valid; a scope: the token lacks it; undefined: no token was sent.
+ */
 export type Challenge = (lack?: 'invalid_token' | Scope) => string
 
-/** `resource`: where the service is described for clients of its issuer; `scopePrefix`: how the issuer's scopes begin. */
+/** `resource`: URL of the protected resource metadata; `scopePrefix`: beginning of the issuer's scopes. */
 export function makeChallenge({ resource, scopePrefix = '' }: ChallengeOptions): Challenge {
   const end = resource === undefined ? '' : `, resource_metadata="${resource}"`
   return (lack) => {

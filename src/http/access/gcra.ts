@@ -5,22 +5,22 @@ import type { Rate } from '../../config/values.ts'
 import { ratedKeys } from '../../limits.ts'
 import { monotonicMs } from '../../runtime/clock.ts'
 
-/** `remaining`: how many more are allowed at once; `nextMs`: after how long it is one more than that. */
+/** `remaining`: requests allowed right now; `nextMs`: milliseconds until one more is. */
 export type Verdict = { readonly allowed: boolean; readonly remaining: number; readonly nextMs: number }
 
 /** `memory`: see `makeRateMemory`. `now`: a monotonic clock that all threads share. */
 export type GcraOptions = { memory?: SharedArrayBuffer; now?: () => number }
 
-/** Floating-point sums of intervals must not refuse who keeps to the rate exactly: this part of an interval is free. */
+/** Tolerance, as a part of an interval, so that rounding refuses no client that keeps exactly to the rate. */
 const slack = 1e-4
 /** Cells tried for a key. */
 const probes = 16
-/** A cell is a key (0: none yet) and when all that was allowed to it is used up at the even rate, 8 bytes each. */
+/** A cell: the key (0: free) and its theoretical arrival time, 8 bytes each. */
 const cellWords = 2
-/** The number that keys are hashed with is in front: nobody can tell which ones meet in one cell. */
+/** The seed of the hash comes first. It is random, so clients cannot choose keys that collide. */
 const headWords = 1
 
-/** Memory for so many keys, a power of two. When full, the key that recovers soonest is evicted. */
+/** Makes memory for a number of keys, a power of two. When full, the key that recovers soonest is evicted. */
 export function makeRateMemory(keys = ratedKeys): SharedArrayBuffer {
   const words = headWords + keys * cellWords
   const memory = new SharedArrayBuffer(words * BigInt64Array.BYTES_PER_ELEMENT)
@@ -35,7 +35,7 @@ export class Gcra {
   readonly #words: BigInt64Array
   readonly #keys: number
   readonly #seed: number
-  /** A time as its bits, since no other number can be exchanged atomically. */
+  /** Reads a time as bits: only integers can be exchanged atomically. */
   readonly #time = new Float64Array(1)
   readonly #bits = new BigInt64Array(this.#time.buffer)
 
@@ -49,7 +49,7 @@ export class Gcra {
     this.#seed = Number(BigInt.asIntN(32, this.#words[0] as bigint))
   }
 
-  /** Counts one for `key`, unless it is one too many: that costs nothing. */
+  /** Counts one request for `key`. One that is refused is not counted. */
   take(key: string): Verdict {
     const now = this.#now()
     const hash = this.#hash(key)
@@ -61,7 +61,7 @@ export class Gcra {
       const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
       if (!allowed) return this.#describe(allowed, formerMs - now)
       const exchanged = Atomics.compareExchange(this.#words, place, former, this.#toBits(usedUpMs))
-      // Otherwise another thread has counted in the same moment, or has given the cell to another key.
+      // Otherwise another thread counted at the same moment or gave the cell to another key: look again.
       if (exchanged === former && Atomics.load(this.#words, place - 1) === hash)
         return this.#describe(allowed, usedUpMs - now)
     }
@@ -92,8 +92,8 @@ export class Gcra {
   }
 
   /**
-   * Has a cell be that of a key, unless another thread changes it in the same moment: whoever looks again sees who has
-   * it. What the former key used up goes first, so that nothing is taken off what is counted for the new one.
+   * Tries to give a cell to a key; the caller looks again, as another thread may have been faster. The time is reset
+   * before the key is set, so that no request counted for the new key is lost.
    */
   #claim(place: number, key: bigint, now: number): void {
     const former = Atomics.load(this.#words, place)
@@ -102,7 +102,7 @@ export class Gcra {
     Atomics.compareExchange(this.#words, place, former, key)
   }
 
-  /** 64 bits that are never 0: two rounds of FNV-1a, from two beginnings. */
+  /** A hash of 64 bits that is never 0: FNV-1a twice, with two seeds. */
   #hash(text: string): bigint {
     let high = this.#seed
     let low = ~this.#seed

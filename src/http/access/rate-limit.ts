@@ -1,16 +1,16 @@
-// RATE_LIMIT: how many requests each token has, and what answers say of it (draft-ietf-httpapi-ratelimit-headers-10).
+// RATE_LIMIT: requests allowed per token, and the headers that tell (draft-ietf-httpapi-ratelimit-headers-10).
 import { type KnownProblem, problems } from '../../../schemas/problems.ts'
 import type { Rate } from '../../config/values.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { ProblemError } from '../problem-error.ts'
 import { Gcra } from './gcra.ts'
 
-/** The fields of answers to requests that are counted, as `Access-Control-Expose-Headers` names them too. */
+/** Header fields of answers to counted requests, also listed in `Access-Control-Expose-Headers`. */
 export const rateLimitFields = ['RateLimit', 'RateLimit-Policy'] as const
 
 /**
- * Makes a function that counts a request of a known token. It throws `rate-limited`. `memory`: where the threads of the
- * process count together.
+ * Makes a function that counts a request of a valid token, and throws `rate-limited` when it is one too many. `memory`:
+ * shared by the threads of the process, which count together.
  */
 export function makeRateLimit(
   rate: Rate | undefined,
@@ -29,15 +29,15 @@ export function makeRateLimit(
   }
 }
 
-/** A 429. `waitS`: whole seconds. */
+/** Makes a 429. `waitS`: whole seconds. */
 export function tooMany(problem: KnownProblem, waitS: number): ProblemError {
   return new ProblemError(problem, { headers: { 'retry-after': String(waitS) } })
 }
 
-/** Sums of floating-point times are too large by less than this, and must not make a second more. */
+/** Rounding errors of floating-point times are below this; they must not add a second. */
 const roundingMs = 1e-3
 
-/** Whole seconds that are not too few. */
+/** Milliseconds in whole seconds, rounded up. */
 export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil((ms - roundingMs) / 1000))
 }

@@ -1,13 +1,13 @@
-// The bytes of answers that are on their way, or kept ready for clients that take their time. They are bounded for the
-// process, and nobody may hold more than a multiple of what is left for all: however much one asks for, there is room
-// for the next (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+// Accounts for the bytes of answers that are being sent or wait for slow clients. Their sum is bounded, and each token
+// may hold at most a multiple of what is left, so that there is always room for others (the dynamic thresholds of
+// Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
 
 /** Bytes held by the bearer of one token. */
 export type Account = { bytes: number }
 
 export class BytesInFlight {
   readonly #max: number
-  /** Those of all tokens that were used: as many as there are valid ones, at most. */
+  /** Accounts by token, at most as many as there were valid tokens. */
   readonly #accounts = new Map<string, Account>()
   #total = 0
 
@@ -27,7 +27,7 @@ export class BytesInFlight {
     return account
   }
 
-  /** Notes that an account holds `bytes` more; false, when that is more than `share` times what is left for all. */
+  /** Adds `bytes` to an account; false when it would hold more than `share` times what is left. */
   take(account: Account, bytes: number, share: number): boolean {
     if (bytes > 0 && account.bytes + bytes > share * (this.#max - this.#total)) return false
     account.bytes += bytes

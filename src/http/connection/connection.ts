@@ -1,5 +1,5 @@
-// The requests of one connection. A few of them are worked on at a time: the parser stops at the head of the next one, and
-// nothing more is read until there is room. Behind an answer that ends the connection nothing is parsed any more.
+// The requests of one connection, of which a few are served at a time: the parser then stops at the next head, and
+// reading goes on once there is room. Behind an answer that ends the connection nothing is parsed.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { requestsPerConnection, stalledMs } from '../../limits.ts'
@@ -8,10 +8,10 @@ import type { Grant } from '../../tokens/verifier.ts'
 import { endGently } from './end-gently.ts'
 import type { Exchange } from './exchange.ts'
 
-/** On the socket itself: a WeakMap is searched for each request, and by the garbage collector. */
+/** Kept on the socket itself: a WeakMap costs a look-up per request, and time in the garbage collector. */
 const connectionKey = Symbol('connection')
 
-/** Fields that Node's server keeps with a socket (lib/_http_server.js). `_paused`: until the client takes answers. */
+/** Fields of Node's server on a socket (lib/_http_server.js). `_paused`: the client does not take its answers. */
 type Parsed = Socket & {
   _paused?: boolean
   parser?: Parser | null
@@ -23,34 +23,34 @@ type Parser = { onIncoming(message: Message, keepAlive: boolean): number; resume
 
 /** HPE_PAUSED of llhttp: the unread rest comes back as a client error of that code. */
 const stopParsing = 21
-/** Lets the parser finish a message without a body; a buffer without memory would end the connection. */
+/** An empty chunk, which lets the parser finish a message without a body. It must have memory behind it. */
 const nothing = Buffer.alloc(1).subarray(1)
 
-/** `slices`: schedule the connections that had to wait; `idle` is called when no request may be at work any more. */
+/** `slices`: schedule connections that had to wait; `idle`: called when the last open request has ended. */
 export type ConnectionOptions = { slices: TimeSlices; idle: (connection: Connection) => void }
 
-/** The connection of a socket that is served. A socket that was refused, or closed at once, has none. */
+/** The connection of a served socket; one that was refused or closed at once has none. */
 export function connectionOf(socket: Socket): Connection {
   return (socket as Parsed)[connectionKey] as Connection
 }
 
 export class Connection {
   readonly socket: Parsed
-  /** Requests that were parsed and are not answered yet, in order. */
+  /** Parsed requests that are not answered yet, in order. */
   readonly open: Exchange[] = []
-  /** The request that was parsed last, until it is there in full and answered: kept longer it outlives collections. */
+  /** The latest request, dropped once received and answered: kept longer, it would survive collections. */
   latest: Exchange | undefined
-  /** The last Host header that was found valid. */
+  /** The last valid Host header. */
   host: string | undefined
-  /** The last credentials that were accepted, and what they allow. */
+  /** The last accepted credentials, and what they grant. */
   kept: { authorization: string; grant: NonNullable<Grant> } | undefined
   readonly #options: ConnectionOptions
-  /** Serves the request at whose head the parser stopped. */
+  /** Serves the request at which the parser stopped. */
   #next: (() => void) | undefined
-  /** The bytes that were read behind that head. */
+  /** Bytes read behind its head. */
   #rest: Buffer | undefined
   #goesOn = false
-  /** Requests begun in this turn of the event loop, beside the first of each read. */
+  /** Requests begun in this turn of the event loop, not counting the first of each read. */
   #begun = 0
   #bytesRead = 0
   readonly #beginAnew = () => {
@@ -58,7 +58,7 @@ export class Connection {
   }
   #last = false
   #over: (() => void) | undefined
-  /** Bytes that the client had taken at the last look, and since when that number has not changed. */
+  /** Bytes that the client had taken at the last sweep, and the time since when that number is the same. */
   #taken = 0
   #takenMs = performance.now()
 
@@ -78,14 +78,14 @@ export class Connection {
         message.upgrade = false
         return stopParsing
       }
-      // The parser stops by itself behind an upgrade, which is the last request of its connection.
+      // Behind an upgrade, the last request of its connection, the parser stops by itself.
       if (!this.#isFull || message.upgrade) return this.#begin(onIncoming, message, keepAlive)
       this.#next = () => void this.#begin(onIncoming, message, keepAlive)
       return stopParsing
     }
   }
 
-  /** Counts those of one turn, too: some are answered while the parser is at the next. Fewer while others wait. */
+  /** Counts those of this turn, too: some are answered while the next is parsed. Allows fewer while others wait. */
   get #isFull(): boolean {
     const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
     return this.open.length >= most || this.#begun >= 2 * most || this.socket._paused === true
@@ -103,7 +103,7 @@ export class Connection {
     this.open.push(exchange)
   }
 
-  /** `exchange` was answered, or its client is gone. */
+  /** Removes an exchange that was answered, or whose client is gone. */
   leave(exchange: Exchange): void {
     if (this.open.length === 1) this.open.pop()
     else this.open.splice(this.open.indexOf(exchange), 1)
@@ -113,14 +113,14 @@ export class Connection {
     else this.#options.idle(this)
   }
 
-  /** The parser stopped in front of `rest`, which is dropped behind a last request. */
+  /** Keeps what the parser left unread; behind a last request it is dropped. */
   hold(rest: Buffer): void {
     this.#rest = this.#last ? undefined : rest
     this.#stopReading()
     if (this.open.length === 0) setImmediate(() => this.#goOn())
   }
 
-  /** Node resumes a socket for several reasons; later bytes must not overtake those that were read. */
+  /** Stops reading, also where Node would resume the socket by itself: later bytes must not overtake `#rest`. */
   #stopReading(): void {
     this.socket.pause()
     this.socket.resume = () => {
@@ -130,7 +130,7 @@ export class Connection {
   }
 
   #goOn(): void {
-    // Wait until all are answered: stopping the parser costs as much as a few requests.
+    // Wait until all are answered: stopping the parser again would cost as much as a few requests.
     if (!this.#rest || this.#goesOn || this.open.length > 0 || this.socket._paused) return
     this.#goesOn = true
     this.#options.slices.run(() => {
@@ -162,8 +162,8 @@ export class Connection {
   }
 
   /**
-   * Resets a connection whose client takes none of the bytes that wait for it, and returns true if it did. Without a
-   * reset, the client could mistake a partial answer for the whole.
+   * Resets a connection whose client takes none of the waiting bytes; true if it did. Without a reset, the client could
+   * mistake a partial answer for the whole.
    */
   cutStalled(nowMs: number): boolean {
     const { bytesWritten, writableLength, _handle } = this.socket
@@ -180,7 +180,7 @@ export class Connection {
     return true
   }
 
-  /** Serves no request after those that are parsed (RFC 9112, section 9.6). `then` is called once these are answered. */
+  /** Serves no requests beyond the parsed ones (RFC 9112, section 9.6). `then` is called once these are answered. */
   end(then: () => void): void {
     this.#last = true
     this.#stopReading()
@@ -188,11 +188,11 @@ export class Connection {
     else this.#over = then
   }
 
-  /** The connection ends with the answer to `exchange` (default: the last open one); what follows is not served. */
+  /** Ends the connection with the answer to `exchange` (default: the last open one); what follows is not served. */
   endAfter(exchange = this.open.at(-1) as Exchange): void {
     this.#last = true
     const { raw } = exchange.reply
-    // The head that was sent may say that the connection stays open.
+    // The head already sent may announce that the connection stays open.
     if (raw.headersSent) this.#over = () => endGently(this.socket)
     raw.shouldKeepAlive = false
   }

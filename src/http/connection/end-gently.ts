@@ -1,8 +1,8 @@
-// The end of a connection whose client may still be sending.
+// Ends connections whose clients may still be sending.
 import type { Socket } from 'node:net'
 import { lingerBytes, lingerMs, lingerReads, maxLingering } from '../../limits.ts'
 
-/** State of the module, because a thread has one event loop: connections that end, and were read in a turn of it. */
+/** Connections being ended. State of the module, because a thread has one event loop, whose turns they share. */
 const lingering: Socket[] = []
 
 function readOn(): void {
@@ -12,14 +12,14 @@ function readOn(): void {
 }
 
 /**
- * Ends a connection so that the answer arrives: closing it while the client is still sending would reset it, and the
- * answer would be lost with it (RFC 9112, 9.6). Some of what is sent is read, a little of it in each turn, and dropped unparsed.
+ * Ends a connection so that the answer arrives: closing it while the client is still sending would reset it and lose
+ * the answer (RFC 9112, section 9.6). A bounded part of what is sent is read, a little per turn, and dropped unparsed.
  */
 export function endGently(socket: Socket): void {
   let left = lingerBytes
   Reflect.deleteProperty(socket, 'resume')
   socket.end()
-  // Node's server reads again where it has stopped only as long as nobody else listens for what comes.
+  // Node's server resumes a socket that it stopped only while it is the only listener for data.
   socket.emit('resume')
   socket.removeAllListeners('data')
   socket.on('data', ({ length }) => {

@@ -1,4 +1,4 @@
-// A request with what is known of it, from its head to the last byte of its answer. Times are `performance.now()`.
+// A request and its state, from its head to the last byte of its answer. Times are `performance.now()`.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { ProblemCode } from '../../../schemas/problems.ts'
@@ -9,7 +9,7 @@ import { readTrace, type Trace } from './request-ids.ts'
 
 const addressWithPort = /(?<=^|[,\s])(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?(?=$|[,\s])/g
 
-/** Some proxies name the port, too; addresses are what is trusted, counted and logged. */
+/** Removes the ports that some proxies add: addresses are what is trusted, counted and logged. */
 function dropPorts({ headers }: IncomingMessage): void {
   const forwarded = headers['x-forwarded-for']
   if (forwarded?.includes(':'))
@@ -22,31 +22,31 @@ export class Exchange {
   readonly requestId: string
   readonly startMs = performance.now()
   readonly remoteAddress: string
-  /** When the request has to be answered. */
+  /** Time by which the request has to be answered. */
   deadlineMs = this.startMs + requestMs
   /** The outcome that is reported when the deadline passes. */
   timeoutOutcome: FailedOutcome
   /** The id of the token that let the request pass, or that lacked a scope; never the token. */
   owner = ''
-  /** Until when the token is believed. */
+  /** Time up to which the token's grant may be used without another look-up. */
   grantedUntilMs = 0
-  /** Bytes of the answer that are in flight, and the account that holds them. */
+  /** Bytes of the answer in flight, and the account that holds them. */
   bytes = 0
   account: Account | undefined
-  /** True when the answer has headers of its own, beside those of every answer. */
+  /** True when the answer has more headers than those of every answer. */
   hasExtraHeaders = false
-  /** Length of the answer's body, when that was not left to the framework. */
+  /** Length of the answer's body, unless the framework sends it. */
   bodyBytes: number | undefined
-  /** The body of the answer, when that is a stream. */
+  /** The answer's body if it is a stream. */
   stream: { readonly sentBytes: number } | undefined
   /** Index among all open requests; -1 once the request has ended. */
   index = -1
-  /** The status, or 499 when the client went away before it had the whole answer. */
+  /** The status, or 499 when the client left before it had the whole answer. */
   status = 0
-  /** Why the request was refused, if it was. */
+  /** The problem that the request was refused with, if it was. */
   problem: ProblemCode | undefined
   durationMs = 0
-  /** Its span, when traces are on. */
+  /** The span, when traces are on. */
   span: Trace | undefined
 
   constructor(reply: FastifyReply, requestId: string) {
@@ -59,7 +59,7 @@ export class Exchange {
     this.timeoutOutcome = request.raw.method === 'POST' ? 'nothing-added' : 'unread'
   }
 
-  /** The request is answered, or its client gone. */
+  /** Ends the exchange: the request was answered, or its client is gone. */
   end(): void {
     const { raw } = this.reply
     this.index = -1
@@ -75,17 +75,17 @@ export class Exchange {
     return this.raw.url as string
   }
 
-  /** The path of the matched route. Fastify builds it on every access, with much else. */
+  /** The path of the matched route, kept here because Fastify builds it on every access. */
   get route(): string | undefined {
     return this.reply.request.routeOptions.url
   }
 
-  /** The span of the request, or else the one that the client says it is part of. */
+  /** The request's span, or else the span that the client sent. */
   get trace(): Trace | undefined {
     return this.span ?? readTrace(this.raw.headers.traceparent)
   }
 
-  /** True when the client gave the request its id, which may hold a secret then. */
+  /** True when the client chose the request's id, which may then hold a secret. */
   get hasGivenId(): boolean {
     return this.requestId === this.raw.headers['x-request-id']
   }
@@ -94,11 +94,11 @@ export class Exchange {
     return this.owner || undefined
   }
 
-  /** Bytes of the answer's body that were handed to the connection. */
+  /** Bytes of the answer's body handed to the connection. */
   get sentBytes(): number {
     const { raw } = this.reply
     if (!raw.headersSent || this.raw.method === 'HEAD') return 0
-    // The answer waited behind another one of its connection to the end.
+    // The answer was still waiting behind an earlier one of its connection.
     if (!raw.writableFinished && raw.socket === null) return 0
     return this.stream?.sentBytes ?? this.bodyBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
   }
@@ -114,5 +114,5 @@ type Told =
   | 'status'
   | 'durationMs'
   | 'problem'
-/** A request that was answered or abandoned, as logs and metrics see it. */
+/** An answered or abandoned request, as logs and metrics see it. */
 export type Access = Readonly<Pick<Exchange, Told | 'remoteAddress' | 'token' | 'sentBytes'>>

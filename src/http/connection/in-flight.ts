@@ -1,4 +1,4 @@
-// Requests in flight: each is reported when it ends, answered when its time is up, and drained at a shutdown.
+// Requests in flight: each is reported when it ends, answered when it times out, and drained at a shutdown.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -29,7 +29,7 @@ export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
-/** `slices`: schedule the connections that had to wait; `maxBytes`: how many bytes of answers may be on their way. */
+/** `slices`: schedule connections that had to wait; `maxBytes`: the most bytes of answers in flight. */
 export type InFlightOptions = {
   log: ConnectionLog
   slices: TimeSlices
@@ -38,25 +38,25 @@ export type InFlightOptions = {
 }
 
 /**
- * Observes requests until their answers are out, and calls `report` for each. While `isDraining`, each answer closes its
- * connection, so that clients reconnect to another instance.
+ * Observes requests until their answers are out, and calls `report` for each. While `isDraining`, each answer closes
+ * its connection, so that clients reconnect to another instance.
  */
 export class InFlight {
   readonly #report: (exchange: Exchange) => void
   readonly #isDraining: () => boolean
-  /** An array and not a Set: the tables that a busy Set leaves behind keep what was in them through many collections. */
+  /** An array rather than a Set: tables that a busy Set leaves behind keep their entries alive through collections. */
   readonly #open: Exchange[] = []
   readonly #closed: (this: ServerResponse) => void
   readonly #sweepers: NodeJS.Timeout[]
   readonly #bytes: BytesInFlight
   readonly #log: ConnectionLog
   /**
-   * Connections without a request at work, in the order in which they became so. One whose next head is not whole counts:
-   * heads that are sent slowly could lock out everybody else.
+   * Connections without an open request, idle longest first. One whose next head is incomplete counts as idle: heads
+   * that are sent slowly could otherwise lock out everybody else.
    */
   readonly #idle = new Set<Connection>()
   readonly #forConnections: ConnectionOptions
-  /** Takes the id of a request from its `X-Request-Id`, or makes one. */
+  /** Takes the request's id from `X-Request-Id`, or makes one. */
   readonly requestId = makeRequestIds()
 
   constructor(
@@ -92,8 +92,8 @@ export class InFlight {
   }
 
   /**
-   * Counts `bytes` for an answer until it is out, or until another call corrects them. `share`: how much one token may
-   * hold for each byte that is left for all. Throws `overloaded`.
+   * Counts `bytes` for an answer until it is sent, or until another call corrects them. `share`: see
+   * `BytesInFlight.take`. Throws `overloaded`.
    */
   hold(exchange: Exchange, bytes: number, share: number): void {
     exchange.account ??= this.#bytes.account(exchange.owner)
@@ -105,7 +105,7 @@ export class InFlight {
   /** Begins to observe a connection. */
   connect(socket: Socket): void {
     const connection = new Connection(socket, this.#forConnections)
-    // The bytes that it brought along are read in the next turn of the event loop.
+    // Bytes that came with the connection are read in the next turn of the event loop.
     setImmediate(() => setImmediate(() => this.#settle(connection)))
     // Node emits `close` only for the first of several answers on a connection.
     socket.once('close', () => {
@@ -123,7 +123,7 @@ export class InFlight {
     return this.#idle.size
   }
 
-  /** Closes the connection that has been idle longest, and says whether there was one. */
+  /** Closes the connection that has been idle longest; false when none is idle. */
   closeIdle(): boolean {
     const [longest] = this.#idle
     longest?.socket.destroy()
@@ -143,7 +143,7 @@ export class InFlight {
     this.#report(exchange)
   }
 
-  /** One sweep over all requests costs less than a timer for each. */
+  /** Answers requests that timed out. One sweep over all costs less than a timer per request. */
   #answerLate(): void {
     const now = performance.now()
     const isLate = ({ deadlineMs, reply }: Exchange) => deadlineMs <= now && waits(reply)
@@ -167,7 +167,7 @@ export class InFlight {
     }
   }
 
-  /** From now on each connection ends with its last answer; after `graceMs` those that are still open are cut. */
+  /** Ends each connection with its last answer from now on; cuts those still open after `graceMs`. */
   drain(server: Server, graceMs: number): void {
     for (const { raw } of this.#open) connectionOf(raw.socket).endAfter()
     setTimeout(() => {
@@ -180,12 +180,12 @@ export class InFlight {
     }, graceMs).unref()
   }
 
-  /** True when there is little to do. */
+  /** True while the load is low. */
   get isIdle(): boolean {
     return this.#open.length <= idleRequests && this.#bytes.total <= idleBytes
   }
 
-  /** Shows the number of requests, and of the bytes of their answers. */
+  /** Publishes the number of requests, and of the bytes of their answers. */
   show(meter: Meter): void {
     const name = 'plant_store'
     meter.gauge(`${name}_requests_in_flight`, 'Requests without an answer.', () => this.#open.length)

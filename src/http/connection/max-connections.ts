@@ -1,6 +1,6 @@
-// MAX_CONNECTIONS: how many connections are served. For one too many the one that has been idle longest is closed; when
-// none is idle, it is told so and closed before any of it is parsed. The other descriptors are for the store, the admin
-// server and the log.
+// MAX_CONNECTIONS: the most connections served at once. For one more, the connection that has been idle longest is
+// closed; when none is idle, the new one gets 503 and is closed before anything is parsed. The remaining descriptors
+// are for the store, the admin server and the log.
 import { existsSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
@@ -19,14 +19,14 @@ const idleSweepMs = 100
 
 type Handled = Socket & { _handle: { fd?: number } | null }
 
-/** The descriptor limit of this process, from Linux's list; infinite where it is unknown. */
+/** Reads the descriptor limit of this process from Linux's list; infinite where it is unknown. */
 export function readDescriptorLimit(file = '/proc/self/limits'): number {
   if (!existsSync(file)) return Number.POSITIVE_INFINITY
   const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync(file, 'utf8')) ?? []
   return Number(soft ?? Number.POSITIVE_INFINITY)
 }
 
-/** The default of MAX_CONNECTIONS: less than half of the descriptors. */
+/** Derives the default of MAX_CONNECTIONS: less than half of the descriptors. */
 export function deriveMax(descriptors: number): number {
   if (!Number.isFinite(descriptors)) return usualConnections
   return Math.max(1, Math.floor(descriptors * connectionShare))
@@ -36,7 +36,7 @@ export type ConnectionLimitOptions = {
   max: number | undefined
   logger: Logger
   descriptors?: number
-  /** Open connections of each thread, idle ones of each, and the number of this thread. */
+  /** Open connections per thread, idle ones per thread, and the number of this thread. */
   counts?: Int32Array
   idle?: Int32Array
   thread?: number
@@ -59,7 +59,7 @@ export class ConnectionLimit {
   readonly #refusals = new Throttle()
   readonly #shortages = new Throttle()
 
-  /** `max`: as it was set; undefined: it follows from the descriptors. */
+  /** `max`: the setting; undefined: derived from the descriptors. */
   constructor({
     max,
     logger,
@@ -79,12 +79,12 @@ export class ConnectionLimit {
       logger.warn(`MAX_CONNECTIONS ${this.max}: this process may open ${descriptors} file descriptors in all`)
   }
 
-  /** Connections that this thread serves now. */
+  /** Open connections of this thread. */
   get open(): number {
     return this.#counts[this.#thread] as number
   }
 
-  /** Connections that all threads serve now. Two threads may admit the last one at the same moment. */
+  /** Open connections of all threads. Two threads may admit the last one at the same moment. */
   #countAll(): number {
     let all = 0
     for (const count of this.#counts) all += count
@@ -95,7 +95,7 @@ export class ConnectionLimit {
     Atomics.add(this.#counts, this.#thread, change)
   }
 
-  /** Has a server serve no more connections than these. It would reset those past its own `maxConnections`. */
+  /** Enforces the limit on a server, whose own `maxConnections` would reset further connections. */
   guard(
     server: Server,
     { inFlight, describeProblem }: Pick<SocketContext, 'inFlight' | 'describeProblem'>,
@@ -120,7 +120,7 @@ export class ConnectionLimit {
     })
   }
 
-  /** Has another thread close an idle connection at its next look, and says whether one has any. It counts as closed. */
+  /** Asks another thread to close an idle connection, which counts as closed at once; false when no thread has one. */
   #closeElsewhere(): boolean {
     return this.#idle.some((idle, thread) => {
       if (thread === this.#thread || idle <= 0) return false
@@ -131,7 +131,7 @@ export class ConnectionLimit {
     })
   }
 
-  /** Closes as many idle connections as the other threads took off the published number, and publishes it again. */
+  /** Closes as many idle connections as other threads subtracted from the published number, then publishes it again. */
   #shareIdle(inFlight: InFlight): void {
     const left = Atomics.exchange(this.#idle, this.#thread, 0)
     for (let wanted = this.#told - left; wanted > 0; wanted--) {
@@ -149,7 +149,7 @@ export class ConnectionLimit {
     meter.counter(`${name}_refused_total`, 'Connections past that.', () => this.refused)
   }
 
-  /** Those that were refused and are still there are cut. */
+  /** Cuts refused connections that are still open. */
   close(): void {
     clearInterval(this.#sweeper)
     for (const socket of this.#ending) socket.destroy()
@@ -168,7 +168,7 @@ export class ConnectionLimit {
       this.#ending.delete(socket)
     })
 
-    /** A client has its request out before it looks for an answer; one that sends none is told all the same. */
+    /** Answers after the first bytes, as clients send before they read, or after a while without any. */
     function answer(first?: Buffer): void {
       clearTimeout(timer)
       end(first?.toString('latin1', 0, 5) === 'HEAD ')
@@ -176,8 +176,8 @@ export class ConnectionLimit {
   }
 
   /**
-   * With no descriptor left the system takes connections and closes them, and tells nobody (EMFILE). New descriptors get
-   * the lowest free number, so a high one means that hardly any is free.
+   * Warns before descriptors run out: then connections are accepted and closed without a word (EMFILE). New descriptors
+   * get the lowest free number, so a high number means that few are left.
    */
   #watchDescriptors(socket: Handled): void {
     if (Number(socket._handle?.fd) >= this.#descriptors - fewestDescriptors)

@@ -1,4 +1,4 @@
-// Answers below the router: bytes that are no valid request still get problem details.
+// Answers below the router: bytes that are not a valid request get problem details, too.
 
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
@@ -13,12 +13,12 @@ import { endGently } from './end-gently.ts'
 import type { Exchange } from './exchange.ts'
 import type { InFlight } from './in-flight.ts'
 
-/** An ESM import of node:http would read each of its exports, and so load all of undici: 60 ms and 8 MiB in each thread. */
+/** Not an import of node:http, which would read all its exports and load undici: 60 ms and 8 MiB per thread. */
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
 
-/** The parts that answers below the router need. */
+/** Parts of the service that answers below the router need. */
 export type SocketContext = {
   inFlight: InFlight
   log: ConnectionLog
@@ -26,15 +26,15 @@ export type SocketContext = {
   corsHeaders: (head: string) => Record<string, string>
 }
 
-/** Makes the answer to what the HTTP parser could not read, or did not get in time. */
+/** Makes the handler for requests that the HTTP parser could not read, or did not get in time. */
 export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHeaders }: SocketContext) {
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
     if (error.code === 'ECONNRESET') return void socket.destroy()
     const connection = connectionOf(socket)
-    // We stopped the parser ourselves.
+    // The parser was stopped by us.
     if (error.code === 'HPE_PAUSED') return void connection.hold(restOf(error))
-    // RFC 9112, section 9.6: what follows a request that says so is not read, and its answer is still to come.
+    // RFC 9112, section 9.6: nothing is read behind a request with `Connection: close`; its answer is still to come.
     if (error.code === 'HPE_CLOSED_CONNECTION') return void connection.end(() => {})
     if (broken.has(socket)) return
     broken.add(socket)
@@ -45,7 +45,7 @@ export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHea
     const described = describeProblem(problem)
     Object.assign(described.headers, corsHeaders(String(error.rawPacket ?? '')))
     log.add(socket, { reason: String(error.code), status: described.status, requestId })
-    // The valid requests before it are answered first.
+    // Answer the valid requests before it first.
     connection.end(() => endWithProblem(socket, described, { requestId, isHead: isHead(error) }))
   }
 }
@@ -55,17 +55,17 @@ function restOf({ rawPacket, bytesParsed }: ClientError): Buffer {
   return (rawPacket as Buffer).subarray(bytesParsed)
 }
 
-/** True when the request is a HEAD, whose answer has no body, as far as the packet tells in which its fault came out. */
+/** True when the request is a HEAD, whose answer has no body, as far as the packet with the fault shows. */
 function isHead({ rawPacket, bytesParsed }: ClientError): boolean {
   const parsed = (rawPacket as Buffer | undefined)?.toString('latin1', 0, bytesParsed) ?? ''
-  // Behind the end of a head it is another request that is at fault.
+  // Behind the end of a head, the fault is in a later request.
   return parsed.startsWith('HEAD ') && !parsed.includes('\r\n\r\n')
 }
 
-/** The rest of a body cannot be read: answers with `problem`, unless the request has its answer already. */
+/** Answers a request whose body cannot be read to its end, unless it has been answered already. */
 function endBody(exchange: Exchange, problem: ProblemError): void {
   const { reply, raw } = exchange
-  // An answer that is still on its way is not cut off: the client could mistake a partial answer for the whole.
+  // Let an answer under way finish: the client could mistake a partial one for the whole.
   if (exchange.index < 0) return void raw.socket.destroySoon()
   connectionOf(raw.socket).endAfter(exchange)
   if (!reply.raw.headersSent) reply.send(problem)
@@ -78,14 +78,14 @@ function toProblem({ code, rawPacket }: ClientError): ProblemError {
   return new ProblemError(isTarget ? problems.urlTooLong : problems.headTooLarge)
 }
 
-/** True when a head was too large for its target alone, as far as the packet tells in which that came out. */
+/** True when the target alone made a head too large, as far as the packet with the fault shows. */
 function endsInTarget(packet: string): boolean {
   const [, target] = /^[A-Z-]+ (\S*)/.exec(packet) ?? []
-  // A packet without its beginning is the middle of a target when it holds nothing that is around one.
+  // A packet that does not begin with a request line is the middle of a target when it has no white space.
   return target === undefined ? !/\s/.test(packet) : target.length > maxUrlBytes
 }
 
-/** Answers below HTTP, and ends the connection. `isHead`: the answer to a HEAD has no body. */
+/** Writes an answer to the socket itself, and ends the connection. `isHead`: without a body. */
 export function endWithProblem(
   socket: Socket,
   { status, problem, headers }: ReturnType<DescribeProblem>,
@@ -105,9 +105,9 @@ export function endWithProblem(
   endGently(socket)
 }
 
-/** Takes over the requests that Node would answer by itself, or not at all, and sees connections that bring none. */
+/** Answers requests that Node would answer by itself, or not at all, and logs connections without a request. */
 export function answerOddRequests(server: Server, { inFlight, log, describeProblem }: SocketContext): void {
-  // A client that has closed its side still gets its answers, and all of a list.
+  // A client that has closed its sending side still gets its answers in full.
   Object.assign(server, { httpAllowHalfOpen: true })
   // The body's reader says 100 Continue once the request is welcome.
   server.on('checkContinue', (request, response) => server.emit('request', request, response))

@@ -1,4 +1,4 @@
-// A verified copy of a SQLite store under a new name: the way to a backup, and the way back.
+// Makes a verified copy of a SQLite store, for backup and restore.
 import { pathToFileURL } from 'node:url'
 import { NewFile, type NewFileOptions } from '../../runtime/new-file.ts'
 import { StoreRefused } from '../../store/store.ts'
@@ -7,20 +7,20 @@ import { type VerifyReport, verifyStore } from '../verify/verify-store.ts'
 import { copyDatabase } from './copy-database.ts'
 
 export type BackupOptions = NewFileOptions & {
-  /** Aborts with the error that the backup is to reject with. */
+  /** Aborts the copy with the error to reject with. */
   signal?: AbortSignal
   onProgress?: (done: number, total: number, unit: 'page' | 'plant') => void
 }
 
-/** `copyMs`, `verifyMs`: how long each took. */
+/** `copyMs`, `verifyMs`: durations of the steps. */
 export type BackupReport = Pick<VerifyReport, 'plants' | 'unchecked' | 'checksum'> & {
   copyMs: number
   verifyMs: number
 }
 
 /**
- * Copies the store in the file `from` to the path `to`, where the copy appears once it is complete, on stable storage and
- * found to be without fault. Rejects with StoreRefused, FileRefused, or what the file system says.
+ * Copies the store in the file `from` to the path `to`, where the copy appears once it is complete, verified, and on
+ * stable storage. Rejects with StoreRefused, FileRefused, or errors of the file system.
  */
 export async function copyVerified(from: string, to: string, options: BackupOptions): Promise<BackupReport> {
   const file = new NewFile(to, { ...options, source: from })

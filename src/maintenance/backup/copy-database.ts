@@ -1,4 +1,4 @@
-// Copies a SQLite database that a service may be writing to, as it was at one moment.
+// Copies a SQLite database as it is at one moment, while a service may write to it.
 import { writeFileSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { codeOf } from '../../store/sqlite/errors.ts'
@@ -9,15 +9,15 @@ import { StoreRefused } from '../../store/store.ts'
 const stepPages = 256
 
 export type CopyOptions = {
-  /** Aborts with the error that the copy is to reject with. */
+  /** Aborts the copy with the error to reject with. */
   signal?: AbortSignal | undefined
   onProgress?: ((done: number, total: number) => void) | undefined
 }
 
 /**
- * Copies the store in the file `from` into the new file `to`, which nobody else may read: it holds the tokens' hashes.
- * A copy that reads in a transaction of its own never begins anew when somebody writes, unlike one without
- * (sqlite.org/c3ref/backup_finish.html). Rejects with StoreRefused, or what the file system says.
+ * Copies the store in the file `from` into the new file `to`, which only its owner may read, as it holds the tokens'
+ * hashes. The copy reads within a transaction, and so never starts again when another connection writes
+ * (sqlite.org/c3ref/backup_finish.html). Rejects with StoreRefused, or errors of the file system.
  */
 export async function copyDatabase(from: string, to: string, options: CopyOptions = {}): Promise<void> {
   const { db: source, checkSame } = openReadOnly(from)
@@ -43,7 +43,7 @@ function makeProgress({ signal, onProgress }: CopyOptions) {
   }
 }
 
-/** One file that needs no other beside it, until a service opens it. */
+/** Turns WAL mode off, so that the copy is a single file. */
 function makeSingle(path: string): void {
   const copy = new DatabaseSync(path)
   try {

@@ -1,13 +1,13 @@
-// The epochs of one store, put into another: positions have the same owners there, so ETags and cursors stay valid.
+// Copies the epochs of a store, so that positions keep their owners, and ETags and cursors stay valid.
 import { epochsVersion } from '../../store/format/migrations.ts'
 import type { Row, Sql } from '../../store/store.ts'
 import { selectRows } from '../../store/view.ts'
 import type { Source } from './source.ts'
 
 /**
- * Those that the target began while it was written to are replaced, so this comes last. `plants`: how many both stores
- * hold; what the source has begun since is not for them. A source without
- * epochs leaves the target its own.
+ * Replaces the epochs of the target, including those begun by writing to it, so this comes last. `plants`: the number
+ * in both stores; epochs that the source began behind them are left out. Without epochs in the source, the target keeps
+ * its own.
  */
 export async function copyEpochs({ view }: Source, target: Sql, plants: number): Promise<void> {
   if (view.version < epochsVersion) return
@@ -16,7 +16,7 @@ export async function copyEpochs({ view }: Source, target: Sql, plants: number):
   if (epochs.length === 0) return
   const hasOrigin = 'origin' in (await readFirst(target))
   for (const epoch of epochs) {
-    // An engine's own notes on epochs (PostgreSQL: their origin) do not hold elsewhere.
+    // An engine's own notes on epochs (PostgreSQL: their origin) mean nothing elsewhere.
     const row: Row = { ...epoch, ...(hasOrigin && { origin: '' }) }
     const names = Object.keys(row)
     const places = names.map((_, index) => `$${index + 1}`)

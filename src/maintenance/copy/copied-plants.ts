@@ -1,4 +1,4 @@
-// The plants of one log, put into another: batch by batch, each read back at once and held against the source.
+// Copies the plants of a log batch by batch; each batch is read back at once and compared with the source.
 import { createHash } from 'node:crypto'
 import { count, separate } from '../../runtime/count.ts'
 import { lineOf } from '../../store/format/checksum.ts'
@@ -9,20 +9,22 @@ import type { Source } from './source.ts'
 export type CopyPlantsOptions = {
   /** Plants read, appended in one transaction and read back at a time. */
   batchPlants: number
-  /** Is called before every transaction, and throws when there must be no more. */
+  /** Called before each transaction; throws to prevent it. */
   guard: () => Promise<void>
-  /** Is told how many plants are in the target for certain, and how many there will be. */
+  /** Called with the number of plants that are certainly in the target, and the final number. */
   onProgress: (done: number, total: number) => void
-  /** Aborts when there is to be no batch more; the call rejects with its reason. */
+  /** Ends the copy before the next batch; the call rejects with its reason. */
   signal: AbortSignal
 }
 
-/** `plants` and `checksum` (SHA-256 in hex, of a line for each plant, see `lineOf`) are of the whole log, the same in both stores. */
+/**
+ * `plants` and `checksum` (SHA-256 in hex over a line per plant, see `lineOf`) are of the whole log, in both stores.
+ */
 export type CopiedPlants = { plants: number; added: number; checksum: string }
 
 /**
- * Appends to the target what it lacks of the source, until there is nothing new in the source. Every plant of the target
- * is compared, also those that were there. Throws StoreRefused when the target is not the beginning of the source.
+ * Appends to the target what it lacks until the source has nothing new. All plants of the target are compared, also
+ * earlier ones. Throws StoreRefused when the target's log is not a beginning of the source's.
  */
 export async function copyPlants(
   source: Source,
@@ -37,7 +39,7 @@ export async function copyPlants(
   let done = 0
   let added = 0
   for await (const plants of readBatches(source.view, batchPlants)) {
-    // After the last batch there must be nothing: that is looked at, too.
+    // Behind the last batch the target must have no more plants, so look there, too.
     const there = await readPlants(target.sql, done, plants.length || 1)
     checksum.update(compare(there, plants.slice(0, there.length), done))
     done += there.length
@@ -64,7 +66,7 @@ async function* readBatches(view: StoreView, size: number): AsyncGenerator<Row[]
   let plants = await read(0)
   while (plants.length > 0) {
     const next = read(Number(plants.at(-1)?.position))
-    // A fault shows when the batch is waited for, if ever.
+    // A rejection is handled when the batch is awaited, if it ever is.
     next.catch(() => {})
     yield plants
     plants = await next
@@ -76,7 +78,7 @@ function readPlants(sql: Sql, after: number, size: number): Promise<Row[]> {
   return sql.select(`SELECT position, id, item ${following} LIMIT ${size}`, [after])
 }
 
-/** The text of the plants after `after`, when both stores hold the same. Throws StoreRefused. */
+/** Compares the plants after `after`, and returns their text. Throws StoreRefused when they differ. */
 function compare(copied: Row[], plants: Row[], after: number): string {
   const text = formatPlants(plants)
   if (formatPlants(copied) === text) return text

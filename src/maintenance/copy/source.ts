@@ -1,13 +1,13 @@
-// The store that is copied. It is only read, as whatever version made it: a service of that version may run on it.
+// The source of a copy. It is only read, and may be of an older version with a service running on it.
 
 import { openView } from '../../store/open.ts'
 import { StoreRefused } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
 
-/** `id`: the name of the store. */
+/** `id`: of the store. */
 export type Source = { id: string; view: StoreView }
 
-/** Throws StoreRefused when there is no store, and when it is a standby: that may lack what its primary has. */
+/** Throws StoreRefused when there is no store, or when it is a standby, which may lag behind its primary. */
 export async function openSource(url: string): Promise<Source> {
   const view = await openView(url)
   try {

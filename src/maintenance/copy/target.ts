@@ -1,5 +1,5 @@
-// Claims the target of a copy. It takes over the name of the source's store: ETags and cursors stay valid, and a copy that
-// was cut short is known again as what it is.
+// Claims the target of a copy. It takes over the id of the source's store, so that ETags and cursors stay valid, and an
+// interrupted copy is recognized.
 import { randomUUID } from 'node:crypto'
 import { setMark } from '../../store/marks.ts'
 import { type Store, StoreRefused } from '../../store/store.ts'
@@ -10,15 +10,14 @@ import type { Source } from './source.ts'
 export type Claim = { guard(): Promise<void>; release(): Promise<void> }
 
 /**
- * Also where the name is the same already, this statement is needed: on PostgreSQL it waits for a batch of a copy that
- * was killed, whose COMMIT is still under way there.
+ * Also needed when the id is the same already: on PostgreSQL it waits for the last COMMIT of a copy that was killed.
  */
 const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
 
 /**
- * Gives the target the name of the source's store. Whoever has it open under another must open it anew. Throws
+ * Gives the target the id of the source's store; if that changes it, the store must be opened again. Throws
  * StoreRefused when it holds anything but a copy of the source.
  */
 export async function renameTarget(source: Source, target: Store): Promise<void> {

@@ -1,4 +1,4 @@
-// The way out: the plants of a log up to one head, page by page, straight from the text that the log keeps.
+// Exports the plants of a log up to one head, page by page, from the JSON text in the log.
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -14,21 +14,23 @@ export type ExportOptions = {
   format: FormatName
   compression: CompressionName | undefined
   withId: boolean
-  /** The plants after this position are exported, up to the head. */
+  /** Exports the plants after this position. */
   after: number
   head: number
   signal?: AbortSignal
   onProgress?: (done: number) => void
 }
 
-/** A turn after each page would make every write a small one. */
+/** Interval of turns of the event loop: one after each page would make all writes small. */
 const turnEveryMs = 100
 
-/** zstd says nothing of damage unless it is asked to. */
+/** zstd has no checksum by default. */
 const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
 const compressors = { gzip: createGzip, zstd: () => createZstdCompress(zstdOptions) }
 
-/** Writes the plants to a stream, which stays open without `end`. Throws StoreRefused when the log does not hold all of them. */
+/**
+ * Writes the plants to a stream, which stays open without `end`. Throws StoreRefused when the log lacks some of them.
+ */
 export async function exportTo(
   destination: NodeJS.WritableStream,
   view: StoreView,
@@ -41,7 +43,7 @@ export async function exportTo(
   await pipeline(stages, { end, ...(signal && { signal }) })
 }
 
-/** Writes the plants to a file, which is there whole or not at all. */
+/** Writes the plants to a file, which appears whole or not at all. */
 export async function exportToFile(
   path: string,
   view: StoreView,
@@ -65,7 +67,7 @@ async function* writePages(
   if (format.start) yield format.start
   let turnedAtMs = performance.now()
   for (let position = after; position < head; ) {
-    // SQLite is read, and a terminal or a file written, without a pause: a signal is to be heard nevertheless.
+    // Reading SQLite and writing to a file never yield: let signals be handled now and then.
     if (performance.now() - turnedAtMs > turnEveryMs) {
       await turn()
       turnedAtMs = performance.now()
@@ -79,7 +81,7 @@ async function* writePages(
   if (format.end) yield format.end
 }
 
-/** An item is the text of an object whose last member is a string: one brace to take off, none inside to be met. */
+/** SQL that adds the id to an item, whose last member is a string: its text ends with exactly one brace. */
 const itemWithId = `CASE WHEN id IS NULL THEN item ELSE rtrim(item, '}') || ',"id":' || id || '}' END`
 
 async function readPage(

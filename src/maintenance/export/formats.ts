@@ -1,12 +1,12 @@
-// The forms that an export can have, and how the name of a file tells them.
+// The formats of an export, and the file names that select them.
 import { extname } from 'node:path'
 
-/** Builds a form from pages of plants, each a JSON object with its `id`, if any, as the last member. */
+/** Formats pages of plants, each a JSON object with its `id`, if any, as the last member. */
 export type Format = {
   start: string
   /** Stands between two plants of a page. */
   separator: string
-  /** A page, which holds one plant at least, as it stands in the file. */
+  /** Formats a page of at least one plant. */
   write(page: Buffer, isFirst: boolean): (Buffer | string)[]
   end: string
 }
@@ -25,7 +25,7 @@ export const formats: Record<FormatName, (options: FormatOptions) => Format | Pr
     end: '\n]\n',
   }),
   csv: async ({ withId }) => {
-    // Loading the schemas takes a third of a small export, and the other forms need none.
+    // Loaded on demand: the schemas take a third of the time of a small export, and other formats need none.
     const { NewPlant, Plant } = await import('../../../schemas/plant.ts')
     const columns = Object.keys((withId ? NewPlant : Plant).properties)
     return {
@@ -43,7 +43,7 @@ function writeRow(columns: string[], plant: Exported): string {
   return `${columns.map((column) => quoteCell(String(plant[column] ?? ''))).join(',')}\n`
 }
 
-/** A cell of a CSV file (RFC 4180). */
+/** Quotes a cell of a CSV file if necessary (RFC 4180). */
 export function quoteCell(cell: string): string {
   return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
 }
@@ -60,10 +60,12 @@ const formatEndings: Record<string, FormatName> = {
   '.csv': 'csv',
 }
 const compressionEndings: Record<string, CompressionName> = { '.gz': 'gzip', '.zst': 'zstd' }
-/** In words. */
+/** The known endings in words. */
 export const endings = `${Object.keys(formatEndings).join(', ')}, with ${Object.keys(compressionEndings).join(' or ')} behind it`
 
-/** Reads the form from the name of a file; of `plants.csv.gz`, that it is CSV in gzip. `unknown`: an ending that says nothing. */
+/**
+ * Reads format and compression from the name of a file, like `plants.csv.gz`. `unknown`: an ending that is not known.
+ */
 export function readName(path: string): {
   format: FormatName | undefined
   compression: CompressionName | undefined

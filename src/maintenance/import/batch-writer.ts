@@ -1,5 +1,5 @@
-// Puts batches into the log, one after the other: the next is read and checked meanwhile, and handed over only when it
-// is certain what became of the last.
+// Appends batches to the log one by one. The next is read and checked meanwhile, and appended only once the outcome of
+// the last is certain.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listShown } from '../../../schemas/plant.ts'
 import { type Entry, type Outcome, type Store, StoreUnavailable } from '../../store/store.ts'
@@ -7,7 +7,7 @@ import type { Position, ProgressStore } from './import-progress.ts'
 import type { InputRecord } from './record.ts'
 import type { Reason, Rejects } from './rejects.ts'
 
-/** `records`: what each entry with an id was in the input; `end`: what was read by then. */
+/** `records`: the input of each entry with an id; `end`: the position in the input behind the batch. */
 export type Batch = {
   entries: Entry[]
   records: (InputRecord | undefined)[]
@@ -25,14 +25,14 @@ export type WriterOptions = {
   log: Pick<Store['log'], 'append'>
   /** Undefined when nothing is added. */
   progressStore: ProgressStore | undefined
-  /** Where a record has its id, as a pointer. */
+  /** JSON Pointer to the id of a record. */
   idPointer: string
   rejects: Rejects
-  /** Lets go of the log. */
+  /** Closes the store. */
   close: () => Promise<void>
-  /** Ends the waiting for a store that takes nothing. */
+  /** Ends the waiting for an unavailable store. */
   signal: AbortSignal
-  /** A batch that the store does not take is retried this long. */
+  /** A batch that fails because the store is unavailable is retried for this long. */
   patienceMs: number
   say: (line: string) => void
 }
@@ -43,7 +43,7 @@ const firstPauseMs = 100
 const longestPauseMs = 2000
 
 export class BatchWriter {
-  /** What an earlier run has imported. */
+  /** The position that an earlier run has reached. */
   readonly start: Position
   readonly tally: Tally = { added: 0, replayed: 0, conflict: 0 }
   readonly #options: WriterOptions
@@ -57,19 +57,19 @@ export class BatchWriter {
     this.#options = options
   }
 
-  /** Progress that is certain. */
+  /** The position up to which batches are certainly committed. */
   get committed(): Position {
     return this.#committed
   }
 
-  /** Resolves when the batch is under way. Rejects when the one before it failed. */
+  /** Begins a batch once the one before it is committed. Rejects when that one failed. */
   async write(batch: Batch): Promise<void> {
     await this.#underWay
     this.#underWay = this.#commit(batch)
     this.#underWay.catch(() => {})
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no batch is under way. */
   async settle(): Promise<void> {
     await this.#underWay
   }
@@ -97,12 +97,12 @@ export class BatchWriter {
       if (outcome === 'conflict')
         rejects.add(batch.records[index] as InputRecord, [{ ...conflict, pointer: idPointer }])
     })
-    // Only this process knows them.
+    // Conflicts are known to this process alone, so write them out at once.
     rejects.flush()
     await this.#makeRoom()
   }
 
-  /** Others who write into the same SQLite file look for its lock again and again: now and then it is free for a while. */
+  /** Pauses now and then: other processes poll for the lock of a SQLite file. */
   async #makeRoom(): Promise<void> {
     if (performance.now() - this.#madeRoomAtMs < roomEveryMs) return
     await sleep(roomMs)
@@ -131,7 +131,9 @@ export class BatchWriter {
     return outcomes
   }
 
-  /** Outcomes of plants that are in the log: those with an id are asked for again, the others were added. */
+  /**
+   * Outcomes of a batch that is in the log already: appends plants with an id again, which is safe; others were added.
+   */
   async #repeat(entries: Entry[]): Promise<Outcome[]> {
     const known = await this.#options.log.append(entries.filter(({ id }) => id !== undefined))
     let next = 0

@@ -1,4 +1,4 @@
-// Holds a record against the schema of a new plant, as the body of a request is, and makes an entry of the log of it.
+// Checks a record by the schema of a new plant, like the body of a request, and makes it an entry of the log.
 import type { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
 import { escapePointer, findMemberFaults } from '../../http/json.ts'
@@ -14,9 +14,9 @@ export type CheckOptions = {
   fields: Fields
   /** Set for a CSV input. */
   columns: Columns | undefined
-  /** Takes away white space around texts, and around the cells of numbers. */
+  /** Removes white space around texts, and around the cells of numbers. */
   trim: boolean
-  /** Knows whether bytes were masked. */
+  /** Tells whether invalid bytes were masked. */
   utf8: Utf8Chunks
 }
 
@@ -29,9 +29,9 @@ export class RecordCheck {
   readonly #options: CheckOptions
   readonly #findFaults = makeBodyCheck('NewPlant')
   readonly #renamed: boolean
-  /** Fields that have a column in a CSV input. */
+  /** Fields with a column in a CSV input. */
   readonly #fieldsThere: FieldName[]
-  /** The names of members that are looked at, as pointers. */
+  /** Fields by the JSON Pointer of their member in the input. */
   readonly #pointers: Map<string, FieldName>
 
   constructor(options: CheckOptions) {
@@ -101,7 +101,7 @@ export class RecordCheck {
     for (const field of this.#fieldsThere) {
       const cell = cells[columns[field]] as string
       const text = trim ? cell.trim() : cell
-      // An empty cell is none, where there may be none.
+      // An empty cell of an optional field means none.
       if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text) : text
     }
     return this.#judge(plant, [])
@@ -113,7 +113,7 @@ export class RecordCheck {
     return { item: serializeItem(plant as NewPlant), id: (plant as NewPlant).id }
   }
 
-  /** Says where in the input a fault is. */
+  /** Points a fault at the member or column of the input. */
   #locate(fault: Fault): Fault {
     const field = fieldNames.find((name) => fault.pointer === `/${name}`)
     if (field === undefined) return fault
@@ -121,14 +121,14 @@ export class RecordCheck {
   }
 }
 
-/** True when the text is what its plant is written as: then nothing was lost when it was read. */
+/** True when the text is exactly how its plant is written: then parsing has lost nothing. */
 function isAsWritten(text: string, checked: Entry | Refused): boolean {
   if ('faults' in checked || text.includes('\\')) return false
   const { item, id } = checked
   return text === (id === undefined ? item : `${item.slice(0, -1)},"id":${id}}`)
 }
 
-/** A number is decimal digits: what is written otherwise stays text, and is refused. */
+/** Reads decimal digits as a number; anything else stays text, and is refused. */
 function readNumber(text: string): number | string {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
@@ -137,7 +137,7 @@ function ragged(cells: number, width: number): Fault {
   return { code: 'format', detail: `has ${count(cells, 'cell')}, the header row has ${width}`, pointer: '' }
 }
 
-/** The faults of a record in one line. */
+/** Describes the faults of a record in one line. */
 export function describeFaults(faults: Pick<Fault, 'pointer' | 'detail'>[]): string {
   return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
 }

@@ -1,9 +1,9 @@
-// CSV (RFC 4180): a header row, then a row per plant, by csv-parse. Empty lines are skipped.
+// CSV (RFC 4180) by csv-parse: a header row, then a row per plant. Empty lines are skipped.
 import { type CsvError, type InfoRecord, type Parser, parse } from 'csv-parse'
 import { InputError } from './input-error.ts'
 import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
 
-/** Faults found by csv-parse, in other words. */
+/** Our messages for the errors of csv-parse. */
 const reasons: Record<string, string> = {
   CSV_INVALID_CLOSING_QUOTE: 'a closing quote is followed by more; inside quotes, double them',
   INVALID_OPENING_QUOTE: 'a quote is in the middle of a cell; quote the whole cell',
@@ -11,14 +11,14 @@ const reasons: Record<string, string> = {
 }
 const tooLong = `is longer than ${maxRecordBytes / 1024} KiB; is a quote left open?`
 
-/** The first record is the header row. */
+/** Splits CSV into rows; the first is the header. */
 export class CsvSplitter implements Splitter {
   readonly #parser: Parser
   #found: InputRecord[] = []
   /** Line of the next row: csv-parse counts a CRLF inside quotes twice. */
   #line = 1
   #emptyLines = 0
-  /** The last chunk, and before it what was left of those before; where in the input it begins, and in it the next row. */
+  /** The unread rest with the last chunk, its offset in the input, and the offset of the next row within it. */
   #read = Buffer.alloc(0)
   #start = 0
   #next = 0
@@ -30,7 +30,7 @@ export class CsvSplitter implements Splitter {
       skip_empty_lines: true,
       on_record: (cells: string[], info: InfoRecord) => this.#take(cells, info),
     })
-    // Each call hears of its own fault.
+    // Errors are reported by the call that caused them.
     this.#parser.on('error', () => {})
   }
 
@@ -58,7 +58,7 @@ export class CsvSplitter implements Splitter {
     throw new InputError(reasons[(error as CsvError).code] ?? error.message, this.#line)
   }
 
-  /** Nothing is given back to csv-parse: rows wait here, and not in its queue. */
+  /** Takes a row. Returning nothing keeps it out of csv-parse's own queue. */
   #take(cells: string[], { bytes, empty_lines }: InfoRecord): undefined {
     this.#line += empty_lines - this.#emptyLines
     this.#emptyLines = empty_lines

@@ -1,4 +1,4 @@
-// gzip and zstd, told by their first bytes. Both may come in several parts, one after the other.
+// Decompresses gzip and zstd, recognized by their first bytes, also with several members or frames in a row.
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { InputError } from './input-error.ts'
 
@@ -15,7 +15,7 @@ const codings = [
 
 type Coding = (typeof codings)[number]
 
-/** The bytes that these stand for, as they come. Throws InputError when what is compressed is damaged. */
+/** Yields the decompressed bytes. Throws InputError when the input is damaged. */
 export async function* decompress(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const source = new Source(bytes)
   const head = await source.peek(4)
@@ -24,7 +24,7 @@ export async function* decompress(bytes: AsyncIterable<Buffer>): AsyncGenerator<
   else yield* source
 }
 
-/** zstd stops at the end of a frame and says nothing of what follows: the rest is decoded anew. */
+/** Decodes zstd, whose decoder stops silently at the end of a frame: a new one decodes the rest. */
 async function* decode(coding: Coding, source: Source): AsyncGenerator<Buffer> {
   do {
     const decoder = coding.open()
@@ -41,9 +41,9 @@ async function* decode(coding: Coding, source: Source): AsyncGenerator<Buffer> {
   } while ((await source.peek(1)).length > 0)
 }
 
-/** Never rejects: a fault of the source ends the decoder, and shows there. */
+/** Feeds a decoder. Never rejects: an error of the source destroys the decoder, which reports it. */
 async function feed(decoder: ReturnType<Coding['open']>, source: Source): Promise<void> {
-  // A write in which the decoder fails is never answered.
+  // A write on which the decoder fails is never called back.
   let written: (() => void) | undefined
   decoder.once('close', () => written?.())
   try {
@@ -70,7 +70,7 @@ function explain({ name }: Coding, error: NodeJS.ErrnoException): Error {
   return error
 }
 
-/** Chunks that can be looked at, and given back. */
+/** Chunks with look-ahead and push-back. */
 class Source {
   readonly #chunks: AsyncIterator<Buffer>
   #held: Buffer | undefined
@@ -91,7 +91,7 @@ class Source {
     this.#held = chunk
   }
 
-  /** The first bytes: fewer only at the end. They stay where they are. */
+  /** Returns the next bytes without consuming them; fewer only at the end. */
   async peek(count: number): Promise<Buffer> {
     let held = Buffer.alloc(0)
     for (let chunk = await this.next(); chunk; chunk = await this.next()) {

@@ -1,17 +1,17 @@
-// A log that keeps nothing, for an input that is only checked. Ids are held against the plants that have them in the
-// store, and against the records before.
+// A log that keeps nothing, for an input that is only checked. Ids are compared with those of the store, and of earlier
+// records.
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { sameItem } from '../../store/same-item.ts'
 import type { Entry, Outcome, Store } from '../../store/store.ts'
 
 export class DryLog {
   readonly #store: Store | undefined
-  /** The items of records with an id, in a file that SQLite removes by itself. */
+  /** Items of records with an id, in a temporary file that SQLite removes by itself. */
   readonly #items = new DatabaseSync('')
   readonly #insert: StatementSync
   readonly #select: StatementSync
 
-  /** Without a store, ids are held against each other alone. */
+  /** Without a store, ids are compared with those of earlier records alone. */
   constructor(store: Store | undefined) {
     this.#store = store
     this.#items.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL)')
@@ -19,7 +19,7 @@ export class DryLog {
     this.#select = this.#items.prepare('SELECT item FROM items WHERE id = ?')
   }
 
-  /** The outcomes that the entries would have. */
+  /** Returns the outcomes that the entries would have. */
   async append(entries: Entry[]): Promise<Outcome[]> {
     const ids = entries.flatMap(({ id }) => id ?? [])
     const rows = await this.#store?.sql.select(`SELECT id, item FROM plants WHERE id IN (${ids})`)

@@ -6,27 +6,27 @@ import { invalidMark } from './utf8.ts'
 export type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
 export const required: ReadonlySet<string> = new Set(NewPlant.required)
-/** The cells of these are numbers, those of all others texts. */
+/** Fields whose cells are numbers; those of the others are texts. */
 export const numbers: ReadonlySet<string> = new Set(
   fieldNames.filter((field) => NewPlant.properties[field].type === 'integer'),
 )
 
-/** Names of the members or columns; `ignoreOthers`: there may be more of them. */
+/** Names of members or columns by field; `ignoreOthers`: others are left out instead of being faults. */
 export type Fields = Record<FieldName, string> & { ignoreOthers: boolean }
 
 export type FieldOptions = { map?: Partial<Record<FieldName, string>>; ignoreUnknown?: boolean }
 
-/** With a mapped field, other columns and members are ignored: whoever maps one has seen the rest. */
+/** Resolves the fields. Mapping one implies that other columns and members are ignored. */
 export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions): Fields {
   const ignoreOthers = ignoreUnknown || Object.keys(map).length > 0
   const own = Object.fromEntries(fieldNames.map((name) => [name, name])) as Record<FieldName, string>
   return { ...own, ...map, ignoreOthers }
 }
 
-/** The number of each field's column, counted from 0; -1: there is none. `width`: how many columns there are. */
+/** Index of each field's column, or -1; `width`: the number of columns. */
 export type Columns = Record<FieldName, number> & { width: number }
 
-/** Throws InputError when a header row is not the one of these fields. */
+/** Finds the columns of the fields. Throws InputError when the header row does not fit them. */
 export function findColumns(header: string[], fields: Fields, line: number): Columns {
   const refuse = (reason: string) => new InputError(reason.replaceAll(invalidMark, '\ufffd'), line)
   if (header.some((column) => column.includes(invalidMark))) throw refuse('the header row is not UTF-8')

@@ -5,41 +5,41 @@ import type { FieldOptions } from './fields.ts'
 import type { Input } from './input.ts'
 import type { Format } from './input-format.ts'
 
-/** A batch holds the database's lock for some tens of milliseconds: others get their turn in between. */
+/** Such a batch holds the database's lock for some tens of milliseconds, so that others can write in between. */
 export const defaultBatchPlants = 2500
-/** As long as a cluster takes to find a new primary, and some more. */
+/** More than the time that a cluster takes to promote a new primary. */
 export const defaultPatienceMs = 20_000
 
 export type ImportOptions = FieldOptions & {
   /** `-` is stdin. */
   path: string
   format?: Format | undefined
-  /** Takes away white space around texts, cells of numbers and column names. */
+  /** Removes white space around texts, cells of numbers and column names. */
   trim?: boolean
-  /** Looks first, and adds nothing when a record is rejected. */
+  /** Checks everything first, and adds nothing when a record is rejected. */
   strict?: boolean
-  /** Goes on where an import of the same input was cut short. */
+  /** Continues an interrupted import of the same input. */
   resume?: boolean
-  /** Begins anew although an import of the same input was cut short. */
+  /** Starts from the beginning in spite of an interrupted import of the same input. */
   restart?: boolean
   /** Only checks: no store is opened. */
   dryRun?: boolean
   /** The file for rejected records. */
   rejects?: string | undefined
-  /** Ends the import after the batch under way; what it was aborted with is thrown. */
+  /** Ends the import after the current batch; its reason is thrown. */
   signal: AbortSignal
-  /** Is called once the input turned out to be readable. */
+  /** Called once the input is known to be readable. */
   openStore: () => Promise<Store>
-  /** Is told what whoever waits should know at once, a line at a time. */
+  /** Called with lines that the user should see at once. */
   say: (line: string) => void
   onProgress?: (records: number, input: Input) => void
-  /** Is told what an import that has begun came to, however it ends. */
+  /** Called with the result of an import that has begun, however it ends. */
   onEnd?: (result: ImportResult) => void
   /** Plants added in one transaction. */
   batchPlants?: number
-  /** A batch that the store does not take is retried this long. */
+  /** A batch that fails because the store is unavailable is retried for this long. */
   patienceMs?: number
 }
 
-/** `records`: how many were read and dealt with; `skipped`: how many of those an earlier run had imported. */
+/** `records`: records processed; `skipped`: those of them that an earlier run had processed. */
 export type ImportResult = Tally & { records: number; skipped: number; rejected: number }

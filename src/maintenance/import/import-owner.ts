@@ -1,15 +1,15 @@
-// Names the process of an import, so that a second one notices that it is running.
+// Identifies the process of an import, so that a second import of the same input can tell that it is running.
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** `started`: tells the process from a later one of the same number, where the system says (proc_pid_stat(5)). */
+/** `started`: start time of the process, as ids are used again (proc_pid_stat(5)); null where there is no /proc. */
 export type Owner = { host: string; pid: number; started: string | null }
 
 export function thisProcess(): Owner {
   return { host: hostname(), pid: process.pid, started: readStart(process.pid) }
 }
 
-/** True when another process of this machine is still there. Those of other machines are not known. */
+/** True when the owner is another process of this machine that still runs. Other machines cannot be checked. */
 export function isAtWork({ host, pid, started }: Owner): boolean {
   return host === hostname() && pid !== process.pid && exists(pid) && started === readStart(pid)
 }
@@ -22,7 +22,7 @@ function exists(pid: number): boolean {
   }
 }
 
-/** `pid (name) state …`, where a name may hold anything; the start is the 22nd field. */
+/** Reads field 22 of `pid (name) state …`, where the name may hold anything. */
 function readStart(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')

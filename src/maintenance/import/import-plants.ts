@@ -1,4 +1,4 @@
-// Imports an input. With `strict` it is looked at first: what would be rejected is known before anything is added.
+// Imports an input. With `strict` a first pass checks all of it before anything is added.
 
 import { escapePointer } from '../../http/json.ts'
 import { resolveFields } from './fields.ts'
@@ -11,12 +11,12 @@ import { Rejects } from './rejects.ts'
 import { Run } from './run.ts'
 import { Scratch } from './scratch.ts'
 
-/** `file`: where a copy of the input is; `isLook`: nothing is to be added, but the store is to be asked. */
+/** `file`: a copy of the input; `isLook`: a first pass, which asks the store and adds nothing. */
 type Pass = { file?: string | undefined; isLook?: boolean }
 
 /**
- * Throws InputError when the rest of the input cannot be read, StoreRefused or StoreUnavailable when the store does not
- * take it; what was committed before stays, and can be resumed.
+ * Imports the plants of an input. Throws InputError when the rest of the input cannot be read, StoreRefused or
+ * StoreUnavailable when the store does not take it; committed batches stay, and the import can be resumed.
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
   if (!options.strict || options.dryRun) return importOnce(options)
@@ -30,7 +30,7 @@ export async function importPlants(options: ImportOptions): Promise<ImportResult
   }
 }
 
-/** Throws InputError when a record would be rejected. */
+/** Makes the first pass. Throws InputError when a record would be rejected. */
 async function look(options: ImportOptions, file: string | undefined): Promise<void> {
   const results: ImportResult[] = []
   const onEnd = (result: ImportResult) => void results.push(result)

@@ -1,25 +1,26 @@
-// Progress of an import, kept in the store along with each batch: what was committed and what it says can never
-// differ.
+// The progress of an import, kept in the store in the same transaction as each batch, so that it is always exact.
 import { randomUUID } from 'node:crypto'
 import { type Checkpoint, type Row, type Store, StoreRefused } from '../../store/store.ts'
 import { type Owner, thisProcess } from './import-owner.ts'
 import type { Fingerprint, InputIdentity } from './input-identity.ts'
 
-/** `records`, `line`: what was read by then; `rejects`: how long the file of rejected records was, in bytes. */
+/** `records`, `line`: read up to there; `rejects`: length of the file of rejected records, in bytes. */
 export type Position = { records: number; line: number; rejects: number }
 
-/** `run`: which import was there last; `at`: when, in milliseconds since 1970; `options`: what else decides what a record is. */
+/**
+ * `run`: the last import; `at`: its time, in milliseconds since 1970; `options`: those that change what a record is.
+ */
 export type ImportProgress = Position &
   Owner &
   Fingerprint & { run: string; name: string; at: number; done: boolean; options: string }
 
-/** Progress with the row that it is kept in. */
+/** Progress with its row. */
 export type Found = { key: string; value: string; progress: ImportProgress }
 
 export type Import = { name: string; identity: InputIdentity; options: unknown }
 
 const prefix = 'import:'
-/** Number of finished imports that are remembered: resuming one of them adds nothing. */
+/** Number of finished imports that are remembered, so that resuming one of them adds nothing. */
 const keptImports = 100
 
 export class ProgressStore {
@@ -37,7 +38,7 @@ export class ProgressStore {
     this.#key = this.#ownKey
   }
 
-  /** Finds the progress of an import of this input, or of what it has grown from: the one that knows most of it. */
+  /** Finds the most advanced progress of this input, or of an input that this one begins with. */
   async find(): Promise<Found | undefined> {
     const rank = ({ key, progress }: Found) =>
       key === this.#ownKey ? Number.POSITIVE_INFINITY : progress.hashed
@@ -47,19 +48,19 @@ export class ProgressStore {
     return found && this.#readSettled(found.key)
   }
 
-  /** True when the import that was found had other options. */
+  /** True when the earlier import had other options. */
   isOtherwise({ progress }: Found): boolean {
     return progress.options !== this.#own.options
   }
 
-  /** True when another input of this name was cut short. */
+  /** True when the import of another input of this name was interrupted. */
   async hasNamesake(): Promise<boolean> {
     return (await this.#readAll()).some(({ progress }) => progress.name === this.#own.name && !progress.done)
   }
 
   /**
-   * Takes over what was found; an import that is over and of which this input is the longer successor stays beside it,
-   * unless it is resumed. Throws StoreRefused when another import is quicker.
+   * Claims the progress for this run. A finished import whose input has grown keeps its own row, unless it is resumed.
+   * Throws StoreRefused when another import was faster.
    */
   async claim(start: Position, known: Found | undefined, isResumed: boolean): Promise<void> {
     const isKept = known?.progress.done && !isResumed && known.key !== this.#ownKey
@@ -80,20 +81,20 @@ export class ProgressStore {
     if (claimed === 0) throw this.#overtaken()
   }
 
-  /** True when the batch of this run that ends there is in the log. */
+  /** True when the batch of this run that ends at the position is in the log. */
   async holds({ records }: Position): Promise<boolean> {
     const { progress } = (await this.#readSettled(this.#key)) as Found
     return progress.run === this.#own.run && progress.records === records
   }
 
-  /** The mark of a batch that ends there. */
+  /** Makes the checkpoint of a batch that ends at the position. */
   mark(position: Position, done = false): Checkpoint {
     const fingerprint = this.#identity.fingerprint(position.records)
     const progress: ImportProgress = { ...this.#own, ...position, ...fingerprint, at: Date.now(), done }
     return { key: this.#key, value: JSON.stringify(progress) }
   }
 
-  /** Nothing is left. Forgets the oldest of the imports that are over. */
+  /** Marks the import as finished, and forgets the oldest finished ones. */
   async finish(position: Position): Promise<void> {
     const { key, value } = this.mark(position, true)
     await this.#store.sql.execute('UPDATE meta SET value = $1 WHERE key = $2', [value, key])
@@ -112,8 +113,8 @@ export class ProgressStore {
   }
 
   /**
-   * A write comes after every batch that was handed over before, also one of a process that was killed and whose COMMIT
-   * is still under way at the server.
+   * Reads the progress after a write, which waits for all batches before it, even for a COMMIT that a killed process
+   * has left under way at the server.
    */
   async #readSettled(key: string): Promise<Found | undefined> {
     await this.#store.sql.execute('UPDATE meta SET value = value WHERE key = $1', [key])

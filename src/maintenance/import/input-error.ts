@@ -1,20 +1,20 @@
-// Why an import cannot go on. A record that is merely wrong is rejected, and the import does.
+// Errors that end an import. A wrong record does not: it is rejected.
 
 /** The rest of the input cannot be read. */
 export class InputError extends Error {
-  /** Known by it as a fault of the input, and not of the program. */
+  /** Tells it from an error of the program. */
   readonly code = 'ERR_INPUT'
   readonly reason: string
   readonly line: number | undefined
 
-  /** `line`: where it is, counted from 1. */
+  /** `line`: counted from 1. */
   constructor(reason: string, line?: number) {
     super(reason)
     this.reason = reason
     this.line = line
   }
 
-  /** The same, with the place in words. */
+  /** The same error with the name of the input and the line in its message. */
   in(name: string): InputError {
     const place = this.line === undefined ? name : `${name}, line ${this.line}`
     return Object.assign(new InputError(this.reason, this.line), { message: `${place}: ${this.reason}` })

@@ -8,7 +8,7 @@ import type { Splitter } from './record.ts'
 
 export const formats = ['ndjson', 'json', 'csv'] as const
 export type Format = (typeof formats)[number]
-/** Also a file of rejects, which `import` has written. */
+/** `mended`: a file of rejects that `import` has written. */
 export type Detected = Format | 'mended'
 
 const splitters: Record<Detected, () => Splitter> = {
@@ -21,7 +21,7 @@ const splitters: Record<Detected, () => Splitter> = {
 /** Bytes of the beginning that detection looks at. */
 const lookBytes = 1024
 
-/** `[` begins a JSON array, `{` NDJSON or rejects, anything else CSV. Nothing at all is NDJSON without a plant. */
+/** Detects the format: `[` begins a JSON array, `{` NDJSON or rejects, anything else CSV. Empty input is NDJSON. */
 export function detectFormat(head: Buffer): Detected {
   const text = head.toString('latin1', 0, lookBytes)
   const [first] = text.trimStart()

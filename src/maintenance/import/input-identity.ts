@@ -1,9 +1,9 @@
-// By what an input is known again: by the first records that were consumed, and by nothing behind them. So it may have
-// grown since, and a fault there may have been mended.
+// Recognizes an input by the first records that were consumed, and by nothing behind them: it may have grown since, and
+// a fault there may have been fixed.
 import { createHash } from 'node:crypto'
 import type { InputRecord } from './record.ts'
 
-/** A hash of the first so many records. */
+/** A hash of the first `hashed` records. */
 export type Fingerprint = { hashed: number; hash: string }
 
 export class InputIdentity {
@@ -11,14 +11,14 @@ export class InputIdentity {
   readonly #head: InputRecord[]
   #last: Fingerprint
 
-  /** `head`: the records of the input's first part; `header`: its header row, if it has one. */
+  /** `head`: the records in the beginning of the input; `header`: its header row, if any. */
   constructor(head: InputRecord[], header: unknown) {
     this.#head = head
     this.#header = JSON.stringify(header ?? null)
     this.#last = this.#hash(head.length)
   }
 
-  /** The fingerprint of the input once so many records were consumed. */
+  /** The fingerprint after a number of consumed records. */
   fingerprint(records: number): Fingerprint {
     const hashed = Math.min(records, this.#head.length)
     if (this.#last.hashed !== hashed) this.#last = this.#hash(hashed)

@@ -1,4 +1,4 @@
-// Opens what is to be imported: a file or stdin, as it is or compressed. Its beginning is looked at before the rest.
+// Opens the input of an import: a file or stdin, plain or compressed. Its beginning is read first.
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { PassThrough, type Readable } from 'node:stream'
@@ -6,7 +6,7 @@ import { decompress } from './decompress.ts'
 import { FileError, InputError } from './input-error.ts'
 
 const chunkBytes = 64 * 1024
-/** By the records in so much of its beginning an input is known again. */
+/** Size of the beginning, by whose records an input is recognized. */
 export const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 
@@ -15,23 +15,23 @@ export type Input = {
   name: string
   /** The first bytes, decompressed, without a byte order mark. */
   head: Buffer
-  /** Everything, from the first byte on, decompressed, without a byte order mark; the first chunk is that beginning. */
+  /** The whole input, decompressed, without a byte order mark; the first chunk is `head`. */
   chunks: AsyncIterable<Buffer>
-  /** Bytes to read, compressed; unknown for a pipe. */
+  /** Size of the file, as it is stored; undefined for a pipe. */
   size: number | undefined
-  /** Bytes read of those. */
+  /** Number of bytes read of the file. */
   bytesRead(): number
   close(): void
 }
 
 /**
- * `path`: `-` is stdin; `file`: where a copy of it is. `signal` ends the reading. Throws InputError or FileError when there
- * is nothing that can be read.
+ * Opens an input. `path`: `-` is stdin; `file`: a copy of the input; `signal` ends the reading. Throws InputError or
+ * FileError when it cannot be read.
  */
 export async function openInput(path: string, signal: AbortSignal, file = path): Promise<Input> {
   const name = path === '-' ? 'stdin' : path
   const { stream: source, size } = await openStream(file)
-  // A read that waits for a pipe cannot be ended; to wait for it can.
+  // A pending read of a pipe cannot be cancelled, but waiting for it can.
   const stream = size === undefined ? source.pipe(new PassThrough()) : source
   if (stream !== source) source.on('error', (error) => stream.destroy(error))
   if (signal.aborted) stream.destroy(signal.reason)
@@ -57,7 +57,7 @@ export async function openInput(path: string, signal: AbortSignal, file = path):
   }
 }
 
-/** `size`: of a regular file. Throws InputError or FileError. */
+/** Opens a file or stdin. `size`: of a regular file. Throws InputError or FileError. */
 export async function openStream(path: string): Promise<{ stream: Readable; size: number | undefined }> {
   if (path === '-') return { stream: process.stdin, size: undefined }
   const file = await open(path).catch((error) => {
@@ -72,7 +72,7 @@ export async function openStream(path: string): Promise<{ stream: Readable; size
   return { stream, size: stats.isFile() ? stats.size : undefined }
 }
 
-/** A fault of a system call has a code; what was interrupted, or found in the input, says so itself. */
+/** Wraps errors of system calls, which have a code; interrupts and faults of the input are passed on. */
 function explain(name: string, error: unknown): Error {
   return error instanceof InputError
     ? error.in(name)

@@ -1,4 +1,4 @@
-// A JSON array of any size: finds where each of its elements begins and ends. What an element holds is judged later.
+// Splits a JSON array of any size into the texts of its elements, which are parsed later.
 import { InputError } from './input-error.ts'
 import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
 
@@ -17,7 +17,7 @@ const closeBrace = 0x7d
 export class JsonArraySplitter implements Splitter {
   #expected: Expected = 'array'
   #line = 1
-  /** The element under way: its text so far, the line where it began, and how the scan stands. */
+  /** The current element: its text so far, the line where it began, and the state of the scan. */
   #text = ''
   #start = 1
   #depth = 0
@@ -26,7 +26,7 @@ export class JsonArraySplitter implements Splitter {
 
   push(chunk: Buffer, found: InputRecord[]): void {
     const text = this.#text + chunk.toString()
-    // The start of the element under way.
+    // Start of the current element.
     let from = this.#inElement ? 0 : text.length
     for (let i = this.#text.length; i < text.length; i++) {
       const code = text.charCodeAt(i)
@@ -61,7 +61,7 @@ export class JsonArraySplitter implements Splitter {
     this.#line++
   }
 
-  /** Takes the first character of something. */
+  /** Takes the first character of an element or of punctuation. */
   #begin(code: number): void {
     const expected = this.#expected
     if (expected === 'nothing') throw new InputError('there is something after the JSON array', this.#line)
@@ -77,7 +77,7 @@ export class JsonArraySplitter implements Splitter {
     }
   }
 
-  /** True when this character is the first after the element. Brackets that do not match are its own affair. */
+  /** True when this character is the first after the element. Mismatched brackets are found when it is parsed. */
   #ends(code: number): boolean {
     if (this.#inString) {
       if (this.#escaped) this.#escaped = false

@@ -1,9 +1,9 @@
-// A file of rejects that was mended is an input: what stands in `text` is a record again, in the format that it came in.
+// Reads a file of rejects as an input: each `text`, once corrected, is a record in its original format.
 import { CsvSplitter } from './csv.ts'
 import { NdjsonSplitter } from './ndjson.ts'
 import type { InputRecord, Splitter } from './record.ts'
 
-/** The beginning of each line of such a file. */
+/** Matches the beginning of each line of such a file. */
 export const rejectStart = /^\{"line":\d+,"reason":"/
 
 type Reject = { header?: string; text: string }
@@ -11,7 +11,7 @@ type Reject = { header?: string; text: string }
 export class MendedSplitter implements Splitter {
   readonly #lines = new NdjsonSplitter()
   #csv: CsvSplitter | undefined
-  /** Lines of the rows that the CSV has not given back yet. */
+  /** Lines of the rows that are still in the CSV splitter. */
   #places: number[] = []
 
   async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
@@ -37,7 +37,7 @@ export class MendedSplitter implements Splitter {
     }
   }
 
-  /** The header row comes first, and once. */
+  /** Passes on a row of CSV, behind the header row at the first one. */
   async #takeRow(line: number, { header, text }: Required<Reject>, found: InputRecord[]): Promise<void> {
     this.#places.push(...(this.#csv ? [line] : [line, line]))
     const rows: InputRecord[] = []
@@ -52,7 +52,7 @@ export class MendedSplitter implements Splitter {
   }
 }
 
-/** A line that is no reject is taken as it is: the check says what is wrong with it. */
+/** Reads a reject. Any other line is taken as a record itself, and the check reports its fault. */
 function readReject({ source }: InputRecord): Reject {
   try {
     const { header, text } = JSON.parse(source as string)

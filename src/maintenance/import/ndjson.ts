@@ -5,7 +5,7 @@ import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
 
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
-/** With a line of this length, the input is none of lines: it may be a device that never ends. */
+/** A line of this length means that the input has no lines, such as a device that never ends. */
 const endlessBytes = 2 ** 31
 
 const tooLong: Fault = { code: 'length', detail: `is longer than ${maxRecordBytes / 1024} KiB`, pointer: '' }
@@ -13,7 +13,7 @@ const tooLong: Fault = { code: 'length', detail: `is longer than ${maxRecordByte
 export class NdjsonSplitter implements Splitter {
   #line = 1
   #rest: Buffer = Buffer.alloc(0)
-  /** Dropped bytes of the line under way, when it is too long; otherwise 0. */
+  /** Number of dropped bytes of the current line when it is too long, otherwise 0. */
   #dropped = 0
 
   push(chunk: Buffer, found: InputRecord[]): void {
@@ -32,7 +32,7 @@ export class NdjsonSplitter implements Splitter {
     this.#split(this.#rest, found)
   }
 
-  /** Returns what follows the line that is too long. */
+  /** Drops the rest of a line that is too long; returns what follows it. */
   #drop(chunk: Buffer): Buffer {
     const end = chunk.indexOf(lineFeed) + 1
     this.#dropped = end > 0 ? 0 : this.#dropped + chunk.length
@@ -53,7 +53,7 @@ export class NdjsonSplitter implements Splitter {
     }
   }
 
-  /** A line that is too long is cut, and has a fault. */
+  /** Adds a record; one that is too long is cut, and has a fault. */
   #add(source: string, found: InputRecord[]): void {
     const line = this.#line
     if (source.length <= maxRecordBytes) found.push({ line, source })

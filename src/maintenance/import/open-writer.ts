@@ -1,5 +1,5 @@
-// Opens the log of a store for an input: at its beginning, or where an import of it was cut short. With `dryRun`, a log
-// that keeps nothing.
+// Opens the log of a store for an input, at its beginning or at the end of an interrupted import. With `dryRun` the log
+// keeps nothing.
 import { resolve } from 'node:path'
 import { count } from '../../runtime/count.ts'
 import { StoreRefused } from '../../store/store.ts'
@@ -14,7 +14,7 @@ import type { Rejects } from './rejects.ts'
 
 const beginning: Position = { records: 0, line: 0, rejects: 0 }
 
-/** `readAs`: what decides what a record is; `isLook`: nothing is to be added, but the store is to be asked. */
+/** `readAs`: options that change what a record is; `isLook`: a first pass, which asks the store and adds nothing. */
 export type OpenOptions = Omit<ImportOptions, 'rejects'> & {
   input: Input
   identity: InputIdentity
@@ -53,7 +53,10 @@ export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
   }
 }
 
-/** Throws StoreRefused when an import of the input runs, or was cut short and nobody has said what is to become of it. */
+/**
+ * Finds where to start. Throws StoreRefused when an import of the input runs, or was interrupted and neither `resume`
+ * nor `restart` is set.
+ */
 async function findStart(
   progressStore: ProgressStore,
   found: Found | undefined,

@@ -1,31 +1,31 @@
-// A record of the input as it was found there, before anything about it is judged.
+// A record of the input, not yet checked.
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
 
-/** A character is longest as two escapes, like `\ud83c\udf34`; a number, and what stands around a value, is shorter. */
+/** The longest form of a character: two escapes, like `\ud83c\udf34`. Numbers and punctuation are shorter. */
 const characterBytes = 12
 const aroundBytes = 32
 const plantBytes = Object.entries<TSchema>(NewPlant.properties)
   .map(([field, { maxLength = 0 }]) => field.length + aroundBytes + maxLength * characterBytes)
   .reduce((sum, bytes) => sum + bytes)
 
-/** The longest record: many times what a plant can take up, and no more memory than that per record. */
+/** The longest record: well above the longest plant, and a bound on memory. */
 export const maxRecordBytes = Math.ceil(plantBytes / 8192) * 64 * 1024
 
 /**
- * `source`: JSON text, or the cells of a row, whose `text` is what stood there; `line`: where it begins, counted from 1;
- * `fault`: why it is cut off.
+ * `source`: JSON text, or the cells of a row; `text`: the row as it was; `line`: counted from 1; `fault`: the reason
+ * why the record was cut off.
  */
 export type InputRecord = { line: number; source: string | string[]; text?: string; fault?: Fault }
 
 /**
- * Finds the records of one format in chunks of text, and adds them to `found`. Throws InputError when the rest cannot be
- * read; what was found before stands.
+ * Splits chunks of text in one format into records, which it adds to `found`. Throws InputError when the rest cannot be
+ * read; records found before stay valid.
  */
 export interface Splitter {
-  /** The records that end in this chunk; it ends with a whole character, and its UTF-8 is valid. */
+  /** Adds the records that end in a chunk of valid UTF-8, which ends with a whole character. */
   push(chunk: Buffer, found: InputRecord[]): void | Promise<void>
-  /** The records that end with the input. */
+  /** Adds the records that end with the input. */
   end(found: InputRecord[]): void | Promise<void>
 }

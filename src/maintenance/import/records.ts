@@ -1,4 +1,4 @@
-// The records of an input, whatever its format: from bytes to what the check takes.
+// Reads the records of an input in any format.
 import { type CheckOptions, RecordCheck } from './check.ts'
 import { type Columns, type Fields, findColumns } from './fields.ts'
 import { headBytes, type Input } from './input.ts'
@@ -10,17 +10,17 @@ import { Utf8Chunks } from './utf8.ts'
 
 export type RecordOptions = { format: Format | undefined; fields: Fields; trim: boolean }
 
-/** `groups`: records as they come, in order; `identity`: of those in the beginning. */
+/** `groups`: all records, in order; `identity`: of the records in the beginning. */
 export type Records = {
   format: Detected
-  /** The header row as it was read, of a CSV input. */
+  /** The text of the header row of a CSV input. */
   header: string | undefined
   check: RecordCheck
   identity: InputIdentity
   groups: AsyncIterable<InputRecord[]>
 }
 
-/** Reads the beginning. Throws InputError when there is no record before a fault. */
+/** Reads the beginning. Throws InputError when it has a fault before the first record. */
 export async function openRecords(input: Input, options: RecordOptions): Promise<Records> {
   const { fields, trim } = options
   const format = options.format ?? detectFormat(input.head)
@@ -61,7 +61,7 @@ async function* find(work: (found: InputRecord[]) => void | Promise<void>): Asyn
 
 type Head = { head: InputRecord[]; fault?: unknown }
 
-/** The first group has the records that end in the beginning; when that is all of the input, what ends with it counts, too. */
+/** Reads the records of the beginning. When that is the whole input, they include those that end with it. */
 async function readHead(groups: AsyncGenerator<InputRecord[]>, isWhole: boolean): Promise<Head> {
   const head: InputRecord[] = []
   try {

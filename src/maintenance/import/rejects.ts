@@ -1,4 +1,4 @@
-// The records that were not imported: the first few for whoever watches, all of them in a file (NDJSON).
+// Rejected records: shows the first few, and writes all of them to a file (NDJSON).
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import type { Fault } from '../../../schemas/problem.ts'
 import { separate } from '../../runtime/count.ts'
@@ -10,18 +10,18 @@ import type { InputRecord } from './record.ts'
 import { invalidMark } from './utf8.ts'
 
 const shownRejects = 10
-/** Every line of the file begins like this. */
+/** The beginning of every line of the file. */
 const firstBytes = Buffer.from('{"line":')
 
-/** A fault of a record; that its id is taken only the store knows. */
+/** A fault of a record; `id-conflict` comes from the store. */
 export type Reason = Omit<Fault, 'code'> & { code: Fault['code'] | 'id-conflict' }
 
 export type RejectsOptions = {
   /** The name of the input, for messages. */
   name: string
-  /** The file, if there is to be one; `-` is stdout. */
+  /** The file for rejects, if wanted; `-` is stdout. */
   path: string | undefined
-  /** The path of the input, which it must not be. */
+  /** The path of the input, which the file must not be. */
   input: string
   say: (line: string) => void
 }
@@ -49,8 +49,8 @@ export class Rejects {
   }
 
   /**
-   * Opens the file, or throws FileError, also when it holds anything else. Of an import that is resumed, what belongs to
-   * records before its position stays.
+   * Opens the file. A resumed import keeps the rejects of records before its position. Throws FileError, also when the
+   * file holds anything else.
    */
   open({ records, rejects: kept, line }: Position): void {
     const { path, input } = this.#options
@@ -81,7 +81,7 @@ export class Rejects {
     this.#pending += `${JSON.stringify({ line, reason, errors: faults, header: this.header, text: shown })}\n`
   }
 
-  /** Puts what was added into the file. */
+  /** Writes added records to the file. */
   flush(): void {
     if (this.#pending === '') return
     const pending = Buffer.from(this.#pending)
@@ -95,7 +95,7 @@ export class Rejects {
     this.#bytes += pending.length
   }
 
-  /** Says how many were not shown. */
+  /** Closes the file, and reports how many records were not shown. */
   close(): void {
     this.flush()
     if (this.#file !== undefined) closeSync(this.#file)
@@ -119,7 +119,7 @@ function whereAll(path: string | undefined): string {
   return path === '-' ? '' : `; all are in ${path}`
 }
 
-/** Throws when the file does not begin like one of rejected records: it may be the input, or the database. */
+/** Throws when the file does not begin like a file of rejects: it may be an input, or the database. */
 function checkContent(file: number): void {
   const head = Buffer.alloc(firstBytes.length)
   readSync(file, head, 0, head.length, 0)

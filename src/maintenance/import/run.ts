@@ -1,4 +1,4 @@
-// One pass through an input: its records are read, checked and handed over, batch by batch.
+// One pass through an input: reads and checks its records, and hands them to the writer in batches.
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settleMs } from '../../limits.ts'
@@ -11,7 +11,7 @@ import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'
 
-/** After so many records per plant of a batch it is handed over, full or not, so that progress is noted. */
+/** A batch is handed over after at most this many records per plant of a full one, so that progress is saved. */
 const recordsPerPlant = 20
 
 export class Run {
@@ -20,7 +20,7 @@ export class Run {
   readonly #rejects: Rejects
   #batch = makeBatch()
   #count = 0
-  /** Up to where records are in a batch that was handed over. */
+  /** Number of records up to the end of the last batch that was handed over. */
   #handedOver = 0
 
   constructor(options: ImportOptions, input: Input, rejects: Rejects) {
@@ -29,7 +29,7 @@ export class Run {
     this.#rejects = rejects
   }
 
-  /** Reports the result however it ends. */
+  /** Reads all records into the writer, and reports the result however it ends. */
   async readInto(writer: BatchWriter, records: Records): Promise<ImportResult> {
     try {
       const done = this.#read(records, writer).then(() => writer.end())
@@ -45,7 +45,7 @@ export class Run {
     return { ...tally, rejected, records: committed.records, skipped: start.records }
   }
 
-  /** Records before an unreadable one are added. */
+  /** Reads the records. Those before an unreadable one are added. */
   async #read({ groups, check }: Records, writer: BatchWriter): Promise<void> {
     const { signal, onProgress } = this.#options
     try {
@@ -53,7 +53,7 @@ export class Run {
         for (const record of group) {
           if (++this.#count <= writer.start.records) continue
           const handedOver = this.#take(record, check, writer)
-          // To wait for nothing would take as long as to read a record.
+          // Awaiting nothing would take as long as reading a record.
           if (handedOver) await handedOver
         }
         signal.throwIfAborted()
@@ -63,20 +63,20 @@ export class Run {
       if (error instanceof InputError) await this.#handOver(writer)
       throw error
     } finally {
-      // Whatever happened: a batch under way comes to its end.
+      // Let the current batch end in any case.
       await writer.settle()
     }
     await this.#handOver(writer)
     await writer.settle()
   }
 
-  /** Waits only when a batch is full. */
+  /** Adds a record to the batch. Returns a promise only when the batch is handed over. */
   #take(record: InputRecord, check: RecordCheck, writer: BatchWriter): Promise<void> | undefined {
     const checked = check.check(record)
     if ('faults' in checked) this.#rejects.add(record, checked.faults)
     else {
       this.#batch.entries.push(checked)
-      // Without an id there is no conflict: the record is not needed again.
+      // Without an id there is no conflict, and the record is not needed again.
       this.#batch.records.push(checked.id === undefined ? undefined : record)
     }
     this.#batch.end = { records: this.#count, line: record.line }
@@ -96,7 +96,7 @@ export class Run {
   }
 }
 
-/** Rejects some time after the signal: most batches take less, and whoever stops waits for no longer one. */
+/** Rejects some time after the signal: most batches end before, and a longer one is not waited for. */
 async function endAfterAbort(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, 'abort')
   await sleep(settleMs, undefined, { ref: false })

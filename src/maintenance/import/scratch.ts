@@ -1,4 +1,4 @@
-// A folder for an input that can be read once only. It goes with the import, also when that is interrupted.
+// A temporary folder for an input that can be read only once. It is removed with the import, also when interrupted.
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export class Scratch {
     rmSync(this.#path, { recursive: true, force: true })
   }
 
-  /** A file with what can be read once only; undefined where the path is a regular file already. */
+  /** Copies the input into a file; returns undefined when the path is a regular file already. */
   async keep(path: string, signal: AbortSignal): Promise<string | undefined> {
     const { stream, size } = await openStream(path)
     if (size !== undefined) {

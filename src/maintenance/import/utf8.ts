@@ -1,7 +1,9 @@
-// UTF-8 that can be trusted: Node and csv-parse would turn bytes that are none into U+FFFD without a word.
+// Checks UTF-8: Node and csv-parse would silently replace invalid bytes by U+FFFD.
 import { isUtf8 } from 'node:buffer'
 
-/** Stands for a byte that is no UTF-8. Raw, it is allowed neither in JSON nor in a plant: its record is rejected. */
+/**
+ * Replaces an invalid byte. This character is allowed neither raw in JSON nor in a plant, so its record is rejected.
+ */
 export const invalidMark = '\x1a'
 const markByte = 0x1a
 const maxSequence = 4
@@ -10,12 +12,12 @@ export class Utf8Chunks {
   #rest: Buffer = Buffer.alloc(0)
   #sawInvalid = false
 
-  /** True once `invalidMark` may stand for something. */
+  /** True once an invalid byte was replaced. */
   get sawInvalid(): boolean {
     return this.#sawInvalid
   }
 
-  /** The chunk, with what was left of the last, up to the last whole character. */
+  /** Returns the rest of the last chunk and this one, up to the last whole character. */
   push(chunk: Buffer): Buffer {
     const all = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk
     const end = all.length - countOpenBytes(all)
@@ -23,7 +25,7 @@ export class Utf8Chunks {
     return this.#check(all.subarray(0, end))
   }
 
-  /** The rest: part of a character, or nothing. */
+  /** Returns the rest: part of a character, or nothing. */
   end(): Buffer {
     return this.#check(this.#rest)
   }
@@ -35,7 +37,7 @@ export class Utf8Chunks {
   }
 }
 
-/** Number of bytes at the end that begin a character, which the next chunk may complete. */
+/** Counts the bytes of an incomplete character at the end. */
 function countOpenBytes(bytes: Buffer): number {
   for (let count = 1; count < maxSequence && count <= bytes.length; count++) {
     const length = sequenceLength(bytes[bytes.length - count] as number)
@@ -44,7 +46,7 @@ function countOpenBytes(bytes: Buffer): number {
   return 0
 }
 
-/** Length of the character that begins with this byte; 0 when none does. */
+/** Length of the character that begins with this byte; 0 if none can. */
 function sequenceLength(byte: number): number {
   if (byte < 0x80) return 1
   if (byte < 0xc2 || byte > 0xf4) return 0

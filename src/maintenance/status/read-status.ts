@@ -1,4 +1,4 @@
-// The state of a store, by reading alone: what is in it, how large it is, and who works on it.
+// Reads the status of a store without changing it: its contents, its size, and the processes that use it.
 import type { EngineStatus } from '../../store/engine-status.ts'
 import { engineOf } from '../../store/engines.ts'
 import { epochsVersion } from '../../store/format/migrations.ts'
@@ -7,13 +7,13 @@ import type { StoreView } from '../../store/view.ts'
 import { build } from '../../version.ts'
 
 export type StoreStatus = EngineStatus & {
-  /** Of the command that looks, not of a service that runs. */
+  /** Version of this command, not of a running service. */
   version: string
   engine: string
   schemaVersion: number
   store: string
   head: number
-  /** Number of epochs; 0 in a store of a version without them. */
+  /** Number of epochs; 0 in a store of an older version without them. */
   epochs: number
   tokens: { active: number; expired: number; revoked: number }
 }

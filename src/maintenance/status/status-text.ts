@@ -1,4 +1,4 @@
-// The state of a store in words: one line per fact.
+// Formats the status of a store: one line per fact.
 
 import { count, separate } from '../../runtime/count.ts'
 import type { Standby } from '../../store/engine-status.ts'

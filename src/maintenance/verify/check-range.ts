@@ -1,4 +1,4 @@
-// Checks plants row by row, a page at a time, and that none is missing between them.
+// Checks a page of plants row by row, and that none is missing between them.
 import { isUtf8 } from 'node:buffer'
 import { scannedPlants, segmentPlants } from '../../limits.ts'
 import { checksumOf, lineOf } from '../../store/format/checksum.ts'
@@ -9,12 +9,14 @@ import { findItemFault } from './item-fault.ts'
 
 const replacement = '\ufffd'
 
-/** `last`: where the page ends; `text`: the line of each plant, see `lineOf`; `unchecked`: how many have no checksum. */
+/**
+ * `last`: end of the page; `text`: a line per plant, see `lineOf`; `unchecked`: number of plants without a checksum.
+ */
 export type PageReport = { last: number; text: string; plants: number; unchecked: number; faults: Fault[] }
 
 type Row = [position: number, id: number | null, item: string, checksum: number | null]
 
-/** Checks the first plants of a range, at whose end there is one. Rejects with StoreUnavailable. */
+/** Checks the first plants of a range, whose last position must have a plant. Rejects with StoreUnavailable. */
 export async function checkPage(view: StoreView, { after, last: head }: Range): Promise<PageReport> {
   const rows = await view.select<Row>(
     `SELECT position, id, item, ${view.version < checksumVersion ? 'NULL' : 'checksum'} FROM plants
@@ -50,7 +52,7 @@ function findGap(before: number, position: number): Fault[] {
   return [{ detail: `${plants} missing` }]
 }
 
-/** Bytes that are no UTF-8 are replaced when they are read as text. */
+/** True when all items are valid UTF-8; reading them as text would replace invalid bytes. */
 async function isUtf8Page(view: StoreView, range: Range): Promise<boolean> {
   const { texts } = await view.join(['item'], range, '')
   return texts.every(isUtf8)
@@ -62,7 +64,7 @@ function findRowFault([position, id, item, checksum]: Row, isText: boolean): str
   return findItemFault(id ?? undefined, item)
 }
 
-/** A segment is checked with the page in which it ends, and only beside plants that are in order. */
+/** Checks segments with the page in which they end, once its plants were found in order. */
 async function findSegmentFaults(view: StoreView, { after, last }: Range): Promise<Fault[]> {
   if (view.version < segmentsVersion) return []
   const rows = await view.select<[number]>(

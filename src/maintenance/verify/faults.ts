@@ -1,12 +1,12 @@
-// Faults found by a check.
+// Collects the faults found by a check.
 
-/** `position`: of the plant that has the fault; absent when it is of the whole store. */
+/** `position`: of the plant with the fault; absent for a fault of the whole store. */
 export type Fault = { position?: number; detail: string }
 
-/** Number of faults that are named. */
+/** Number of faults that are shown. */
 const maxNamed = 10
 
-/** Keeps the first faults, by position, those of the whole store before all others, and counts the rest. */
+/** Keeps the first faults by position, those of the whole store first, and counts the rest. */
 export class Faults {
   #named: Fault[] = []
   #count = 0
@@ -27,7 +27,7 @@ export class Faults {
   }
 }
 
-/** A fault as a line. */
+/** Formats a fault as a line. */
 export function describeFault({ position, detail }: Fault): string {
   return position === undefined ? detail : `plant ${position} ${detail}`
 }

@@ -1,9 +1,9 @@
-// A thread with the database's own check of its file, which can take minutes: the main thread hears signals meanwhile.
+// A thread for the database's integrity check, which can take minutes, while the main thread handles signals.
 import { parentPort, workerData } from 'node:worker_threads'
 import { openView } from '../../store/open.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 
-/** `texts`: the rows of the check; `failed`: why the file could not be read. */
+/** `texts`: rows of the check; `failed`: reason why the file could not be read. */
 export type Integrity = { texts: string[] } | { failed: string }
 
 parentPort?.postMessage(await check(workerData))

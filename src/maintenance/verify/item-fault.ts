@@ -4,10 +4,10 @@ import { makeBodyCheck } from '../../http/validation.ts'
 import { serializeItem } from '../../plants/item.ts'
 
 const findFaults = makeBodyCheck(String(schema.$id))
-/** Control characters that 1.0.0 took. */
+/** Control characters that 1.0.0 accepted. */
 const takenBefore = /[\u0080-\u009F]/g
 
-/** The fault of an item and its id, in words that follow "plant 7"; undefined when there is none. */
+/** Finds a fault of an item and its id, in words that follow "plant 7"; undefined if there is none. */
 export function findItemFault(id: number | undefined, item: string): string | undefined {
   let value: unknown
   try {
@@ -15,7 +15,7 @@ export function findItemFault(id: number | undefined, item: string): string | un
   } catch {
     return 'is not JSON'
   }
-  // An id inside the item is no longer there in the text that is compared below.
+  // An id within the item disappears from the text that is compared below.
   if (id !== undefined && typeof value === 'object' && value !== null) (value as NewPlant).id = id
   const fault = findPlantFault(asTakenNow(item, value))
   if (fault !== undefined) return fault

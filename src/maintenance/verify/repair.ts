@@ -1,4 +1,4 @@
-// Adds what a store lacks because a version wrote it that did not know of it: the checksums of rows, and segments.
+// Adds the checksums and segments that an older version did not write.
 
 import { checksumOf } from '../../store/format/checksum.ts'
 import { keepSegment, segmentEnds } from '../../store/format/segments.ts'
@@ -7,7 +7,7 @@ import type { Dialect } from '../../store/view.ts'
 
 const batchPlants = 2000
 
-/** Resolves to how many plants got one. Only for a store that was found to be without fault. */
+/** Adds missing checksums; resolves to their number. Only for a store that was verified. */
 export async function repairChecksums(
   { sql }: Pick<Store, 'sql'>,
   { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number) => void } = {},
@@ -28,7 +28,7 @@ export async function repairChecksums(
   }
 }
 
-/** Resolves to how many segments were kept that were not there. Only for a store that was found to be without fault. */
+/** Adds missing segments; resolves to their number. Only for a store that was verified. */
 export async function repairSegments(
   { sql, log }: Pick<Store, 'sql' | 'log'>,
   dialect: Dialect,
@@ -43,7 +43,7 @@ export async function repairSegments(
   return kept
 }
 
-/** The trigger of the log lets nothing but the checksum change. */
+/** SQL that fills in checksums, the only column that the log's trigger lets change. */
 function fill(rows: Row[]): string {
   const values = rows.map(
     ({ position, id, item }) =>

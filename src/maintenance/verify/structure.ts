@@ -1,4 +1,4 @@
-// Checks what is not about single plants: the schema, the heads, the epochs and the ids.
+// Checks a store apart from its plants: the schema, the heads, the epochs and the ids.
 import { epochsVersion } from '../../store/format/migrations.ts'
 import type { StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
@@ -12,7 +12,7 @@ export type Structure = {
 
 /** Rejects with StoreUnavailable. */
 export async function checkStructure(view: StoreView): Promise<Structure> {
-  // Before the head: a service may add plants, and begin an epoch, meanwhile.
+  // Read the epochs before the head: meanwhile a service may add plants and begin an epoch.
   const starts = view.version < epochsVersion ? undefined : await readStarts(view)
   const { count, first, head, locks } = await readHead(view)
   const faults: Fault[] = await findSchemaFaults(view)
@@ -27,7 +27,7 @@ async function readStarts(view: StoreView): Promise<number[]> {
   return (await view.select<[number]>('SELECT start FROM epochs ORDER BY number')).flat()
 }
 
-/** `locks`: how many rows there are to be locked by a batch; SQLite needs none. */
+/** Reads the head. `locks`: number of rows for batches to lock; none in SQLite. */
 async function readHead(view: StoreView) {
   const [row] = await view.select(
     `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${view.dialect.locks} FROM plants`,

@@ -1,5 +1,5 @@
-// Reads a whole store and holds it against all that the service promises of one. It changes nothing, and a service may be
-// at work on the store meanwhile: what is checked is the log up to the plant that was the last when it began.
+// Reads a whole store and checks it against all promises of the service. It changes nothing, and a service may run on
+// the store meanwhile: the log is checked up to the head at the beginning.
 import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { scannedPlants } from '../../limits.ts'
@@ -16,22 +16,22 @@ export type VerifyReport = {
   engine: string
   schemaVersion: number
   plants: number
-  /** Number of plants without a checksum: a version wrote them that had none. */
+  /** Number of plants without a checksum, written by a version that had none. */
   unchecked: number
-  /** SHA-256 over the line of each plant, as `copy` prints it; null when not all of them could be read. */
+  /** SHA-256 over a line per plant, as `copy` prints it; null when not all could be read. */
   checksum: string | null
   faultCount: number
-  /** The first of them. */
+  /** The first faults. */
   faults: readonly Fault[]
 }
 
 export type VerifyOptions = {
-  /** Aborts with the error that the check is to reject with. */
+  /** Aborts the check with the error to reject with. */
   signal?: AbortSignal
   onProgress?: (done: number, total: number) => void
 }
 
-/** Rejects with StoreRefused when there is no store, or one of a newer version. */
+/** Verifies a store. Rejects with StoreRefused when there is none, or one of a newer version. */
 export async function verifyStore(url: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   const view = await openView(url)
   const check = new Check(view, options)
@@ -68,9 +68,9 @@ class Check {
   async #checkLog(): Promise<void> {
     const { head, plants } = await this.#checkStructure()
     this.#plants = plants
-    // The number of plants bounds the loop where a damaged position is far off and nothing up to it can be read.
+    // The number of plants bounds the loop when a damaged head is far off.
     for (let after = 0; after < head && this.#done < plants; ) {
-      // SQLite is read without a pause, and a signal is to be heard nevertheless.
+      // Reading SQLite never yields: let signals be handled.
       await turn()
       this.#options.signal?.throwIfAborted()
       after = await this.#checkPage({ after, last: head })
@@ -78,7 +78,7 @@ class Check {
     }
   }
 
-  /** The structure of a damaged file may be unreadable. */
+  /** Checks the structure, which may be unreadable in a damaged file. */
   async #checkStructure(): Promise<Structure> {
     try {
       const structure = await checkStructure(this.#view)
@@ -90,7 +90,7 @@ class Check {
     }
   }
 
-  /** Resolves to where the next page begins. */
+  /** Checks a page; resolves to the position where the next begins. */
   async #checkPage(range: Range): Promise<number> {
     try {
       const { last, text, plants, unchecked, faults } = await checkPage(this.#view, range)
@@ -107,7 +107,7 @@ class Check {
     }
   }
 
-  /** An error that is not the database's is thrown on. */
+  /** Notes an error of the database as a fault; rethrows others. */
   #noteUnread(what: string, error: unknown): void {
     if (!(error instanceof StoreUnavailable)) throw error
     this.#faults.add({ detail: `${what} cannot be read: ${error.message}` })

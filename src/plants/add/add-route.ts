@@ -16,7 +16,7 @@ import type { Outcome, PlantLog } from '../../store/store.ts'
 import { serializeItem } from '../item.ts'
 import { type Adder, GroupCommit } from './group-commit.ts'
 
-/** A request on its way. */
+/** A request that waits for its plant. */
 type Adding = { reply: FastifyReply; item: string }
 
 export type AddOptions = { access: AccessHooks; log: PlantLog; slices: TimeSlices; meter: Meter }
@@ -67,14 +67,14 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (
       if (ifMatch !== undefined || ifNoneMatch !== undefined)
         throw new ProblemError(problems.conditionalAddition)
       const item = serializeItem(request.body)
-      // The store's word leaves time to pass it on.
+      // The store's deadline leaves time for the answer.
       const deadlineMs = exchangeOf(reply.request).deadlineMs - (requestMs - storeLimitMs)
       commits.append({ item, id: request.body.id }, { reply, item }, deadlineMs)
     },
   })
 }
 
-/** No answer says that a plant is there unless the store said so. */
+/** Throws unless the plant is in the log. */
 function checkAdded(outcome: Outcome): void {
   if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
 }

@@ -1,8 +1,8 @@
 // Delays a batch, so that more requests join it before it is committed.
 
-/** The most that a batch waits. */
+/** The longest delay of a batch. */
 const maxWaitMs = 3
-/** No timer is finer than this: when a commit takes less, turns of the event loop are counted instead. */
+/** The resolution of timers: for shorter commits, turns of the event loop are counted instead. */
 const timerMs = 1
 /** Stop after this many turns without another request. */
 const idleTurns = 2
@@ -12,15 +12,15 @@ export class BatchDelay {
   #expected = Number.POSITIVE_INFINITY
   #go: (() => void) | undefined
 
-  /** `present` are there now. */
+  /** Notes that `present` requests wait now. */
   noteWaiting(present: number): void {
     this.#present = present
     if (present >= this.#expected) this.#go?.()
   }
 
   /**
-   * Resolves when `expected` are there, or once waiting costs more than one more commit would. `commitMs`: what the
-   * latest took. Whoever comes in the same turn of the event loop always comes along.
+   * Resolves when `expected` requests wait, or when waiting longer would cost more than another commit. `commitMs`:
+   * time of the last commit. Requests of the same turn of the event loop always join.
    */
   wait(expected: number, commitMs: number): Promise<void> {
     return commitMs < timerMs || this.#present >= expected
@@ -39,7 +39,7 @@ export class BatchDelay {
   }
 
   async #awaitAll(expected: number, waitMs: number): Promise<void> {
-    // A timer starts from the time of the turn, which lies back by what the answers before took.
+    // A timer counts from the beginning of the turn, which sending answers has taken some time of.
     await new Promise(setImmediate)
     if (this.#present >= expected) return
     await new Promise<void>((resolve) => {

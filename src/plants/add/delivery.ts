@@ -1,11 +1,11 @@
-// Answers for requests that waited together: each is given by itself, so that a fault in one harms no other.
+// Delivers answers to requests that waited together, one by one, so that a fault in one affects no other.
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 
-/** Callbacks of `GroupCommit` and `SharedHead` for those who wait. */
+/** Callbacks of `GroupCommit` and `SharedHead` for waiting requests. */
 export type Recipient<Result, T> = {
-  /** True when an answer is still of use to somebody. */
+  /** True while somebody still waits for the answer. */
   waits(waiting: T): boolean
-  /** On whose behalf it is: answers are given to each owner in turn. */
+  /** The owner of the request: answers are delivered to owners in turn. */
   owner?(waiting: T): string
   answer(result: Result, waiting: T): void
   fail(error: unknown, waiting: T): void
@@ -20,7 +20,7 @@ export class Delivery<Result, T> {
     this.#slices = slices
   }
 
-  /** Answers; when that throws, the error is the answer, to this one alone. */
+  /** Answers a request; when that throws, answers it with the error. */
   give(result: Result, waiting: T): void {
     this.#slices.run(() => {
       if (!this.#recipient.waits(waiting)) return

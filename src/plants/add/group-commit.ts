@@ -1,12 +1,12 @@
-// Group commit: requests that arrive while a batch is being committed form the next one, so that one wait for stable
-// storage serves them all.
+// Group commit: requests that arrive while a batch is being committed form the next batch, so that they share one wait
+// for stable storage.
 import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
 import { BatchDelay } from './batch-delay.ts'
 import { Delivery, type Recipient } from './delivery.ts'
 
-/** A request that waits for its entry to be committed. `handedOver`: from now on it may be added, whatever is heard of it. */
+/** Callbacks for requests. `handedOver`: from now on the entry may be added, even if no outcome arrives. */
 export type Adder<T> = Recipient<Outcome, T> & { handedOver(waiting: T): void }
 
 type Pending<T> = { entry: Entry; waiting: T; deadlineMs: number }
@@ -25,14 +25,14 @@ export class GroupCommit<T> {
     this.#delivery = new Delivery(adder, slices)
   }
 
-  /** Number of plants that wait for the next batch. */
+  /** Number of plants waiting for the next batch. */
   get waiting(): number {
     return this.#line.length
   }
 
   /**
-   * Has `waiting` answered once the entry is on stable storage. An entry that nobody waits for any more when its turn
-   * comes is not added. `deadlineMs`, of `performance.now()`: the store gives up then. Throws StoreUnavailable.
+   * Adds an entry to the next batch; `waiting` is answered once it is on stable storage. An entry whose request has
+   * ended by then is not added. `deadlineMs`, of `performance.now()`: when the store gives up. Throws StoreUnavailable.
    */
   append(entry: Entry, waiting: T, deadlineMs: number): void {
     if (this.#line.length >= maxWaitingPlants)
@@ -48,7 +48,7 @@ export class GroupCommit<T> {
     let answered = 0
     let commitMs = 0
     while (this.#line.length > 0) {
-      // Clients who were just answered tend to come back at once.
+      // Clients that were just answered tend to send their next request at once.
       await this.#delay.wait(answered + this.#line.length, commitMs)
       const batch = this.#takeBatch()
       const startMs = performance.now()
@@ -59,7 +59,7 @@ export class GroupCommit<T> {
     this.#committing = false
   }
 
-  /** Everyone in line; but one whose time is nearly up would have the whole batch given up with it. */
+  /** Takes the whole queue, apart from requests that are nearly due: the whole batch would be given up with them. */
   #takeBatch(): Pending<T>[] {
     const line = this.#line.filter(({ waiting }) => this.#adder.waits(waiting))
     this.#line = []

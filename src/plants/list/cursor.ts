@@ -1,22 +1,24 @@
-// Cursors: the start of a page as clients see it, a position with a mark that only the store can make.
+// Cursors: the start of a page as clients see it, a position with a keyed hash that only the store can make.
 import { hash } from 'node:crypto'
 import type { Epochs } from '../../store/epochs.ts'
 
 export type Cursors = {
   encode(position: number, epochs: Epochs): string
-  /** The position, or undefined for a cursor that this store never gave out, or whose plants were cut off the log. */
+  /**
+   * Returns the position; undefined for a cursor that this store did not issue, or whose plants were cut off the log.
+   */
   decode(cursor: string, epochs: Epochs): number | undefined
 }
 
-/** 66 bits, which nobody guesses. */
+/** 66 bits, too many to guess. */
 const markLength = 11
 
 /**
- * `storeId`: the key of the mark; cursors of one store mean nothing to another. The mark also holds the epoch that owns
- * the position, so none outlives the plants that it counts.
+ * Makes the cursors of a store; `storeId` is the key of their hash. The hash covers the epoch that owns the position,
+ * so that a cursor becomes invalid with the plants before it.
  */
 export function makeCursors(storeId: string): Cursors {
-  /** A third of an HMAC's time. What is cut off, and the key behind the text, keep anybody from extending the hash. */
+  /** Takes a third of an HMAC's time. Truncation, and the key behind the text, prevent length extension. */
   function encode(position: number, epochs: Epochs): string {
     const mark = hash('sha256', `${storeId}:${position}:${epochs.owner(position)}:${storeId}`, 'base64url')
     return `${position.toString(36)}-${mark.slice(0, markLength)}`

@@ -1,4 +1,4 @@
-// The list operation: a page of the log, or all of it, as it was when the request came or later.
+// The list operation: a page of the log, or all of it, no older than the request.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ref } from '../../../schemas/component.ts'
@@ -14,10 +14,10 @@ import type { ListSender } from './list-sender.ts'
 import { makeRepresentations } from './representations.ts'
 import { SharedHead } from './shared-head.ts'
 
-/** A request on its way. */
+/** A request that waits for the head. */
 type Listing = { request: FastifyRequest; reply: FastifyReply }
 
-/** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
+/** `path`: of the route as clients see it, for the `Link` to a next page. */
 export type ListOptions = {
   access: onRequestHookHandler
   log: PlantLog

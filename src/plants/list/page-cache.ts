@@ -1,9 +1,9 @@
-// The bytes of pages, as they are and compressed, under names that stand for them for ever.
+// Caches the bytes of pages, plain and compressed. Their names stand for them for ever.
 import { LRUCache } from 'lru-cache'
 import { maxCachedBytes } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
 
-/** Approximate size of an entry beside its bytes and its name. */
+/** Approximate size of an entry without its bytes and its name. */
 const entryBytes = 200
 
 export class PageCache {
@@ -20,7 +20,7 @@ export class PageCache {
     return bytes
   }
 
-  /** A page has to be read. */
+  /** Counts a page that has to be read. */
   miss(): void {
     this.#misses++
   }

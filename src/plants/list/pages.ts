@@ -1,5 +1,5 @@
-// The bytes of lists. Plants at given positions in a given epoch never change, so neither does their JSON: a page is
-// cached under its name, and can never be stale.
+// Reads and caches pages. The plants at given positions in a given epoch never change, and neither does their JSON: a
+// page is cached under its name, and can never be stale.
 import { maxWaitingReads, pageBytes, pagePlants, readConnections } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Epochs } from '../../store/epochs.ts'
@@ -9,21 +9,21 @@ import { ListStream } from './list-stream.ts'
 import { PageCache } from './page-cache.ts'
 import { type Part, PartReader, type Range } from './parts.ts'
 
-/** A part of the log with a name that stands for its bytes, for ever and on every replica. */
+/** A range of the log with a name that stands for its bytes, for ever and on every replica. */
 export type Page = Range & { name: string }
 
-/** A reader of pages: its owner, and how it reserves room for their bytes. `reserve` throws when there is none. */
+/** A request that reads a page: its owner, and a function that reserves room for the bytes, or throws. */
 export type PageReader = { owner: string; reserve: (bytes: number) => void }
 
 const emptyList = Buffer.from('[]')
 const comma = Buffer.from(',')
-/** The queue of reads per token. */
+/** The queue for reads of a token. */
 export const line = {
   most: maxWaitingReads,
   refuse: () => new StoreUnavailable('overloaded', 'too much waits to be read already'),
 }
 
-/** The plants after `after` up to `last`. Whatever is before `last` is as the epoch that owns it has it. */
+/** The page after `after` up to `last`, as the epoch that owns `last` has it. */
 export function pageOf(after: number, last: number, epochs: Epochs): Page {
   return { name: `${epochs.owner(last)}.${itemFormat}.${after}-${last}`, after, last, epochs }
 }
@@ -31,10 +31,10 @@ export function pageOf(after: number, last: number, epochs: Epochs): Page {
 export class Pages {
   readonly #parts: PartReader
   readonly #cache: PageCache
-  /** Pages being read: requests for one page at one moment share its reading. */
+  /** Pages being read, shared by requests for the same page. */
   readonly #reading = new Map<string, Promise<Buffer | Part>>()
 
-  /** Used once the store is known to answer reads later. */
+  /** Used once the store is known to read asynchronously. */
   readonly #reads = new FairPool({ slots: readConnections, line })
 
   constructor(log: PlantLog, cache = new PageCache()) {
@@ -42,7 +42,7 @@ export class Pages {
     this.#cache = cache
   }
 
-  /** The JSON array of a page: at once when it is cached, and as a stream when it is large. */
+  /** Returns the JSON array of a page: synchronously when it is cached, as a stream when it is large. */
   read(page: Page, reader: PageReader): Buffer | Promise<Buffer | ListStream> {
     if (page.after === page.last) return emptyList
     const cached = this.#cache.get(page.name)
@@ -56,7 +56,7 @@ export class Pages {
     return 'array' in begun ? new ListStream(this.#parts, page, begun) : begun
   }
 
-  /** The first who asks has the room reserved; the others share what is read. */
+  /** Begins to read a page. Only the first request reserves room; the others share its bytes. */
   #begin(page: Page, { owner, reserve }: PageReader): Promise<Buffer | Part> {
     reserve(pageBytes)
     const read = () => this.#readBeginning(page)
@@ -67,7 +67,7 @@ export class Pages {
     return begun
   }
 
-  /** The whole page when it is small, otherwise the beginning of it. */
+  /** Reads the whole page when it is small, otherwise its beginning. */
   async #readBeginning(page: Page): Promise<Buffer | Part> {
     let part = await this.#parts.read(page, page.after)
     while (part.reached < page.last && seemsSmall(part, page)) {
@@ -80,13 +80,13 @@ export class Pages {
   }
 }
 
-/** True when all of a page is likely to be no larger than a part, when the rest of it is like its beginning. */
+/** True when a page is no larger than a part, if its rest is like its beginning. */
 function seemsSmall({ array, reached }: Part, { after, last }: Page): boolean {
   const count = last - after
   return count <= pagePlants && (array.length / (reached - after)) * count <= pageBytes
 }
 
-/** One JSON array of the elements of two that are not empty. */
+/** Joins two JSON arrays that are not empty. */
 function joinArrays(one: Buffer, other: Buffer): Buffer {
   return Buffer.concat([one.subarray(0, -1), comma, other.subarray(1)])
 }

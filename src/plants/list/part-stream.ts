@@ -1,4 +1,4 @@
-// A list on its way to a client, part by part: nothing is made before its reader asks.
+// A list as a stream of parts, each made when the client reads.
 import { Readable } from 'node:stream'
 
 export class PartStream extends Readable {
@@ -6,12 +6,12 @@ export class PartStream extends Readable {
   #sentBytes = 0
 
   constructor(parts: (stream: Readable) => AsyncGenerator<Buffer, void>) {
-    // Nothing is kept here: a part goes to the reader at once.
+    // Buffer nothing here: parts go to the reader at once.
     super({ highWaterMark: 0 })
     this.#parts = parts(this)
   }
 
-  /** Bytes that its reader has taken. */
+  /** Bytes that the reader has taken. */
   get sentBytes(): number {
     return this.#sentBytes
   }

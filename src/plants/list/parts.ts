@@ -1,4 +1,4 @@
-// A list is read in parts, each bounded by its count of plants and by its bytes.
+// Reads lists in parts, each bounded in plants and in bytes.
 
 import { pageBytes, pagePlants, segmentPlants, streamReads } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
@@ -6,29 +6,29 @@ import { collect } from '../../runtime/garbage.ts'
 import type { Epochs } from '../../store/epochs.ts'
 import type { PlantLog } from '../../store/store.ts'
 
-/** The plants after `after` up to `last`, in the log whose epochs these are. */
+/** The plants after `after` up to `last`, in the log with these epochs. */
 export type Range = { after: number; last: number; epochs: Epochs }
 
-/** The JSON array of some plants, up to position `reached`. `meanBytes`: of one item with its comma. */
+/** The JSON array of plants up to position `reached`. `meanBytes`: of an item with its comma. */
 export type Part = { array: Buffer; reached: number; meanBytes: number }
 
-/** Two names of 255 characters, each of them four bytes or escaped in two, and what stands around them. */
+/** The longest item: two texts of 255 characters of four bytes each, and the punctuation. */
 const maxItemBytes = 2060
-/** So many plants are never too large for a part. */
+/** The number of plants that always fits into a part. */
 const safePartPlants = Math.floor(pageBytes / (maxItemBytes + 1))
-/** Plants differ in size: aimed lower, a part is rarely too large. */
+/** Target size of a part, below the limit as plants differ in size. */
 const aimedBytes = pageBytes * 0.9
 /**
- * After so many bytes what was read before is collected: memory that is still in the processor's caches is used again.
- * V8 counts buffers late, and lets them take 64 MiB first; a whole list then takes twice the time (decision 19).
+ * Bytes read between two collections, which let memory be used again while it is in the processor's caches. V8 itself
+ * collects after 64 MiB of buffers, with which a whole list takes twice the time (decision 19).
  */
 const collectedBytes = 4 * 2 ** 20
-/** Items that were smaller than those before let the next part hold more plants, at most by this factor. */
+/** The most that the number of plants grows from one part to the next. */
 const maxGrowth = 4
 
 export class PartReader {
   readonly #log: PlantLog
-  /** True once the store has answered a read later. One that answers at once needs no turns. */
+  /** True once the store has read asynchronously; a synchronous store needs no queue. */
   takesTime = false
   #latelyBytes = maxItemBytes
   #uncollectedBytes = 0
@@ -39,8 +39,8 @@ export class PartReader {
   }
 
   /**
-   * Reads as many plants after `after` as fit, one at least, as far as can be told from the size of those before
-   * (`meanBytes`; otherwise of those that were read lately). What turns out to be too large is read again, shorter.
+   * Reads the plants after `after` that fit into a part, at least one, as estimated from the mean size of the part
+   * before (`meanBytes`) or of recent reads. A part that is too large is read again with fewer plants.
    */
   async read({ last, epochs }: Range, after: number, meanBytes = this.#latelyBytes): Promise<Part> {
     let count = last - after
@@ -51,7 +51,7 @@ export class PartReader {
       this.takesTime ||= read instanceof Promise
       const array = await read
       this.#collectAfter(array.length)
-      // One of its brackets stands for the comma that the last item lacks.
+      // One of the brackets counts as the comma of the last item.
       const measured = Math.max((array.length - 1) / count, meanBytes / maxGrowth)
       if (count >= safePartPlants) this.#latelyBytes = measured
       if (array.length <= pageBytes || count <= safePartPlants) return { array, reached, meanBytes: measured }
@@ -67,8 +67,8 @@ export class PartReader {
   }
 
   /**
-   * Does the next read of a long list once few enough others are at theirs: pages must not wait behind them. Each has a
-   * turn of the event loop for itself, so that many that are done at once do not hold it up.
+   * Runs the next read of a long list when few enough others are running, so that pages do not wait behind them. Each
+   * has its own turn of the event loop, so that many synchronous reads do not block it.
    */
   readInTurn<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
     return this.#longReads.run('', async () => {
@@ -82,7 +82,7 @@ function fitting(meanBytes: number): number {
   return Math.max(safePartPlants, Math.min(Math.floor(aimedBytes / meanBytes), pagePlants))
 }
 
-/** So many plants, or fewer: up to where a segment ends, if they reach that far, so that segments come next. */
+/** Reduces a number of plants so that the range ends with a segment, if it reaches the end of one. */
 function toSegment(after: number, count: number): number {
   return count < segmentPlants ? count : count - ((after + count) % segmentPlants)
 }

@@ -1,4 +1,4 @@
-// Describes a list beside its plants: its headers and its entity tag (RFC 9110, section 8.8.3), in each content coding.
+// The representations of a list: its headers and entity tag in each content coding (RFC 9110, section 8.8.3).
 import { createHash } from 'node:crypto'
 import type { Coding } from '../../http/codings.ts'
 import type { Head } from '../../store/store.ts'
@@ -6,7 +6,7 @@ import { codecNames } from './coding/codec.ts'
 import type { Cursors } from './cursor.ts'
 import { type Page, pageOf } from './pages.ts'
 
-/** A page in a content coding, and what is said of it: with its bytes, or to whoever has them (304). */
+/** A page in a content coding, with its headers: those of a 200, and of a 304. */
 export type Form = {
   page: Page
   coding: Coding
@@ -15,16 +15,16 @@ export type Form = {
   current: Record<string, string>
 }
 
-/** A list, with its forms as far as anybody has asked for them. */
+/** A list, with its forms, which are made on demand. */
 export type Listed = { readonly page: Page; form: (coding: Coding) => Form }
 
-/** `path`: where the routes are as clients see them; it starts the `Link` to a next page. */
+/** `path`: of the route as clients see it, for the `Link` to a next page. */
 export type RepresentationsOptions = { storeId: string; path: string; cursors: Cursors }
 
-/** Makes what describes the plants after position `after` of a log, at most `limit` of them. */
+/** Makes a function that describes at most `limit` plants after the position `after` of a log. */
 export function makeRepresentations({ storeId, path, cursors }: RepresentationsOptions) {
   const etagOf = makeEtags(storeId)
-  /** Kept for the next who asks for the same: while nobody writes, most do. */
+  /** Kept for the next request: while nothing is written, most ask for the same list. */
   let latest: (Listed & { head: Head; after: number; limit: number }) | undefined
 
   return (head: Head, after: number, limit: number): Listed => {
@@ -54,10 +54,7 @@ export function makeRepresentations({ storeId, path, cursors }: RepresentationsO
   }
 }
 
-/**
- * Makes strong tags: of a page of this store in a coding, by the page's name. Each coding has another (RFC 9110, section
- * 8.8.3.3).
- */
+/** Makes strong entity tags from the names of pages, another for each coding (RFC 9110, section 8.8.3.3). */
 function makeEtags(storeId: string): (page: { name: string }, coding: Coding) => string {
   const store = createHash('sha256').update(storeId).digest('base64url').slice(0, 8)
   return ({ name }, coding) =>

@@ -1,5 +1,5 @@
-// One look at the head of the log for all requests that wait at one moment: they share its cost, and their answers
-// leave together.
+// Reads the head of the log once for all requests that wait at one moment: they share its cost, and are answered
+// together.
 
 import { maxPutOff } from '../../limits.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
@@ -13,14 +13,14 @@ export class SharedHead<T> {
   #waiting: T[] = []
   #looking = false
 
-  /** `recipient` answers with the head that was seen, or fails with the error of the look, for each that still waits. */
+  /** `recipient` answers each request that still waits, with the head or with the error of reading it. */
   constructor(log: PlantLog, recipient: Recipient<Head, T>, slices: TimeSlices) {
     this.#log = log
     this.#recipient = recipient
     this.#delivery = new Delivery(recipient, slices)
   }
 
-  /** Has `waiting` answered with a head that was read after this call: it counts every plant acknowledged before. */
+  /** Answers `waiting` with a head read after this call, which counts every plant acknowledged before. */
   wait(waiting: T): void {
     const count = this.#waiting.push(waiting)
     if (this.#looking) return
@@ -32,19 +32,21 @@ export class SharedHead<T> {
     if (!this.#looking && this.#waiting.length > 0) void this.#look()
   }
 
-  /** Requests that come during a look wait for the next: the head may have been read before they came. */
+  /**
+   * Reads heads until no request waits. Those that arrive during a read wait for the next, as it may have begun before.
+   */
   readonly #look = async (): Promise<void> => {
     this.#looking = true
     const waiting = this.#waiting.filter((one) => this.#recipient.waits(one))
     this.#waiting = []
     const answer = waiting.length > 0 ? await this.#read() : undefined
-    // The database is at the next look while these are answered.
+    // The next read runs while these are answered.
     this.#looking = this.#waiting.length > 0
     if (this.#looking) void this.#look()
     if (answer) for (const one of waiting) answer(one)
   }
 
-  /** Reads the head; returns how to answer each that waited for it. */
+  /** Reads the head; returns a function that answers a request. */
   async #read(): Promise<(one: T) => void> {
     try {
       const head = await this.#log.head()

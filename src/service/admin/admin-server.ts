@@ -1,5 +1,5 @@
-// A second small server for the operator alone: liveness, readiness, metrics. It asks for no token, and listens before
-// the store is open.
+// A second, small server for operators: liveness, readiness, metrics. It needs no token, and listens before the store
+// is open.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { problems } from '../../../schemas/problems.ts'
@@ -10,11 +10,11 @@ import type { Metrics } from './metrics.ts'
 
 type Page = { status: number; headers: Record<string, string>; text: string }
 
-/** This server has no base path; none of its problems has a type. */
+/** There is no base path here, and no problem with a type. */
 const describeProblem = makeDescribeProblem('/')
 const methods = ['GET', 'HEAD']
 
-/** Starts the admin server; the caller closes it. Rejects as `listen` does. */
+/** Starts the admin server, which the caller closes. Rejects as `listen` does. */
 export async function startAdminServer(
   health: Health,
   metrics: Metrics,

@@ -1,5 +1,5 @@
-// The operator's side of a service: metrics, and the server for them and for its health. It is loaded only where ADMIN_PORT
-// is set, since it takes a seventh of a start.
+// Metrics and health of a service, with their server. Loaded only when ADMIN_PORT is set, as it takes a seventh of a
+// start.
 import type { AddressInfo } from 'node:net'
 import type { Config } from '../../config/load-config.ts'
 import { refuseAddress } from '../../config/refuse-address.ts'
@@ -20,12 +20,12 @@ export type AdminOptions = {
 export type Admin = {
   readonly metrics: Metrics
   readonly address: AddressInfo
-  /** Shows a store, once it is open. */
+  /** Publishes the metrics of a store, once it is open. */
   show(store: Store): void
   close(): void
 }
 
-/** Listens before the store is opened, which may take its time: until then the answer of `/readyz` is that it is starting. */
+/** Starts the server before the store is opened, which may take a while: `/readyz` answers `starting` until then. */
 export async function openAdmin({ config, health, droppedLines }: AdminOptions): Promise<Admin> {
   const { databaseUrl, adminHost: host, adminPort: port } = config
   const engine = engineOf(databaseUrl)

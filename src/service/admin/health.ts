@@ -1,4 +1,4 @@
-// Readiness: false before the process listens, once it is to end, and while its store cannot be written.
+// Readiness: false until the service listens, during a shutdown, and while its store cannot be written.
 
 import { readyMs } from '../../limits.ts'
 import type { Store } from '../../store/store.ts'
@@ -11,7 +11,7 @@ export class Health {
   #isDraining = false
   #service = { hasHung: false }
 
-  /** From now on it is ready whenever the store can be written, and live while no thread hangs. */
+  /** From now on: ready while the store can be written, live while no thread hangs. */
   serve(store: Pick<Store, 'ready'>, service: { readonly hasHung: boolean } = { hasHung: false }): void {
     this.#service = service
     this.#isWritable = makeInTime(async () => {
@@ -20,12 +20,12 @@ export class Health {
     }, readyMs)
   }
 
-  /** From now on it is not ready any more. */
+  /** From now on: not ready. */
   drain(): void {
     this.#isDraining = true
   }
 
-  /** When it is not, only a restart helps. */
+  /** False when only a restart helps. */
   get isLive(): boolean {
     return !this.#service.hasHung
   }
@@ -34,12 +34,12 @@ export class Health {
     return this.#isDraining
   }
 
-  /** Why no requests should be sent here; undefined when they should. Resolves within a second. */
+  /** Resolves within a second to the reason for not being ready; undefined when ready. */
   async findFault(): Promise<Unready | undefined> {
     if (this.#isDraining) return 'draining'
     if (!this.#isWritable) return 'starting'
     const isWritable = await this.#isWritable()
-    // It may have been told to end meanwhile.
+    // A shutdown may have begun meanwhile.
     if (this.#isDraining) return 'draining'
     return isWritable ? undefined : 'store-not-writable'
   }

@@ -1,13 +1,13 @@
-// Answers that are waited for only so long. Whoever asks while one is on its way shares it: a store that does not answer
-// is not asked over and over again.
+// Reads with a time-out, shared by concurrent callers, so that a store that does not answer is not asked again and
+// again.
 
 import { withTimeout } from '../../runtime/with-timeout.ts'
 
-/** Makes a function that resolves to what `read` gives, or to undefined when that fails or takes too long. */
+/** Makes a function that resolves to what `read` returns, or to undefined when it fails or times out. */
 export function makeInTime<T>(read: () => T | Promise<T>, timeoutMs: number): () => Promise<T | undefined> {
   let pending: Promise<T | undefined> | undefined
 
-  // Why it failed is in the store's own log.
+  // The store logs its failures itself.
   const begin = () =>
     Promise.resolve()
       .then(read)

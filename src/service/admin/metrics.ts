@@ -1,16 +1,16 @@
-// Metrics for Prometheus: those of the process, and the sums over its threads. Values that the store does not give in time
-// are left out: the rest is needed most while the store does not answer.
+// Metrics for Prometheus: of the process, and sums over its threads. Values that the store does not return in time are
+// left out: the others are needed most when the store does not answer.
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import { build } from '../../version.ts'
 import type { Health } from './health.ts'
 import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
 
-/** Gauges whose names are not as Prometheus wants them; those without `_total` say more. */
+/** Gauges with `_total` in their names, against the rules of Prometheus; the ones without it say more. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
 export type MetricsOptions = {
   health: Health
-  /** The kind of database. */
+  /** Name of the engine. */
   engine: string
 }
 
@@ -19,7 +19,7 @@ export class Metrics {
   readonly registry = new Registry()
   /** Metrics of this thread. */
   readonly own = new ThreadMetrics()
-  /** Gives what the other threads have counted. */
+  /** Returns the counts of the other threads. */
   others: () => Promise<Snapshot[]> = async () => []
 
   constructor({ health, engine }: MetricsOptions) {
@@ -46,7 +46,7 @@ export class Metrics {
     return this.registry.contentType
   }
 
-  /** All of it in Prometheus's text format. */
+  /** Formats all metrics as Prometheus's text. */
   async write(): Promise<string> {
     const snapshots = [await this.own.takeSnapshot(), ...(await this.others())]
     const sums = AggregatorRegistry.aggregate(snapshots)

@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-cli
 import type { Access } from '../../http/connection/exchange.ts'
 import type { Counts, Meter } from '../../runtime/meter.ts'
 
-/** The counts of one thread, as they are sent to another. */
+/** The counts of one thread, in a form that can be posted to another. */
 export type Snapshot = MetricObject[]
 
 /** Buckets of request and commit durations. */
@@ -11,7 +11,7 @@ export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
-/** Why requests are refused, by the code of the problem that they are answered with. */
+/** Reasons of refused requests by the code of their problem. */
 const reasons: Record<string, string> = {
   'rate-limited': 'rate',
   'auth-limited': 'auth',
@@ -81,12 +81,12 @@ export class ThreadMetrics implements Meter {
     })
   }
 
-  /** The counts so far. */
+  /** Returns the counts so far. */
   async takeSnapshot(): Promise<Snapshot> {
     return await this.registry.getMetricsAsJSON()
   }
 
-  /** All requests without a route are counted together, so that a scan makes no series. */
+  /** Counts a request. Those without a route share a label, so that a scan adds no series. */
   readonly count = ({ method, route = 'other', status, durationMs, problem }: Access): void => {
     this.#durations.observe({ method, route, status }, durationMs / 1000)
     const reason = problem && reasons[problem]

@@ -1,5 +1,5 @@
-// A log of plants as Prometheus sees it: where it ends, how its commits go, and the room on its disk. What has to be asked of the store is left
-// out when it does not come in time.
+// Metrics of a log: its head, its commits, and the space on its disk. Values that the store does not return in time are
+// left out.
 import { statfs } from 'node:fs/promises'
 import { Gauge, Histogram, type Registry } from 'prom-client'
 import { gaugeMs } from '../../limits.ts'
@@ -9,7 +9,7 @@ import { secondBounds } from './thread-metrics.ts'
 
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
-/** A log that is as `log`, with its commits measured. */
+/** Wraps a log to measure its commits. */
 export function watchLog(log: PlantLog, registry: Registry): PlantLog {
   const registers = [registry]
   const batches = new Histogram({
@@ -44,7 +44,7 @@ export function watchLog(log: PlantLog, registry: Registry): PlantLog {
   }
 }
 
-/** Shows where the log of a store ends, whether its database keeps what it is given, and the disk of its file, if it is one. */
+/** Publishes the head of a store's log, its unsafe settings, and the disk of its file, if it has one. */
 export function showStore(
   { log, unsafeSettings = async () => [] }: Store,
   registry: Registry,

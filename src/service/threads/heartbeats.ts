@@ -1,10 +1,10 @@
-// A thread that hangs serves nobody, and cannot say so. Each one marks shared memory while its event loop turns, and the
-// main thread looks for the marks. Should that one hang, its health server does not answer.
+// Detects hung threads: each marks shared memory while its event loop turns, and the main thread checks the marks. When
+// the main thread itself hangs, its health server does not answer.
 import type { Logger } from 'pino'
 import { beatMs, hungMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
 
-/** Sets the mark of a thread again and again. */
+/** Sets the mark of a thread at intervals. */
 export function beat(beats: Int32Array, thread: number): void {
   setInterval(() => Atomics.store(beats, thread, 1), beatMs).unref()
 }
@@ -14,11 +14,11 @@ const words = { gone: 'a thread hangs', back: 'no thread hangs any more' }
 export class Heartbeats {
   readonly #beats: Int32Array
   readonly #outage: Outage
-  /** Missed heartbeats in a row, by thread. A process that was stopped as a whole has missed none. */
+  /** Missed heartbeats in a row, per thread. While the whole process is stopped, none are missed. */
   readonly #missed: number[]
   #looking: NodeJS.Timeout | undefined
 
-  /** `beats`: of each thread, that of the main one first, which sets none. */
+  /** `beats`: a mark per thread; that of the main thread, the first, is not used. */
   constructor(beats: Int32Array, logger: Logger) {
     this.#beats = beats
     this.#outage = new Outage(logger, words)

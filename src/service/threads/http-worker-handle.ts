@@ -1,4 +1,4 @@
-// One thread that serves requests, as the main thread sees it, from its start to its end.
+// The main thread's handle of an HTTP thread, from its start to its end.
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { gaugeMs } from '../../limits.ts'
@@ -7,25 +7,25 @@ import { makeInTime } from '../admin/in-time.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { FromWorker, ToWorker, WorkerData } from './worker-messages.ts'
 
-/** Beside this file, as TypeScript or compiled like it. */
+/** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `worker-thread${extname(import.meta.filename)}`)
-/** Three times the flag that the launcher gives (bin/plant-store.js): by itself it would grow to twice as much. */
+/** Three times the flag of the launcher (bin/plant-store.js); by default it would grow to twice as much. */
 const youngMiB = 24
 
 export class HttpWorkerHandle {
-  /** Rejects when it ends before it listens. */
+  /** Resolves when the thread listens; rejects when it ends before. */
   readonly listening: Promise<void>
-  /** Resolves when it serves nobody any more. */
+  /** Resolves when its requests are answered. */
   readonly closed: Promise<void>
-  /** Resolves to why it ended, unless it was told to. */
+  /** Resolves when the thread has ended, to an error unless it was told to end. */
   readonly ended: Promise<Error | undefined>
   isListening = false
-  /** Its latest counts. */
+  /** The latest counts. */
   counted: Snapshot = []
   readonly #worker: Worker
   #error: Error | undefined
   #answered = Promise.withResolvers<void>()
-  /** Concurrent requests share the answer; without one in time, the counts before are used. */
+  /** Concurrent scrapes share the answer; without one in time, the previous counts are used. */
   readonly #ask = makeInTime(() => this.#askNow(), gaugeMs)
 
   constructor(data: WorkerData, sink: LineSink) {
@@ -64,7 +64,7 @@ export class HttpWorkerHandle {
     this.#worker.postMessage(message)
   }
 
-  /** Its counts; when it does not answer, the latest that are known. */
+  /** Resolves to its counts, or to the latest known ones when it does not answer. */
   async count(): Promise<Snapshot> {
     await this.#ask()
     return this.counted
@@ -81,7 +81,7 @@ export class HttpWorkerHandle {
     this.#answered.resolve()
   }
 
-  /** Ends it, whatever it is at. */
+  /** Ends the thread at once. */
   async terminate(): Promise<void> {
     await this.#worker.terminate()
   }

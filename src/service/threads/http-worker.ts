@@ -1,4 +1,4 @@
-// The parts of every thread that serves requests: the store, an app on it, and a log line per request.
+// The parts of an HTTP thread: the store, an app on it, and a log line per request.
 import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config/load-config.ts'
 import { traceOptionsOf } from '../../config/trace-settings.ts'
@@ -14,7 +14,7 @@ import type { Shared } from './shared.ts'
 
 const logFlushMs = 250
 
-/** Opens the store at a URL, or at the `port` that it is shared at; `metrics` count what is done with it. */
+/** Opens the store by its URL, or through the `port` at which it is shared; `metrics` count its operations. */
 export async function openCounted(
   url: string,
   options: Pick<StoreOptions, 'logger' | 'port'>,
@@ -36,7 +36,7 @@ export type HttpWorkerOptions = {
   isDraining: () => boolean
 }
 
-/** `close` ends the app once what is in flight is answered, and leaves the store open; `sendSpans` comes after it. */
+/** `close` ends the app after requests in flight, and leaves the store open; `sendSpans` is called after it. */
 export type HttpWorker = { readonly app: FastifyInstance; close(): Promise<void>; sendSpans(): Promise<void> }
 
 export async function buildHttpWorker({
@@ -51,7 +51,7 @@ export async function buildHttpWorker({
   const flushing = setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const options = traceOptionsOf(config)
-  // Its libraries are loaded where they are needed.
+  // Loaded on demand, with its libraries.
   const { Traces } = options ? await import('../traces.ts') : {}
   const around = { logger, mask, meter: metrics ?? noMeter, ...shared }
   const traces = options && Traces && new Traces(options, around)

@@ -1,10 +1,10 @@
-// Memory shared by the threads of a process: limits are the process's, whichever thread meets them.
+// Memory shared by the threads of a process, so that limits apply to the process.
 import { randomUUID } from 'node:crypto'
 import { makeRateMemory } from '../../http/access/gcra.ts'
 
 /**
- * `counts`, `idle`: the connections of each thread, and those that are idle; `beats`: its heartbeat; `thread`: whose view
- * this is; `instanceId`: of the process. The rates are those of tokens and of failures.
+ * `counts`, `idle`: open and idle connections per thread; `beats`: heartbeats; `thread`: index of this thread;
+ * `instanceId`: of the process. The two rates are of tokens and of failed authentications.
  */
 export type Shared = {
   readonly counts: Int32Array
@@ -16,7 +16,7 @@ export type Shared = {
   readonly instanceId: string
 }
 
-/** Memory for so many threads, as the first of them sees it. */
+/** Makes the memory for a number of threads, as the first of them sees it. */
 export function makeShared(threads: number): Shared {
   const counters = () => new Int32Array(new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT))
   return {

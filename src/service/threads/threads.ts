@@ -1,5 +1,5 @@
-// THREADS: the threads that serve requests beside the main one, on the same port. From outside it is one process, and a
-// thread that dies ends it, as a fault of the main thread does.
+// THREADS: the threads that serve requests beside the main one, on the same port. A thread that dies ends the process,
+// like an uncaught error in the main thread.
 
 import type { Logger } from 'pino'
 import type { Config } from '../../config/load-config.ts'
@@ -14,10 +14,10 @@ import type { Shared } from './shared.ts'
 
 export type ThreadsOptions = {
   store: Store
-  /** For as many threads as there are to be; the main one is the first of them. */
+  /** Memory for all threads; the main one is the first. */
   shared: Shared
   log: { logger: Logger; sink: LineSink }
-  /** True when what the threads do is counted. */
+  /** True when metrics are on. */
   isCounted: boolean
 }
 
@@ -37,9 +37,9 @@ export class Threads {
     return this.#heartbeats.hasHung
   }
 
-  /** `config`: with the port that the main thread listens on. Resolves when all listen. Rejects when one cannot. */
+  /** Starts all threads; `config` has the main thread's port. Resolves when all listen. Rejects when one cannot. */
   async start(config: Config): Promise<void> {
-    // The service may have been told to end meanwhile.
+    // A shutdown may have begun meanwhile.
     if (this.#isClosing) return
     const count = this.#options.shared.counts.length - 1
     const threads = Array.from({ length: count }, (_, index) => this.#start(index + 1, config))
@@ -47,13 +47,13 @@ export class Threads {
     this.#heartbeats.watch()
   }
 
-  /** From now on every answer ends its connection. */
+  /** Ends each connection with its next answer from now on. */
   drain(): void {
     this.#isDraining = true
     for (const thread of this.#running) thread.post('drain')
   }
 
-  /** Resolves when all have answered what they had. */
+  /** Resolves when all have answered their requests. */
   async close(): Promise<void> {
     this.#isClosing = true
     this.#heartbeats.close()
@@ -61,14 +61,14 @@ export class Threads {
     await Promise.all([...this.#running].map(({ closed }) => closed))
   }
 
-  /** After `close`: resolves when the threads have ended. One that cannot let go of its store is ended. */
+  /** Resolves, after `close`, when all threads have ended. One that cannot close its store is terminated. */
   async end(): Promise<void> {
     const all = [...this.#running]
     await withTimeout(Promise.all(all.map(({ ended }) => ended)), storeCloseMs, () => {})
     await Promise.all(all.map((thread) => thread.terminate()))
   }
 
-  /** Has `metrics` show what all threads have counted. */
+  /** Adds the counts of the threads to `metrics`. */
   show(metrics: Metrics): void {
     metrics.others = () => Promise.all([...this.#running].map((thread) => thread.count()))
     metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
@@ -89,17 +89,19 @@ export class Threads {
   }
 }
 
-/** Throws outside of any promise, where nothing catches it: the process ends as it does for a fault of the main thread. */
+/** Throws outside of any promise, so that the process ends as with an uncaught error of the main thread. */
 function failProcess(error: Error): void {
   setImmediate(() => {
     throw error
   })
 }
 
-/** Systems that spread connections over several listeners on one port (nodejs.org/api/net.html#serverlistenoptions-callback). */
+/**
+ * Systems that spread connections over listeners on one port (nodejs.org/api/net.html#serverlistenoptions-callback).
+ */
 const spreading = ['linux', 'freebsd', 'sunos', 'aix']
 
-/** As many threads as are asked for, or one where the system cannot spread connections over them. */
+/** Returns the number of threads, or 1 where the system cannot spread connections over them. */
 export function countThreads(threads: number, logger: Logger, platform: string = process.platform): number {
   if (threads === 1 || spreading.includes(platform)) return threads
   logger.warn(

@@ -1,10 +1,10 @@
-// Messages between the main thread and another one that serves requests.
+// Messages between the main thread and the other HTTP threads.
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/load-config.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { Shared } from './shared.ts'
 
-/** `config`: with the port that the main thread listens on. `store`: where the store is shared, if it is. */
+/** `config`: with the main thread's port; `store`: the port at which the store is shared, if it is. */
 export type WorkerData = {
   config: Config
   shared: Shared
@@ -12,10 +12,10 @@ export type WorkerData = {
   isCounted: boolean
 }
 
-/** `drain`: every answer ends its connection from now on; `close`: no more requests; `count`: what was counted, please. */
+/** `drain`: end each connection with its next answer; `close`: accept no more requests; `count`: send the counts. */
 export type ToWorker = 'drain' | 'close' | 'count'
 
-/** `closed`: all that there was is answered; `failed`: it cannot start. */
+/** `closed`: all requests are answered; `failed`: the thread cannot start. */
 export type FromWorker =
   | 'listening'
   | 'closed'

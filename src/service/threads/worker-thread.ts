@@ -1,4 +1,4 @@
-// A thread that serves requests beside the main one, on the same port. Its log lines are written by the main thread.
+// An HTTP thread beside the main one, on the same port. The main thread writes its log lines.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type LineSink, makeLogger } from '../../logging/open-log.ts'
 import { makeMask } from '../../logging/secrets.ts'
@@ -13,7 +13,7 @@ const { config, shared, store: port, isCounted } = workerData as WorkerData
 const post = (message: FromWorker) => main.postMessage(message)
 const sink: LineSink = { write: hand }
 const logger = makeLogger(sink, config)
-// As in the main thread, it is loaded where somebody can ask for it.
+// Loaded only when metrics are on.
 const metrics = isCounted ? new (await import('../admin/thread-metrics.ts')).ThreadMetrics() : undefined
 let isDraining = false
 beat(shared.beats, shared.thread)
@@ -27,11 +27,11 @@ try {
     else if (message === 'drain') isDraining = true
     else if (message === 'close') {
       await worker.close()
-      // A SQLite file is let go of in this very call, so that the main thread is the last to do so.
+      // Closing a SQLite file is synchronous, so that the main thread is the last to close it.
       const closing = store.close()
       post('closed')
       await Promise.all([closing, worker.sendSpans()])
-      // A collector that does not answer would keep it.
+      // Exit explicitly: a request to a collector that does not answer would keep the thread alive.
       process.exit()
     }
   })
@@ -40,11 +40,11 @@ try {
   post('listening')
 } catch (error) {
   post({ failed: (error as Error).message })
-  // Whatever is open already would keep it.
+  // Exit explicitly: open handles would keep the thread alive.
   process.exit()
 }
 
-/** Bytes are a part of a buffer that is used again: a copy of them goes, and is not copied once more on the way. */
+/** Posts lines. Bytes are copied once, as their buffer is used again, and then transferred. */
 function hand(lines: Uint8Array | string): void {
   const log = typeof lines === 'string' ? lines : new Uint8Array(lines)
   main.postMessage({ log } satisfies FromWorker, typeof log === 'string' ? [] : [log.buffer])

@@ -1,5 +1,4 @@
-// The line of a plant, and the checksums made of it. That of each row of the log is what `verify` finds bits with that
-// changed on the disk; no request reads it.
+// The line of a plant, and its checksum, which each row of the log has. Only `verify` reads it, to find corrupt rows.
 import { crc32 } from 'node:zlib'
 
 /** CRC-32 over the line of a plant, in UTF-8. */
@@ -7,7 +6,7 @@ export function checksumOf(position: number, id: number | null | undefined, item
   return crc32(lineOf(position, id, item))
 }
 
-/** Position, id (or nothing) and item, with tabs between them, which no item holds. */
+/** Position, id (or nothing) and item, separated by tabs, which no item holds. */
 export function lineOf(position: number, id: number | null | undefined, item: string): string {
   return `${position}\t${id ?? ''}\t${item}`
 }

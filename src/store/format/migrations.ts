@@ -1,4 +1,4 @@
-// The numbered steps of the database schema, for each engine. Steps are only ever added, at the end.
+// The migrations of the database schema, per engine. They are only ever appended.
 import { StoreRefused } from '../store.ts'
 
 type Migration = { sqlite: string; postgres: string }
@@ -26,7 +26,7 @@ export const migrations: Migration[] = [
       CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
         BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
       ${tokens}`,
-    // The table `meta` is there before the first step: whoever migrates holds a lock on one of its rows.
+    // The table `meta` exists before the first step: a migration holds a lock on one of its rows.
     postgres: `
       CREATE TABLE head (position BIGINT NOT NULL);
       INSERT INTO head VALUES (0);
@@ -41,7 +41,7 @@ export const migrations: Migration[] = [
         FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
       ${tokens}`,
   },
-  // The plants of a store that had no epochs yet get a first one. `origin`: see postgres/epochs.ts.
+  // Plants of a store without epochs get a first one. `origin`: see postgres/epoch-notes.ts.
   {
     sqlite: `
       CREATE TABLE epochs (number INTEGER PRIMARY KEY, epoch TEXT NOT NULL, start INTEGER NOT NULL) STRICT;
@@ -55,7 +55,7 @@ export const migrations: Migration[] = [
       );
       INSERT INTO epochs VALUES (1, substr(md5(random()::text), 1, 12), 0, '');`,
   },
-  // Rows that are there already get their checksum from `verify --repair`: here it would hold up the start for minutes.
+  // Existing rows get their checksums by `verify --repair`: here it would delay the start by minutes.
   {
     sqlite: `
       ALTER TABLE plants ADD COLUMN checksum INTEGER;
@@ -68,18 +68,19 @@ export const migrations: Migration[] = [
       CREATE TRIGGER plants_no_change BEFORE UPDATE OF position, id, item OR DELETE ON plants
         FOR EACH ROW EXECUTE FUNCTION plants_append_only();`,
   },
-  // `verify --repair` also makes the segments of plants that are there already.
+  // Existing plants get their segments by `verify --repair`, too.
   {
     sqlite: 'CREATE TABLE segments (last INTEGER PRIMARY KEY, items TEXT NOT NULL) STRICT;',
-    // A dump of an older version that was put back may have left those of other plants. Uncompressed: to expand pglz takes
-    // as long as to read the plants.
+    // Segments of other plants may remain from before a dump of an older version was restored. They are stored
+    // uncompressed: expanding pglz takes as long as reading the plants.
     postgres: `
       DROP TABLE IF EXISTS segments;
       CREATE TABLE segments (last BIGINT PRIMARY KEY, items TEXT NOT NULL);
       ALTER TABLE segments ALTER COLUMN items SET STORAGE EXTERNAL;`,
   },
-  // PostgreSQL: the head row is a lock alone, and each batch inserts its note. A process of an older version asks for
-  // `position`, and for a conflict on `id`: it can no longer add anything, nor serve a log that has stopped.
+  // PostgreSQL: the head row becomes a mere lock, and each batch inserts a note. A process of an older version fails on
+  // the missing `position` and the conflict on `id`, so that it can neither add plants nor serve a log that has
+  // stopped.
   {
     sqlite: '',
     postgres: `
@@ -88,18 +89,18 @@ export const migrations: Migration[] = [
   },
 ]
 
-/** The schema versions since which there are epochs, checksums of rows, and segments. */
+/** The schema versions that introduced epochs, checksums of rows, and segments. */
 export const epochsVersion = 2
 export const checksumVersion = 3
 export const segmentsVersion = 4
 
 /**
- * The oldest schema version whose code still works on the present schema. In a rolling upgrade old replicas run beside
- * new ones on the new schema: raise this only when they cannot, one release after the one that stopped needing it.
+ * The oldest schema version whose code works on the current schema: in a rolling upgrade old replicas run on the new
+ * schema beside new ones. Raise it only when they cannot, one release after the one that stopped needing it.
  */
 export const oldestCompatible = 5
 
-/** Throws StoreRefused when the schema is of an older version, and whoever asks leaves it as it is. */
+/** Throws StoreRefused when the schema is of an older version and is not to be migrated. */
 export function checkUpgrade(version: number, keepsSchema = false): void {
   if (keepsSchema && version < migrations.length)
     throw new StoreRefused(
@@ -108,14 +109,16 @@ export function checkUpgrade(version: number, keepsSchema = false): void {
     )
 }
 
-/** A store may be brought up to date when no service of an older version has it open. `by`: what else has. */
+/**
+ * Throws StoreRefused for a store that cannot be migrated because an older service has it open. `by`: its processes.
+ */
 export function refuseInUse(by: string): never {
   throw new StoreRefused(
     `the database is of an older version, and ${by}: stop each plant-store of that version, then start again`,
   )
 }
 
-/** Throws StoreRefused when this version of the service cannot work on the schema of a newer one. */
+/** Throws StoreRefused when a newer schema is not compatible with this version of the service. */
 export function checkVersion(version: number, compatible = version): void {
   if (compatible > migrations.length)
     throw new StoreRefused(

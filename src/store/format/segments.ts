@@ -1,19 +1,19 @@
-// Segments: the items of so many plants in a row, kept as one text beside the plants once the last of them is there. A
-// long list takes a few of these rows instead of thousands. The plants themselves say what is true: a segment that is not
-// there, because an older version added its last plant, is missed by nobody.
+// Segments: the joined items of a fixed number of plants, stored beside the plants once the last of them is added, so
+// that a long list reads a few rows instead of thousands. Segments are optional: where one is missing, because an older
+// version added its last plant, reads fall back to the plants.
 import { segmentBytes, segmentPlants } from '../../limits.ts'
 import type { Dialect } from '../view.ts'
 
 /** The tables that items are read from. */
 export type Source = 'segments' | 'plants'
 
-/** From where the plants of a range can be read, the fastest first: from segments only when they fill some. */
+/** The tables to try for a range, fastest first: segments only if the range consists of whole ones. */
 export function findSources(after: number, last: number): Source[] {
   const fillSegments = last > after && after % segmentPlants === 0 && last % segmentPlants === 0
   return fillSegments ? ['segments', 'plants'] : ['plants']
 }
 
-/** Last positions of the segments that are complete once the log has grown from `start` to `end` plants. */
+/** Last positions of the segments that are completed when the log grows from `start` to `end` plants. */
 export function segmentEnds(start: number, end: number): number[] {
   const ends: number[] = []
   for (let last = start - (start % segmentPlants) + segmentPlants; last <= end; last += segmentPlants)
@@ -22,8 +22,8 @@ export function segmentEnds(start: number, end: number): number[] {
 }
 
 /**
- * The statement that keeps the segment that ends at $1, unless it is there already, or too long to be one part of a list:
- * large plants take no longer one by one.
+ * The statement that stores the segment that ends at $1, unless it exists or is too large for a part of a list: large
+ * plants are no slower one by one.
  */
 export function keepSegment({ joinedItems: items }: Dialect): string {
   return `INSERT INTO segments SELECT CAST($1 AS BIGINT), ${items} FROM plants

@@ -1,14 +1,14 @@
-// The epochs of a log in PostgreSQL. Each names the origin of its history; the first batch of a connection whose origin
-// is another one begins a new epoch, in the transaction of that batch.
+// The epochs of a log in PostgreSQL. Each has the origin of its history: the first batch of a connection with another
+// origin begins a new epoch, in the same transaction.
 import type { QueryConfig } from 'pg'
 import { type Epoch, Epochs, latestEpoch, makeEpoch } from '../epochs.ts'
 import type { Head } from '../store.ts'
 import type { Session } from './session.ts'
 
-/** The last position of the log: a subquery. */
+/** Subquery for the last position of the log. */
 export const lastPosition = '(SELECT coalesce(max(position), 0) FROM plants)'
 
-/** Looks at the head of the log. The epochs come along only when there is a new one. */
+/** Reads the head of the log, with the epochs only when there is a new one. */
 export class HeadReader {
   #epochs = new Epochs([])
 
@@ -20,7 +20,7 @@ export class HeadReader {
     return this.#reload(session)
   }
 
-  /** In one statement: a head and the epochs of another moment would give positions wrong owners. */
+  /** Reads head and epochs in one statement: from two moments, positions could get wrong owners. */
   async #reload(session: Session): Promise<Head> {
     const { rows } = await session.query(`
       SELECT ${lastPosition} AS position, (
@@ -31,14 +31,14 @@ export class HeadReader {
   }
 }
 
-/** The origin of the latest epoch. */
+/** Reads the origin of the latest epoch. */
 export async function findOrigin(session: Session): Promise<string | undefined> {
   const text = 'SELECT origin FROM epochs ORDER BY number DESC LIMIT 1'
   const { rows } = await session.query(text)
   return rows[0]?.origin
 }
 
-/** Begins an epoch with the position after `start`. The caller holds the lock on the head. */
+/** Query that begins an epoch after position `start`. The caller holds the lock on the head. */
 export function beginEpoch(start: number, origin: string): QueryConfig {
   const text = `INSERT INTO epochs SELECT coalesce(max(number), 0) + 1, $1, $2, $3 FROM epochs`
   return { text, values: [makeEpoch(), start, origin] }

@@ -1,11 +1,11 @@
-// Failures of servers: in words for an operator, and whether another attempt may succeed.
+// Failures of servers: their messages for operators, and whether a retry may succeed.
 import pg from 'pg'
 import { type FailedOutcome, StoreRefused, StoreUnavailable } from '../store.ts'
 
-/** SQLSTATEs of failures that another attempt, perhaps on another server, may not meet. */
+/** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
 const passing = /^(08|25006|25P03|40|53300|55P03|57)/
 
-/** Advice by SQLSTATE: the server's own words may be in any language. */
+/** Advice by SQLSTATE: the server's own message may be in any language. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
   '28000': 'pg_hba.conf lets nobody in so, or there is no such role',
@@ -28,27 +28,27 @@ export function nameServer({ host, port, database }: pg.Client): string {
 }
 
 export class ServerFailure extends Error {
-  /** `server`: as `nameServer` gives it. */
+  /** `server`: see `nameServer`. */
   constructor(server: string, cause: Error) {
     super(`${server}: ${explain(cause)}`, { cause })
   }
 }
 
-/** An error as an operator reads it. */
+/** Formats an error for operators. */
 export function explain({ message, code }: Error & { code?: string }): string {
   const todo = advice[String(code)]
   const said = message || String(code)
   return todo ? `${todo} (${said})` : said
 }
 
-/** True when another attempt would fail likewise: the server refused the request itself. */
+/** True when a retry would fail, too, as the server refused the request itself. */
 export function isFinal(error: unknown): boolean {
   const said = error instanceof ServerFailure ? error.cause : error
   if (said instanceof StoreRefused || said instanceof StoreUnavailable) return true
   return said instanceof pg.DatabaseError && !passing.test(String(said.code))
 }
 
-/** A server's refusal (a wrong password, a missing database) tells more than another's being unreachable. */
+/** Picks the most useful failure: a refusal (wrong password, missing database) before an unreachable server. */
 export function mostTelling(failures: ServerFailure[]): Error {
   const said = failures.find(
     ({ cause }) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused,
@@ -64,12 +64,12 @@ const words: Record<Failed, string> = {
   unread: 'the database could not be read',
 }
 
-/** The error of a store that could not do what it was asked for. */
+/** Makes the error of a store for a failure. */
 export function unavailable(outcome: Failed, cause: unknown): StoreUnavailable {
   return new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
 }
 
-/** A handler for `catch`. */
+/** Makes a handler for `catch` that throws it. */
 export function refuse(outcome: Failed): (cause: unknown) => never {
   return (cause) => {
     throw unavailable(outcome, cause)

@@ -3,25 +3,25 @@ import { StoreRefused } from '../store.ts'
 
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 /**
- * Those that pg heeds and our sessions do not set themselves. It drops others without a word, and what a misspelt
- * sslmode was to protect goes over the network as it is.
+ * Parameters that pg supports and our sessions do not set. It ignores others silently: with a misspelt sslmode,
+ * passwords would be sent without encryption.
  */
 const parameters = [
   ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
   ...['user', 'password', 'host', 'port', 'application_name', 'options'],
 ]
 
-/** One URL for each server, the way pg takes them. Throws StoreRefused when the URL cannot be used. */
+/** Splits a URL into one per server, as pg needs. Throws StoreRefused when it cannot be used. */
 export function splitHosts(url: string): string[] {
   const fault = findUrlFault(url)
   if (fault === undefined) return split(url)
   throw new StoreRefused(`DATABASE_URL ${fault}`)
 }
 
-/** Why a URL cannot be used, as the end of a sentence. It can hold a password: values are not repeated. */
+/** The fault of a URL, as the end of a sentence, without values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {
   const urls = split(url)
-  // A `?` or `#` of a password that is not percent-encoded would make parameters of its rest.
+  // An unescaped `?` or `#` in a password would turn its rest into parameters.
   if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
     return 'must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded'
   const given = new URL(urls[0] as string).searchParams
@@ -34,7 +34,7 @@ export function findUrlFault(url: string): string | undefined {
   return undefined
 }
 
-/** Empty: the default one. */
+/** True for a port, or an empty text, which means the default one. */
 function isPort(text: string): boolean {
   return text === '' || (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535)
 }

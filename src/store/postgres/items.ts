@@ -1,4 +1,4 @@
-// Reads the items of a log in PostgreSQL as the bytes that lists show.
+// Reads the items of a log in PostgreSQL as bytes of JSON.
 import { segmentPlants } from '../../limits.ts'
 import { ownerOf } from '../epochs.ts'
 import { findSources, type Source } from '../format/segments.ts'
@@ -11,9 +11,9 @@ const [open, comma, close] = Buffer.from('[,]') as unknown as [number, number, n
 /** The range of a read: see `PlantLog`. */
 export type Range = { after: number; last: number; epoch: string }
 
-/** Queries for the items of a range, in one row or several, each with the number of its plants. */
+/** Queries for the items of a range: rows of items with their number of plants. */
 const selects: Record<Source, (after: number, last: number) => string> = {
-  // As they are: to join a few large texts takes the server longer than to read them.
+  // Not joined: that takes the server longer than reading them.
   segments: (after, last) => `
     SELECT items, ${segmentPlants}, coalesce(${ownerOf(`${last}`)}, '')
     FROM segments WHERE last > ${after} AND last <= ${last} ORDER BY last`,
@@ -22,7 +22,7 @@ const selects: Record<Source, (after: number, last: number) => string> = {
     FROM plants WHERE position > ${after} AND position <= ${last}`,
 }
 
-/** Rejects with StoreUnavailable when the log of this server does not hold just that. */
+/** Reads a range. Rejects with StoreUnavailable when the log of this server does not hold all of it in that epoch. */
 export async function readItems(session: Session, { after, last, epoch }: Range): Promise<Buffer> {
   let held = ''
   for (const source of findSources(after, last)) {
@@ -41,7 +41,7 @@ export async function readItems(session: Session, { after, last, epoch }: Range)
 
 function joinArray(texts: Buffer[]): Buffer {
   const length = texts.reduce((sum, text) => sum + 1 + text.length, 1)
-  // Not from the pool: what is kept would keep all of its pool's memory.
+  // Not from the pool, whose memory a cached page would keep alive.
   const array = Buffer.allocUnsafeSlow(length)
   let at = 0
   for (const text of texts) {

@@ -1,5 +1,5 @@
-// A connection to the server that is followed. It is made when it is needed and, after a failure, made anew: to the same
-// server, or to the one that was promoted in its place.
+// A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
+// one that was promoted.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
@@ -11,7 +11,7 @@ import type { Session } from './session.ts'
 
 const pauseMs = 50
 
-/** `made`: the session, when it is there. */
+/** `made`: the session, once it is open. */
 type Made = Connection & { made?: Session }
 
 export class Link {
@@ -28,15 +28,15 @@ export class Link {
     servers.onChange(() => this.#leave())
   }
 
-  /** Number of works under way. */
+  /** Number of running pieces of work. */
   get running(): number {
     return this.#running
   }
 
   /**
-   * Does `work` on the connection, which several may share. When that fails, the connection is given up and the work
-   * done again on a new one: `work` must be safe to repeat. Rejects with the last failure when the time is up (of
-   * `performance.now()`) or the server said no, and at once when too many are under way.
+   * Runs `work` on the connection, which is shared. After a failure the connection is dropped and the work repeated on
+   * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
+   * when the server refuses the request, and at once when too much is running.
    */
   async run<T>(
     work: (session: Session) => Promise<T>,
@@ -76,13 +76,13 @@ export class Link {
       throw new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     }
     const done = connection.session.then((session) => {
-      // The caller was told already that nothing was done.
+      // The caller already has a rejection.
       if (over) throw new Error('the time is up')
       return work(session)
     })
     const fail = (error: Error) => {
       const { made } = connection
-      // A connection in the making has a time-out of its own, which may be longer than this work had left.
+      // Connecting has its own time-out, which may be longer than the time left for this work.
       if (!made) throw over ? new ServerFailure(connection.servers, error) : error
       const failure = new ServerFailure(made.server, error)
       this.#giveUp(connection, failure)
@@ -118,7 +118,7 @@ export class Link {
 
   #leave(): void {
     const made = this.#connection?.made
-    // The change of servers is in the log already.
+    // The change of servers is already logged.
     /* c8 ignore next 2: this connection was made while another one found the new server: no event says when */
     if (this.#connection && made && !this.#servers.follows(made.origin)) this.#giveUp(this.#connection)
   }
@@ -128,7 +128,7 @@ export class Link {
     await this.run(async () => {})
   }
 
-  /** Rejects the work that is still under way. */
+  /** Closes the connection; running work rejects. */
   close(): void {
     this.#closed = true
     this.#connection?.destroy()

@@ -1,4 +1,4 @@
-// A batch of plants as PostgreSQL takes it: what is known of their ids, what becomes of each, and the statements that add them.
+// A batch of plants in PostgreSQL: the look-up of their ids, their outcomes, and the statements that add them.
 import type { QueryConfig } from 'pg'
 import { checksumOf } from '../format/checksum.ts'
 import { keepSegment, segmentEnds } from '../format/segments.ts'
@@ -7,7 +7,7 @@ import type { Entry, Outcome } from '../store.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 
-/** The items that are in the log under these ids. */
+/** Finds the items in the log with these ids. */
 export async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
   if (ids.length === 0) return new Map()
   const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
@@ -15,7 +15,7 @@ export async function findItems(session: Session, ids: number[]): Promise<Map<nu
   return new Map(rows.map(({ id, item }) => [id, item]))
 }
 
-/** Outcomes in the order of the entries; `known` takes in the ids that are added. */
+/** Decides the outcomes of the entries, in order; adds new ids to `known`. */
 export function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcome[]; added: Entry[] } {
   const added: Entry[] = []
   const outcomes = entries.map((entry): Outcome => {
@@ -28,20 +28,20 @@ export function judge(entries: Entry[], known: Map<number, string>): { outcomes:
   return { outcomes, added }
 }
 
-/** Puts the entries at the positions after `position`. */
+/** Query that inserts entries after `position`. */
 export function insert(position: number, entries: Entry[]): QueryConfig {
   const text = `
     INSERT INTO plants (position, id, item, checksum) SELECT $1::bigint + n, id, item, checksum
     FROM unnest($2::bigint[], string_to_array($3, chr(10)), $4::bigint[]) WITH ORDINALITY
       AS added (id, item, checksum, n)`
   const ids = toArray(entries.map(({ id }) => id ?? 'NULL'))
-  // JSON of the service holds no line feed. To quote each item for an array would take longer than all the rest.
+  // Our JSON holds no line feed. Quoting each item for an array would take longer than all the rest.
   const items = entries.map(({ item }) => item).join('\n')
   const checksums = toArray(entries.map(({ id, item }, n) => checksumOf(position + 1 + n, id, item)))
   return { name: 'insert', text, values: [position, ids, items, checksums] }
 }
 
-/** Keeps the segments that are complete with so many plants more. */
+/** Queries that store the segments completed by `count` plants after `position`. */
 export function keepSegments(position: number, count: number): QueryConfig[] {
   return segmentEnds(position, position + count).map((last) => ({
     name: 'segment',
@@ -50,7 +50,7 @@ export function keepSegments(position: number, count: number): QueryConfig[] {
   }))
 }
 
-/** An array as PostgreSQL writes it. */
+/** Formats an array for PostgreSQL. */
 function toArray(values: (number | 'NULL')[]): string {
   return `{${values.join()}}`
 }

@@ -1,15 +1,15 @@
-// A connection pooler between the service and its server, such as PgBouncer. One that gives each transaction another
-// session loses what a session was made to promise, and leaves our settings to other applications.
+// Detects a transaction-level connection pooler, such as PgBouncer, between the service and its server. It would lose
+// the settings of our sessions, and leave them to other applications.
 import pg from 'pg'
 import { attemptMs } from '../../limits.ts'
 import { StoreRefused } from '../store.ts'
 
-/** Not even, so that a pooler that takes turns is found out, too. */
+/** An irregular order, so that even a pooler that alternates between sessions is detected. */
 const order = [0, 1, 1, 0, 0, 1, 0] as const
 
 /**
- * Throws StoreRefused when the sessions behind `client`, which was connected to `url`, change. A pooler makes up the id
- * of the server's process that it tells at the start; only then a second connection is needed to find out.
+ * Throws StoreRefused when the sessions behind `client`, which is connected to `url`, change. A second connection is
+ * made only if the process id sent at the start is not the server's, as with a pooler.
  */
 export async function refuseSharedSessions(client: pg.Client, url: string): Promise<void> {
   const { processID } = client as unknown as { processID: number }

@@ -1,4 +1,4 @@
-// The SQL of PostgreSQL where it differs between engines.
+// Expressions of SQL that differ between engines, for PostgreSQL.
 import type { Dialect } from '../view.ts'
 
 export const postgresDialect: Dialect = {

@@ -1,5 +1,5 @@
-// The distributed engine: a PostgreSQL cluster that any number of replicas share. Its log has no gaps and the order of
-// its commits, because each batch holds the lock on the one row that says where the log ends.
+// The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each batch locks the one head row, so
+// that the log has no gaps, and the order of its commits.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { readConnections } from '../../limits.ts'
@@ -14,7 +14,7 @@ import { Servers } from './servers.ts'
 import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
 
-/** Opens the store at a `postgres://` URL, which may name several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
+/** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(
   url: string,
   { logger, name = 'plant-store', reconnected = () => {}, ...use }: StoreOptions,
@@ -23,12 +23,12 @@ export async function openPostgres(
   const urls = splitHosts(url)
   const servers = new Servers({ urls, processId, name, logger, reconnected, use })
   warnOfPlainHosts(urls, logger)
-  // Connections of their own, so that a look at the head or at a token waits neither for a long page nor for a commit.
+  // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')
   const writes = new Link(servers, 'writer')
   const probes = new Link(servers, 'probe')
-  // The pools above (src/plants/list/) bound the reads; each goes to the connection with the fewest under way.
+  // Pools in src/plants/list/ bound the reads; each goes to the least busy connection.
   const reads = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
   const writer = new PostgresWriter(writes, processId)
   const reader = new HeadReader()
@@ -58,7 +58,7 @@ export async function openPostgres(
     sql: { select, execute: (text, values = []) => writer.execute(text, values) },
     unsafeSettings,
     async ready() {
-      // A server can take connections and be without the standbys that a commit waits for.
+      // A server may accept connections while the standbys that a commit waits for are missing.
       const probe = probes.run((session) => session.passBarrier())
       await Promise.all([
         head(),

@@ -1,5 +1,5 @@
-// Finds the store in a PostgreSQL database, makes one in an empty database, and brings an older one up to date. Any number
-// of replicas may do so at once. Tables that are not ours are never written.
+// Finds the store in a PostgreSQL database, creates it in an empty one, and migrates an older one. Any number of
+// replicas may do so at once. Foreign tables are never written.
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import {
@@ -18,7 +18,7 @@ export type Session = { query(query: QueryConfig | string): Promise<{ rows: any[
 /** `schema`: its quoted name. */
 export type FoundStore = { id: string; version: number; schema: string }
 
-/** Our tables, and columns by which they are told from another application's. */
+/** Our tables, with columns that tell them from those of another application. */
 const ownColumns: Record<string, string[]> = {
   meta: ['key', 'value'],
   plants: ['position', 'id', 'item'],
@@ -29,10 +29,10 @@ const ownColumns: Record<string, string[]> = {
   segments: ['last', 'items'],
 }
 export const tables = Object.keys(ownColumns)
-/** Those that every version has. */
+/** The tables of every version. */
 const oldest = tables.slice(0, 5)
 
-/** Another replica made the same table at the same moment: the next attempt finds it. */
+/** SQLSTATEs when another replica creates the same table at the same moment; the next attempt finds it. */
 const overtaken = ['23505', '42P07', '42710']
 const attempts = 10
 
@@ -40,8 +40,8 @@ const attempts = 10
 export type SchemaUse = Pick<StoreOptions, 'mustExist' | 'keepsSchema'>
 
 /**
- * Makes or updates the schema in one transaction. Resolves to the store's id. Throws StoreRefused, with the database
- * untouched, when it is another application's, of a newer version that this one cannot work beside, or not in UTF-8.
+ * Creates or migrates the schema in one transaction; resolves to the store's id. Throws StoreRefused, with the database
+ * untouched, when it is another application's, of an incompatible newer version, or not in UTF-8.
  */
 export async function prepareSchema(session: Session, use: SchemaUse): Promise<string> {
   for (let attempt = 1; ; attempt++) {
@@ -60,7 +60,7 @@ export async function prepareSchema(session: Session, use: SchemaUse): Promise<s
 
 type FoundTable = { name: string; schema: string; columns: string[] }
 
-/** Undefined: nothing on the search path has one of our names. Throws StoreRefused. */
+/** Finds the store; undefined when no table on the search path has one of our names. Throws StoreRefused. */
 export async function findStore(session: Session): Promise<FoundStore | undefined> {
   const text = `
     SELECT name, relnamespace::regnamespace::text AS schema, ARRAY(
@@ -102,7 +102,7 @@ async function transact(session: Session, work: () => Promise<void>): Promise<vo
     await work()
     await session.query('COMMIT')
   } catch (error) {
-    // When the connection broke there is nothing left to roll back; the fault itself says more.
+    // After a lost connection there is nothing to roll back; the original error says more.
     await session.query('ROLLBACK').catch(() => {})
     throw error
   }
@@ -120,7 +120,7 @@ async function create(session: Session): Promise<void> {
   await migrate(session, 0)
 }
 
-/** New tables come to stand beside the old ones, wherever the search path begins. */
+/** Migrates the schema, with new tables beside the old ones, wherever the search path begins. */
 async function upgrade(session: Session, { schema }: FoundStore): Promise<void> {
   await session.query(`SET LOCAL search_path TO ${schema}`)
   const { rows } = await session.query("SELECT value FROM meta WHERE key = 'version' FOR UPDATE")
@@ -132,8 +132,8 @@ async function upgrade(session: Session, { schema }: FoundStore): Promise<void> 
 }
 
 /**
- * Sessions of version 1.0.0, which gave them no name as every later version does, by their last statement. A role that
- * may not see the statements of other roles finds none; nor is a session found whose name came from its URL.
+ * Query for sessions of version 1.0.0, which have no name, by their last statement. It misses sessions of other roles
+ * if this role may not see their statements, and sessions named by their URL.
  */
 const unnamed = `
   SELECT DISTINCT coalesce(host(client_addr), 'localhost') AS host FROM pg_stat_activity

@@ -1,5 +1,4 @@
-// The state of a PostgreSQL cluster. Anybody may ask for all of it but the state of the standbys, which takes the
-// role pg_monitor.
+// The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
 import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine-status.ts'
 import { serviceName } from '../store.ts'
 import type { StoreView } from '../view.ts'
@@ -43,12 +42,12 @@ async function listStandbys(view: StoreView): Promise<Standby[]> {
   }))
 }
 
-/** Each thread has a name of its own for its sessions. */
+/** Query for services: the sessions of each thread share a name. */
 const threads = `
   SELECT coalesce(host(client_addr), 'localhost'), count(DISTINCT application_name) FROM pg_stat_activity
   WHERE datname = current_database() AND application_name LIKE $1 || ' %' GROUP BY 1 ORDER BY 1`
 
-/** On a standby nothing is to be seen: a service works on the primary. */
+/** Finds running services; unknown on a standby, as services use the primary. */
 async function findService(view: StoreView, role: ClusterStatus['role']): Promise<ServiceStatus> {
   const clients = await view.select<[string, number]>(threads, [serviceName])
   const isUnknown = clients.length === 0 && role === 'standby'

@@ -1,5 +1,5 @@
-// A PostgreSQL database in a session that can only read. A standby will do where the URL names no primary: an export need
-// not burden the server that takes the plants.
+// A PostgreSQL database in a read-only session. A URL may name a standby alone, so that an export does not burden the
+// primary.
 import pg from 'pg'
 import { attemptMs } from '../../limits.ts'
 import type { EngineStatus } from '../engine-status.ts'
@@ -13,12 +13,12 @@ import { findStore } from './postgres-schema.ts'
 import { readPostgresStatus } from './postgres-status.ts'
 import { types } from './session.ts'
 
-/** All that is read goes by an index, in its order; plans for a table that has just been filled would sort it. */
+/** Everything is read by an index, in its order; the planner would sort a table that was just filled. */
 const settings = `
   SET default_transaction_read_only = on; SET statement_timeout = 0; SET jit = off;
   SET enable_seqscan = off; SET enable_bitmapscan = off`
 
-/** Rejects with StoreRefused. */
+/** Opens a view. Rejects with StoreRefused. */
 export async function openPostgresView(url: string): Promise<StoreView> {
   const client = await connectToAny(splitHosts(url))
   try {
@@ -29,7 +29,7 @@ export async function openPostgresView(url: string): Promise<StoreView> {
   }
 }
 
-/** The server that takes writes, or else any that answers. */
+/** Connects to the server that accepts writes, or else to any that answers. */
 async function connectToAny(urls: string[]): Promise<pg.Client> {
   const attempts = await Promise.allSettled(urls.map(connect))
   const sessions = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? attempt.value : []))
@@ -47,7 +47,7 @@ async function connect(url: string): Promise<{ client: pg.Client; isStandby: boo
     connectionTimeoutMillis: attemptMs,
     types,
   })
-  // Between queries nobody waits for an answer; the next query meets the fault.
+  // Errors between queries are ignored here; the next query fails.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -56,7 +56,7 @@ async function connect(url: string): Promise<{ client: pg.Client; isStandby: boo
     const { rows } = await client.query('SELECT pg_is_in_recovery() AS standby')
     return { client, isStandby: rows[0].standby }
   } catch (error) {
-    // A server that waits for a password keeps the connection for a minute.
+    // Destroyed, as a server that waits for a password would keep the connection for a minute.
     client.connection.stream.destroy()
     throw new ServerFailure(nameServer(client), error as Error)
   }

@@ -1,5 +1,5 @@
-// Follows one server of the cluster. All connections of this process follow one server on one timeline; when one of
-// them finds that another server has taken over, the others leave the old one, too.
+// Follows one server of the cluster, on one timeline, with all connections of this thread. When one of them finds that
+// another server has taken over, the others leave the old one, too.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { handicapMs } from '../../limits.ts'
@@ -9,41 +9,41 @@ import { mostTelling, ServerFailure } from './failures.ts'
 import { prepareSchema, type SchemaUse } from './postgres-schema.ts'
 import { type Origin, Session } from './session.ts'
 
-/** A session in the making; `servers` names those that were asked. `destroy` ends it in any state. */
+/** A session being opened; `servers`: names of those asked; `destroy` ends it in any state. */
 export type Connection = { readonly session: Promise<Session>; readonly servers: string; destroy(): void }
 
-/** The purpose of a session. No two that are open at once share a role. */
+/** The purpose of a session; one is open per role. */
 export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
 
 export type ServersOptions = {
-  /** One for each server of the cluster. */
+  /** A URL per server of the cluster. */
   urls: string[]
-  /** Names this process in the database. */
+  /** Identifies this thread in the database. */
   processId: string
-  /** The name of the sessions of this process. */
+  /** Name of its sessions. */
   name: string
   logger: Logger
   reconnected: () => void
   use: SchemaUse
 }
 
-/** The effect on requests is logged where they are answered. */
+/** Messages on connections; their effect on requests is logged where these are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
 export class Servers {
-  /** Is told of each connection that was made anew. */
+  /** Called for each connection made again. */
   readonly reconnected: () => void
   readonly #logger: Logger
-  /** One for all its connections. */
+  /** Shared by all connections. */
   readonly #outage: Outage
   readonly #urls: string[]
   readonly #name: string
   readonly #use: SchemaUse
   readonly #listeners: (() => void)[] = []
   #followed: Origin | undefined
-  /** Number of changes of the server: an attempt that began before the last one must not undo it. */
+  /** Number of changes of the followed server: an attempt that began before the last one must not undo it. */
   #changes = 0
-  /** The latest timeline that took writes since then, for each system. */
+  /** The latest timeline that was followed, by system. */
   readonly #latest = new Map<string, number>()
   #storeId: string | undefined
   #isAwaited = false
@@ -57,12 +57,12 @@ export class Servers {
     this.reconnected = reconnected
   }
 
-  /** The store's name; known when a first connection has been made. */
+  /** The store's id, once a first connection was made. */
   get storeId(): string {
     return this.#storeId as string
   }
 
-  /** `leave` is called when another server is followed; sessions with the one before are worth nothing then. */
+  /** Calls `leave` when another server is followed, as sessions with the former one are useless then. */
   onChange(leave: () => void): void {
     this.#listeners.push(leave)
   }
@@ -71,7 +71,7 @@ export class Servers {
     return origin.name === this.#followed?.name
   }
 
-  /** A connection was lost, or could not be made. At the start that is no outage yet, and one line is enough. */
+  /** Reports a connection that was lost or failed; not yet at the start, whose error is enough. */
   reportFailure(error: Error, role: Role): void {
     if (this.#followed) this.#outage.reportFailure(error, { role })
     else if (!this.#isAwaited)
@@ -83,7 +83,7 @@ export class Servers {
     this.#outage.reportRecovery()
   }
 
-  /** Asks all servers at once, so that a frozen one holds up nobody, and keeps the first that may be followed. */
+  /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
   connect(role: Role): Connection {
     const began = this.#changes
     const sessions = this.#urls.map((url) => new Session(url, this.#name, role !== 'writer'))
@@ -103,7 +103,7 @@ export class Servers {
     return { session, servers: sessions.map(({ server }) => server).join(), destroy }
   }
 
-  /** Resolves when what the session shows may be believed. */
+  /** Resolves once a session can be trusted: its server is followed, and its log is on the standbys. */
   async #admit(session: Session): Promise<Session> {
     try {
       await session.open()
@@ -119,7 +119,7 @@ export class Servers {
     }
   }
 
-  /** A server that was restored from a backup may have an older schema, or the database of another store. */
+  /** Prepares the schema: a server restored from a backup may have an older one, or another store. */
   async #prepare(session: Session): Promise<void> {
     const id = await prepareSchema(session, this.#use)
     this.#storeId ??= id
@@ -130,7 +130,7 @@ export class Servers {
     this.#latest.set(system, Math.max(timeline, this.#latest.get(system) ?? 0))
   }
 
-  /** True for an old primary that is still running, and for a restored backup. */
+  /** True for an old primary that still runs, and for a restored backup. */
   #isOlder({ system, timeline }: Origin): boolean {
     /* c8 ignore next: the same old primary */
     if (timeline < (this.#latest.get(system) ?? 0)) return true

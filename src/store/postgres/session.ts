@@ -1,15 +1,15 @@
-// A session with one server: what it is made to promise, what history its log has, and the barrier before it is believed.
+// A session with one server: its settings, the origin of its log, and the barrier before it is trusted.
 import pg from 'pg'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
 import { CopiedRows } from './copied-rows.ts'
 import { nameServer } from './failures.ts'
 import { refuseSharedSessions } from './pooler.ts'
 
-/** The history that a server writes. `name` also tells its restarts and its databases apart. */
+/** The history that a server writes. `name` also distinguishes its restarts and its databases. */
 export type Origin = { readonly name: string; readonly system: string; readonly timeline: number }
 
 export class Session {
-  /** As `nameServer` gives it. */
+  /** See `nameServer`. */
   readonly server: string
   readonly #url: string
   readonly #client: pg.Client
@@ -19,7 +19,10 @@ export class Session {
   #firstError: unknown
   #destroyed = false
 
-  /** `name`: for pg_stat_activity, unless the URL has another. `keepsTime`: the server ends statements that take too long; never for one that writes. */
+  /**
+   * `name`: for pg_stat_activity, unless the URL has one. `keepsTime`: the server ends statements that take too long,
+   * except in sessions that write.
+   */
   constructor(url: string, name: string, keepsTime: boolean) {
     this.#url = url
     this.#client = new pg.Client({
@@ -31,15 +34,15 @@ export class Session {
     })
     this.server = nameServer(this.#client)
     this.#keepsTime = keepsTime
-    // Between queries nobody waits for an answer; the next query meets the fault.
+    // Errors between queries are ignored here; the next query fails.
     this.#client.on('error', () => {})
-    // The session asks for warnings only, so whatever comes is one; their names are in the server's language.
+    // The session asks for warnings only. Their severity is in the server's language, and not needed.
     this.#client.on('notice', ({ message }) => {
       this.#warning = String(message)
     })
   }
 
-  /** Connects. Rejects when the server takes no writes. */
+  /** Connects. Rejects when the server accepts no writes. */
   async open(): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#url)
@@ -54,7 +57,7 @@ export class Session {
     }
   }
 
-  /** The one of the moment when the session was opened: it cannot outlive a change. */
+  /** The origin when the session was opened; a session does not survive a change of it. */
   get origin(): Origin {
     return this.#origin as Origin
   }
@@ -63,19 +66,19 @@ export class Session {
     return this.#destroyed
   }
 
-  /** Queries that are sent without waiting for one another share a flight. */
+  /** Sends a query. Queries sent without awaiting one another are pipelined. */
   // biome-ignore lint/suspicious/noExplicitAny: rows are as the query says.
   async query<R extends pg.QueryResultRow = any>(query: pg.QueryConfig | string): Promise<pg.QueryResult<R>> {
     return this.#client.query<R>(query).catch(this.#fail)
   }
 
-  /** Those sent behind a statement that failed in their transaction fail, too (25P02): the first error says why. */
+  /** Keeps the first error: pipelined statements behind it in the transaction fail with 25P02. */
   #fail = (error: Error & { code?: string }): never => {
     if (error.code !== '25P02') this.#firstError = error
     throw this.#firstError
   }
 
-  /** The rows of a SELECT without parameters, their fields as bytes; see `CopiedRows`. */
+  /** Reads the rows of a SELECT without parameters, their fields as bytes; see `CopiedRows`. */
   copy(select: string): Promise<Buffer[][]> {
     return new Promise((resolve, reject) => {
       const query = new CopiedRows(select, (error) => (error ? reject(error) : resolve(query.copied)))
@@ -84,8 +87,8 @@ export class Session {
   }
 
   /**
-   * Sends queries, the last of which commits. Rejects when the server warned of anything: a COMMIT whose wait for the
-   * standbys was cancelled is a success with a warning, and may be lost yet.
+   * Sends queries, the last of which commits. Rejects on any warning: a COMMIT whose wait for the standbys was
+   * cancelled succeeds with a warning, and may still be lost.
    */
   async commit(queries: pg.QueryConfig[]): Promise<void> {
     this.#warning = undefined
@@ -94,8 +97,8 @@ export class Session {
   }
 
   /**
-   * Commits a message in the write-ahead log. When that is on the standbys, so is everything before it: what a primary
-   * shows after a restart may be on no standby, and a primary without its standbys never gets here.
+   * Commits a message in the write-ahead log. Once that is on the standbys, so is everything before it: after a restart
+   * a primary may show plants that are on no standby. Without its standbys a primary never completes this.
    */
   async passBarrier(): Promise<void> {
     await this.commit([{ text: "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')" }])
@@ -107,13 +110,13 @@ export class Session {
   }
 }
 
-/** Milliseconds of the database's clock: those of the replicas may differ by days. */
+/** Milliseconds of the database's clock, as those of replicas may differ by days. */
 export const databaseMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
 /**
- * The session's settings, whatever the role, the database or the server has. A commit waits for stable storage here and
- * on the standbys (remote_apply waits for even more). A client that vanished holds no lock for long. Plans are kept, and
- * suit a log of any length, however fast it has grown since: all there is goes by an index, in its order.
+ * The session's settings, which override those of the role, the database and the server. A commit waits for stable
+ * storage here and on the standbys (remote_apply waits for even more). A client that vanished holds no lock for long.
+ * Plans are kept, and suit a log of any length, as everything goes by an index, in its order.
  */
 const settings = {
   array_nulls: 'on',
@@ -135,8 +138,8 @@ const settings = {
 }
 
 /**
- * The timeline is that of what is written now; pg_control_checkpoint() tells of it a checkpoint too late. Settings that a
- * server is too old for are left out.
+ * Applies the settings that the server knows, and reads the origin. The timeline is the current one;
+ * pg_control_checkpoint() would report it a checkpoint late.
  */
 const prepareSession = `
   SELECT current_setting('transaction_read_only') AS read_only,
@@ -151,7 +154,7 @@ const prepareSession = `
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
-/** 64-bit integers as numbers: ours are within ±(2^53−1). */
+/** Parses 64-bit integers as numbers: ours are within ±(2^53−1). */
 export const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format: 'text') =>
     oid === pg.types.builtins.INT8

@@ -1,12 +1,9 @@
-// Finds connections to PostgreSQL that others could read, or answer in the server's place.
+// Finds connections to PostgreSQL that others could read, or whose server others could impersonate.
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
 import { StoreRefused } from '../store.ts'
 
-/**
- * The servers, as host:port, that are on other hosts and reached without TLS, or without a look at their certificate, by
- * their URLs and PGSSLMODE.
- */
+/** Servers (host:port) on other hosts that are reached without TLS, or without checking their certificate. */
 export function findPlainHosts(urls: string[]): string[] {
   return urls.flatMap((url) => {
     const { host, port, ssl } = makeClient(url)
@@ -16,7 +13,7 @@ export function findPlainHosts(urls: string[]): string[] {
   })
 }
 
-/** Throws StoreRefused when a file that the URL names (sslrootcert, sslcert, sslkey) cannot be read. */
+/** Makes a client. Throws StoreRefused when a file in the URL (sslrootcert, sslcert, sslkey) cannot be read. */
 function makeClient(url: string): pg.Client {
   try {
     return new pg.Client({ connectionString: url })
@@ -25,7 +22,7 @@ function makeClient(url: string): pg.Client {
   }
 }
 
-/** A socket, or this machine's own address. */
+/** True for a socket, and for the machine's own addresses. */
 function isHere(host: string): boolean {
   if (host.startsWith('/') || host === 'localhost' || host === '::1') return true
   return isIPv4(host) && host.startsWith('127.')

@@ -1,5 +1,5 @@
-// Writes to the PostgreSQL database: one transaction at a time on a connection of its own, done exactly once even
-// when the answer to its COMMIT is lost.
+// Writes to PostgreSQL: one transaction at a time on a separate connection, exactly once even if the answer to its
+// COMMIT is lost.
 
 import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
@@ -19,23 +19,23 @@ import type { Link } from './links.ts'
 import { findItems, insert, judge, keepSegments } from './plant-batch.ts'
 import { databaseMs, type Session } from './session.ts'
 
-/** Notes are looked for within seconds after their batch: older ones have no use. */
+/** Age at which a note is useless: it is looked up within seconds after its batch. */
 const noteMs = 24 * 60 * 60 * 1000
-/** Number of its own notes that a writer removes at a time. */
+/** Number of its own notes that a writer deletes at a time. */
 const notesAtOnce = 100
 
-/** The result of a transaction, and the statements that are sent along with its COMMIT. */
+/** The result of a transaction, and the statements to send with its COMMIT. */
 type Planned<T> = { result: T; changes: QueryConfig[] }
-/** Its first queries are sent together with the one that takes the lock, and see what was committed before. */
+/** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
 type Plan<T> = (session: Session, locked: Promise<number>) => Promise<Planned<T>>
 
 export class PostgresWriter {
   readonly #link: Link
-  /** Names this writer; with the number of its last batch it tells, in the database, what was committed. */
+  /** Identifies this writer in its notes, each of which tells that a batch was committed. */
   readonly #id: string
   #batch = 0
   #turn: Promise<unknown> = Promise.resolve()
-  /** The origin of the latest epoch where it is known to be the session's own. */
+  /** Sessions whose origin is known to be that of the latest epoch. */
   readonly #origins = new WeakMap<Session, string>()
 
   constructor(link: Link, id: string) {
@@ -43,7 +43,7 @@ export class PostgresWriter {
     this.#id = id
   }
 
-  /** Leaves a first note: from here on, having none is no proof that nothing was committed. */
+  /** Writes a first note, so that from here on a writer without notes has lost them. */
   async begin(): Promise<void> {
     const removal = { text: `DELETE FROM writers WHERE seen_at < ${databaseMs} - ${noteMs}` }
     const note = { text: `${insertNote} ON CONFLICT DO NOTHING`, values: [this.#id, 0] }
@@ -67,7 +67,7 @@ export class PostgresWriter {
       if (added.length === 0) return { result: outcomes, changes: marks }
       const changes = [insert(position, added), ...keepSegments(position, added.length), ...marks]
       if (latest !== origin) changes.push(beginEpoch(position, origin))
-      // A session whose transaction fails is not used again.
+      // Safe before the commit: a session whose transaction fails is not used again.
       this.#origins.set(session, origin)
       return { result: outcomes, changes }
     }, deadlineMs)
@@ -80,7 +80,7 @@ export class PostgresWriter {
     })
   }
 
-  /** Resolves when no transaction is under way any more. */
+  /** Resolves when no transaction is running. */
   async idle(): Promise<void> {
     await this.#turn
   }
@@ -101,9 +101,9 @@ export class PostgresWriter {
   }
 
   /**
-   * When a connection breaks after COMMIT was sent, its outcome is unknown. The lock makes the next
-   * attempt wait for the end of that transaction; its note, looked for after that, then says how it ended. A batch that
-   * was found may be missing on the standbys yet, and is confirmed by a commit that waits for them.
+   * Commits a transaction. When the connection is lost after COMMIT was sent, the outcome is unknown: the lock makes
+   * the next attempt wait for the end of that transaction, and its note tells whether it was committed. As it may still
+   * be missing on the standbys, it is confirmed by a commit that waits for them.
    */
   async #commit<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
     const batch = ++this.#batch
@@ -123,7 +123,7 @@ export class PostgresWriter {
         if (session.destroyed) throw new Error('the time was up before COMMIT')
         sent = { result }
         await session.commit([...changes, ...this.#note(batch), commit]).catch((error) => {
-          // The server refused a statement, and with it all of the transaction.
+          // The server refused a statement, and with it the transaction.
           if (isFinal(error)) sent = undefined
           throw error
         })
@@ -134,7 +134,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Rejects when this writer has no note at all: what one would have said is lost. */
+  /** True when a batch was committed. Rejects when this writer has no notes at all: they were lost. */
   async #isThere(session: Session, locked: Promise<number>, batch: number): Promise<boolean> {
     await locked
     const text = 'SELECT max(batch) AS last FROM writers WHERE id = $1'
@@ -146,11 +146,11 @@ export class PostgresWriter {
     )
   }
 
-  /** Notes are inserted and seldom removed: the versions that an update leaves would pile up behind an open snapshot. */
+  /** Query for the note of a batch. Notes are inserted, as updated rows would pile up behind an open snapshot. */
   #note(batch: number): QueryConfig[] {
     const note = { name: 'note', text: insertNote, values: [this.#id, batch] }
     if (batch % notesAtOnce !== 0) return [note]
-    // Not all that are older: those that were removed before would be looked through each time.
+    // A range of batches, as a scan from the oldest would visit deleted rows each time.
     const text = `DELETE FROM writers WHERE id = $1 AND batch BETWEEN $2::bigint - ${10 * notesAtOnce} AND $2 - 1`
     return [note, { text, values: [this.#id, batch] }]
   }
@@ -160,9 +160,9 @@ const insertNote = `INSERT INTO writers VALUES ($1, $2, ${databaseMs})`
 const commit: QueryConfig = { text: 'COMMIT' }
 
 /**
- * Resolves to the id of the table: it is another one after a dump was restored. The row stays as it is: an update would
- * leave a version of it with every batch. The lock is reason enough for COMMIT to wait until all that the transaction saw
- * is on the standbys, too.
+ * Locks the head; resolves to the id of its table, which changes when a dump is restored. The row is not updated, as
+ * each update would leave a dead row. Even so, the lock makes COMMIT wait until all that the transaction saw is on the
+ * standbys.
  */
 async function lockHead(session: Session): Promise<number> {
   const [, { rows }] = await Promise.all([
@@ -173,7 +173,7 @@ async function lockHead(session: Session): Promise<number> {
   return rows[0].table
 }
 
-/** In a statement of its own: that of the lock sees the log as it was before the lock was given. */
+/** Reads the head in a separate statement: that of the lock has an older snapshot. */
 async function findPosition(session: Session): Promise<number> {
   const { rows } = await session.query({ name: 'position', text: `SELECT ${lastPosition} AS position` })
   return rows[0].position

@@ -1,5 +1,5 @@
-// The connections of one thread to a SQLite file: a reader of its own, and a port to the one writer of the process. What is
-// open stays open until the end, whatever becomes of the path: it may be the last copy.
+// The connections of one thread to a SQLite file: its own reader, and a port to the process's one writer. They stay
+// open whatever happens to the path: the open file may be the last copy.
 
 import type { MessagePort } from 'node:worker_threads'
 import { fileCheckMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
@@ -11,7 +11,7 @@ import { openReader, type Reader } from './reader.ts'
 import { PendingRequests } from './writer/pending-requests.ts'
 import { WriterHandle } from './writer/writer-handle.ts'
 
-/** `close` waits for what is under way, but not for a disk that does not answer. */
+/** `close` waits for open requests, but not for a disk that does not answer. */
 export type Connections = {
   readonly reader: Reader
   readonly writer: PendingRequests
@@ -26,8 +26,8 @@ const lostWords = {
 const failedWords = { gone: 'the database failed', still: 'the database still fails', back }
 
 /**
- * Those of the main thread, which starts the writer and watches the files. `share` gives a port for another thread. Rejects
- * with StoreRefused.
+ * Opens the connections of the main thread, which starts the writer and watches the files. `share` makes a port for
+ * another thread. Rejects with StoreRefused.
  */
 export async function connect(
   path: string,
@@ -62,7 +62,7 @@ export async function connect(
     share: () => handle.openPort(),
     async close() {
       clearInterval(checking)
-      // The readers go first: the writer, as the last, has SQLite empty the write-ahead log into the file.
+      // Close the readers first: when the writer closes last, SQLite checkpoints the write-ahead log.
       reader.close()
       await withTimeout(handle.close(), storeCloseMs, () => {})
     },
@@ -79,7 +79,7 @@ async function openOwnReader(path: string, files: OpenFiles, handle: WriterHandl
   }
 }
 
-/** Those of another thread: `port` is what `share` gave the main one. Rejects with StoreUnavailable. */
+/** Opens the connections of another thread; `port` is from the main thread's `share`. Rejects with StoreUnavailable. */
 export async function connectTo(port: MessagePort, path: string): Promise<Connections> {
   const writer = new PendingRequests(port)
   const known = await writer.send({ files: true }, performance.now() + storeLimitMs)

@@ -1,5 +1,5 @@
-// Opens the SQLite file for writing: what is there is looked at before anything is changed, then its schema is brought
-// up to date. Runs in the writer thread.
+// Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, then migrates its
+// schema.
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -22,12 +22,12 @@ import {
 } from './files/read-only.ts'
 import type { ThreadOptions } from './writer/writer-messages.ts'
 
-/** The write-ahead log is copied into the file when it has this many pages, of 4 KiB each. */
+/** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
 
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
-/** `known`: the files that must be there, after an I/O error. Throws StoreRefused, or what SQLite says. */
+/** Opens the file. `known`: the files that it must be, after an I/O error. Throws StoreRefused, or errors of SQLite. */
 export function openDatabase({ path, mustExist, keepsSchema }: ThreadOptions, known?: FileIds): OpenDatabase {
   if (known) refuseOthers(new OpenFiles(path, known))
   const before = identify(path)
@@ -61,7 +61,7 @@ function refuseOthers(files: OpenFiles): void {
   if (fault !== undefined) throw new StoreRefused(fault)
 }
 
-/** Looks at a file without changing it. Returns its schema's version; 0: there is none yet. */
+/** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. */
 function inspect(path: string): number {
   if (statSync(path).size === 0) return 0
   const { db, checkSame } = openReadOnly(path)
@@ -74,13 +74,15 @@ function inspect(path: string): number {
   }
 }
 
-/** Throws StoreRefused when it holds something that is not ours, or is of a newer version. */
+/** Throws StoreRefused when the file is foreign, or of a newer version. */
 function refuseForeign(db: DatabaseSync, path: string): void {
   if (!isStore(db) && db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n !== 0)
     throw new StoreRefused(`${path} is not a plant store`)
 }
 
-/** A setting that SQLite does not take, for example on a file system without shared memory, is said by its value. */
+/**
+ * Sets pragmas, and checks their values: SQLite reports a refusal (file system without shared memory) only by these.
+ */
 function configure(db: DatabaseSync): void {
   const settings: [name: string, value: string | number, expected: string | number][] = [
     ['journal_mode', 'WAL', 'wal'],
@@ -98,8 +100,8 @@ function configure(db: DatabaseSync): void {
 }
 
 /**
- * SQLite gives one connection all of a file only when no other one has it open, as each service has. Then nothing else
- * comes in until the schema is the new one, which an older service refuses.
+ * Migrates under an exclusive lock, which SQLite grants only when no other connection is open, as a service would have.
+ * Others get in only with the new schema, which an older service refuses.
  */
 function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean): void {
   const version = inspect(path)
@@ -111,7 +113,7 @@ function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean):
     db.exec('PRAGMA locking_mode = EXCLUSIVE')
     migrate(db, path)
   } catch (error) {
-    // Another process of this version may have been first.
+    // Another process of this version may have been faster.
     /* c8 ignore next: a disk that fails in that moment */
     if (!isBusy(error)) throw error
     if (inspect(path) < migrations.length) refuseInUse('another process has it open')
@@ -120,7 +122,7 @@ function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean):
   }
 }
 
-/** Another process may have brought it up to date, or further, since it was inspected: what the lock holder sees counts. */
+/** Migrates from the version seen under the lock: another process may have migrated since the inspection. */
 function migrate(db: DatabaseSync, path: string): void {
   if (readVersion(db) === migrations.length) return
   db.exec('BEGIN IMMEDIATE')
@@ -134,8 +136,8 @@ function migrate(db: DatabaseSync, path: string): void {
 }
 
 /**
- * After a failed fsync the file system may show what the disk does not hold, and say nothing of it again: all of the
- * write-ahead log is written into the file and synced before more is taken (wiki.postgresql.org/wiki/Fsync_Errors).
+ * Writes the whole write-ahead log into the file, and syncs it. After a failed fsync the page cache may show data that
+ * the disk lacks, without another error (wiki.postgresql.org/wiki/Fsync_Errors).
  */
 function rewriteLog(db: DatabaseSync): void {
   const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()

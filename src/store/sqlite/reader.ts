@@ -1,4 +1,4 @@
-// The reading connection, in the main thread: a read takes microseconds.
+// The reading connection of an HTTP thread: a read takes microseconds.
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { segmentPlants, sqliteReadLockMs } from '../../limits.ts'
 import { type Epoch, Epochs, latestEpoch, ownerOf } from '../epochs.ts'
@@ -8,16 +8,16 @@ import type { OpenFiles } from './files/files.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 
 const head = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FROM plants`
-/** The head in each row: both are of one moment. */
+/** Query for the epochs, with the head in each row, so that both are of one moment. */
 const epochs = `
   SELECT epoch, start, (SELECT coalesce(max(position), 0) FROM plants) FROM epochs ORDER BY number`
-/** A range of a primary key is read in its order, and so joined in it. */
+/** Sources of items. A range of a primary key is read, and so joined, in its order. */
 const sources: Record<Source, string> = {
   segments: `${selectItems(`group_concat(items, ',')`, segmentPlants)} FROM segments WHERE last > ?1 AND last <= ?2`,
   plants: `${selectItems(sqliteDialect.joinedItems, 1)} FROM plants WHERE position > ?1 AND position <= ?2`,
 }
 
-/** The array as a blob: so it is not decoded on the way. */
+/** Query for the array as a blob, which is not decoded. */
 function selectItems(joined: string, rowPlants: number): string {
   return `SELECT CAST('[' || coalesce(${joined}, '') || ']' AS BLOB), count(*) * ${rowPlants}, coalesce(${ownerOf('?2')}, '')`
 }
@@ -29,7 +29,7 @@ export class Reader {
   readonly #readItems: Record<Source, StatementSync>
   #head: Head = { position: 0, epochs: new Epochs([]) }
 
-  /** Opens the file that the writer has open, which whoever calls this makes sure of afterwards. */
+  /** Opens a file. The caller checks afterwards that it is the one that the writer has open. */
   constructor(path: string) {
     this.#db = new DatabaseSync(path, { readOnly: true, timeout: sqliteReadLockMs })
     this.#readHead = this.#prepare(head)
@@ -54,7 +54,7 @@ export class Reader {
     return { position: (rows[0] as [string, number, number])[2], epochs: new Epochs(list) }
   }
 
-  /** Undefined when the log does not hold all of it, or not in this epoch. */
+  /** Reads a range; undefined when the log does not hold all of it in this epoch. */
   read(after: number, last: number, epoch: string): Buffer | undefined {
     for (const source of findSources(after, last)) {
       const row = this.#readItems[source].get(after, last)
@@ -65,7 +65,7 @@ export class Reader {
     return undefined
   }
 
-  /** The id of the store. */
+  /** Reads the id of the store. */
   readId(): string {
     return String(this.select("SELECT value FROM meta WHERE key = 'store'", {})[0]?.value)
   }
@@ -85,7 +85,7 @@ export class Reader {
   }
 }
 
-/** Throws StoreRefused when the path names other files than these. */
+/** Opens a reader. Throws StoreRefused when the path names other files than `files`. */
 export function openReader(path: string, files: OpenFiles): Reader {
   const reader = new Reader(path)
   const fault = files.findFault()

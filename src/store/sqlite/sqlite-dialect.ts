@@ -1,7 +1,7 @@
-// The SQL of SQLite where it differs between engines.
+// Expressions of SQL that differ between engines, for SQLite.
 import type { Dialect } from '../view.ts'
 
-/** Rows of the primary key are read in its order; an order that is asked for is sorted. */
+/** Rows are read in the order of the primary key; an explicit order would be sorted. */
 export const sqliteDialect: Dialect = {
   joinedItems: `group_concat(item, ',')`,
   locks: '1',

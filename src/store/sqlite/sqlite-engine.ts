@@ -1,5 +1,5 @@
-// The embedded engine: one SQLite file. Reads happen here, in microseconds; writes in a thread of their own, so that
-// a slow disk never holds up the event loop.
+// The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
+// slow disk never blocks the event loop.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
@@ -30,7 +30,7 @@ const readWords = {
   back: 'the database can be read again',
 }
 
-/** Opens the SQLite file at a `file:` URL (relative to the working directory), making it when it is missing. */
+/** Opens the SQLite file at a `file:` URL, relative to the working directory; creates it when it is missing. */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
   const { logger, mustExist = false } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
@@ -39,7 +39,7 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
   return { ...new SqliteStore(connections, logger), share: connections.share }
 }
 
-/** Opens a store that the main thread has open: `port` is what its `share` gave. Rejects with StoreUnavailable. */
+/** Opens a store that the main thread has open; `port` is from its `share`. Rejects with StoreUnavailable. */
 export async function openSharedSqlite(
   url: string,
   port: MessagePort,
@@ -88,7 +88,7 @@ class SqliteStore implements Store {
     return this.#connections.writer.send(work, deadlineMs)
   }
 
-  /** The most frequent call of all: with no closure, unlike the others. */
+  /** Without a closure, unlike the others, as it is the most frequent call. */
   #head(): Head | Promise<Head> {
     try {
       const head = this.#connections.reader.head()
@@ -134,12 +134,12 @@ function flatten(entries: Entry[]): FlatEntries {
   return flat
 }
 
-/** `$1` is a named parameter in SQLite, not a numbered one. */
+/** Names the parameters: in SQLite `$1` is a name, not a number. */
 function named(values: Value[]): Record<string, Value> {
   return Object.fromEntries(values.map((value, index) => [index + 1, value]))
 }
 
-/** Throws StoreRefused. */
+/** Creates a directory. Throws StoreRefused. */
 export function makeDirectory(directory: string): void {
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })

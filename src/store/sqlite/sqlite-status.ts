@@ -1,4 +1,4 @@
-// The state of a SQLite file as seen from outside: its size, and the processes that have it open.
+// The status of a SQLite file from outside: its size, and the processes that have it open.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { resolveLinks } from '../../runtime/same-file.ts'
@@ -6,7 +6,7 @@ import type { EngineStatus, ServiceStatus } from '../engine-status.ts'
 import type { StoreView } from '../view.ts'
 import { sqlitePath } from './files/path.ts'
 
-/** A process with the database open in WAL mode holds a lock behind this offset of its file (SQLite, os.h, PENDING_BYTE). */
+/** A process with the database open in WAL mode holds a lock behind this offset (SQLite, os.h, PENDING_BYTE). */
 const lockByte = 0x40000000
 
 export async function readSqliteStatus(view: StoreView, url: string): Promise<EngineStatus> {
@@ -22,9 +22,9 @@ export async function readSqliteStatus(view: StoreView, url: string): Promise<En
 }
 
 /**
- * Linux says who holds locks in a file (proc_locks(5)), if they run in the same PID namespace: a service in another
- * container is not seen. Elsewhere a missing `-wal` is sure to mean nobody, and one that is there is no proof: it stays
- * when a process is killed, and when one that only reads is the last to go.
+ * Finds running services. Linux lists the holders of locks (proc_locks(5)) in the same PID namespace, and so not in
+ * other containers. Elsewhere a missing `-wal` means that there are none; an existing one proves nothing, as it remains
+ * when a process is killed, or when a reader closes last.
  */
 export function findService(path: string, proc = '/proc'): ServiceStatus {
   if (!existsSync(`${proc}/locks`)) return { running: existsSync(`${path}-wal`) ? null : false, by: [] }
@@ -38,7 +38,7 @@ export function findService(path: string, proc = '/proc'): ServiceStatus {
   }
 }
 
-/** The device in /proc/locks is not always that of stat(2), so the inode has to do. */
+/** Lists the processes with locks, by inode alone: the device in /proc/locks may differ from that of stat(2). */
 function listHolders(path: string, proc: string): number[] {
   const { ino } = statSync(path)
   const pids = readFileSync(`${proc}/locks`, 'utf8')
@@ -49,7 +49,7 @@ function listHolders(path: string, proc: string): number[] {
   return [...new Set(pids)]
 }
 
-/** Nothing, when the process has ended meanwhile. */
+/** Reads the arguments of a process; empty when it has ended. */
 function readArguments(pid: number, proc: string): string[] {
   try {
     return readFileSync(`${proc}/${pid}/cmdline`, 'utf8').split('\0')

@@ -1,4 +1,4 @@
-// A SQLite file opened to be read only, beside whoever writes to it.
+// A SQLite file opened for reading only, while other processes may write to it.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { EngineStatus } from '../engine-status.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
@@ -8,7 +8,7 @@ import { isStore, openReadOnly, type ReadOnlyFile, readVersion, refusal } from '
 import { sqliteDialect } from './sqlite-dialect.ts'
 import { readSqliteStatus } from './sqlite-status.ts'
 
-/** Throws StoreRefused. */
+/** Opens a view. Throws StoreRefused. */
 export function openSqliteView(url: string): StoreView {
   const path = existingPath(url)
   const file = openReadOnly(path)
@@ -40,7 +40,7 @@ export class SqliteView implements StoreView {
     return this.#all(text, values) as unknown as R[]
   }
 
-  /** A range of the primary key is read in its order, and so joined in it. As blobs, nothing is decoded on the way. */
+  /** A range of the primary key is read, and so joined, in its order. Blobs are not decoded. */
   async join(expressions: string[], { after, last }: Range, separator: string): Promise<Joined> {
     const texts = expressions.map((expression) => `CAST(group_concat(${expression}, $3) AS BLOB)`)
     const text = `SELECT count(*), ${texts} FROM plants WHERE position > $1 AND position <= $2`

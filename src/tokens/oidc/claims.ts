@@ -4,11 +4,11 @@ import type { Issuer } from './issuer.ts'
 import type { Claims, Reason } from './jwt.ts'
 
 export const toleranceS = 30
-/** A token with one of these is bound to a key that is not asked for here, or meant for something else. */
+/** Claims of tokens that are bound to a key, which is not checked here, or that have another purpose. */
 const foreign = ['cnf', 'nonce', 'at_hash', 'c_hash', 'events']
 const subjectForm = /^[\x20-\x7e]{1,255}$/
 
-/** Why claims are refused; undefined when they are good now. `nowS`: seconds since 1970. */
+/** Finds a fault of claims; undefined when they are valid now. `nowS`: seconds since 1970. */
 export function findClaimFault(
   claims: Claims,
   { issuer, audiences }: Issuer,
@@ -31,7 +31,7 @@ function isTime(value: unknown): value is number {
   return typeof value === 'number' && Number.isFinite(value)
 }
 
-/** The scopes that claims name, of those that there are: each with the prefix before it. */
+/** Reads the known scopes among those of the claims, which have the prefix. */
 export function readScopes(claims: Claims, { scopeClaims, scopePrefix }: Issuer): ReadonlySet<Scope> {
   const named = new Set(scopeClaims.flatMap((name) => listOf(claims[name])))
   return new Set(scopes.filter((scope) => named.has(scopePrefix + scope)))

@@ -1,4 +1,4 @@
-// The keys of an issuer: when they are loaded, and for how long they are believed.
+// Caches the keys of an issuer: loads them in time, and uses them for a while when the issuer is unavailable.
 import type { JWSHeaderParameters } from 'jose'
 import type { Logger } from 'pino'
 import { keysCooldownMs, keysFreshMs, keysStaleMs, maxWaitingJwts } from '../../limits.ts'
@@ -17,7 +17,7 @@ export class IssuerKeys {
   readonly #dropped: Outage
   #keys: KeySet | undefined
   #loadedMs = Number.NEGATIVE_INFINITY
-  /** When the last attempt began, and the one before it. */
+  /** Times of the last attempt and of the one before. */
   #triedMs = Number.NEGATIVE_INFINITY
   #earlierMs = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | undefined
@@ -43,8 +43,8 @@ export class IssuerKeys {
   }
 
   /**
-   * The key that a header names, or that fits alone; `key`: the issuer has none; `unavailable`: it cannot say. Rejects
-   * with StoreUnavailable when too many wait for it.
+   * Finds the key that a header names, or the only one that fits; `key`: the issuer has none; `unavailable`: the issuer
+   * does not answer. Rejects with StoreUnavailable when too many wait.
    */
   async find(header: JWSHeaderParameters): Promise<Key | 'key' | 'unavailable'> {
     if (this.#age > keysFreshMs) void this.load()
@@ -65,7 +65,7 @@ export class IssuerKeys {
     try {
       return await this.#keys?.(header)
     } catch {
-      // Whatever the library says against it, it is no key for this token.
+      // Any error of the library means that there is no key for this token.
       return undefined
     }
   }
@@ -78,8 +78,8 @@ export class IssuerKeys {
   }
 
   /**
-   * One attempt at a time, and two in 10 seconds, whatever comes of them: a key that was published just after the first
-   * is found by the second. Never rejects.
+   * Loads the keys, at most twice in 10 seconds and once at a time, so that a key published just after an attempt is
+   * found by the next. Never rejects.
    */
   load(): Promise<void> {
     if (this.#loading) return this.#loading
@@ -107,13 +107,13 @@ export class IssuerKeys {
   }
 }
 
-/** `fetch failed` says nothing: its cause has a code. */
+/** Describes an error of fetch by its cause, as `fetch failed` alone says nothing. */
 function explain({ message, cause }: Error): string {
   const { code = message } = Object(cause) as { code?: string }
   return code
 }
 
-/** The issuer does not decide how long a line of the log is. */
+/** Bounds the text of an issuer in a line of the log. */
 function shorten(text: string): string {
   return text.slice(0, 500)
 }

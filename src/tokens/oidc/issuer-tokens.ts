@@ -1,5 +1,5 @@
-// The tokens of an issuer (OIDC, RFC 9068, RFC 8725). Good verdicts are kept for a minute, bad ones for seconds; checks of
-// one token at one moment are one.
+// Verifies tokens of an issuer (OIDC, RFC 9068, RFC 8725). Good verdicts are cached for a minute, bad ones for seconds;
+// concurrent checks of a token are shared.
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { maxVerdicts, maxWaitingJwts, verdictMs, verificationsAtOnce } from '../../limits.ts'
@@ -29,7 +29,7 @@ export class IssuerTokens {
   constructor(issuer: Issuer, { logger, meter }: { logger: Logger; meter: Meter }) {
     this.#issuer = issuer
     this.#keys = new IssuerKeys(issuer, logger)
-    // The start does not wait for it.
+    // Not awaited, so that the start does not depend on the issuer.
     void this.#keys.load()
     const name = 'plant_store_oidc_refused_total'
     meter.counter(
@@ -40,7 +40,7 @@ export class IssuerTokens {
     )
   }
 
-  /** `digest` stands for the token. Rejects with IssuerUnavailable, or StoreUnavailable when too many wait. */
+  /** Verifies a token; `digest` is its hash. Rejects with IssuerUnavailable, or StoreUnavailable when too many wait. */
   verify(token: string, digest: string): Grant | Promise<Grant> {
     const nowMs = performance.now()
     const grant = this.#good.get(digest)
@@ -53,7 +53,7 @@ export class IssuerTokens {
     return verdict.then((made) => this.#settle(made))
   }
 
-  /** Tokens that were good before do not wait behind others. */
+  /** Judges a token. Those known to be good do not wait behind others. */
   #judge(token: string, digest: string, owner: 'known' | 'unknown'): Promise<Verdict> {
     const run = <T>(work: () => Promise<T>) => this.#pool.run(owner, work)
     const judging = judge(token, this.#issuer, { keys: this.#keys, run })

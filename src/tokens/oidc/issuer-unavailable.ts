@@ -1,7 +1,7 @@
-// Why a token of the issuer cannot be judged now.
+// The error when a token of the issuer cannot be verified now.
 import { StoreUnavailable } from '../../store/store.ts'
 
-/** Answered as `unread`. The log is told of the issuer once, not of each request. */
+/** Answered as `unread`. The outage of the issuer is logged once, not per request. */
 export class IssuerUnavailable extends StoreUnavailable {
   constructor() {
     super('unread', 'the keys of the issuer cannot be had')

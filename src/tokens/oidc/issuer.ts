@@ -1,8 +1,8 @@
-// The issuer whose tokens are accepted, as the settings have it.
+// The issuer whose tokens are accepted, from the settings.
 import type { Config } from '../../config/load-config.ts'
 import { scopes } from '../tokens.ts'
 
-/** `audiences`: one of them must be in `aud`; `scopeClaims`: what they hold is joined. */
+/** `audiences`: one of them must be in `aud`; `scopeClaims`: claims whose scopes are combined. */
 export type Issuer = {
   readonly issuer: string
   readonly audiences: readonly string[]
@@ -17,7 +17,7 @@ export type IssuerConfig = Pick<
   'oidcIssuer' | 'oidcAudience' | 'oidcJwksUrl' | 'oidcTokenType' | 'oidcScopeClaim' | 'oidcScopePrefix'
 >
 
-/** Undefined: there is none. */
+/** Makes the issuer; undefined when none is set. */
 export function issuerOf(config: IssuerConfig): Issuer | undefined {
   if (config.oidcIssuer === undefined) return undefined
   return {
@@ -30,7 +30,7 @@ export function issuerOf(config: IssuerConfig): Issuer | undefined {
   }
 }
 
-/** URLs of the documents of an issuer: OpenID Connect Discovery 1.0, section 4, and RFC 8414, section 3.1. */
+/** URLs of an issuer's metadata (OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.1). */
 export function discoveryUrls({ issuer }: Pick<Issuer, 'issuer'>): [string, string] {
   const { origin, pathname } = new URL(issuer)
   const path = pathname.replace(/\/$/, '')
@@ -40,7 +40,7 @@ export function discoveryUrls({ issuer }: Pick<Issuer, 'issuer'>): [string, stri
   ]
 }
 
-/** The protected resource metadata (RFC 9728), and its URL: below the origin of the audience, by its path. */
+/** Makes the protected resource metadata (RFC 9728) and its URL, from origin and path of the audience. */
 export function describeResource({ issuer, audiences, scopePrefix }: Issuer) {
   const resource = audiences.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
   if (resource === undefined) return undefined

@@ -1,4 +1,4 @@
-// Judges one token of an issuer: its form, its claims, and its signature last.
+// Judges a token of an issuer: its form, its claims, and last its signature.
 import { compactVerify } from 'jose'
 import { issuedVerdictMs } from '../../limits.ts'
 import type { Grant } from '../verifier.ts'

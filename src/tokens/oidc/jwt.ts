@@ -1,4 +1,4 @@
-// The form of a JWT, as far as it is judged before any key is looked for (RFC 7515, RFC 7519, RFC 8725).
+// Checks the form of a JWT before any key is looked up (RFC 7515, RFC 7519, RFC 8725).
 import { maxJwtLength } from '../../limits.ts'
 import type { Issuer } from './issuer.ts'
 
@@ -7,7 +7,7 @@ export const algorithms = [
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ]
 
-/** Why a token is refused: the label of a metric, and what `token explain` says of it. */
+/** Reasons for refusing a token: labels of a metric, with the words of `token explain`. */
 export const reasons = {
   form: `it is no JWT of three parts in strict base64url, of at most ${maxJwtLength} characters`,
   header: 'its header is no JSON object, has `crit`, `b64` or `zip`, or a `kid` that is no short string',
@@ -32,12 +32,12 @@ const maxKidLength = 256
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
-/** True when a text looks like a JWT; anything else is no token. */
+/** True when a text looks like a JWT. */
 export function looksLikeJwt(token: string): boolean {
   return token.startsWith('ey') && token.includes('.')
 }
 
-/** The parts of a token, unverified; or why it is refused. */
+/** Returns the unverified parts of a token, or the reason for refusing it. */
 export function readJwt(token: string, { tokenType }: Issuer): Jwt | Reason {
   if (token.length > maxJwtLength || !form.test(token)) return 'form'
   const parts = token.split('.')
@@ -51,7 +51,7 @@ export function readJwt(token: string, { tokenType }: Issuer): Jwt | Reason {
   return claims === undefined ? 'claims' : { header: header as Header, claims }
 }
 
-/** One spelling for each sequence of bytes: others would be one token under many names. */
+/** True for canonical base64url: other spellings would be the same token under another name. */
 function isCanonical(part: string): boolean {
   return Buffer.from(part, 'base64url').toString('base64url') === part
 }
@@ -69,7 +69,7 @@ function isPlain(header: Claims): boolean {
   return ['crit', 'b64', 'zip'].every((name) => !(name in header))
 }
 
-/** RFC 9068, section 2.1, and RFC 7515, section 4.1.9: `application/` may stand before it. */
+/** Compares `typ`, with an optional `application/` (RFC 9068, section 2.1; RFC 7515, section 4.1.9). */
 function isType(typ: unknown, wanted: Issuer['tokenType']): boolean {
   if (typ === undefined) return wanted === 'JWT'
   if (typeof typ !== 'string') return false

@@ -1,18 +1,18 @@
-// Fetches the keys of an issuer from where its documents say that they are. Nothing that a token names is ever fetched.
+// Fetches the keys of an issuer from the URL in its metadata, or from the setting; never from a URL in a token.
 import { createLocalJWKSet, importJWK, type JWK } from 'jose'
 import { isSecureUrl } from '../../config/values.ts'
 import { issuerLoadMs, maxIssuerBytes, maxIssuerKeys } from '../../limits.ts'
 import { discoveryUrls, type Issuer } from './issuer.ts'
 
 const minRsaBits = 2048
-/** A key without an `alg` is tried with one of its kind. */
+/** Algorithms with which a key without `alg` is tried, by kind. */
 const usual: Record<string, string> = {
   ...{ RSA: 'RS256', 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512', Ed25519: 'EdDSA' },
 }
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 
-/** Resolves to the keys that can be used, and why others are not. */
+/** Resolves to the usable keys, and the reasons for dropping others. */
 export async function loadKeys(issuer: Issuer): Promise<{ keys: KeySet; dropped: string[] }> {
   const signal = AbortSignal.timeout(issuerLoadMs)
   const url = issuer.jwksUrl ?? (await discover(issuer, signal))
@@ -40,7 +40,7 @@ async function discover({ issuer, ...rest }: Issuer, signal: AbortSignal): Promi
   throw fault
 }
 
-/** Why a key is not used; empty: it is for something else than signatures. */
+/** The reason for not using a key; empty for one that is not for signatures. */
 async function findKeyFault(key: JWK | null): Promise<string | undefined> {
   if (typeof key !== 'object' || key === null) return 'no key'
   if (key.use !== undefined && key.use !== 'sig') return ''
@@ -64,7 +64,7 @@ function nameOf(key: JWK | null): string {
   return typeof key?.kid === 'string' ? key.kid.slice(0, 40) : '?'
 }
 
-/** Rejects for anything but a JSON object of the length that documents may have. */
+/** Fetches a JSON object. Rejects for anything else, and when it is too long. */
 async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
   const answer = await fetch(url, { signal, redirect: 'manual', headers: { accept: 'application/json' } })
   if (answer.status !== 200) {

@@ -22,7 +22,7 @@ export function parseExpiry(text: string): number {
   )
 }
 
-/** RFC 3339: a date alone or a time with its offset, of a day that there is. NaN for anything else. */
+/** Parses a date, or a time with its offset (RFC 3339), of a day that exists. NaN for anything else. */
 function readTime(text: string): number {
   const [, date, rest] = /^(\d{4}-\d\d-\d\d)(T.+(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []
   const day = Date.parse(String(date))

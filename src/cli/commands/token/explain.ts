@@ -1,4 +1,4 @@
-// token explain: why a JWT of the issuer would be refused.
+// token explain: says why the service would refuse a JWT.
 import { text } from 'node:stream/consumers'
 import { Command } from 'commander'
 import { loadConfig } from '../../../config/load-config.ts'
@@ -33,7 +33,7 @@ export function explainCommand(): Command {
     })
 }
 
-/** What the service would say of a token. */
+/** The service's verdict on a token. */
 async function explain(token: string, issuer: Issuer) {
   const { IssuerKeys } = await import('../../../tokens/oidc/issuer-keys.ts')
   const { judge } = await import('../../../tokens/oidc/judge.ts')

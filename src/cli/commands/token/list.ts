@@ -1,4 +1,4 @@
-// token list: shows all that is known of the tokens, which is not their secrets.
+// token list: shows everything that is stored about the tokens; their secrets are not.
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../../config/load-config.ts'
 import { openView } from '../../../store/open.ts'

@@ -1,4 +1,4 @@
-// token rotate: exchanges a token for a new one, with time to change its clients.
+// token rotate: replaces a token by a new one; the old one stays valid while clients change over.
 import { Command, Option } from 'commander'
 import { rotateToken } from '../../../tokens/rotation.ts'
 import { printResult } from '../../console/output.ts'

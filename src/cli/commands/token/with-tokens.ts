@@ -1,4 +1,4 @@
-// What the token commands share: the store that they work on, and how a token is named.
+// Shared by the token commands: opening the store, and finding the token that the user means.
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../../config/load-config.ts'
 import { openStore } from '../../../store/open.ts'
@@ -26,8 +26,8 @@ export async function withTokens(
 }
 
 /**
- * The token that a name, an id or a whole token names. Throws StoreRefused, with a message that repeats no secret. The
- * secret must be right, too: the first tokens of all stores share one id.
+ * Finds a token by its name, its id or its whole text, whose secret must match: the first tokens of all stores share
+ * one id. Throws StoreRefused, with a message that repeats no secret.
  */
 export async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)

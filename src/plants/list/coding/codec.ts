@@ -1,5 +1,5 @@
-// Compresses lists. Whatever pieces a list comes in, and whether it was cached or streamed, its bytes in one
-// coding are the same: its strong entity tag stands for them (RFC 9110, section 8.8.1).
+// Compresses lists. The bytes of a list in a coding do not depend on its pieces, nor on whether it was cached or
+// streamed, as its strong entity tag requires (RFC 9110, section 8.8.1).
 import { createHash } from 'node:crypto'
 import { createBrotliCompress, createGzip, createZstdCompress, constants as zlib } from 'node:zlib'
 import type { Coding } from '../../../http/codings.ts'
@@ -7,7 +7,7 @@ import { pagePlants } from '../../../limits.ts'
 
 export type Compression = Exclude<Coding, 'identity'>
 
-/** Pages are compressed once for many, longer lists each time anew. Only the count says which, as in the tag. */
+/** Pages are compressed once and cached, longer lists for each request. The number of plants alone decides. */
 type Level = 'page' | 'long'
 
 const kibibyte = 1024
@@ -18,12 +18,12 @@ const chunkBytes = 64 * kibibyte
 const gzipLevels = { page: 6, long: 2 }
 const zstdLevels = { page: 9, long: 1 }
 const brotliLevel = 5
-/** As powers of two: most of what a codec takes of memory. Larger tables would make no page smaller, and cost time. */
+/** Window sizes as powers of two, most of a codec's memory. Larger ones would make no page smaller, and take time. */
 const zstdWindows = { page: 18, long: 19 }
 const zstdTables = 16
-/** Twice as much is gathered before anything comes out: less than one part of a list, whose first bytes are waited for. */
+/** Brotli gathers twice as much before its first output: less than one part of a list. */
 const brotliWindow = 16
-/** Any constant will do: by default it is the size of the first piece, and the bytes depend on that. */
+/** Any constant: by default it is the size of the first piece, which changes the bytes. */
 const brotliSizeHint = 256 * kibibyte
 
 const codecs = {
@@ -61,14 +61,14 @@ const codecs = {
   },
 }
 
-/** Whatever a part becomes has room: a step takes all of a part, and then hands all of that out. */
+/** Buffers that hold all output of a part, so that a step consumes its part whole and returns all output. */
 function streamOptions() {
   return { chunkSize: chunkBytes, readableHighWaterMark: Number.MAX_SAFE_INTEGER }
 }
 
 /**
- * Names the bytes that a codec makes. They may differ where its version does, the count from which lists are long, or the
- * processor; the head of gzip names the system.
+ * Names the bytes that a codec makes, which may differ with its version, the size of pages, the processor, and the
+ * system (in gzip's head).
  */
 export const codecNames = { zstd: nameCodec('zstd'), br: nameCodec('br'), gzip: nameCodec('gzip') }
 
@@ -79,26 +79,26 @@ function nameCodec(coding: Compression): string {
 
 const nothing = Buffer.alloc(0)
 
-/** Compresses one list. Each step is one job of the thread pool; the next may begin when it is done. */
+/** Compresses one list. Each step is a job of the thread pool; steps must not overlap. */
 export class Codec {
   readonly #stream: ReturnType<(typeof codecs)[Compression]['make']>
   readonly #finish: number
 
-  /** `plants`: how many the list has. */
+  /** `plants`: number of plants in the list. */
   constructor(coding: Compression, plants: number) {
     const { make, finish } = codecs[coding]
     this.#stream = make(plants > pagePlants ? 'long' : 'page')
     this.#finish = finish
-    // A step rejects with what goes wrong in it; after the last one nobody asks.
+    // Steps reject with their own errors; later ones do not matter.
     this.#stream.on('error', () => {})
   }
 
-  /** Takes some bytes of the list, gives some of what it is compressed, or none yet. */
+  /** Adds bytes of the list; resolves to compressed bytes, possibly none. */
   add(bytes: Buffer): Promise<Buffer> {
     return this.#step((done) => this.#stream.write(bytes, done))
   }
 
-  /** Gives the rest. */
+  /** Resolves to the rest. */
   async finish(): Promise<Buffer> {
     return this.#step((done) => this.#stream.flush(this.#finish, done))
   }
@@ -110,7 +110,7 @@ export class Codec {
   async #step(begin: (done: (error?: Error | null) => void) => void): Promise<Buffer> {
     const stream = this.#stream
     await new Promise<void>((resolve, reject) => {
-      // Node calls nobody back whose step fails.
+      // Node does not call back when a step fails.
       stream.once('error', reject)
       begin((error) => {
         stream.off('error', reject)

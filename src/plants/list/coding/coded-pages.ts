@@ -1,5 +1,5 @@
-// Pages never change, so each is compressed once, in the thread pool, and kept beside its plain bytes. Whoever accepts
-// those is not kept waiting for it.
+// Compressed pages. Pages never change, so each is compressed once, in the thread pool, and cached. Clients that accept
+// the plain bytes do not wait for it.
 import { problems } from '../../../../schemas/problems.ts'
 import type { Coding } from '../../../http/codings.ts'
 import { ProblemError } from '../../../http/problem-error.ts'
@@ -9,13 +9,13 @@ import type { PageCache } from '../page-cache.ts'
 import type { Page } from '../pages.ts'
 import { Codec, type Compression } from './codec.ts'
 
-/** A page that fits into one packet, with its head, arrives no sooner compressed. */
+/** A page that fits into one packet with its head arrives no sooner when compressed. */
 const fewestBytes = 1024
 
 export class CodedPages {
   readonly #cache: PageCache
   readonly #jobs: FairPool
-  /** Pages being compressed: each is compressed once. */
+  /** Pages being compressed, shared by all that ask for them. */
   readonly #making = new Map<string, Promise<Buffer>>()
 
   constructor(cache: PageCache, jobs: FairPool) {
@@ -23,12 +23,12 @@ export class CodedPages {
     this.#jobs = jobs
   }
 
-  /** The page in a coding, when it is at hand. */
+  /** Returns the page in a coding if it is cached. */
   find(page: Page, coding: Compression): Buffer | undefined {
     return this.#cache.get(nameOf(page, coding))
   }
 
-  /** In which coding a list would be answered now, as far as can be told before it is read. */
+  /** Predicts the coding in which a list would be sent now, before it is read. */
   predictCoding(page: Page, codings: readonly Coding[]): Coding {
     const best = codings[0] as Coding
     if (best === 'identity' || page.last - page.after > pagePlants || !codings.includes('identity'))
@@ -36,16 +36,16 @@ export class CodedPages {
     return this.#cache.has(nameOf(page, best)) ? best : 'identity'
   }
 
-  /** Has a page compressed for those who come later, when it is worth it and little else is at hand. */
+  /** Compresses a page for later requests, if it is large enough and few others are being compressed. */
   prepare(page: Page, coding: Compression, { bytes, owner }: { bytes: Buffer; owner: string }): void {
     if (bytes.length < fewestBytes || this.#making.size >= maxPreparedPages) return
-    // Without room in the line, or memory for a codec, the page is there as it is.
+    // Without room in the queue, or memory for a codec, the page stays uncompressed.
     this.make(page, coding, { bytes, owner }).catch(() => {})
   }
 
   /**
-   * A page in a coding: for a client that has to wait, since it refuses the plain bytes. Rejects with `overloaded` when
-   * too much of its owner waits already: who leaves does not take back what was asked for.
+   * Compresses a page for a client that refuses the plain bytes, and so has to wait. Rejects with `overloaded` when too
+   * many pages of its owner wait already, those of clients that have left included.
    */
   make(page: Page, coding: Compression, { bytes, owner }: { bytes: Buffer; owner: string }): Promise<Buffer> {
     const name = nameOf(page, coding)
@@ -73,7 +73,7 @@ async function compressPage({ after, last }: Page, coding: Compression, bytes: B
   try {
     const parts = [await codec.add(bytes), await codec.finish()]
     const size = parts.reduce((sum, part) => sum + part.length, 0)
-    // Not from the pool, nor from the codec's memory: what is kept would keep all of that.
+    // A buffer of its own: cached bytes of a pool, or of the codec, would keep all of that alive.
     const made = Buffer.allocUnsafeSlow(size)
     parts[1]?.copy(made, parts[0]?.copy(made))
     return made

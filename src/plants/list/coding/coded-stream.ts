@@ -1,4 +1,5 @@
-// A long list, compressed on its way: a part is read, compressed in the thread pool and handed on when its reader asks.
+// Compresses a long list while it is sent: parts are read, compressed in the thread pool and passed on as the client
+// reads.
 import type { Readable } from 'node:stream'
 import type { FairPool } from '../../../runtime/fair-pool.ts'
 import { PartStream } from '../part-stream.ts'
@@ -11,7 +12,7 @@ export class CodedStream extends PartStream {
     super(async function* () {
       for await (const part of list) {
         const bytes = await jobs.run(owner, () => codec.add(part))
-        // A part may be too little for the codec to give anything yet.
+        // The codec may need more parts before its first output.
         if (bytes.length > 0) yield bytes
       }
       yield await jobs.run(owner, () => codec.finish())

@@ -1,12 +1,12 @@
-// Tells whether the path still names the files that are open. SQLite goes on with a file that was deleted or replaced, and
-// all that it acknowledges then is gone with the process.
+// Checks that the path still names the open files. SQLite goes on writing to a file that was deleted or replaced, and
+// everything acknowledged from then on would be lost with the process.
 //
-// Nothing here opens and closes a file that SQLite has open: the first `close` of any descriptor drops all of this
-// process's locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
+// Nothing here opens and closes a file that SQLite has open: closing any descriptor would drop all of this process's
+// locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
 import { statSync } from 'node:fs'
 import { type FileId, isSameFile, resolveLinks } from '../../../runtime/same-file.ts'
 
-/** `ids`: of the database, its `-wal` and its `-shm`; `bytes`: the last known length of the database. */
+/** `ids`: of the database, its `-wal` and its `-shm`; `bytes`: last known length of the database. */
 export type FileIds = { ids: FileId[]; bytes: number }
 
 export class OpenFiles {
@@ -15,7 +15,7 @@ export class OpenFiles {
   readonly #ids: FileId[]
   #bytes: number
 
-  /** `known`: which files these must be; by default those that the path names now, or it throws what the system says. */
+  /** `known`: the open files; by default those that the path names now. Throws errors of the file system. */
   constructor(path: string, known?: FileIds) {
     const target = resolveLinks(path)
     this.#paths = [path, `${target}-wal`, `${target}-shm`]
@@ -27,14 +27,14 @@ export class OpenFiles {
     return this.#paths[0] as string
   }
 
-  /** For another thread, whose files must be these. */
+  /** The open files, for another thread. */
   get known(): FileIds {
     return { ids: this.#ids, bytes: this.#bytes }
   }
 
   /**
-   * Why nothing may be added, in words for the operator; undefined when all is well. Never throws: a file that cannot be
-   * looked at is as good as gone.
+   * Finds the reason, for the operator, why nothing may be added; undefined when there is none. Never throws: a file
+   * that cannot be examined counts as lost.
    */
   findFault(): string | undefined {
     return this.#findFaultIn(0) ?? this.#findFaultIn(1) ?? this.#findFaultIn(2)
@@ -52,7 +52,7 @@ export class OpenFiles {
     }
   }
 
-  /** A log that is only appended to never makes its file shorter. */
+  /** Finds a file that is shorter than before: an append-only log never shrinks. */
   #compareSize(path: string, bytes: number): string | undefined {
     if (bytes < this.#bytes) return `${path} was cut from ${this.#bytes} to ${bytes} bytes`
     this.#bytes = bytes

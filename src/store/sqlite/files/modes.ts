@@ -1,20 +1,20 @@
-// File modes: only its user may read a database, whatever the umask and the directory. It holds the hashes of tokens.
+// File modes: only the user of a database may read it, whatever the umask, as it holds the hashes of tokens.
 import { chmodSync, statSync, writeFileSync } from 'node:fs'
 
 const ownMode = 0o600
 const othersBits = 0o077
 
-/** Makes the empty file that SQLite is to fill, unless one is there. SQLite gives `-wal` and `-shm` the same mode. */
+/** Creates an empty file for SQLite, unless one exists. SQLite gives `-wal` and `-shm` the same mode. */
 export function makeOwnFile(path: string): void {
   try {
     writeFileSync(path, '', { flag: 'wx', mode: ownMode })
   } catch (error) {
-    // Another process made it in the same moment, or it is a link: SQLite decides what comes of that.
+    // Created by another process at the same moment, or a link: leave both to SQLite.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 
-/** Takes from others what they may do with the files of an open database, where this user may decide that. */
+/** Removes the rights of other users on the files of an open database, where this user may do so. */
 export function makePrivate(path: string): void {
   for (const name of [path, `${path}-wal`, `${path}-shm`]) {
     const stats = statSync(name, { throwIfNoEntry: false })

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { identify } from '../../../runtime/same-file.ts'
 import { StoreMissing, StoreRefused } from '../../store.ts'
 
-/** Relative to the working directory. Throws StoreRefused when the URL names a folder. */
+/** Reads the path, relative to the working directory. Throws StoreRefused when it is a folder. */
 export function sqlitePath(url: string): string {
   const path = readPath(url) as string
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
@@ -13,13 +13,13 @@ export function sqlitePath(url: string): string {
   return path
 }
 
-/** Undefined for a URL of another host, as `file://data/plants.db` is. */
+/** Reads the path; undefined for a URL with a host, like `file://data/plants.db`. */
 function readPath(url: string): string | undefined {
   if (!url.startsWith('file://')) return decodeURIComponent(url.slice('file:'.length))
   return URL.canParse(url) && new URL(url).host === '' ? fileURLToPath(url) : undefined
 }
 
-/** Why a `file:` URL cannot be used, as the end of a sentence. */
+/** The fault of a `file:` URL, as the end of a sentence. */
 export function findPathFault(url: string): string | undefined {
   if (!isDecodable(url)) return 'must be file: and a path, with each % in it written as %25'
   if (url.includes('?')) return 'has a parameter, but file: takes none; a ? in a path is written as %3F'
@@ -36,7 +36,7 @@ function isDecodable(text: string): boolean {
   }
 }
 
-/** As `sqlitePath`, for whoever makes no database. Throws StoreMissing when none is there. */
+/** Reads the path of an existing database. Throws StoreMissing when there is none. */
 export function existingPath(url: string): string {
   const path = sqlitePath(url)
   if (identify(path) === undefined) throw new StoreMissing(resolve(path))

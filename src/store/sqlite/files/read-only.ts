@@ -1,4 +1,4 @@
-// A SQLite file that is opened to be read, and what is known of it then.
+// Opens SQLite files for reading, and checks that they are ours.
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
@@ -7,22 +7,22 @@ import { resolveLinks } from '../../../runtime/same-file.ts'
 import { checkVersion } from '../../format/migrations.ts'
 import { StoreRefused } from '../../store.ts'
 
-/** 'plnt': how a file is known as ours (SQLite, pragma application_id). */
+/** 'plnt', which marks a file as ours (SQLite, pragma application_id). */
 export const applicationId = 0x706c6e74
 const headerBytes = 100
 /** Offset of the read version in the header; 2: with a write-ahead log (sqlite.org/fileformat2.html). */
 const readVersionAt = 19
 const walVersion = 2
 
-/** `checkSame`, of a file that was opened without locks: throws StoreRefused when it was written to since. */
+/** `checkSame`, for a file opened without locks: throws StoreRefused when it has been written to since. */
 export type ReadOnlyFile = { db: DatabaseSync; checkSame?: () => void }
 
-/** Opens a file that is there. Throws StoreRefused. */
+/** Opens an existing file. Throws StoreRefused. */
 export function openReadOnly(path: string): ReadOnlyFile {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) throw new StoreRefused(`there is no file ${path}`)
   if (stats.isDirectory()) throw new StoreRefused(`${path} is a directory`)
-  // SQLite takes what is shorter than its header for an empty file.
+  // SQLite treats a file shorter than its header as empty.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   try {
     if (isOfStranger(path, stats.uid)) return openAtRest(path)
@@ -33,8 +33,8 @@ export function openReadOnly(path: string): ReadOnlyFile {
 }
 
 /**
- * SQLite makes the `-wal` and the `-shm` for those who only read, too. Root's belong to the owner of the file; those of
- * any other user would lock the owner out.
+ * True when this user's files would lock the owner out: SQLite creates `-wal` and `-shm` for readers, too. Those of
+ * root get the owner of the database.
  */
 function isOfStranger(path: string, owner: number): boolean {
   /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
@@ -43,7 +43,7 @@ function isOfStranger(path: string, owner: number): boolean {
   return !['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))
 }
 
-/** Without a `-wal` that holds anything, the file is all there is (sqlite.org/uri.html, "immutable"). */
+/** Opens a file without locks, if its `-wal` is empty or missing (sqlite.org/uri.html, "immutable"). */
 function openAtRest(path: string): ReadOnlyFile {
   const target = resolveLinks(path)
   if (statSync(`${target}-wal`, { throwIfNoEntry: false })?.size) throw belongsToAnother(path)
@@ -79,13 +79,13 @@ export function refusal(path: string, error: Error): StoreRefused {
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
 }
 
-/** True when it is a plant store at all. Throws StoreRefused when it is one of a newer version. */
+/** True for a plant store. Throws StoreRefused when it is of a newer version. */
 export function isStore(db: DatabaseSync): boolean {
   checkVersion(readVersion(db))
   return pragma(db, 'application_id') === applicationId
 }
 
-/** The number of the schema's last migration. */
+/** Reads the number of the last migration. */
 export function readVersion(db: DatabaseSync): number {
   return Number(pragma(db, 'user_version'))
 }

@@ -1,4 +1,4 @@
-// Puts batches into the log, inside a transaction that its caller begins and commits.
+// Inserts batches into the log, within a transaction of the caller.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { makeEpoch } from '../../epochs.ts'
 import { checksumOf } from '../../format/checksum.ts'
@@ -16,7 +16,7 @@ export class BatchInsert {
   readonly #addEpoch: StatementSync
   readonly #keepSegment: StatementSync
   readonly #setMark: StatementSync
-  /** Since this opening the log has not grown: its next plant begins an epoch. */
+  /** True until the log grows for the first time since it was opened: that begins an epoch. */
   #epochIsDue = true
   #epochIsPending = false
 
@@ -33,7 +33,7 @@ export class BatchInsert {
     this.#setMark = db.prepare(setMark('?', '?'))
   }
 
-  /** The outcomes of each batch, in the order of its entries. */
+  /** Inserts batches; returns the outcomes of each, in the order of its entries. */
   run(batches: Batch[]): Outcome[][] {
     const start = (this.#head.get() as unknown as [number])[0]
     let position = start
@@ -58,7 +58,7 @@ export class BatchInsert {
     return sameItem((this.#known.get(id) as unknown as [string])[0], item) ? 'replayed' : 'conflict'
   }
 
-  /** After the commit of what `run` did: only then has the epoch begun. */
+  /** Notes the commit of what `run` did: only now has the epoch begun. */
   committed(): void {
     if (this.#epochIsPending) this.#epochIsDue = false
     this.#epochIsPending = false

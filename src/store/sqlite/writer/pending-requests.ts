@@ -1,5 +1,4 @@
-// The requests that one thread has with the writer thread. They and their answers carry numbers, and what waits belongs
-// to this one line to this one writer: an answer can never reach the wrong request.
+// The requests of one thread to the writer thread. Requests and answers are matched by their numbers.
 import type { MessagePort } from 'node:worker_threads'
 import { overdueSweepMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
@@ -12,19 +11,19 @@ export class PendingRequests {
   readonly #port: MessagePort
   readonly #waiting = new Map<number, Waiting>()
   #number = 0
-  /** Requests that timed out and are not answered yet: while there are any, the disk does not answer. */
+  /** Requests that timed out and are not answered yet: while there are any, the disk is stuck. */
   readonly #overdue = new Set<number>()
   #looking: NodeJS.Timeout | undefined
   #isEnding = false
 
-  /** `port`: the other end is the writer's. */
+  /** `port`: to the writer. */
   constructor(port: MessagePort) {
     this.#port = port
     port.on('message', (answer: Answer) => this.#take(answer))
     port.on('close', () => this.#end())
   }
 
-  /** Rejects with StoreUnavailable, soon after `deadlineMs` (of `performance.now()`) at the latest. */
+  /** Sends a request. Rejects with StoreUnavailable, soon after `deadlineMs` (of `performance.now()`) at the latest. */
   send(work: Work, deadlineMs: number): Promise<Done> {
     if (this.#overdue.size > 0 || this.#isEnding)
       return Promise.reject(new StoreUnavailable('nothing-added', 'the writer thread does not answer'))
@@ -38,23 +37,23 @@ export class PendingRequests {
     })
   }
 
-  /** An answer that comes too late has nobody who waits for it. */
+  /** Takes an answer; that of a request that has timed out is ignored. */
   #take(answer: Answer): void {
     const { number } = answer
     this.#overdue.delete(number)
     const waiting = this.#settle(number)
     if ('done' in answer) waiting?.resolve(answer.done)
-    // The writer has told the main thread, and that the log.
+    // The writer has told the main thread, which has logged it.
     else waiting?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
   }
 
-  /** Takes no more requests, and has the writer end after those that it has. */
+  /** Accepts no more requests, and ends the writer after those that it has. */
   endWriter(): void {
     this.#isEnding = true
     this.#port.postMessage('close' satisfies Order)
   }
 
-  /** Lets go of the writer, which goes on for other threads. */
+  /** Closes the port; the writer goes on for other threads. */
   close(): void {
     this.#port.close()
   }
@@ -65,7 +64,7 @@ export class PendingRequests {
     for (const number of [...this.#waiting.keys()]) this.#settle(number)?.reject(ended)
   }
 
-  /** One timer for all costs less than one each. */
+  /** Rejects overdue requests. One timer for all costs less than one each. */
   readonly #giveUpOverdue = (): void => {
     const nowMs = performance.now()
     for (const [number, { deadlineMs }] of this.#waiting) {

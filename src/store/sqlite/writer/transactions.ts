@@ -1,5 +1,5 @@
-// One transaction per request, or for the batches that wait at one moment, in the writer thread. What was committed is
-// acknowledged only when nothing about it is odd: no error, and the path still names the files that were written.
+// Runs transactions in the writer thread, one per request, or one for all batches that wait at one moment. A commit is
+// acknowledged only if there was no error and the path still names the written files.
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
@@ -11,7 +11,7 @@ import type { Batch, Done, Failure, Request, Result, Transaction } from './write
 
 /** Interval of attempts to take the lock while another process has it. */
 const lockPollMs = 1
-/** Files that were in order so short a time ago are checked at the end only. */
+/** Files checked this recently are checked again only after the commit. */
 const recentMs = 5
 
 const late: Failure = {
@@ -41,12 +41,12 @@ export class Transactions {
   }
 
   /**
-   * Does one request, or several batches, wholly or not at all, and never twice; what is too late is left out before
-   * anything begins. Returns one result per request.
+   * Runs one request, or several batches, atomically and at most once; requests that are late are left out before it
+   * begins. Returns one result per request.
    */
   do(requests: Request<Transaction>[]): Result[] {
     let inTime = requests
-    /** Once the COMMIT was sent, nothing that goes wrong shows that nothing was added. */
+    /** Outcome of a failure: unknown from COMMIT on. */
     let outcome: FailedOutcome = 'nothing-added'
     try {
       inTime = this.#beginInTime(requests)
@@ -73,8 +73,8 @@ export class Transactions {
   }
 
   /**
-   * Returns the requests whose time was not up when the lock was free; with none of them nothing has begun. SQLite
-   * itself would try every 100 ms in the end: beside a process that adds batch after batch it would miss the gaps.
+   * Begins a transaction, and returns the requests that are in time then; if none is, nothing was begun. SQLite itself
+   * would back off to 100 ms, and miss the gaps of a process that adds batch after batch.
    */
   #beginInTime(requests: Request<Transaction>[]): Request<Transaction>[] {
     for (;;) {

@@ -1,5 +1,5 @@
-// The main thread's end of the writer thread. Nothing is caught that the thread should have caught: such a fault ends the
-// process, as one of the main thread does.
+// The main thread's handle of the writer thread. An uncaught error of that thread ends the process, like one of the
+// main thread.
 import { extname, join } from 'node:path'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { StoreRefused } from '../../store.ts'
@@ -7,22 +7,22 @@ import type { FileIds } from '../files/files.ts'
 import { PendingRequests } from './pending-requests.ts'
 import type { Failure, FromWriter, Order, ThreadOptions } from './writer-messages.ts'
 
-/** Beside this file, as TypeScript or compiled like it. */
+/** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-worker${extname(import.meta.filename)}`)
 
 export type HandleEvents = {
-  /** The thread could not do a request, whichever thread it is from; it may have lost the files. */
+  /** Called when a request of any thread failed, possibly because the files were lost. */
   failed: (failure: Failure) => void
-  /** It did one after that. */
+  /** Called for the first success after that. */
   recovered: () => void
-  /** It opened the database anew. */
+  /** Called when the database was reopened. */
   reopened: () => void
 }
 
 export class WriterHandle {
-  /** Resolves when the database is open and its schema up to date. Rejects with StoreRefused. */
+  /** Resolves when the database is open and migrated. Rejects with StoreRefused. */
   readonly opened: Promise<FileIds>
-  /** Those of the main thread. */
+  /** Requests of the main thread. */
   readonly requests: PendingRequests
   readonly #worker: Worker
   readonly #ended: Promise<void>
@@ -41,14 +41,14 @@ export class WriterHandle {
     this.#ended = new Promise((resolve) => this.#worker.once('exit', () => resolve()))
   }
 
-  /** A port at which another thread has requests of its own with the writer. */
+  /** Makes a port for the requests of another thread. */
   openPort(): MessagePort {
     const { port1, port2 } = new MessageChannel()
     this.#worker.postMessage({ port: port1 } satisfies Order, [port1])
     return port2
   }
 
-  /** Resolves when the thread has done what it was asked for and let go of the database. */
+  /** Resolves when the thread has completed its requests and closed the database. */
   async close(): Promise<void> {
     this.requests.endWriter()
     await this.#ended

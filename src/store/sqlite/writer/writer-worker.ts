@@ -1,5 +1,5 @@
-// The writer thread: says how the opening went, then answers each request with one message. Batches that wait at one
-// moment are committed together, whichever threads they are from. After an I/O error it opens the file anew.
+// The writer thread: opens the file, then answers requests. Batches that wait at one moment, from any threads, are
+// committed together. After an I/O error it reopens the file.
 import type { DatabaseSync } from 'node:sqlite'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { StoreRefused } from '../../store.ts'
@@ -19,7 +19,7 @@ import type {
 const options = workerData as ThreadOptions
 const main = parentPort as NonNullable<typeof parentPort>
 
-/** An order, and where an answer goes. */
+/** An order, and the port for its answer. */
 type Waiting<T = Order> = { order: T; port: MessagePort }
 
 try {
@@ -44,7 +44,7 @@ function serve({ db: first, files }: OpenDatabase): void {
 
   function listen(port: MessagePort): void {
     port.on('message', (order: Order) => {
-      // Messages of the other ports are taken in the same turn of the event loop.
+      // Deferred, to gather messages of all ports in one turn of the event loop.
       if (waiting.length === 0) setImmediate(doAll)
       waiting.push({ order, port })
     })
@@ -82,7 +82,7 @@ function serve({ db: first, files }: OpenDatabase): void {
     return failure || !open ? requests.map(() => failure as Failure) : open.transactions.do(requests)
   }
 
-  /** Returns why that cannot be done now. */
+  /** Reopens the file; returns the failure if that is not possible now. */
   function reopen(): Failure | undefined {
     const lost = files.findFault()
     if (lost !== undefined) return { outcome: 'nothing-added', failed: lost, code: 0, lost: true }
@@ -108,15 +108,15 @@ function serve({ db: first, files }: OpenDatabase): void {
 }
 
 /**
- * SQLite leaves the write-ahead log of a file that was moved as it is, at the old path: with the next file there it would
- * be taken for that one's. Emptied into its own file it harms nobody.
+ * Checkpoints the write-ahead log. When the file was moved, SQLite leaves its log at the old path, where it would be
+ * taken for the log of the next file there.
  */
 function emptyLog(db: DatabaseSync): void {
   try {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     /* c8 ignore next 3: the disk fails as well */
   } catch {
-    // The loss itself is what the operator has heard of.
+    // The loss itself is logged already.
   }
 }
 
@@ -133,7 +133,7 @@ function post({ order: { number }, port }: Waiting<Request>, result: Result): vo
   port.postMessage({ number, ...result } satisfies Answer)
 }
 
-/** The batches that are first in line. */
+/** Takes the batches at the beginning of the queue. */
 function takeBatches(orders: Waiting[]): Waiting<Request<Transaction>>[] {
   const end = orders.findIndex(({ order }) => order === 'close' || !('append' in order))
   return orders.splice(0, end < 0 ? orders.length : end) as Waiting<Request<Transaction>>[]
