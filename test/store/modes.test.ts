@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
+  chownSync,
   copyFileSync,
   mkdirSync,
   readdirSync,
@@ -129,6 +130,19 @@ test('backups and restored databases are for their user alone; an export is as t
   const { 'plants.backup': backup, new: made, 'plants.json': exported } = listModes(directory)
   t.same({ backup, made, exported }, { backup: '600', made: '700', exported: '666' })
   t.same(listModes(join(directory, 'new')), { 'plants.db': '600' })
+})
+
+test('what root restores belongs to the owner of the directory', {
+  skip: process.geteuid?.() === 0 ? false : 'only root can give files away',
+}, async (t) => {
+  const directory = createDirectory(t)
+  chownSync(directory, 1234, 4321)
+  const path = join(directory, 'plants.db')
+  t.match(await spawnCli(t, ['restore', kept, '--quiet'], { DATABASE_URL: `file:${path}` }).ended, {
+    code: 0,
+  })
+  const { uid, gid, mode } = statSync(path)
+  t.same([uid, gid, (mode & 0o777).toString(8)], [1234, 4321, '600'])
 })
 
 test('a view of another user than the owner leaves nothing behind that the owner cannot use', {

@@ -1,5 +1,5 @@
 // restore: copies a backup to a path where there is no database yet.
-import { existsSync } from 'node:fs'
+import { chownSync, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
@@ -13,14 +13,15 @@ import { printSummary, requireSqlite, runCopy } from './backup.ts'
 type Options = { databaseUrl?: string; json?: true; quiet?: true }
 
 const help = `
-DATABASE_URL says where it goes: to a path where there is no database, nor a -wal or -shm file of one. It appears there when
-it is complete, on stable storage and verified. Run it as the user that the service runs as.
+The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
+appears there when it is complete, verified, and on stable storage. Run this as the user of the
+service; as root it gives the database to the owner of the directory.
 
-Tokens are restored as they were: revoke those again that were revoked since. Lists that had plants which the backup lacks
-get other ETags as soon as a plant is added.`
+Tokens are restored as they were: revoke again those that were revoked since the backup. Lists with plants that the backup
+lacks get other ETags as soon as a plant is added.`
 
 export function makeCommand(): Command {
-  return addWorkOptions(new Command('restore').argument('<file>', 'what backup has made'))
+  return addWorkOptions(new Command('restore').argument('<file>', 'a backup'))
     .addHelpText('after', help)
     .action(async (file: string, options: Options, command: Command) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
@@ -29,6 +30,7 @@ export function makeCommand(): Command {
       requireNothing(path)
       makeDirectory(dirname(path))
       const report = await runCopy(file, path, { quiet: options.quiet })
+      giveToOwner(path)
       printSummary(`restored ${count(report.plants, 'plant')} to ${path}`, { file: path, ...report }, options)
     })
 }
@@ -37,5 +39,12 @@ export function makeCommand(): Command {
 function requireNothing(path: string): void {
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)
-    throw new StoreRefused(`${found} exists: stop the service and move it away, with what else is beside it`)
+    throw new StoreRefused(`${found} exists: stop the service and move it away, with the files beside it`)
+}
+
+/** As root, gives the database to the owner of its directory: a user of systemd may exist only while its service runs. */
+function giveToOwner(path: string): void {
+  if (process.geteuid?.() !== 0) return
+  const { uid, gid } = statSync(dirname(path))
+  chownSync(path, uid, gid)
 }
