@@ -73,7 +73,15 @@ test('npm run release makes the artefacts and their sums, and leaves the clone a
 })
 
 test('the package holds what runs, and nothing else', async (t) => {
-  const texts = ['LICENSE', 'README.md', 'npm-shrinkwrap.json', 'package.json']
+  const texts = [
+    'CHANGELOG.md',
+    'LICENSE',
+    'README.md',
+    'SECURITY.md',
+    'openapi.yaml',
+    'npm-shrinkwrap.json',
+    'package.json',
+  ]
   const list = (folder: string) =>
     readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
