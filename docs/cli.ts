@@ -71,10 +71,12 @@ function readAfter(command: Command): string[] {
   // Its types leave out that a command is an emitter, which is how it gets these texts itself.
   ;(command as unknown as EventEmitter).emit('afterHelp', context)
   return text
-    .trim()
+    .replaceAll(/^\n+|\s+$/g, '')
     .split('\n\n')
     .filter((paragraph) => paragraph !== '')
-    .map((paragraph) => (/^ {2}|\n {2}/.test(paragraph) ? `\`\`\`sh\n${paragraph}\n\`\`\`` : paragraph))
+    .map((paragraph) =>
+      /^ {2}/m.test(paragraph) ? `\`\`\`text\n${paragraph.replaceAll(/^ {2}/gm, '')}\n\`\`\`` : paragraph,
+    )
 }
 
 /* c8 ignore next: the tests compare, they do not write */

@@ -21,34 +21,28 @@ const commands: Record<string, Entry> = {
     'Run the service. Operator messages go to stdout, the log to stderr.',
     () => import('./commands/serve.ts'),
   ],
-  config: [
-    'Show the settings that are in force, and where each comes from.',
-    () => import('./commands/config.ts'),
-  ],
+  config: ['Show the effective settings, and where each comes from.', () => import('./commands/config.ts')],
   token: ['Issue, list, rotate, revoke and explain access tokens.', () => import('./commands/token.ts')],
   import: [
-    'Add the plants of a file: NDJSON, JSON or CSV, also compressed.',
+    'Add the plants of a file: NDJSON, JSON or CSV, plain or compressed.',
     () => import('./commands/import.ts'),
   ],
-  export: ['Write the plants into a file, or to stdout.', () => import('./commands/export.ts')],
-  backup: [
-    'Copy a SQLite database into a file, while the service runs.',
-    () => import('./commands/backup.ts'),
+  export: ['Write all plants to a file or to stdout.', () => import('./commands/export.ts')],
+  backup: ['Copy a SQLite database to a file, while the service runs.', () => import('./commands/backup.ts')],
+  restore: [
+    'Restore a backup of a SQLite database to a path where there is none.',
+    () => import('./commands/restore.ts'),
   ],
-  restore: ['Put a backup of a SQLite database where there is none.', () => import('./commands/restore.ts')],
-  verify: ['Check a whole database, and change nothing.', () => import('./commands/verify.ts')],
+  verify: ['Check a whole database; only --repair changes it.', () => import('./commands/verify.ts')],
   copy: [
-    'Copy all plants and tokens into another database, and check the copy.',
+    'Copy all plants and tokens to another database, and check the copy.',
     () => import('./commands/copy.ts'),
   ],
   status: [
-    'Show what is in the store, its size, and whether a service runs on it.',
+    'Show the contents of a store, its size, and whether a service runs on it.',
     () => import('./commands/status.ts'),
   ],
-  completion: [
-    'Print a script that completes commands, options, formats and files in a shell.',
-    () => import('./commands/completion.ts'),
-  ],
+  completion: ['Print a completion script for a shell.', () => import('./commands/completion.ts')],
   openapi: ['Write the OpenAPI document.', () => import('./commands/openapi.ts')],
 }
 
@@ -62,7 +56,7 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     .version(build)
     .helpCommand(true)
     .configureHelp({ ...columns, subcommandTerm: (command) => command.name() })
-    .showHelpAfterError('(--help says what there is)')
+    .showHelpAfterError('(see --help)')
     .addHelpText('after', help)
     .configureOutput({
       writeOut: (text) => process.stdout.write(wrapProse(text)),

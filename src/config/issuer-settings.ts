@@ -6,7 +6,8 @@ export const issuerSettings = {
   oidcIssuer: setting({
     name: 'OIDC_ISSUER',
     value: 'url',
-    description: 'Issuer whose JWTs are accepted, too: https, to the letter as in iss. Needs OIDC_AUDIENCE.',
+    description:
+      'Issuer whose JWTs are accepted as well: an https URL, exactly as in iss. Needs OIDC_AUDIENCE.',
     default: '',
     defaultLabel: 'off',
     read: readIssuer,
@@ -14,7 +15,7 @@ export const issuerSettings = {
   oidcAudience: setting({
     name: 'OIDC_AUDIENCE',
     value: 'names',
-    description: 'What the aud of a JWT must hold one of, separated by commas.',
+    description: 'Audiences, separated by commas; the aud of a JWT must contain one of them.',
     default: '',
     defaultLabel: 'off',
     read: readNames,
@@ -22,15 +23,15 @@ export const issuerSettings = {
   oidcJwksUrl: setting({
     name: 'OIDC_JWKS_URL',
     value: 'url',
-    description: 'Where the keys of the issuer are, when it has no discovery document.',
+    description: 'URL of the keys of the issuer, if it has no discovery document.',
     default: '',
-    defaultLabel: 'where the issuer says',
+    defaultLabel: 'as the issuer says',
     read: readSecureUrl,
   }),
   oidcTokenType: setting({
     name: 'OIDC_TOKEN_TYPE',
     value: 'type',
-    description: 'typ of the JWTs. at+jwt: RFC 9068; JWT takes at+jwt and none, too.',
+    description: 'Type (typ) of the JWTs. at+jwt: RFC 9068; JWT also accepts at+jwt and no typ.',
     default: 'at+jwt',
     read: choose('at+jwt', 'JWT'),
   }),
@@ -44,9 +45,9 @@ export const issuerSettings = {
   oidcScopePrefix: setting({
     name: 'OIDC_SCOPE_PREFIX',
     value: 'text',
-    description: 'What stands before plants:read and plants:write in those scopes.',
+    description: 'Prefix of plants:read and plants:write in those scopes.',
     default: '',
-    defaultLabel: 'nothing',
+    defaultLabel: 'none',
     read: readScopePrefix,
   }),
 }

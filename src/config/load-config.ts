@@ -72,7 +72,7 @@ function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
   const config = Object.fromEntries(entries.map(({ key, value }) => [key, value])) as Config
   const lone = entries.find(({ key, found }) => key.startsWith('oidc') && found.origin !== 'default')
   if (lone && config.oidcIssuer === undefined)
-    throw new ConfigError(`${nameOf(settings[lone.key], lone.found)} means nothing without OIDC_ISSUER`)
+    throw new ConfigError(`${nameOf(settings[lone.key], lone.found)} has no effect without OIDC_ISSUER`)
   if (config.oidcIssuer !== undefined && config.oidcAudience.length === 0)
     throw new ConfigError(
       'OIDC_ISSUER needs OIDC_AUDIENCE: which tokens of the issuer are meant for this service',

@@ -35,7 +35,7 @@ export const settings = {
   threads: setting({
     name: 'THREADS',
     value: 'count',
-    description: 'Threads that serve requests, in one process; auto: one for each core.',
+    description: 'Threads that serve requests, in one process; auto: one per core.',
     default: '1',
     read: readThreads,
   }),
@@ -51,7 +51,8 @@ export const settings = {
   accessTokens: setting({
     name: 'ACCESS_TOKENS',
     value: 'tokens',
-    description: 'Tokens of your own with all scopes, separated by commas, of at least 16 characters each.',
+    description:
+      'Your own tokens, with all scopes, separated by commas; make them at least 16 characters long.',
     default: '',
     defaultLabel: 'none',
     read: readTokens,
@@ -61,7 +62,7 @@ export const settings = {
   firstTokenFile: setting({
     name: 'FIRST_TOKEN_FILE',
     value: 'file',
-    description: 'Where the first token of a new store is written (mode 0600), instead of standard output.',
+    description: 'File for the first token of a new store (mode 0600), instead of stdout.',
     default: '',
     defaultLabel: 'off',
     read: (text) => text || undefined,
@@ -69,7 +70,7 @@ export const settings = {
   basePath: setting({
     name: 'BASE_PATH',
     value: 'path',
-    description: 'Path below which the API is served, like /store/v1.',
+    description: 'Path below which the API is served, such as /store/v1.',
     default: '/',
     read: readBasePath,
   }),
@@ -91,28 +92,29 @@ export const settings = {
   logLevel: setting({
     name: 'LOG_LEVEL',
     value: 'level',
-    description: 'How much is logged; access lines are info.',
+    description: 'Least severe level that is logged; access lines are info.',
     default: 'info',
     read: choose('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
   }),
   logFormat: setting({
     name: 'LOG_FORMAT',
     value: 'format',
-    description: 'text is to be read by people; auto: text on a terminal.',
+    description: 'json for machines, text for people; auto: text on a terminal.',
     default: 'auto',
     read: choose('auto', 'json', 'text'),
   }),
   logTime: setting({
     name: 'LOG_TIME',
     value: 'form',
-    description: 'Of JSON lines. epoch: milliseconds since 1970; iso: RFC 3339, UTC.',
+    description: 'Times in JSON lines. epoch: milliseconds since 1970; iso: RFC 3339, UTC.',
     default: 'epoch',
     read: choose('epoch', 'iso'),
   }),
   trustProxy: setting({
     name: 'TRUST_PROXY',
     value: 'proxies',
-    description: 'Whose X-Forwarded-For counts: true, or addresses and subnets, separated by commas.',
+    description:
+      'Proxies whose X-Forwarded-For is trusted: true, or addresses and subnets, separated by commas.',
     default: '',
     defaultLabel: 'off',
     read: readTrustProxy,
@@ -120,7 +122,7 @@ export const settings = {
   corsOrigin: setting({
     name: 'CORS_ORIGIN',
     value: 'origins',
-    description: 'Pages of which origins may call: true, *, or origins, separated by commas.',
+    description: 'Origins whose pages may call the API: true, *, or origins, separated by commas.',
     default: '',
     defaultLabel: 'off',
     read: readCorsOrigin,
@@ -128,21 +130,21 @@ export const settings = {
   rateLimit: setting({
     name: 'RATE_LIMIT',
     value: 'rate',
-    description: 'Requests for each token, like 100/s, 600/m or 5000/h; past it 429.',
+    description: 'Requests per token, such as 100/s, 600/m or 5000/h; beyond it 429.',
     default: 'off',
     read: readRate,
   }),
   authFailureLimit: setting({
     name: 'AUTH_FAILURE_LIMIT',
     value: 'rate',
-    description: 'Failed authentications for each client address; past it 429, never for a good token.',
+    description: 'Failed authentications per client address; beyond it 429, never for a valid token.',
     default: '100/s',
     read: readRate,
   }),
   maxConnections: setting({
     name: 'MAX_CONNECTIONS',
     value: 'count',
-    description: 'Open connections; past it 503 and close.',
+    description: 'Open connections; beyond it the longest idle one is closed, or else the new one gets 503.',
     default: '',
     defaultLabel: 'a little less than half of the file descriptors that the process may open',
     read: readCount,
@@ -150,7 +152,8 @@ export const settings = {
   keepAliveMs: setting({
     name: 'KEEP_ALIVE',
     value: 'seconds',
-    description: 'How long an idle connection stays open; longer than the idle time-out of a load balancer.',
+    description:
+      'Time that an idle connection stays open; make it longer than the idle time-out of a load balancer.',
     default: '72',
     read: readSeconds,
   }),

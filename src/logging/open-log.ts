@@ -42,7 +42,7 @@ export async function openLog({
   const file = new LineFile({
     descriptor: 2,
     maxBytes: maxLogBytes,
-    dropped: (lines) => logger.warn({ lines }, 'lines of the log were dropped: nobody read it'),
+    dropped: (lines) => logger.warn({ lines }, 'lines of the log were dropped: they were not read in time'),
   })
   const sink: LineSink = {
     write(lines) {

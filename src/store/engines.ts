@@ -52,5 +52,5 @@ export const engines: Engine[] = [
 export function engineOf(url: string): Engine {
   const engine = engines.find(({ scheme }) => scheme.test(url))
   if (engine) return engine
-  throw new StoreRefused('the URL of the database is of no kind that is known')
+  throw new StoreRefused('the URL of the database has an unknown scheme')
 }

@@ -112,7 +112,7 @@ export class Tokens {
     return Number(row?.valid)
   }
 
-  /** Revokes a token; false when it does not exist or was revoked before. */
+  /** Revokes a token; false when it does not exist or is already revoked. */
   async revoke(id: string): Promise<boolean> {
     const text = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
     return (await this.#sql.execute(text, [id, this.#now()])) === 1

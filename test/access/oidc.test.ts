@@ -421,14 +421,14 @@ test('settings that do not go together are one line; token explain says why', as
     const env = { ...issuer.env, input: `${token}\n` }
     return runProgram(t, process.execPath, [cli, 'token', 'explain'], env)
   }
-  t.match(await explain(await sign({ scope: '' })), { code: 0, stdout: /^good; it allows nothing: / })
+  t.match(await explain(await sign({ scope: '' })), { code: 0, stdout: /^valid; it grants nothing: / })
   t.match(await runCommand(['token', 'explain']), {
     code: 1,
     stderr: /OIDC_ISSUER is not set/,
   })
   t.match(await explain(await sign()), {
     code: 0,
-    stdout: /^good; it allows plants:read and plants:write\n$/,
+    stdout: /^valid; it grants plants:read and plants:write\n$/,
   })
   const expired = await sign({ exp: 1 })
   const refused = await explain(expired)

@@ -179,7 +179,7 @@ test('token rotate prints the new token alone; revoke and rotate take a name, an
   const foreign = await (await open(t, sqlite)).tokens.createFirst()
   await tokens.createFirst()
   const refusals: [args: string[], code: number, reason: RegExp][] = [
-    [['revoke', json.token], 1, /^plant-store: token \w{8} was revoked before\n$/],
+    [['revoke', json.token], 1, /^plant-store: token \w{8} is already revoked\n$/],
     [['revoke', 'nobody00'], 1, /^plant-store: there is no token nobody00\n$/],
     [
       ['revoke', `${first}x`],

@@ -151,7 +151,7 @@ test('a backup takes no place that is taken, and leaves nothing behind when it f
   })
   await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
   await t.rejects(copyVerified(path, join(directory, 'c.db'), {}), {
-    message: 'the copy was not kept, because what was copied is damaged: plant 7 does not match its checksum',
+    message: 'the copy was not kept, because the source is damaged: plant 7 does not match its checksum',
   })
   await t.rejects(copyDatabase(path, join(directory, 'no', 'c.db')), { code: 'ENOENT' })
   const other = join(createDirectory(t), 'notes.db')
@@ -210,7 +210,7 @@ test('restore goes only where nothing is', async (t) => {
     t.equal(code, 1)
     t.equal(
       stderr,
-      `plant-store: ${found} exists: stop the service and move it away, with what else is beside it\n`,
+      `plant-store: ${found} exists: stop the service and move it away, with the files beside it\n`,
     )
     t.strictSame(readdirSync(directory), [`plants.db${ending}`])
     t.equal(readFileSync(found, 'utf8'), 'precious')

@@ -124,7 +124,7 @@ test('tokens are created, listed and revoked', async (t) => {
   const revoked = await token('revoke', ids[0] as string)
   t.match(revoked, { code: 0, stdout: `revoked ${ids[0]}\n` })
   const again = await token('revoke', ids[0] as string)
-  t.match(again, { code: 1, stdout: '', stderr: `plant-store: token ${ids[0]} was revoked before\n` })
+  t.match(again, { code: 1, stdout: '', stderr: `plant-store: token ${ids[0]} is already revoked\n` })
 
   const list = JSON.parse((await token('list', '--json')).stdout)
   t.equal(list.length, 4)

@@ -194,8 +194,8 @@ test('an issuer needs an audience, and nothing of it is set alone', async (t) =>
   const OIDC_ISSUER = 'https://issuer.example'
   for (const [env, message] of [
     [{ OIDC_ISSUER }, /^OIDC_ISSUER needs OIDC_AUDIENCE/],
-    [{ OIDC_AUDIENCE: 'plants' }, /^OIDC_AUDIENCE means nothing without OIDC_ISSUER$/],
-    [{ OIDC_SCOPE_PREFIX: 'a:' }, /^OIDC_SCOPE_PREFIX means nothing without OIDC_ISSUER$/],
+    [{ OIDC_AUDIENCE: 'plants' }, /^OIDC_AUDIENCE has no effect without OIDC_ISSUER$/],
+    [{ OIDC_SCOPE_PREFIX: 'a:' }, /^OIDC_SCOPE_PREFIX has no effect without OIDC_ISSUER$/],
   ] as const)
     t.throws(() => readConfig(env), { constructor: ConfigError, message })
   const read = readConfig({

@@ -80,7 +80,7 @@ test('a fault in mid-file is counted, and what was mended behind the place goes 
   const broken = await run('--json')
   t.match(broken, {
     code: 1,
-    stderr: /line 5: a quote is not closed; mend it, and run the same command with --resume to go on\n$/,
+    stderr: /line 5: a quote is not closed; correct it, and run the same command with --resume to go on\n$/,
   })
   t.match(JSON.parse(broken.stdout), { added: 2, rejected: 1, skipped: 0, replayed: 0, conflicting: 0 })
   writeFileSync(path, 'name,tag\na,\n,\nb,\n"c",\nd,\n')

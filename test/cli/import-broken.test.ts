@@ -73,10 +73,10 @@ const fatal: Broken[] = [
   [
     'UTF-16 without a mark',
     bytes([0x6e, 0, 0x61, 0]),
-    /^input, line 1: is no text: expected NDJSON, JSON or CSV/,
+    /^input, line 1: is not text: expected NDJSON, JSON or CSV/,
     0,
   ],
-  ['a picture', bytes([0x89], 'PNG\r\n', [0x1a, 10, 0, 0]), /^input, line 1: is no text/, 0],
+  ['a picture', bytes([0x89], 'PNG\r\n', [0x1a, 10, 0, 0]), /^input, line 1: is not text/, 0],
   [
     'an element that is too long',
     `[{"name":"a","tag":""},\n{"name":"${long}"}]`,
@@ -117,7 +117,7 @@ const fatal: Broken[] = [
   [
     'something after an array',
     '[{"name":"a","tag":""}]\n[]',
-    /^input, line 2: there is something after the JSON array$/,
+    /^input, line 2: text follows the JSON array$/,
     1,
   ],
   [
@@ -384,7 +384,7 @@ test('what cannot be read is counts of nothing, one line and exit code 1, and no
   const cases: [args: string[], reason: RegExp][] = [
     [[directory], /^plant-store: \S+: is a directory\n$/],
     [[missing], /^plant-store: cannot read \S+missing: ENOENT[^\n]+\n$/],
-    [['/dev/zero'], /^plant-store: \/dev\/zero, line 1: is no text[^\n]+\n$/],
+    [['/dev/zero'], /^plant-store: \/dev\/zero, line 1: is not text[^\n]+\n$/],
     [[join(path, 'x')], /^plant-store: cannot read \S+: ENOTDIR[^\n]+\n$/],
     [[writeInput(t, 'name\n')], /^plant-store: \S+, line 1: there is no column "tag"[^\n]+\n$/],
   ]
@@ -403,7 +403,7 @@ test('a line that never ends is no NDJSON', (t) => {
   const pushAll = () => {
     for (let bytes = 0; bytes <= 2 ** 31 + zeros.length; bytes += zeros.length) splitter.push(zeros, [])
   }
-  t.throws(pushAll, { message: 'is longer than 2 GiB: this is no NDJSON', line: 1 })
+  t.throws(pushAll, { message: 'is longer than 2 GiB: this is not NDJSON', line: 1 })
   t.end()
 })
 
@@ -414,7 +414,7 @@ if (isFull)
   }, async (t) => {
     const endless = await runCommand(['import', '/dev/zero', '--format', 'ndjson', '--dry-run'])
     t.match(endless, { code: 1, stdout: /^0 valid, 1 rejected/ })
-    t.match(endless.stderr, /^plant-store: \/dev\/zero, line 1: is longer than 2 GiB: this is no NDJSON\n$/m)
+    t.match(endless.stderr, /^plant-store: \/dev\/zero, line 1: is longer than 2 GiB: this is not NDJSON\n$/m)
   })
 
 test('a file of rejected records that cannot be written is one line, and nothing is added', async (t) => {
@@ -436,7 +436,7 @@ test('a file of rejected records takes the place of no other file', async (t) =>
   const rejects = join(directory, 'rejects')
   for (const file of [path, database]) {
     const { error } = await runImport(`file:${database}`, path, { rejects: file })
-    t.match(error?.message, /^cannot write \S+: it (holds something else|is the input); name another file$/)
+    t.match(error?.message, /^cannot write \S+: it (has other contents|is the input); name another file$/)
   }
   t.equal(readFileSync(path, 'utf8'), `{}\n${good}`)
   t.strictSame(await readPlants(`file:${database}`), [])

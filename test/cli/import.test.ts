@@ -295,7 +295,7 @@ for (const engine of engines)
       })
       t.error(error)
       t.match(result, isCommitted ? { added: 25, replayed: 5 } : { added: 30, replayed: 0 })
-      t.strictSame(said, ['the store takes nothing now, trying again: the answer is lost'])
+      t.strictSame(said, ['the store is unavailable, retrying: the answer is lost'])
       t.strictSame(await readPlants(url), plants)
     })
 
@@ -338,7 +338,7 @@ test('a database that is locked is tried again for a while, and given up then', 
   }
   const { result, error } = await next(path, { openStore, say, patienceMs: 60_000 })
   t.error(error)
-  t.match(said, [/^the store takes nothing now, .*(locked|busy)/])
+  t.match(said, [/^the store is unavailable, .*(locked|busy)/])
   t.match(result, { ...none, added: 625 })
 })
 

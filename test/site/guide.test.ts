@@ -149,7 +149,7 @@ test('the limits of the guide are those of the service', (t) => {
     ['time until it is answered, once it has arrived', `${limits.promisedMs / 1000} s`],
     ['a connection on which nothing moves while a request is at work', `${limits.stalledMs / 1000} s`],
     ['an idle connection', `${readConfig({}).keepAliveMs / 1000} s`],
-    ['requests of one connection that are worked on at a time', `${limits.requestsPerConnection};`],
+    ['requests of one connection served at a time', `${limits.requestsPerConnection};`],
   ]
   for (const [row, ...values] of rows) {
     const [, limit = ''] = guide.split(`| ${row} | `)
@@ -175,10 +175,10 @@ test('the limits in docs/configure.md are those of the service', (t) => {
       'time for a request to arrive: its head, all of it',
       `${limits.headersMs / 1000} s, ${limits.receiveMs / 1000} s`,
     ],
-    ['time until it is answered (a list: its first byte)', `${limits.promisedMs / 1000} s`],
-    ['a connection that moves no byte while a request is at work', `${limits.stalledMs / 1000} s`],
-    ['requests of one connection that are worked on at a time', `${limits.requestsPerConnection}`],
-    ['answers on their way to clients', `${limits.inFlightBytes / 2 ** 20} MiB`],
+    ['time from then to its answer (a list: its first byte)', `${limits.promisedMs / 1000} s`],
+    ['a connection with an open request that moves no byte', `${limits.stalledMs / 1000} s`],
+    ['requests of one connection served at a time', `${limits.requestsPerConnection}`],
+    ['bytes of answers in flight', `${limits.inFlightBytes / 2 ** 20} MiB`],
     ['plants that wait for the next batch', `${limits.maxWaitingPlants}`],
     ['reads that wait for a connection to the database', `${limits.maxWaitingReads}`],
     ['pages that wait to be compressed, for clients that refuse plain ones', `${limits.maxWaitingPages}`],

@@ -38,7 +38,7 @@ tap.test('a database that cannot be used is refused in one line without the pass
       `postgres://postgres:wr%40ng@127.0.0.1:1,127.0.0.1:2/postgres`,
       /ECONNREFUSED.*:1\); .*ECONNREFUSED.*:2/,
     ],
-    [`postgres://postgres@${host}/standby`, /takes no writes: default_transaction_read_only is on/],
+    [`postgres://postgres@${host}/standby`, /accepts no writes: default_transaction_read_only is on/],
     [`postgres://postgres@${host}/latin`, /LATIN1/],
     [`postgres://crowd@${host}/postgres`, /all its connections are taken: .*too many connections/],
     [`postgres://stranger@${host}/postgres`, /lacks rights: .*permission denied for schema/],

@@ -13,15 +13,15 @@ import { addWorkOptions } from '../setting-options.ts'
 type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
 
 const help = `
-The service may run meanwhile. FILE gets its name when the copy is complete, on stable storage and verified; what a backup
-that was killed leaves behind ends in .partial and may be deleted. FILE holds everything, the tokens' hashes, too: only you
-can read it. plant-store restore puts it back.
+The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
+is killed may leave a file that ends in .partial, which may be deleted. FILE holds everything, the hashes of tokens
+included, so only you can read it. plant-store restore restores it.
 
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
 export function makeCommand(): Command {
   const command = new Command('backup')
-    .argument('<file>', 'the file to make')
+    .argument('<file>', 'the file to create')
     .option('--force', 'replace FILE if it exists')
   return addWorkOptions(command)
     .addHelpText('after', help)

@@ -15,7 +15,7 @@ const help = `
 /** `buildProgram` builds the program with all its commands. */
 export function makeCommand(buildProgram: () => Promise<Command>): Command {
   return new Command('completion')
-    .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(shells)))
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(shells)))
     .addHelpText('after', help)
     .action(async (shell: keyof typeof shells) => {
       process.stdout.write(shells[shell](listPoints(await buildProgram())))

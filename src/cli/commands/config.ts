@@ -8,8 +8,8 @@ import { formatTable } from '../console/table.ts'
 import { addSettingOptions, readFlags } from '../setting-options.ts'
 
 const help = `
-A flag beats the environment, and the environment beats .env in the working directory. It takes the flags of serve, to show
-what serve would do with them. Passwords and tokens are masked.`
+A flag overrides the environment, and the environment overrides .env in the working directory. The flags of serve are
+allowed here as well, to show their effect. Passwords and tokens are masked.`
 
 export function makeCommand(): Command {
   const command = new Command('config').option('--json', 'as JSON').addHelpText('after', help)

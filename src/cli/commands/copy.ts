@@ -18,31 +18,31 @@ import { named, readUrlArgument } from '../url-argument.ts'
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
 
 const help = `
-URLs are like those of DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can
-see the arguments of a command: put a URL with a password into an environment variable and name it as env:NAME, or into a
-file that only you can read and name it as @FILE.
+URLs are as in DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can see the
+arguments of a command: put a URL with a password into an environment variable and write env:NAME, or into a file that only
+you can read and write @FILE.
 
---to must be empty, or a copy of --from that was begun before: then the copy goes on from where it was, however it was
-cut short. Every plant is read back and compared. The last line gives the SHA-256 over the whole log, which is the same
-in both: one line per plant, of position, id (or nothing) and item with tabs in between.
+--to must be empty, or an earlier copy of --from, which is continued, however it was interrupted. Every plant is read back
+and compared. The last line has the SHA-256 over the whole log, the same in both: a line per plant, of position, id (or
+nothing) and item, separated by tabs.
 
-A service may run on --from meanwhile; what it adds is copied, too, until there is nothing new. To move for good, copy,
-stop the service, copy again, and start it on --to. No service may run on --to before.`
+A service may run on --from meanwhile; the plants that it adds are copied, too. To move for good: copy, stop the service,
+copy again, and start the service on --to. No service may run on --to before that.`
 
 export function makeCommand(): Command {
   return new Command('copy')
-    .requiredOption('--from <url>', 'the database to copy; env:NAME and @FILE say where its URL is')
-    .requiredOption('--to <url>', 'the database to copy into, likewise')
+    .requiredOption('--from <url>', 'the database to copy: a URL, env:NAME or @FILE')
+    .requiredOption('--to <url>', 'the database to copy to, likewise')
     .addOption(
       numberOption(
         '--batch <plants>',
-        'plants in one transaction; fewer suit a slow network',
+        'plants in one transaction; use fewer over a slow network',
         1,
         maxBatchPlants,
       ).default(5000),
     )
     .option('--quiet', 'show no progress')
-    .option('--json', 'say at the end what was copied as JSON')
+    .option('--json', 'print the summary as JSON')
     .addHelpText('after', help)
     .action(async (options: CopyOptions) => {
       const urls = {

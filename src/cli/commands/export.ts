@@ -32,21 +32,21 @@ type Options = {
 }
 
 const help = `
-The ending of FILE names its form: .ndjson, .json or .csv, with .gz or .zst behind it for a compressed one. Without FILE,
-or with -, the plants go to stdout as NDJSON, and the summary to stderr.
+The ending of FILE selects the format: .ndjson or .jsonl, .json or .csv, followed by .gz or .zst for compression. Without
+FILE, or with -, plants go to stdout as NDJSON, and the summary to stderr.
 
-An export holds the log up to the plant that was the last when it began; a service may add plants meanwhile. FILE gets its
-name when it is complete; what an export that was killed leaves behind ends in .partial and may be deleted. The summary
-says where the log ended: --after with that number exports what is new since.`
+An export holds the log as it is when it begins; a service may add plants meanwhile. FILE gets its name when it is
+complete; an export that is killed may leave a file that ends in .partial, which may be deleted. The summary has the last
+position of the log: --after with that number exports what was added since.`
 
 export function makeCommand(): Command {
   const command = new Command('export')
     .argument('[file]', 'the file; - is stdout', '-')
     .addOption(
-      new Option('--format <format>', 'form of the file, instead of what its name says').choices(formatNames),
+      new Option('--format <format>', 'format, instead of that of the file name').choices(formatNames),
     )
     .addOption(
-      new Option('--compress <coding>', 'compression, instead of what its name says').choices([
+      new Option('--compress <coding>', 'compression, instead of that of the file name').choices([
         ...compressionNames,
         'none',
       ]),
@@ -54,7 +54,7 @@ export function makeCommand(): Command {
     .addOption(
       numberOption(
         '--after <position>',
-        'only the plants after this one',
+        'only the plants after this position',
         0,
         Number.MAX_SAFE_INTEGER,
       ).default(0),

@@ -58,41 +58,45 @@ const members = joinWords(
 const help = `
 FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row; - is stdin. gzip and
 zstd are decompressed. Members and columns are ${members},
-as in POST /plants; an empty cell of an optional one is none. With --map or --ignore-unknown, others are left out; without,
-they are faults.
+as in POST /plants; an empty cell of an optional column means no value. Other members and columns are faults, unless --map
+or --ignore-unknown is given.
 
-Records with a fault are not added; the rest is. They are reported with line and reason: the first ten here, all of them
-in the file of --rejects, as JSON lines with line, reason, errors, text, and the header of CSV; it takes the place of no
-other kind of file. Once its texts are mended, that file is an input. A plant whose id exists with another ${listShown('or')}
-is reported in the same way. --strict reads the input twice, first to look: with a fault anywhere, nothing is added.
+Records with a fault are rejected; the others are added. Rejected records are reported with line and reason: the first ten
+here, all of them in the file of --rejects, as JSON lines with line, reason, errors, text, and the header of CSV. A plant
+whose id already exists with a different ${listShown('or')} is rejected, too. Correct the texts in that file and import the
+file itself. --rejects never overwrites any other kind of file. --strict checks the whole input first, and adds nothing if
+any record has a fault.
 
-Plants are added in batches, and each batch notes how far the import is. After an interruption, or once a fault in mid-file is
-mended, the same command with --resume goes on there: nothing is missing, nothing is there twice. Without it such an import is
-refused, unless --restart begins anew. An input is known by its first records, 64 KiB of them: do not resume with one that
-differs before the place. What an input that has grown since its import has more is added by --resume. A service may run on
-the database. The counts are printed however it ends.
+Plants are added in batches, and each batch saves the progress. After an interruption, or once a fault in mid-file is
+corrected, the same command with --resume continues from there, so that no plant is missing or added twice. Without --resume
+an interrupted import is refused, unless --restart starts from the beginning. An input is recognized by the records in its
+first 64 KiB: do not change what was imported before you resume. If a file has grown since its import, --resume adds the
+rest. A service may run on the database meanwhile. The counts are printed however the import ends.
 
-Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 not understood; 129, 130 or 143
-interrupted by SIGHUP, SIGINT or SIGTERM.`
+Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 usage error; 129, 130 or 143 interrupted by
+SIGHUP, SIGINT or SIGTERM.`
 
 export function makeCommand(): Command {
   const command = new Command('import')
-    .argument('<file>', 'what to import; - is stdin')
+    .argument('<file>', 'the input; - is stdin')
     .addOption(
-      new Option('--format <format>', 'form of the file, instead of looking at its content').choices(formats),
+      new Option('--format <format>', 'format of the input, instead of detecting it').choices(formats),
     )
     .option(
       '--map <field=column>',
       `take ${joinWords(fieldNames, 'or')} from this column or member (repeatable)`,
       parseMap,
     )
-    .option('--ignore-unknown', 'leave out other columns or members')
+    .option('--ignore-unknown', 'ignore other columns or members')
     .option('--trim', 'remove white space around texts')
-    .option('--strict', 'look first, and add all records or none')
-    .option('--rejects <file>', 'write all rejected records into this file; - is stdout')
-    .option('--resume', 'go on where an import of this file was cut short, or where the file has grown')
+    .option('--strict', 'check first; add all records or none')
+    .option('--rejects <file>', 'write rejected records to this file; - is stdout')
+    .option('--resume', 'continue an interrupted import of this file, or one of a file that has grown')
     .addOption(
-      new Option('--restart', 'begin anew although an import of this file was cut short').conflicts('resume'),
+      new Option(
+        '--restart',
+        'start from the beginning in spite of an interrupted import of this file',
+      ).conflicts('resume'),
     )
     .option('--dry-run', 'check the file and add nothing')
     .addOption(
@@ -103,7 +107,7 @@ export function makeCommand(): Command {
     .addOption(
       numberOption(
         '--patience <seconds>',
-        'how long to try again while the database takes nothing',
+        'time to retry while the database is unavailable',
         0,
         maxSeconds,
       ).default(defaultPatienceMs / 1000),
@@ -176,7 +180,7 @@ const how = 'run the same command with --resume to go on'
 function explain(error: unknown, result: ImportResult | undefined): unknown {
   const records = result?.records ?? 0
   if (error instanceof InputError && records > 0)
-    return new StoreRefused(`${error.message}; mend it, and ${how}`)
+    return new StoreRefused(`${error.message}; correct it, and ${how}`)
   if (!(error instanceof StoreUnavailable)) return error
   return new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
 }

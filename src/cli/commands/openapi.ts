@@ -9,7 +9,7 @@ import { FileRefused } from '../../runtime/new-file.ts'
 export function makeCommand(): Command {
   return new Command('openapi')
     .option('--json', 'as JSON instead of YAML')
-    .option('-o, --output <file>', 'into a file instead of standard output')
+    .option('-o, --output <file>', 'write to a file instead of stdout')
     .action(async ({ json, output }: { json?: true; output?: string }) => {
       const { basePath } = readConfig({ BASE_PATH: process.env.BASE_PATH })
       const contract = await makeContract(basePath, operations)

@@ -16,8 +16,8 @@ import { Tokens } from '../../tokens/tokens.ts'
 import { addSettingOptions, readFlags } from '../setting-options.ts'
 
 const help = `
-A flag beats the environment, and the environment beats .env in the working directory; plant-store config shows what is
-in force. SIGTERM and SIGINT let what is in flight finish; the exit code is 0 then.`
+A flag overrides the environment, and the environment overrides .env in the working directory; plant-store config shows
+the effective settings. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the exit code is 0 then.`
 
 export function makeCommand(): Command {
   const command = new Command('serve').addHelpText('after', help)

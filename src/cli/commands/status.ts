@@ -7,8 +7,8 @@ import { printResult } from '../console/output.ts'
 import { databaseOption } from '../setting-options.ts'
 
 const help = `
-It only reads, beside a running service, too. A service is known by the locks of its process on SQLite (on Linux, and not
-across containers), by its sessions on PostgreSQL. The lag of standbys is seen by the role pg_monitor.`
+It only reads, and may be used beside a running service. On SQLite a service is found by its locks (on Linux, and not across
+containers), on PostgreSQL by its sessions. The lag of standbys is visible to the role pg_monitor.`
 
 export function makeCommand(): Command {
   return new Command('status')

@@ -21,19 +21,19 @@ type Added = { repaired: number; segments: number; schemaVersion?: number }
 const nothing: Added = { repaired: 0, segments: 0 }
 
 const help = `
-URL is like --database-url, or env:NAME and @FILE, which show no password to ps. A service may run on the database
-meanwhile. These are checked: the schema, SQLite's own integrity check, that the log has no gaps, the checksum of every
-row, that every item is a valid plant in the format in which it is stored, that ids are unique, and that heads, epochs and
-segments agree with the log. The SHA-256 is that of plant-store copy.
+URL is a database URL, env:NAME for one in an environment variable, or @FILE for one in a file, which hide a password from
+ps. A service may run on the database meanwhile. Checked are: the schema, SQLite's own integrity check, that the log has no
+gaps, the checksum of every row, that every item is a valid plant in its stored format, that ids are unique, and that heads,
+epochs and segments agree with the log. The SHA-256 is the one that plant-store copy prints.
 
-Rows that version 1.0.0 wrote have no checksum; they are counted as unchecked, and --repair gives them theirs when nothing
-is wrong with the rest. It also adds the segments that long lists are read from, where 1.0.0 left them out. The first ten faults
-are named, and the exit code is 1.`
+If there are faults, the first ten are shown, and the exit code is 1. Rows written by version 1.0.0 have no checksum, and
+count as unchecked; if there are no faults, --repair adds their checksums, and the segments that long lists are read
+from.`
 
 export function makeCommand(): Command {
   const command = new Command('verify')
-    .argument('[url]', 'the database, instead of --database-url; env:NAME and @FILE say where its URL is')
-    .option('--repair', 'add checksums and segments that are missing')
+    .argument('[url]', 'the database, instead of --database-url: a URL, env:NAME or @FILE')
+    .option('--repair', 'add missing checksums and segments')
   return addWorkOptions(command)
     .addHelpText('after', help)
     .action(async (url: string | undefined, options: Options) => {

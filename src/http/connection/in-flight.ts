@@ -153,7 +153,7 @@ export class InFlight {
         setImmediate(() => this.#answerLate())
         return
       }
-      reply.send(new StoreUnavailable(timeoutOutcome, 'the time of a request was up'))
+      reply.send(new StoreUnavailable(timeoutOutcome, 'a request timed out'))
     }
   }
 

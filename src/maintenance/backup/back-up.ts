@@ -49,5 +49,5 @@ async function verify(path: string, { signal, onProgress }: BackupOptions): Prom
   })
   if (report.faultCount === 0) return report
   const faults = report.faults.map(describeFault).join('; ')
-  throw new StoreRefused(`the copy was not kept, because what was copied is damaged: ${faults}`)
+  throw new StoreRefused(`the copy was not kept, because the source is damaged: ${faults}`)
 }

@@ -124,7 +124,7 @@ export class BatchWriter {
         if (!(error instanceof StoreUnavailable)) throw error
         mayBeThere ||= error.outcome === 'unknown'
         if (performance.now() + pauseMs > untilMs) throw error
-        if (pauseMs === firstPauseMs) say(`the store takes nothing now, trying again: ${error.message}`)
+        if (pauseMs === firstPauseMs) say(`the store is unavailable, retrying: ${error.message}`)
         await sleep(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       }
     }

@@ -39,8 +39,7 @@ async function look(options: ImportOptions, file: string | undefined): Promise<v
       { ...options, dryRun: true, onEnd },
       { file, isLook: true },
     )
-    if (rejected + conflict > 0)
-      throw new InputError('--strict adds all or nothing, and so nothing was added')
+    if (rejected + conflict > 0) throw new InputError('nothing was added, as --strict adds all or nothing')
   } catch (error) {
     for (const result of results) options.onEnd?.({ ...result, added: 0, replayed: 0, records: 0 })
     throw error

@@ -29,7 +29,7 @@ export function detectFormat(head: Buffer): Detected {
   if (rejectStart.test(text)) return 'mended'
   if (first === '{' || head.length === 0) return 'ndjson'
   if (text.includes('\0'))
-    throw new InputError('is no text: expected NDJSON, JSON or CSV, in UTF-8, perhaps in gzip or zstd', 1)
+    throw new InputError('is not text: expected NDJSON, JSON or CSV, in UTF-8, perhaps in gzip or zstd', 1)
   return 'csv'
 }
 

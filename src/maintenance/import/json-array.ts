@@ -64,7 +64,7 @@ export class JsonArraySplitter implements Splitter {
   /** Takes the first character of an element or of punctuation. */
   #begin(code: number): void {
     const expected = this.#expected
-    if (expected === 'nothing') throw new InputError('there is something after the JSON array', this.#line)
+    if (expected === 'nothing') throw new InputError('text follows the JSON array', this.#line)
     if (expected === 'array') {
       if (code !== openBracket) throw new InputError('is not a JSON array', this.#line)
       this.#expected = 'element or end'

@@ -37,7 +37,7 @@ export class NdjsonSplitter implements Splitter {
     const end = chunk.indexOf(lineFeed) + 1
     this.#dropped = end > 0 ? 0 : this.#dropped + chunk.length
     if (this.#dropped > endlessBytes)
-      throw new InputError(`is longer than ${endlessBytes / 2 ** 30} GiB: this is no NDJSON`, this.#line)
+      throw new InputError(`is longer than ${endlessBytes / 2 ** 30} GiB: this is not NDJSON`, this.#line)
     if (end > 0) this.#line++
     return chunk.subarray(end > 0 ? end : chunk.length)
   }

@@ -123,5 +123,5 @@ function whereAll(path: string | undefined): string {
 function checkContent(file: number): void {
   const head = Buffer.alloc(firstBytes.length)
   readSync(file, head, 0, head.length, 0)
-  if (!head.equals(firstBytes)) throw new Error('it holds something else; name another file')
+  if (!head.equals(firstBytes)) throw new Error('it has other contents; name another file')
 }

@@ -66,7 +66,7 @@ export class GroupCommit<T> {
     const soonMs = performance.now() + shortestAttemptMs
     const batch = line.filter(({ deadlineMs }) => deadlineMs >= soonMs)
     if (batch.length < line.length) {
-      const error = new StoreUnavailable('nothing-added', 'the time was up before the turn of a plant came')
+      const error = new StoreUnavailable('nothing-added', 'a plant was not added in time')
       for (const { waiting, deadlineMs } of line) if (deadlineMs < soonMs) this.#delivery.fail(error, waiting)
     }
     return batch

@@ -48,8 +48,8 @@ export class Session {
     await refuseSharedSessions(this.#client, this.#url)
     const { rows } = await this.#client.query(prepareSession, [this.#keepsTime ? `${attemptMs}` : '0'])
     const { read_only, system, timeline, place } = rows[0]
-    if (timeline === null) throw new Error('it is a standby, and takes no writes')
-    if (read_only === 'on') throw new Error('it takes no writes: default_transaction_read_only is on there')
+    if (timeline === null) throw new Error('it is a standby, and accepts no writes')
+    if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
     this.#origin = {
       name: `${system}/${timeline}/${place}`,
       system,

@@ -17,7 +17,7 @@ export async function loadKeys(issuer: Issuer): Promise<{ keys: KeySet; dropped:
   const signal = AbortSignal.timeout(issuerLoadMs)
   const url = issuer.jwksUrl ?? (await discover(issuer, signal))
   const { keys } = await fetchObject(url, signal)
-  if (!Array.isArray(keys)) throw new Error(`${url} holds no list of keys`)
+  if (!Array.isArray(keys)) throw new Error(`${url} has no list of keys`)
   const faults = await Promise.all(keys.slice(0, maxIssuerKeys).map(findKeyFault))
   const dropped = faults.flatMap((fault, index) => (fault ? [`${nameOf(keys[index])}: ${fault}`] : []))
   if (keys.length > maxIssuerKeys) dropped.push(`${keys.length - maxIssuerKeys} more than ${maxIssuerKeys}`)
@@ -79,6 +79,6 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
     chunks.push(chunk)
   }
   const value = JSON.parse(Buffer.concat(chunks).toString())
-  if (typeof value !== 'object' || value === null) throw new Error(`${url} holds no JSON object`)
+  if (typeof value !== 'object' || value === null) throw new Error(`${url} has no JSON object`)
   return value
 }

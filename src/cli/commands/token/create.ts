@@ -15,11 +15,15 @@ const maxNameLength = 100
 export function createCommand(): Command {
   return new Command('create')
     .description('Issue a token and print it. It cannot be shown again.')
-    .requiredOption('--name <name>', 'what or whom it is for; no other valid token has it', parseName)
-    .addOption(new Option('--scope <scope...>', 'what it allows (default: all)').choices(scopes))
+    .requiredOption(
+      '--name <name>',
+      'the purpose or owner of the token, unique among valid tokens',
+      parseName,
+    )
+    .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
     .option(
       '--expires <time>',
-      'a duration like 12h, 90d, 1y, or a date like 2030-01-31, through that day (UTC)',
+      'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
       parseExpiry,
     )
     .addOption(databaseOption())

@@ -8,8 +8,8 @@ import { reasons } from '../../../tokens/oidc/jwt.ts'
 import { printResult } from '../../console/output.ts'
 
 const help = `
-Reads a JWT from standard input, and says why it is refused with the settings that are in force (OIDC_…), or what it
-allows. It is not shown. The keys of the issuer are fetched, as the service does.
+Reads a JWT from stdin, and tells why the service would refuse it with the current settings (OIDC_…), or which scopes it
+grants. The token is not shown. The keys of the issuer are fetched, as the service does.
 
   plant-store token explain < token.txt`
 
@@ -25,7 +25,7 @@ export function explainCommand(): Command {
       if (typeof verdict !== 'string') {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
-        return printResult({ reason: null, scopes }, `good; it allows ${allowed}`, json)
+        return printResult({ reason: null, scopes }, `valid; it grants ${allowed}`, json)
       }
       const line = `refused (${verdict}): ${reasons[verdict]}`
       printResult({ reason: verdict, scopes: [] }, line, json)

@@ -14,7 +14,7 @@ export function revokeCommand(): Command {
     .action((text: string, options: TokenOptions) =>
       withTokens(options, async (tokens) => {
         const { id, name } = await findToken(tokens, text)
-        if (!(await tokens.revoke(id))) throw new StoreRefused(`token ${id} was revoked before`)
+        if (!(await tokens.revoke(id))) throw new StoreRefused(`token ${id} is already revoked`)
         printResult({ id, name }, `revoked ${id}`, options.json)
       }),
     )

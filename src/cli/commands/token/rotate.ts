@@ -9,16 +9,16 @@ import { findToken, type TokenOptions, withTokens } from './with-tokens.ts'
 type Options = TokenOptions & { overlap: number }
 
 const help = `
-The new token has the name, the scopes and the lifetime of the old one: a token that was issued for 90 days is followed by one
-for 90 days from now, one that never expires by one that never does. The old one is valid until the overlap is over, or until
-it expires by itself. --overlap 0s ends it at once. A token that ends and has a newer namesake is not rotated again.`
+The new token has the name, the scopes and the lifetime of the old one: a token issued for 90 days is replaced by one that
+expires 90 days from now, one that never expires by one that never does. The old token stays valid for the overlap, or until
+it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
 
 export function rotateCommand(): Command {
   return new Command('rotate')
-    .description('Issue a new token in the place of another, which ends after a while.')
+    .description('Replace a token by a new one; both are valid for a while.')
     .argument('<token>', 'its name, its id or the whole token')
     .addOption(
-      new Option('--overlap <duration>', 'how long the old one stays valid, like 24h, 30m, 0s')
+      new Option('--overlap <duration>', 'time that the old token stays valid, such as 24h, 30m or 0s')
         .argParser(parseDuration)
         .default(86_400_000, '24h'),
     )
