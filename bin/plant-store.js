@@ -1,26 +1,23 @@
 #!/usr/bin/env node
-// Starts the command line on a Node that can run it: this one, or the one that npm installed beside it.
-// Plain JavaScript that old Nodes understand, so that they can say what is missing.
-/* c8 ignore start: it runs on Nodes that the tests' instrument does not know; what it does they show nevertheless. */
+// Starts the command line on a suitable Node: this one, or the one that npm installed with the package.
+// Plain JavaScript, so that even an old Node can report what is missing.
+/* c8 ignore start: tests run this on several Nodes, most of which cannot count its coverage */
 import { existsSync } from 'node:fs'
 import module from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
 const needed = [24, 15]
-/**
- * A new generation of objects this large (in MiB) is collected seldom, and by then most requests are over. A signal opens
- * no debugger.
- */
+/** A young generation of 8 MiB outlives most requests, so that few objects survive it. SIGUSR1 opens no debugger. */
 const flags = ['--min-semi-space-size=8', '--disable-sigusr1']
 const require = module.createRequire(import.meta.url)
-/** A clone runs its sources, a package has none. */
+/** A clone runs its sources; a package has only compiled code. */
 const source = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
 const cli = existsSync(source) ? source : fileURLToPath(new URL('../dist/src/cli.js', import.meta.url))
 
 /**
- * What was compiled is kept for the next start. Whoever may write there may change the packages, too; where Node would
- * make folders that everybody may write, nothing is kept. Of code that comes from it nobody knows what a test has covered.
+ * Caches compiled code for the next start, beside the packages; not with a umask that would let other users write there,
+ * nor for tests with coverage, which cached code lacks.
  */
 const cache = fileURLToPath(new URL('../node_modules/.cache/plant-store', import.meta.url))
 const isSafe = process.platform === 'win32' || (process.umask() & 0o002) !== 0
@@ -50,7 +47,7 @@ function locate(file) {
   }
 }
 
-/** The Node of this platform that npm installed. */
+/** Finds the Node that npm installed for this platform. */
 function findRuntime() {
   const system = process.platform === 'win32' ? 'win' : process.platform
   const manifest = [`node-${system}-${process.arch}`, `node-bin-${system}-${process.arch}`]
@@ -62,21 +59,21 @@ function findRuntime() {
 async function start(runtime) {
   if (isNewEnough && flags.every((flag) => process.execArgv.includes(flag))) return await load()
   const args = [...flags, cli, ...process.argv.slice(2)]
-  // Becoming the service leaves nothing between it and whoever started this. Node warns of it on the next turn only.
+  // Replacing this process leaves nothing between the service and its parent. Node's warning would come a turn later.
   if (isNewEnough && process.execve && process.platform !== 'win32')
     process.execve(runtime, [runtime, ...args], process.env)
   else await run(runtime, args)
 }
 
-/** Nothing has to be started where the flags are given already, as by npm start. */
+/** Runs the command line in this process, which has the flags already, as with npm start. */
 async function load() {
   if (process.env.NODE_COMPILE_CACHE) module.enableCompileCache(process.env.NODE_COMPILE_CACHE)
   await import(pathToFileURL(cli))
 }
 
-/** The channel closes when this process ends, however it does; src/cli.ts stops then. */
+/** Starts the command line as a child. Its channel closes however this process ends, and src/cli.ts stops then. */
 async function run(runtime, args) {
-  // This Node may know no flag that keeps the signal from opening a debugger.
+  // An older Node may lack the flag that keeps SIGUSR1 from opening a debugger.
   process.on('SIGUSR1', () => {})
   const { spawn } = await import('node:child_process')
   const signals = ['SIGTERM', 'SIGINT', 'SIGHUP']
