@@ -19,8 +19,8 @@ export const patternWords: Readonly<Record<string, string>> = {
 
 const name = Type.String({
   description:
-    'What the plant is called: no control characters, at least one character that is neither a space nor a no-break space. ' +
-    'Kept to the byte; lengths count code points.',
+    'The name of the plant: no control characters, and at least one character that is neither a space nor a no-break ' +
+    'space. Stored byte for byte; lengths count code points.',
   minLength: 1,
   maxLength: 255,
   pattern: visible,
@@ -128,14 +128,12 @@ export const ListHeaders = Type.Object(
   {
     'If-Match': Type.Optional(
       Type.String({
-        description:
-          'Entity tags of lists, as `ETag` gave them; 412 when none of them is current (RFC 9110, 13.1.1).',
+        description: 'Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1).',
       }),
     ),
     'If-None-Match': Type.Optional(
       Type.String({
-        description:
-          'Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2).',
+        description: 'Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2).',
       }),
     ),
   },

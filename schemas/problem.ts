@@ -28,16 +28,16 @@ export const Fault = component(
       pointer: Type.Optional(
         Type.String({
           description:
-            'Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body, or the request, as a whole.',
+            'Its place in the body, as a JSON Pointer (RFC 6901). Empty for the whole body or request.',
           examples: ['/name'],
         }),
       ),
       parameter: Type.Optional(
-        Type.String({ description: 'Which query parameter or header it is.', examples: ['limit'] }),
+        Type.String({ description: 'The query parameter or header.', examples: ['limit'] }),
       ),
     },
     {
-      description: 'One fault of a request, and where it is. Members may be added.',
+      description: 'A fault of a request, and its place. Members may be added.',
       additionalProperties: true,
       examples: [
         { code: 'type', detail: 'must be a string', pointer: '/name' },
@@ -54,8 +54,8 @@ export const Problem = component(
     {
       type: Type.String({
         description:
-          'A URI reference that names the kind of problem, with a page that explains it; `about:blank` says no more ' +
-          'than the status.',
+          'A URI reference to the kind of problem and the page that explains it; `about:blank` means no more than the ' +
+          'status.',
         format: 'uri-reference',
         examples: ['/problems/invalid-request', 'about:blank'],
       }),
@@ -71,7 +71,7 @@ export const Problem = component(
         examples: [400],
       }),
       detail: Type.String({
-        description: 'What went wrong this time.',
+        description: 'What is wrong with this request.',
         examples: ['The request has 1 fault.'],
       }),
       errors: Type.Optional(

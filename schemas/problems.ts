@@ -21,7 +21,7 @@ export const problemTypes = {
       'The request is not what the contract describes. Nothing was changed. `errors` names every fault that was ' +
       'found: a `code` for programs, a `detail` for people, and where it is: `pointer` (a JSON Pointer into the body, ' +
       'RFC 6901) or `parameter` (a query parameter or header).',
-    advice: 'Mend what `errors` names and send the request again. Repeating it as it is changes nothing.',
+    advice: 'Fix what `errors` names and send the request again. Repeating it unchanged does not help.',
   },
   'id-conflict': {
     status: 409,
@@ -60,7 +60,7 @@ export const problemTypes = {
     status: 503,
     title: 'Outcome unknown',
     meaning:
-      'The store stopped, or ran out of time, while it worked on the request. The plant may have been added, or not.',
+      'The store stopped, or ran out of time, during the request. The plant may or may not have been added.',
     advice:
       'With an `id` in the body, send the same request again: if the plant was added, nothing is added twice. ' +
       'Without an `id` a repetition may add the plant a second time; look at the end of the list first.',
@@ -74,7 +74,7 @@ export const problemTypes = {
   overloaded: {
     status: 503,
     title: 'Overloaded',
-    meaning: 'The service has more work at hand than it takes at one moment. Nothing was changed.',
+    meaning: 'The service has more work than it can handle at the moment. Nothing was changed.',
     advice:
       'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. Send fewer ' +
       'requests at a time, and read answers as they come.',
@@ -130,12 +130,12 @@ export const problems = {
   faults: (count: number) => say('invalid', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
   notHttp: say('invalid', 'This is not an HTTP/1.1 request.'),
   httpVersion: say('invalid', 'The version of HTTP must be 1.0 or 1.1.'),
-  transferCoding: say('invalid', 'The only transfer coding that is understood is chunked, in HTTP/1.1.'),
-  fragment: say('invalid', 'A request target has no fragment.'),
+  transferCoding: say('invalid', 'The only supported transfer coding is chunked, in HTTP/1.1.'),
+  fragment: say('invalid', 'A request target must not have a fragment.'),
   badPath: say('invalid', 'The path is not a valid URL path.'),
-  bodyLength: say('invalid', 'The body is not as long as Content-Length says.'),
-  brokenOff: say('invalid', 'The request cannot be met as it is, or ended too early.'),
-  noToken: say('unauthorized', 'The request carries no bearer token.'),
+  bodyLength: say('invalid', 'The body does not match its Content-Length.'),
+  brokenOff: say('invalid', 'The request cannot be fulfilled, or ended too early.'),
+  noToken: say('unauthorized', 'The request has no bearer token.'),
   badToken: say('unauthorized', 'The token is not valid.'),
   noScope: (scope: string) => say('forbidden', `The token lacks the scope ${scope}.`),
   nothingHere: say('not-found', 'There is nothing at this path.'),
@@ -153,22 +153,22 @@ export const problems = {
   urlTooLong: say('uri-too-long', 'The URL is too long.'),
   notJson: say('unsupported-media-type', 'The body must be application/json.'),
   charset: say('unsupported-media-type', 'The charset must be UTF-8.'),
-  contentEncoding: say('unsupported-media-type', 'A content encoding is not understood here.'),
-  expectation: say('expectation-failed', 'The only expectation that is understood is 100-continue.'),
+  contentEncoding: say('unsupported-media-type', 'Content encodings are not supported here.'),
+  expectation: say('expectation-failed', 'The only supported expectation is 100-continue.'),
   rate: say('rate-limited', 'This token sent too many requests in a short time.'),
   failures: say('auth-limited', 'Too many requests without a valid token came from this address.'),
   headTooLarge: say('headers-too-large', 'The header section is too large.'),
-  ours: say('internal', 'The service failed; the fault is ours.'),
+  ours: say('internal', 'Internal error.'),
   nothingAdded: say('nothing-added', 'The store cannot take plants now; nothing was added.'),
   outcomeUnknown: say(
     'outcome-unknown',
-    'The store stopped while it worked on the request; whether the plant was added is unknown.',
+    'The store stopped during the request; whether the plant was added is unknown.',
   ),
   unread: say('unread', 'The store cannot be read now.'),
-  overloaded: say('overloaded', 'Too many requests are at work already; nothing was changed.'),
-  tooManyConnections: say('overloaded', 'Too many connections are open already; nothing was changed.'),
-  tooManyBytes: say('overloaded', 'Too much is on its way to clients already.'),
-  tooManyCodings: say('overloaded', 'Too many pages wait to be compressed already.'),
+  overloaded: say('overloaded', 'Too many requests are in progress; nothing was changed.'),
+  tooManyConnections: say('overloaded', 'Too many connections are open; nothing was changed.'),
+  tooManyBytes: say('overloaded', 'Too many answers are being sent already.'),
+  tooManyCodings: say('overloaded', 'Too many pages are waiting to be compressed.'),
 }
 
 function say(code: ProblemCode, detail: string): KnownProblem {

@@ -13,7 +13,7 @@ const challenges = {
 /** `components.headers`. */
 export const headers = {
   ETag: {
-    description: 'Names this list of this store; send it back in `If-None-Match` (RFC 9110, 8.8.3).',
+    description: 'Identifies the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).',
     schema: { type: 'string' },
     example: '"mWb3nZcQ.4f1c0a9be2d7.1.0-100"',
   },
@@ -23,12 +23,12 @@ export const headers = {
     example: '</plants?after=2s-qM0f3zj9c1E&limit=100>; rel="next"',
   },
   'Cache-Control': {
-    description: 'A cache may keep the list for its own user, and has to ask before it uses it again.',
+    description: 'A private cache may store the list, and has to revalidate it before each use.',
     schema: { type: 'string' },
     example: 'private, no-cache',
   },
   Vary: {
-    description: 'Each coding has a form of its own (RFC 9110, 12.5.5).',
+    description: 'Each coding has its own form (RFC 9110, 12.5.5).',
     schema: { type: 'string' },
     example: 'Accept-Encoding',
   },
@@ -38,18 +38,18 @@ export const headers = {
     example: 'gzip',
   },
   'Retry-After': {
-    description: 'After how many seconds to try again (RFC 9110, 10.2.3).',
+    description: 'Seconds to wait before trying again (RFC 9110, 10.2.3).',
     schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
     example: 1,
   },
   'RateLimit-Policy': {
     description:
-      'Where rates are limited: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).',
+      'If rates are limited: `q` requests per `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).',
     schema: { type: 'string' },
     example: '"default";q=100;w=1',
   },
   RateLimit: {
-    description: 'How many are left (`r`), and after how many seconds there is another (`t`).',
+    description: 'Requests left (`r`), and seconds until there is one more (`t`).',
     schema: { type: 'string' },
     example: '"default";r=50;t=1',
   },
@@ -59,7 +59,7 @@ export const headers = {
     examples: challenges,
   },
   'X-Request-Id': {
-    description: 'Names the request in the log of the service: the id that it brought, or one that was made.',
+    description: 'Identifies the request in the log of the service: its own id, or one made by the service.',
     schema: { type: 'string' },
     example: '9f2c41d07b-1x',
   },
@@ -92,12 +92,8 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
   NotModified: respond('The list is still the one that `If-None-Match` names.', ofList),
   ...answer('PlantAdded', 'The plant is in the store, on stable storage.', ofRate, Plant as never),
   ...answer('PlantsListed', 'The plants.', ['Content-Encoding', ...ofList], PlantList as never),
-  ...answer(
-    'InvalidAddition',
-    'The request is not valid; `errors` names every fault and where it is.',
-    ofRate,
-  ),
-  ...answer('InvalidList', 'The request is not valid; `errors` names every fault and where it is.', ofRate),
+  ...answer('InvalidAddition', 'The request is not valid; `errors` names every fault and its place.', ofRate),
+  ...answer('InvalidList', 'The request is not valid; `errors` names every fault and its place.', ofRate),
   ...answer('Unauthorized', 'The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
   ...answer('Forbidden', 'The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
   ...answer('RequestTimeout', problems.late.detail),
@@ -115,7 +111,7 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
   ...answer('ContentTooLarge', problems.bodyTooLarge.detail, ofRate),
   ...answer('UriTooLong', problems.urlTooLong.detail),
   ...answer('UnsupportedMediaType', 'The body is not JSON in UTF-8 without a content encoding.', ofRate),
-  ...answer('ExpectationFailed', 'The expectation cannot be met: only `100-continue` is understood.'),
+  ...answer('ExpectationFailed', 'The expectation is not supported: only `100-continue` is.'),
   ...answer(
     'TooManyRequests',
     'The token sent too many requests in a short time, or too many without a valid one came from this address. Nothing ' +
@@ -123,10 +119,10 @@ export const responses: Record<ResponseName, ReturnType<typeof respond>> = {
     ['Retry-After', ...ofRate],
   ),
   ...answer('HeadersTooLarge', problems.headTooLarge.detail),
-  ...answer('InternalError', 'The fault is ours.', ofRate),
+  ...answer('InternalError', 'Internal error.', ofRate),
   ...answer(
     'AdditionUnavailable',
-    'The store cannot take the request now. `type` says whether nothing was added, or that this is unknown.',
+    'The store cannot take the request now. `type` tells whether nothing was added or the outcome is unknown.',
     ['Retry-After', ...ofRate],
   ),
   ...answer('ListUnavailable', 'The list cannot be read now.', ['Retry-After', ...ofRate]),

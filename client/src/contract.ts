@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List plants
-         * @description In the order in which they were added. The list holds every plant whose addition was answered before the request came.
+         * @description Plants in the order in which they were added. The list contains every plant whose addition was answered before the request arrived.
          */
         get: operations["listPlants"];
         put?: never;
@@ -25,8 +25,8 @@ export interface paths {
         delete?: never;
         options?: never;
         /**
-         * Look at the list
-         * @description Answers as the list would be answered, without a body: whether it has changed, and where it goes on.
+         * Check the list
+         * @description Returns the headers of the list without a body, to check whether it has changed and where the next page is.
          */
         head: operations["headPlants"];
         patch?: never;
@@ -50,7 +50,7 @@ export interface components {
          */
         NewPlant: {
             /**
-             * @description What the plant is called: no control characters, at least one character that is neither a space nor a no-break space. Kept to the byte; lengths count code points.
+             * @description The name of the plant: no control characters, and at least one character that is neither a space nor a no-break space. Stored byte for byte; lengths count code points.
              * @example Black alder
              * @example 山椒
              */
@@ -77,7 +77,7 @@ export interface components {
          */
         Plant: {
             /**
-             * @description What the plant is called: no control characters, at least one character that is neither a space nor a no-break space. Kept to the byte; lengths count code points.
+             * @description The name of the plant: no control characters, and at least one character that is neither a space nor a no-break space. Stored byte for byte; lengths count code points.
              * @example Black alder
              * @example 山椒
              */
@@ -125,7 +125,7 @@ export interface components {
         Problem: {
             /**
              * Format: uri-reference
-             * @description A URI reference that names the kind of problem, with a page that explains it; `about:blank` says no more than the status.
+             * @description A URI reference to the kind of problem and the page that explains it; `about:blank` means no more than the status.
              * @example /problems/invalid-request
              * @example about:blank
              */
@@ -143,7 +143,7 @@ export interface components {
              */
             status: number;
             /**
-             * @description What went wrong this time.
+             * @description What is wrong with this request.
              * @example The request has 1 fault.
              */
             detail: string;
@@ -153,7 +153,7 @@ export interface components {
             [key: string]: unknown;
         };
         /**
-         * @description One fault of a request, and where it is. Members may be added.
+         * @description A fault of a request, and its place. Members may be added.
          * @example {
          *       "code": "type",
          *       "detail": "must be a string",
@@ -173,12 +173,12 @@ export interface components {
              */
             detail: string;
             /**
-             * @description Where in the body it is: a JSON Pointer (RFC 6901). Empty for the body, or the request, as a whole.
+             * @description Its place in the body, as a JSON Pointer (RFC 6901). Empty for the whole body or request.
              * @example /name
              */
             pointer?: string;
             /**
-             * @description Which query parameter or header it is.
+             * @description The query parameter or header.
              * @example limit
              */
             parameter?: string;
@@ -236,7 +236,7 @@ export interface components {
                 "application/json": components["schemas"]["PlantList"];
             };
         };
-        /** @description The request is not valid; `errors` names every fault and where it is. */
+        /** @description The request is not valid; `errors` names every fault and its place. */
         InvalidAddition: {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -248,7 +248,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request is not valid; `errors` names every fault and where it is. */
+        /** @description The request is not valid; `errors` names every fault and its place. */
         InvalidList: {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -364,7 +364,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The expectation cannot be met: only `100-continue` is understood. */
+        /** @description The expectation is not supported: only `100-continue` is. */
         ExpectationFailed: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -397,7 +397,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The fault is ours. */
+        /** @description Internal error. */
         InternalError: {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -409,7 +409,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The store cannot take the request now. `type` says whether nothing was added, or that this is unknown. */
+        /** @description The store cannot take the request now. `type` tells whether nothing was added or the outcome is unknown. */
         AdditionUnavailable: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
@@ -447,15 +447,15 @@ export interface components {
          * @example 2s-qM0f3zj9c1E
          */
         after: string;
-        /** @description Entity tags of lists, as `ETag` gave them; 412 when none of them is current (RFC 9110, 13.1.1). */
+        /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). */
         "If-Match": string;
-        /** @description Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2). */
+        /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). */
         "If-None-Match": string;
     };
     requestBodies: never;
     headers: {
         /**
-         * @description Names this list of this store; send it back in `If-None-Match` (RFC 9110, 8.8.3).
+         * @description Identifies the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).
          * @example "mWb3nZcQ.4f1c0a9be2d7.1.0-100"
          */
         ETag: string;
@@ -465,12 +465,12 @@ export interface components {
          */
         Link: string;
         /**
-         * @description A cache may keep the list for its own user, and has to ask before it uses it again.
+         * @description A private cache may store the list, and has to revalidate it before each use.
          * @example private, no-cache
          */
         "Cache-Control": string;
         /**
-         * @description Each coding has a form of its own (RFC 9110, 12.5.5).
+         * @description Each coding has its own form (RFC 9110, 12.5.5).
          * @example Accept-Encoding
          */
         Vary: string;
@@ -480,24 +480,24 @@ export interface components {
          */
         "Content-Encoding": string;
         /**
-         * @description After how many seconds to try again (RFC 9110, 10.2.3).
+         * @description Seconds to wait before trying again (RFC 9110, 10.2.3).
          * @example 1
          */
         "Retry-After": number;
         /**
-         * @description Where rates are limited: `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).
+         * @description If rates are limited: `q` requests per `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).
          * @example "default";q=100;w=1
          */
         "RateLimit-Policy": string;
         /**
-         * @description How many are left (`r`), and after how many seconds there is another (`t`).
+         * @description Requests left (`r`), and seconds until there is one more (`t`).
          * @example "default";r=50;t=1
          */
         RateLimit: string;
         /** @description What the request lacks (RFC 6750, section 3). */
         "WWW-Authenticate": string;
         /**
-         * @description Names the request in the log of the service: the id that it brought, or one that was made.
+         * @description Identifies the request in the log of the service: its own id, or one made by the service.
          * @example 9f2c41d07b-1x
          */
         "X-Request-Id": string;
@@ -521,9 +521,9 @@ export interface operations {
                 after?: components["parameters"]["after"];
             };
             header?: {
-                /** @description Entity tags of lists, as `ETag` gave them; 412 when none of them is current (RFC 9110, 13.1.1). */
+                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2). */
+                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -591,9 +591,9 @@ export interface operations {
                 after?: components["parameters"]["after"];
             };
             header?: {
-                /** @description Entity tags of lists, as `ETag` gave them; 412 when none of them is current (RFC 9110, 13.1.1). */
+                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Entity tags of lists that are at hand; 304 when one of them is current (RFC 9110, 13.1.2). */
+                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -630,7 +630,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is not valid; `errors` names every fault and where it is. */
+            /** @description The request is not valid; `errors` names every fault and its place. */
             400: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -686,7 +686,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The expectation cannot be met: only `100-continue` is understood. */
+            /** @description The expectation is not supported: only `100-continue` is. */
             417: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -713,7 +713,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The fault is ours. */
+            /** @description Internal error. */
             500: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];

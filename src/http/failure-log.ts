@@ -12,7 +12,7 @@ const storeWords = {
   still: 'the store still cannot be used',
   back: 'the store can be used again',
 }
-const overload = 'requests were refused: too many are at work'
+const overload = 'requests were refused: too many are in progress'
 
 export class FailureLog {
   readonly #logger: Logger

@@ -11,10 +11,10 @@ import { version } from '../version.ts'
 export { stringify as toYaml } from 'yaml'
 
 const introduction =
-  'A durable, append-only list of plants. Every answer of success means that the plant is on stable storage; every ' +
-  'list holds what was acknowledged before.\n\n' +
-  'Every error is a problem (RFC 9457): its `type` says what happened, and leads to a page that says what to do. Any ' +
-  'other path is 404, any other method of `/plants` is 405 with `Allow`, and `OPTIONS` is 204 with `Allow`.\n'
+  'A durable, append-only list of plants. Every successful addition is on stable storage, and every list contains all ' +
+  'plants acknowledged before the request.\n\n' +
+  'Every error is a problem (RFC 9457), whose `type` leads to a page that explains what to do. Any other path is 404, ' +
+  'any other method of `/plants` is 405 with `Allow`, and `OPTIONS` is 204 with `Allow`.\n'
 
 const document = {
   openapi: '3.1.0',
@@ -29,7 +29,7 @@ const document = {
   tags: [
     {
       name: 'plants',
-      description: 'The list of plants. It only ever grows: nothing changes or removes one.',
+      description: 'The list of plants. It only grows: plants are never changed or removed.',
     },
   ],
   components: {
@@ -149,9 +149,9 @@ function asHead(list: Node): Node {
   return {
     ...list,
     operationId: 'headPlants',
-    summary: 'Look at the list',
+    summary: 'Check the list',
     description:
-      'Answers as the list would be answered, without a body: whether it has changed, and where it goes on.',
+      'Returns the headers of the list without a body, to check whether it has changed and where the next page is.',
     responses: Object.fromEntries(bodiless),
   }
 }

@@ -3,7 +3,7 @@ import { renderFrame, type Site } from './frame.ts'
 
 const tokenSource = `<p>Tokens are issued where the service runs:</p>
 <pre tabindex="0"><code>plant-store token create --name laptop</code></pre>
-<p>The first start of a new store prints one as well. No access to that machine? Ask whoever runs the service.</p>`
+<p>The first start of a new store prints one as well. No access to that machine? Ask its operator.</p>`
 
 /** A URL that the page's script completes with the address in the browser. */
 const base = (basePath: string) =>
@@ -11,8 +11,8 @@ const base = (basePath: string) =>
 
 const intro = (path: string) => `<section class="intro">
 <h1>Plant Store</h1>
-<p class="lead">A list of plants that only grows, over HTTP. When an addition is answered with 200 the plant is on stable
-storage, and every list that is asked for afterwards contains it.</p>
+<p class="lead">An append-only list of plants over HTTP. Once an addition is answered with 200, the plant is on stable storage, and
+every later list contains it.</p>
 <p>New here? Begin below. The <a href="${path}docs/guide">guide</a> shows every answer with examples in curl, JavaScript
 and Python; the <a href="${path}openapi.yaml">contract</a> is for programs.</p>
 </section>`

@@ -332,7 +332,7 @@ for (const engine of engines) {
         [{ method: 'POST' }, { code: 'required', pointer: '' }],
         [
           { target: '/plants#x' },
-          { code: 'format', detail: 'A request target has no fragment.', pointer: '' },
+          { code: 'format', detail: 'A request target must not have a fragment.', pointer: '' },
         ],
         [{ target: '/%ff' }, { code: 'format', detail: 'The path is not a valid URL path.', pointer: '' }],
       ]

@@ -30,7 +30,7 @@ import { makeCertificate } from './proxies.ts'
 
 const traceId = '0af7651916cd43dd8448eb211c80319c'
 const callerId = 'b7ad6b7169203331'
-const overload = 'requests were refused: too many are at work'
+const overload = 'requests were refused: too many are in progress'
 const outage = 'the store could not be used'
 const plant = { name: 'Alder', tag: '' }
 /** Too little for a retry: a failure is seen at once. */

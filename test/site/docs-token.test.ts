@@ -26,8 +26,8 @@ const verdicts: [
   kept: boolean,
 ][] = [
   ['a wrong one', undefined, /does not accept.*401 Unauthorized.*plant-store token create/s, false],
-  ['one that may only add', ['plants:write'], /^The token is good for adding .*403 Forbidden/, true],
-  ['a good one', ['plants:read'], /^The token is good\. The answer was 200 OK/, true],
+  ['one that may only add', ['plants:write'], /^The token is valid, but only for adding .*403 Forbidden/, true],
+  ['a good one', ['plants:read'], /^The token is valid\. The answer was 200 OK/, true],
 ]
 
 test('a token on one page', async (t) => {
@@ -72,7 +72,7 @@ async function assertForgotten(t: Test, page: Page): Promise<void> {
   t.equal(await page.evaluate('sessionStorage.length'), 0)
   t.equal((await execute(page, 'createPlant'))[0], '401')
   const refusal = operation(page, 'createPlant').locator('.refusal')
-  t.match(await refusal.textContent(), /plant-store token create.*Ask whoever runs the service/)
+  t.match(await refusal.textContent(), /plant-store token create.*Ask its operator/)
   await refusal.locator('button').click()
   t.ok(await page.locator('#authorize').isVisible())
 }
@@ -86,8 +86,8 @@ test('a JWT can be pasted, is checked like any token, and nobody is told to type
   const expired = await authorize(page, await sign({ exp: 1 }))
   t.match(expired, /^The service does not accept this JWT: it has expired.*401 Unauthorized/)
   t.notMatch(expired, /mistyped|revoked|token create/)
-  t.match(await authorize(page, await sign({ scope: 'openid' })), /^The JWT is good, but .*403 Forbidden/)
-  t.match(await authorize(page, ` ${await sign()}\n`), /^The token is good\. The answer was 200 OK/)
+  t.match(await authorize(page, await sign({ scope: 'openid' })), /^The JWT is valid, but .*403 Forbidden/)
+  t.match(await authorize(page, ` ${await sign()}\n`), /^The token is valid\. The answer was 200 OK/)
   t.equal((await execute(page, 'listPlants'))[0], '200')
 })
 

@@ -66,7 +66,7 @@ test('a request that waited through an outage, and fails after it, does not begi
     [
       'the store could not be used',
       'the store can be used again',
-      'requests were refused: too many are at work',
+      'requests were refused: too many are in progress',
     ],
   )
 })
@@ -78,7 +78,7 @@ test('too much at once is told of once, beside a store that works', async (t) =>
   faults.push('overloaded', 'overloaded')
   for (let n = 0; n < 2; n++)
     t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 503)
-  t.match(lines, [{ level: 40, msg: 'requests were refused: too many are at work', failures: 1 }])
+  t.match(lines, [{ level: 40, msg: 'requests were refused: too many are in progress', failures: 1 }])
   t.equal(lines.length, 1)
 })
 

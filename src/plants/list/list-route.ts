@@ -32,8 +32,8 @@ export const listSchema = {
   operationId: 'listPlants',
   summary: 'List plants',
   description:
-    'In the order in which they were added. The list holds every plant whose addition was answered before the ' +
-    'request came.',
+    'Plants in the order in which they were added. The list contains every plant whose addition was answered before ' +
+    'the request arrived.',
   headers: ListHeaders,
   querystring: ListQuery,
   response: { 200: ref(PlantList) },

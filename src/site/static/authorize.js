@@ -9,15 +9,15 @@ const forget = dialog.querySelector('#forget')
 
 /** What the answer to a list of nothing says about the token that came with it. */
 const verdicts = {
-  200: 'The token is good.',
+  200: 'The token is valid.',
   401: 'The service does not accept this token: it is mistyped, expired or revoked.',
-  403: 'The token is good for adding plants only: it may not list them.',
+  403: 'The token is valid, but only for adding plants, not for listing them.',
 }
 
 /** The same of a JWT, which an issuer has made: nobody types one, and the service cannot revoke it. */
 const issuedVerdicts = {
   401: 'The service does not accept this JWT: it has expired, or was not issued for this service.',
-  403: 'The JWT is good, but its scopes do not allow to list plants.',
+  403: 'The JWT is valid, but its scopes do not include listing plants.',
 }
 
 /** Calls `use` with the token now, and whenever there is another; an empty one when it is forgotten. */

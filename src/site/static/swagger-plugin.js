@@ -108,9 +108,9 @@ function refusal(React, authorize) {
     h(
       'p',
       null,
-      'The service wants a token that it knows. Tokens are issued where it runs, with ',
+      'A valid token is required. Tokens are issued on the machine of the service, with ',
       h('code', null, 'plant-store token create --name laptop'),
-      '. No access to that machine? Ask whoever runs the service.',
+      '. No access to that machine? Ask its operator.',
     ),
     h('button', { type: 'button', className: 'primary', onClick: authorize }, 'Enter a token'),
   )
