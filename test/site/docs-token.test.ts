@@ -26,7 +26,12 @@ const verdicts: [
   kept: boolean,
 ][] = [
   ['a wrong one', undefined, /does not accept.*401 Unauthorized.*plant-store token create/s, false],
-  ['one that may only add', ['plants:write'], /^The token is valid, but only for adding .*403 Forbidden/, true],
+  [
+    'one that may only add',
+    ['plants:write'],
+    /^The token is valid, but only for adding .*403 Forbidden/,
+    true,
+  ],
   ['a good one', ['plants:read'], /^The token is valid\. The answer was 200 OK/, true],
 ]
 
