@@ -46,7 +46,7 @@ export const refusalMs = 200
 /** Behind the last answer of a connection, this much of what still arrives is read and dropped, for this long. */
 export const lingerMs = 2000
 export const lingerBytes = 16 * 2 ** 20
-/** Such connections read per turn of the event loop, and at most this many of them in all; others are cut. */
+/** Such connections read per turn of the event loop, and those that may wait for one; further ones are cut. */
 export const lingerReads = 16
 export const maxLingering = 64
 /** A shutdown cuts requests in flight after the first, and ends at the latest after the second. */
