@@ -33,55 +33,24 @@ const readSampler = choose(...samplers, ...samplers.map((sampler) => `parentbase
 
 export const traceSettings = {
   ...pair('otlpEndpoint', 'ENDPOINT url', 'Collector of traces (OTLP/HTTP).', '(off)', readUrl, maskEndpoint),
-  ...pair(
-    'otlpHeaders',
-    'HEADERS pairs',
-    'Headers for the collector, like a=1,b=2.',
-    '(none)',
-    readHeaders,
-    maskValues,
-  ),
+  ...pair('otlpHeaders', 'HEADERS pairs', 'Headers for it, like a=1,b=2.', '(none)', readHeaders, maskValues),
   ...pair('otlpTimeout', 'TIMEOUT ms', 'Time for sending a batch, retries included.', '10000', readNumber),
   ...pair('otlpCompression', 'COMPRESSION coding', 'Compression of batches.', 'none', choose('none', 'gzip')),
-  ...pair(
-    'otlpCa',
-    'CERTIFICATE file',
-    'Authorities that the collector is trusted by (PEM).',
-    '(those of Node)',
-    readPem,
-  ),
-  ...pair(
-    'otlpProtocol',
-    'PROTOCOL name',
-    'Protocol of the collector.',
-    'http/protobuf',
-    choose('http/protobuf'),
-  ),
+  ...pair('otlpCa', 'CERTIFICATE file', 'Certificate authorities (PEM).', "(Node's)", readPem),
+  ...pair('otlpProtocol', 'PROTOCOL name', 'Its protocol.', 'http/protobuf', choose('http/protobuf')),
   otelDisabled: row('SDK_DISABLED flag', 'true turns traces off.', 'false', readFlag),
   tracesExporter: row('TRACES_EXPORTER name', 'none turns traces off.', 'otlp', choose('otlp', 'none')),
   serviceName: row('SERVICE_NAME name', 'Name of the service in traces.', '(plant-store)', String),
-  resource: row(
-    'RESOURCE_ATTRIBUTES pairs',
-    'Further attributes of the service, like a=1,b=2.',
-    '(none)',
-    readPairs,
-  ),
+  resource: row('RESOURCE_ATTRIBUTES pairs', 'Attributes of the service, like a=1,b=2.', '(none)', readPairs),
   traceSampler: row('TRACES_SAMPLER name', 'Sampler.', 'parentbased_always_on', readSampler),
   traceRatio: row('TRACES_SAMPLER_ARG ratio', 'Ratio for traceidratio, 0 to 1.', '1', readRatio),
   spanDelayMs: row('BSP_SCHEDULE_DELAY ms', 'Longest delay of a batch.', '5000', readNumber),
   spanExportMs: row('BSP_EXPORT_TIMEOUT ms', 'Time for exporting a batch.', '30000', readNumber),
-  maxSpans: row(
-    'BSP_MAX_QUEUE_SIZE count',
-    'The most unsent spans; further ones are dropped.',
-    '2048',
-    readNumber,
-  ),
+  maxSpans: row('BSP_MAX_QUEUE_SIZE count', 'The most unsent spans.', '2048', readNumber),
   spanBatch: row('BSP_MAX_EXPORT_BATCH_SIZE count', 'The most spans in a batch.', '(512 at most)', readCount),
 }
 
-export type TraceConfig = {
-  [K in keyof typeof traceSettings]: ReturnType<(typeof traceSettings)[K]['read']>
-}
+export type TraceConfig = { [K in keyof typeof traceSettings]: ReturnType<(typeof traceSettings)[K]['read']> }
 export type TraceOptions = NonNullable<ReturnType<typeof traceOptionsOf>>
 
 /** Derives the options of traces from the settings; undefined when traces are off. Throws ConfigError. */
@@ -113,9 +82,8 @@ function readUrl(text: string, name: string): string {
 function readPairs(text: string, name: string, form = /^/): Record<string, string> {
   const pairs = splitList(text).map((pair) => {
     try {
-      const [, key, value] = (/^([^=]+)=(.*)$/s.exec(pair) ?? []).map((part) =>
-        decodeURIComponent(part.trim()),
-      )
+      const [, ...parts] = /^([^=]+)=(.*)$/s.exec(pair) ?? []
+      const [key, value] = parts.map((part) => decodeURIComponent(part.trim()))
       if (key !== undefined && form.test(`${key}: ${value}`)) return [key, value]
     } catch {
       // Reported below.

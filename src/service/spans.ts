@@ -29,7 +29,7 @@ export class SpanBatch {
   }
 
   add(exchange: Exchange): void {
-    this.#scopeSpans.writeMessage(2, this.#writeSpan, exchange)
+    this.#scopeSpans.writeMessage(2, writeSpan, [exchange, this.#origin])
     this.count++
   }
 
@@ -42,27 +42,27 @@ export class SpanBatch {
     request.writeBytesField(1, resourceSpans.finish())
     return request.finish()
   }
+}
 
-  readonly #writeSpan = (exchange: Exchange, span: PbfWriter): void => {
-    const { method, route, status, durationMs, raw } = exchange
-    const { traceId, spanId, parent } = exchange.trace as Trace
-    const { clean } = this.#origin
-    const endNs = Date.now() * 1e6
-    const verb = methods.has(method) ? method : 'HTTP'
-    span.writeBytesField(1, Buffer.from(traceId, 'hex'))
-    span.writeBytesField(2, Buffer.from(spanId, 'hex'))
-    if (parent) span.writeBytesField(4, Buffer.from(parent.spanId, 'hex'))
-    if (parent && raw.headers.tracestate)
-      span.writeStringField(3, clip(new TraceState(clean(String(raw.headers.tracestate))).serialize()))
-    span.writeStringField(5, route ? `${verb} ${route}` : verb)
-    span.writeVarintField(6, 2)
-    span.writeFixed64Field(7, endNs - durationMs * 1e6)
-    span.writeFixed64Field(8, endNs)
-    writeAttributes(9, describe(exchange, this.#origin), span)
-    span.writeBytesField(15, status >= 499 ? failed : unset)
-    // Sampled, and with a remote parent or none.
-    span.writeFixed32Field(16, parent ? 0x301 : 0x101)
-  }
+function writeSpan([exchange, origin]: [Exchange, Origin], span: PbfWriter): void {
+  const { method, route, status, durationMs, raw } = exchange
+  const { traceId, spanId, parent } = exchange.trace as Trace
+  const { clean } = origin
+  const endNs = Date.now() * 1e6
+  const verb = methods.has(method) ? method : 'HTTP'
+  span.writeBytesField(1, Buffer.from(traceId, 'hex'))
+  span.writeBytesField(2, Buffer.from(spanId, 'hex'))
+  if (parent) span.writeBytesField(4, Buffer.from(parent.spanId, 'hex'))
+  if (parent && raw.headers.tracestate)
+    span.writeStringField(3, clip(new TraceState(clean(String(raw.headers.tracestate))).serialize()))
+  span.writeStringField(5, route ? `${verb} ${route}` : verb)
+  span.writeVarintField(6, 2)
+  span.writeFixed64Field(7, endNs - durationMs * 1e6)
+  span.writeFixed64Field(8, endNs)
+  writeAttributes(9, describe(exchange, origin), span)
+  span.writeBytesField(15, status >= 499 ? failed : unset)
+  // Sampled, and with a remote parent or none.
+  span.writeFixed32Field(16, parent ? 0x301 : 0x101)
 }
 
 function writeAttributes(field: number, attributes: Attributes, owner: PbfWriter): void {

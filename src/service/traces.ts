@@ -1,11 +1,10 @@
 // Traces: a span per request, sent in batches by OTLP over HTTP. Loaded only when traces are on.
-import { ROOT_CONTEXT } from '@opentelemetry/api'
+import { randomBytes } from 'node:crypto'
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import {
   createOtlpHttpExportDelegate,
   httpAgentFactoryFromOptions,
 } from '@opentelemetry/otlp-exporter-base/node-http'
-import { RandomIdGenerator, SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace'
 import { LRUCache } from 'lru-cache'
 import type { TraceOptions } from '../config/trace-settings.ts'
 import type { Exchange } from '../http/connection/exchange.ts'
@@ -34,7 +33,6 @@ export class Traces {
   readonly #options: TraceOptions
   readonly #logger: ServiceLog['logger']
   readonly #outage: Outage
-  readonly #ids = new RandomIdGenerator()
   readonly #isSampled: ReturnType<typeof makeSampler>
   readonly #exporter: ReturnType<typeof makeExporter>
   readonly #origin: Origin
@@ -44,6 +42,8 @@ export class Traces {
   #sending = Promise.resolve()
   #timer: NodeJS.Timeout | undefined
   #isFailing = false
+  /** Random digits for ids, made many at once: made for each request, they would cost more than its log line. */
+  #digits = ''
 
   constructor(options: TraceOptions, { logger, meter, mask, instanceId, thread }: Surroundings) {
     this.#options = options
@@ -57,16 +57,17 @@ export class Traces {
     const resource = { ...sdk, 'service.instance.id': instanceId, ...options.resource }
     this.#origin = { resource, thread, clean }
     this.#batch = new SpanBatch(this.#origin)
-    const counts = this.#counts
-    meter.counter('plant_store_spans_exported_total', 'Spans that were sent.', () => counts.exported)
-    meter.counter('plant_store_spans_dropped_total', 'Spans that were not sent.', () => counts.dropped)
+    meter.counter('plant_store_spans_exported_total', 'Spans that were sent.', () => this.#counts.exported)
+    meter.counter('plant_store_spans_dropped_total', 'Spans that were not sent.', () => this.#counts.dropped)
   }
 
   /** Begins the span of a request with the given `traceparent`; bit 0 of its flags: sampled. */
   readonly begin = (traceparent: string | string[] | undefined): Trace => {
     const parent = readTrace(traceparent) ?? null
-    const traceId = parent?.traceId ?? this.#ids.generateTraceId()
-    const spanId = this.#ids.generateSpanId()
+    if (this.#digits.length === 0) this.#digits = randomBytes(24 * 100).toString('hex')
+    const spanId = this.#digits.slice(0, 16)
+    const traceId = parent?.traceId ?? this.#digits.slice(16, 48)
+    this.#digits = this.#digits.slice(48)
     return { traceId, spanId, flags: this.#isSampled(traceId, parent) ? 1 : 0, parent }
   }
 
@@ -115,11 +116,19 @@ export class Traces {
 function makeSampler({ traceSampler, traceRatio }: TraceOptions) {
   const isParentBased = traceSampler.startsWith('parentbased')
   const share = traceSampler.endsWith('ratio') ? traceRatio : Number(traceSampler.endsWith('on'))
-  const sampler = new TraceIdRatioBasedSampler(share)
-  return (traceId: string, parent: Trace | null): boolean => {
-    if (parent && isParentBased) return parent.flags % 2 === 1
-    return sampler.shouldSample(ROOT_CONTEXT, traceId).decision === SamplingDecision.RECORD_AND_SAMPLED
+  return (traceId: string, parent: Trace | null): boolean =>
+    parent && isParentBased ? parent.flags % 2 === 1 : foldId(traceId) < share * 2 ** 32
+}
+
+/** XORs the four words of a trace id, as OpenTelemetry's SDK for JavaScript does to compare it with the ratio. */
+function foldId(traceId: string): number {
+  let folded = 0
+  for (let at = 0; at < 32; at++) {
+    const code = traceId.charCodeAt(at)
+    // The operator takes the count modulo 32, so that each word begins at its highest digit.
+    folded ^= (code < 58 ? code - 48 : code - 87) << (28 - 4 * at)
   }
+  return folded >>> 0
 }
 
 function makeExporter({ url, headers, timeoutMs, compression = 'none', ca }: TraceOptions) {

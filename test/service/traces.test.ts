@@ -174,8 +174,15 @@ test('the caller, its decision and the sampler say which requests have a span', 
     [{ OTEL_TRACES_SAMPLER: 'parentbased_always_off' }, [parent('01')], ['', parent('00')]],
     [
       { OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.5' },
-      [`00-${'1'.padStart(32, '0')}-${callerId}-00`],
-      [`00-${'f0000000'.padEnd(32, '0')}-${callerId}-01`],
+      // The words of an id are XORed.
+      [
+        `00-${'1'.padStart(32, '0')}-${callerId}-00`,
+        `00-${'f00000009000000a'.padEnd(32, '0')}-${callerId}-00`,
+      ],
+      [
+        `00-${'f0000000'.padEnd(32, '0')}-${callerId}-01`,
+        `00-${'0000000180000000'.padEnd(32, '0')}-${callerId}-01`,
+      ],
     ],
     [
       { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' },
