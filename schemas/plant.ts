@@ -2,12 +2,12 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
-// Patterns that ECMAScript with and without the `u` and `v` flags, RE2, Rust and Python read alike: ASCII alone, one
-// for each text, no look-ahead, no `\u`. Each is held against a text in one pass. A lone surrogate, which half of those
-// engines cannot even be shown, is refused where JSON is read.
+// Patterns that ECMAScript with and without the `u` and `v` flags, RE2 and Rust read alike: only ASCII, a single
+// pattern per text, no look-ahead, no `\u`; Python's `$` also allows a final line feed. Each matches in linear time.
+// Lone surrogates, which half of these engines cannot represent, are refused when JSON is parsed.
 const control = '\\x00-\\x1F\\x7F-\\x9F'
 const plain = `^[^${control}]*$`
-/** Spaces and no-break spaces, then the first other character: an engine never backtracks. */
+/** Spaces and no-break spaces, then the first other character; disjoint classes, so that no backtracking is of use. */
 const visible = `^[\\x20\\xA0]*[^\\x00-\\x20\\x7F-\\xA0][^${control}]*$`
 
 const noControls = 'no control characters (U+0000 to U+001F, U+007F to U+009F)'
@@ -45,6 +45,7 @@ export function listShown(word: 'and' | 'or', quote = ''): string {
   )
 }
 
+/** Joins words for a sentence: `a, b and c`. There must be at least two. */
 export function joinWords(words: readonly string[], last: 'and' | 'or'): string {
   return `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1)}`
 }
@@ -123,7 +124,7 @@ export const ListQuery = Type.Object(
 )
 export type ListQuery = Static<typeof ListQuery>
 
-/** Headers of a list request, without examples, which the docs page would send along. */
+/** Headers of a list request. They have no examples, as the docs page would send these. */
 export const ListHeaders = Type.Object(
   {
     'If-Match': Type.Optional(

@@ -1,4 +1,4 @@
-// The shape of all errors: problem details (RFC 9457). Both shapes are open: members may be added.
+// The schemas of errors: problem details (RFC 9457) and their faults. Both are open: members may be added.
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 

@@ -47,8 +47,8 @@ export const problemTypes = {
       'a valid one from this address. Nothing was changed.',
     advice:
       'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. Where rates are ' +
-      'limited, `RateLimit` says on every answer how many requests are left, and `RateLimit-Policy` how many there ' +
-      'are in all. A client without a valid token should ask for one, not try again.',
+      'limited, `RateLimit` says on every answer to a valid token how many requests are left, and `RateLimit-Policy` ' +
+      'how many there are in all. A client without a valid token should ask for one, not try again.',
   },
   'nothing-added': {
     status: 503,
@@ -175,7 +175,7 @@ function say(code: ProblemCode, detail: string): KnownProblem {
   return { code, detail }
 }
 
-/** Formats bytes for people. */
+/** Formats a number of bytes in KiB. */
 export function formatBytes(bytes: number): string {
   return `${bytes / 1024} KiB`
 }

@@ -19,7 +19,7 @@ try {
   process.exitCode = await explain(error)
 }
 
-/** Ends with the launcher in bin/: where it cannot become this process, it holds a channel to it, which closes then. */
+/** Ends with the launcher in bin/: where that starts this process as a child, their channel closes when it ends. */
 function endWithLauncher(): void {
   const end = () => process.kill(process.pid, 'SIGTERM')
   process.once('disconnect', end)

@@ -6,7 +6,7 @@ export const promisedMs = 5000
 export const requestMs = 4800
 /** Deadline of the store within it, so that the store's own error, which says more, comes first. */
 export const storeLimitMs = 4500
-/** Intervals of the sweeps for requests, and for those of the writer thread, that timed out. */
+/** Intervals of the sweeps that find late requests: of clients, and to the writer thread. */
 export const lateSweepMs = 100
 export const overdueSweepMs = 100
 /** Time that an attempt waits for one server of a cluster. */
@@ -21,7 +21,7 @@ export const idleInTransactionMs = 2000
 export const vanishedMs = 3000
 /** Time to wait for a newer server before accepting one whose timeline is older than the last one followed. */
 export const handicapMs = 1000
-/** Connections for reading pages, reads per token that may wait for one, and token look-ups under way. */
+/** Connections for reading pages, reads per token that may wait for one, and queries in progress per connection. */
 export const readConnections = 3
 export const maxWaitingReads = 200
 export const maxLookups = 1000
@@ -30,7 +30,7 @@ export const maxLookups = 1000
 export const sqliteLockMs = 2000
 /** Interval of the checks of the database's files while nothing is written. */
 export const fileCheckMs = 1000
-/** A batch stops waiting for that lock this long before its deadline, so that SQLite's own error comes first. */
+/** A batch stops waiting for SQLite's lock this long before its deadline, so that SQLite's own error comes first. */
 export const sqliteMarginMs = 100
 /** Time that a read of SQLite waits for a lock, which is held during recovery only. It blocks the event loop. */
 export const sqliteReadLockMs = 200
@@ -38,12 +38,12 @@ export const sqliteReadLockMs = 200
 /** Time for the head of a request to arrive, and for all of it. */
 export const headersMs = 10_000
 export const receiveMs = 20_000
-/** A connection with an open request is cut when it moves no byte for this long. */
+/** A connection is reset when its client takes none of the answer bytes that wait for it for this long. */
 export const stalledMs = 30_000
 export const stalledSweepMs = 1000
 /** How long to wait for a request before answering 503 to a connection that is refused. */
 export const refusalMs = 200
-/** Behind the last answer of a connection, this much of what still arrives is read and dropped, for this long. */
+/** After the last answer of a connection, what still arrives is read and dropped for this long, up to this much. */
 export const lingerMs = 2000
 export const lingerBytes = 16 * 2 ** 20
 /** Such connections read per turn of the event loop, and those that may wait for one; further ones are cut. */
@@ -128,7 +128,7 @@ export const streamReads = 2
 export const codecJobs = 2
 /** Approximate memory of a codec without its output. */
 export const codecBytes = 2 ** 20
-/** While this many pages are being compressed, further ones are only when a client accepts nothing else. */
+/** While this many pages are being compressed, others are compressed only for clients that accept nothing else. */
 export const maxPreparedPages = 16
 /** Pages per token that may wait for compression because their clients refuse the plain bytes. */
 export const maxWaitingPages = 100
@@ -169,7 +169,6 @@ const relations: [boolean, string][] = [
   [maxUrlBytes < maxHeaderBytes, 'a target that is too long can be told from a head that is too large'],
   [settleMs < interruptMs, 'an interrupted batch has its outcome before the command ends'],
   [maxJwtLength < maxHeaderBytes, 'a token that is too long is told so'],
-  [receiveMs < stalledMs, 'a sender is told that it is late before it is cut'],
   [requestMs < drainMs, 'a shutdown waits for every answer'],
   [pagePlants % segmentPlants === 0 && segmentBytes < pageBytes, 'parts of a list can be segments'],
   [streamReads < readConnections, 'long lists leave a connection for pages'],

@@ -11,7 +11,7 @@ other settings, and plant-store config shows what is in force.
 Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood; 129, 130 or 143 interrupted by
 SIGHUP, SIGINT or SIGTERM.`
 
-/** A command: the line that `--help` shows for it and its own help begins with, and the module that makes it. */
+/** A command: its description, with which its own help begins, and the loader of the module that makes it. */
 type Entry = [about: string, load: () => Promise<{ makeCommand: MakeCommand }>]
 /** `buildProgram` builds the program with all its commands. */
 type MakeCommand = (buildProgram: () => Promise<Command>) => Command

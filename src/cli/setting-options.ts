@@ -22,7 +22,7 @@ export function addWorkOptions(command: Command): Command {
     .option('--quiet', 'show no progress')
 }
 
-/** An option whose value is a number of these bounds, in decimal digits. */
+/** An option whose value is a whole number from `least` to `most`, in decimal digits. */
 export function numberOption(flags: string, about: string, least: number, most: number): Option {
   return new Option(flags, about).argParser((text) => {
     if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text)

@@ -26,7 +26,7 @@ const names = settingEntries.map(([, { name }]) => name)
 
 type Sources = { flags?: Flags; env: NodeJS.ProcessEnv; file?: NodeJS.ProcessEnv }
 
-/** Reads the environment alone. An empty value counts as absent. Throws ConfigError. */
+/** Reads the settings from `env` alone. An empty value counts as absent. Throws ConfigError. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   return resolve({ env }).config
 }

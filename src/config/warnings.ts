@@ -55,7 +55,7 @@ export function findShortTokens(tokens: string[]): string[] {
   )
 }
 
-/** Keycloak puts `account` into the tokens of every client. */
+/** Warns of the audience `account`, which Keycloak puts into the tokens of every client. */
 export function findBroadAudiences(audiences: string[]): string[] {
   const isBroad = audiences.includes('account')
   return isBroad ? ['OIDC_AUDIENCE: account is in tokens that were issued for other services, too'] : []

@@ -29,7 +29,7 @@ export function makeAccessLog(
 ): AccessLog {
   const lines = new LineBytes(chunkBytes + maxLineBytes)
   const time = makeTime(isIso)
-  /** By method: GET and POST have a path in common. */
+  /** Pieces by method: GET and POST share a path, and would replace each other's entries. */
   const targets = new Map<string, Pieces>()
   const describe = (access: Access) => Buffer.from(mask(describeClient(access)))
   const clients = new Pieces(describe)
@@ -107,7 +107,7 @@ function describeClient({ remoteAddress, token, problem }: Access): string {
   )
 }
 
-// Even a remote address is a client's text when it comes from a proxy's header.
+/** Matches text that needs no escaping in JSON. Even a remote address may be a client's text, from a proxy's header. */
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 function quote(text: string): string {
@@ -117,7 +117,7 @@ function quote(text: string): string {
 const maxPieces = 1000
 const maxPieceBytes = 512
 
-/** Parts of lines, the latest per key: one with another `detail` replaces it. */
+/** Caches parts of lines: one per key, replaced when it is asked for with another `detail`. */
 class Pieces {
   readonly #kept = new Map<string, { detail: unknown; bytes: Uint8Array }>()
   readonly #describe: (access: Access) => Uint8Array

@@ -11,7 +11,7 @@ export const exposedHeaders = [
   'X-Request-Id',
 ]
 
-/** Max age of a preflight: browsers keep one for two hours at most. */
+/** `Access-Control-Max-Age`; Chromium keeps a preflight for no longer than two hours. */
 export const preflightSeconds = 7200
 
 /** Makes a function that returns the headers for a request whose head, as far as it was read, is `head`. */

@@ -19,7 +19,7 @@ export class FailureLog {
   readonly #now: () => number
   readonly #store: Outage
   readonly #overload: Outage
-  /** Methods that failed and were not served since: a store may be readable while it is not writable. */
+  /** Kinds of requests (read, write) that failed and were not served since: a store may only be readable. */
   readonly #failing = new Set<string>()
   #backMs = Number.NEGATIVE_INFINITY
 

@@ -19,7 +19,7 @@ import { invalid, ProblemError } from './problem-error.ts'
 
 const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
 
-/** `cors`: preflights are answered elsewhere; `beginSpan`: begins the span of a request, when traces are on. */
+/** `cors`: the CORS plugin answers preflights; `beginSpan`: begins the span of a request, when traces are on. */
 export type GuardOptions = { cors: boolean; beginSpan?: ((traceparent?: string) => Trace) | undefined }
 
 /** Makes the root hooks and the not-found handler. */

@@ -1,4 +1,4 @@
-// I-JSON (RFC 7493): UTF-8, no duplicate member names, no numbers that would be rounded.
+// I-JSON (RFC 7493): UTF-8, no duplicate member names, no fractions that a double would round to an integer.
 import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../../schemas/problem.ts'
 import { invalid } from './problem-error.ts'
@@ -9,8 +9,9 @@ export type Parsed = { value: unknown; faults: Fault[] }
 const none: Fault[] = []
 
 /**
- * Parses the body of a request. Throws an `invalid` problem for anything but UTF-8 and JSON. The faults are those of an
- * object's own members: a name given twice (2.3), a number that a double cannot hold (2.2), a lone surrogate (2.1).
+ * Parses the body of a request. Throws an `invalid` problem for anything but UTF-8 and JSON. The faults are those of
+ * the outermost object's members: a name given twice (RFC 7493, 2.3), a fraction that a double would round to an
+ * integer (2.2), a lone surrogate in a text (2.1).
  */
 export function parseJson(body: Buffer): Parsed {
   if (!isUtf8(body)) throw notJson('is not UTF-8')
@@ -100,7 +101,7 @@ function endOfString(text: string, start: number): number {
 
 const number = /[-+.0-9eE]*/y
 
-/** True when a double would round the number to an integer. */
+/** True for a number that is no integer, but would be one as a double, such as 1.00000000000000000001. */
 function isRounded(source: string): boolean {
   return Number.isInteger(Number(source)) && !isInteger(source)
 }

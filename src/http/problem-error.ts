@@ -1,4 +1,4 @@
-// The one error that is thrown on purpose: it names a problem of the catalogue, and the HTTP layer answers with it.
+// The error for a problem of the catalogue: whatever throws it, the HTTP layer answers with that problem.
 import type { Fault } from '../../schemas/problem.ts'
 import { type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 

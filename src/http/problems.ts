@@ -65,6 +65,7 @@ export function makeErrorHandler(
     exchange.problem = known.code
     const { status, problem, headers } = describeProblem(known)
     if (status >= 500) failures.failed(error, exchange)
+    // Node's own phrase is the older "Payload Too Large".
     if (status === 413) reply.raw.statusMessage = problem.title
     reply
       .code(status)

@@ -127,7 +127,7 @@ function describeFaults(errors: ErrorObject[], part: string): Fault[] {
   return [...faults.values()]
 }
 
-/** True for the blanks-alone error of an empty text, whose fault is its length. */
+/** True for the pattern error of an empty text, which has a fault of length already. */
 function isOfEmptyText({ keyword, data }: ErrorObject, part: string): boolean {
   return part === 'body' && keyword === 'pattern' && data === ''
 }

@@ -26,7 +26,7 @@ export type ServiceLog = {
   readonly mask: (text: string) => string
   /** Number of lines dropped so far. */
   droppedLines(): number
-  /** Writes what is left. When the reader takes it too slowly, ends the process by the signal. */
+  /** Writes what is left. When the reader takes it too slowly, ends the process by `signal` (default: SIGKILL). */
   end(signal?: NodeJS.Signals): Promise<void>
 }
 

@@ -10,8 +10,8 @@ const password = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
 const minLength = 8
 
 /**
- * Matches escapes that a URL need not have (RFC 3986, section 6.2.2), apart from characters that JSON, a URL or a line
- * cannot hold.
+ * Matches escapes of printable ASCII except space, `"`, `%` and `\`, which are decoded, and, as a group, any other
+ * escape, whose digits become upper-case (RFC 3986, section 6.2.2.1).
  */
 const escaped = /%(?:2[1346-9A-F]|[346][\dA-F]|5[\dABD-F]|7[\dA-E])|(%[\da-f]{2})/gi
 

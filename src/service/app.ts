@@ -62,8 +62,9 @@ export type AppOptions = {
  * The stages of a request:
  *   connections      beyond the limit, an idle connection is closed or the new one is refused
  *   sockets          bytes that are not HTTP are answered below the router
+ *   connection       it waits until fewer requests of its connection are served
  *   in-flight        the request is observed until its answer is sent, and answered when it times out
- *   guard            it waits for its turn on its connection, and is refused when its head is not valid
+ *   guard            it is refused when its head is not valid
  *   authentication   its token is checked, and the request counted, before its body is read
  *   bodies           its body is read: JSON in UTF-8
  *   validation       body and query are checked by the schemas

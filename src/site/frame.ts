@@ -3,7 +3,7 @@
 /** `basePath` and `assets`, the URL of the folder of the assets, end with a slash. */
 export type Site = { basePath: string; assets: string }
 
-/** HTML of the parts of a page: `main`: its content; `head`: added to `<head>`; `tail`: behind the content. */
+/** `title`: text; the others: HTML. `action`: in the header; `head`: added to `<head>`; `tail`: after the footer. */
 export type Page = { title: string; main: string; head?: string; action?: string; tail?: string }
 
 /** Pages load only assets of this service. Swagger UI shows its icons from `data:` URLs. */

@@ -1,4 +1,4 @@
-// Renders our own Markdown as HTML, with links for headings, and wide parts that also scroll by keyboard.
+// Renders our own Markdown as HTML, with ids for headings, and wide parts that can also be scrolled by keyboard.
 import { Marked, type Tokens } from 'marked'
 import type { Site } from './frame.ts'
 

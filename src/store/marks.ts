@@ -1,4 +1,4 @@
-// Checkpoints of imports and copies, in rows of `meta`.
+// Rows of `meta` with the progress of an import, or with the run that has claimed the target of a copy.
 
 /** The statement that sets a checkpoint; `key` and `value` are placeholders of the engine. */
 export function setMark(key: string, value: string): string {

@@ -13,7 +13,7 @@ export type Outcome = 'added' | 'replayed' | 'conflict'
 /** The last position of the log (0: empty), and the epochs that own its positions, both of one moment. */
 export type Head = { readonly position: number; readonly epochs: Epochs }
 
-/** A note in the transaction of a batch, which keeps the progress of an import or a copy. */
+/** A row of `meta` written in the transaction of a batch: the progress of an import. */
 export type Checkpoint = { key: string; value: string }
 
 export interface PlantLog {
@@ -83,7 +83,7 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** The name of the service's sessions, followed by the id of the process. */
+/** The name of the service's sessions; in PostgreSQL the random id of the thread follows it. */
 export const serviceName = 'plant-store serve'
 
 /** The database cannot be used; the message is one line for the operator. */

@@ -1,4 +1,5 @@
-// A store opened for reading only: nothing is created, migrated or locked. The log only grows, so its contents up to a
+// A store opened for reading only: no database is created, migrated or written. The log only grows, so its contents up
+// to a head stay the same while a service adds plants.
 // head stay the same while a service adds plants.
 import type { EngineStatus } from './engine-status.ts'
 import type { Row, Value } from './store.ts'
@@ -12,8 +13,8 @@ export type Joined = { count: number; texts: Buffer[] }
 /**
  * Expressions that differ between engines. `joinedItems`: joins items in the log's order; `locks`: counts the rows for
  * batches to lock, of which there must be 1; `guards`: triggers and indexes that keep the log append-only and its ids
- * unique, with the queries that find them; `isStandby`: 1 where other servers write; `integrity`: the database's own
- * check, whose rows are faults.
+ * unique, with the query that finds those there are; `isStandby`: 1 on a standby, otherwise 0; `integrity`: the query
+ * of the database's own check, whose only row is `ok` when there is no fault.
  */
 export type Dialect = {
   readonly joinedItems: string

@@ -27,8 +27,8 @@ const exchange = `
   ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`
 
 /**
- * Issues a token with the name, scopes and lifetime of another, which expires after `overlapMs` or at its own time if
- * that is sooner. Rejects with StoreRefused when the other is no longer valid, or was rotated before.
+ * Issues a token with the name, scopes and lifetime of `former`, which then expires after `overlapMs`, or at its own
+ * time if that is sooner. Rejects with StoreRefused when `former` is no longer valid, or was rotated before.
  */
 export async function rotateToken(
   sql: Sql,

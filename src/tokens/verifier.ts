@@ -10,7 +10,7 @@ import { LookUps } from './look-ups.ts'
 import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
 /**
- * The grant of a token; undefined when it is not valid. It may be used until `untilMs` of the monotonic clock, so that
+ * The grant of a token; undefined when it is not valid. It may be used until `untilMs` of `performance.now()`, so that
  * setting the wall clock cannot prolong it.
  */
 export type Grant =

@@ -40,7 +40,7 @@ export function requireSqlite(command: Command, databaseUrl: string, instead: st
     throw new StoreRefused(`${command.name()} is for SQLite, and DATABASE_URL is for ${name}: ${instead}`)
 }
 
-/** Copies one file to another, and shows how far that is. */
+/** Copies one database file to another, verifies the copy, and shows the progress. */
 export async function runCopy(
   from: string,
   to: string,

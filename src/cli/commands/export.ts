@@ -105,7 +105,7 @@ async function exportFrom(
 
 type Form = Pick<ExportOptions, 'format' | 'compression'>
 
-/** Options beat the name of the file. Ends the command when its ending is unknown. */
+/** Options override the file's name. Exits with 2 when the name's ending is unknown and --format is not given. */
 function chooseForm(file: string, options: Options, command: Command): Form {
   const { format = 'ndjson', compression, unknown } = readName(file)
   if (unknown !== undefined && options.format === undefined)

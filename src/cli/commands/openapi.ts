@@ -1,4 +1,4 @@
-// openapi: writes the contract, as the service itself serves it.
+// openapi: writes the contract for the BASE_PATH of the environment, without the security scheme of an issuer.
 import { writeFileSync } from 'node:fs'
 import { Command } from 'commander'
 import { readConfig } from '../../config/load-config.ts'

@@ -30,7 +30,7 @@ ${points.map(formatPoint).join('\n')}
   fi
   compopt +o default 2>/dev/null
   COMPREPLY=($(compgen -P "$prefix" -W "$reply" -- "\${current#"$prefix"}"))
-  # bash replaces what stands behind the last of its word breaks, : and = among them.
+  # bash replaces only what follows the last word break; : and = are usually word breaks.
   local start="\${current%"\${current##*[:=]}"}"
   [[ -n $start && $COMP_WORDBREAKS == *[:=]* ]] && COMPREPLY=("\${COMPREPLY[@]#"$start"}")
 }

@@ -7,7 +7,7 @@ export type Values = { words: string[] } | 'file' | 'unknown'
 /** `values` is undefined for an option that takes none. */
 export type Choice = { names: string[]; description: string; values: Values | undefined }
 
-/** A point behind the words of a command: `path` is like `/token/create`, and empty before the first word. */
+/** A point after the words of a command: `path` is like `/token/create`, and empty before the first word. */
 export type CompletionPoint = {
   path: string
   commands: { name: string; description: string }[]

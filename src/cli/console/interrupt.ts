@@ -30,7 +30,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** `signal` aborts with the reason `Interrupted`; `release` lets signals end the process again, as without it. */
+/** `signal` aborts with the reason `Interrupted`; `release` ends the handling of signals, unless one has arrived. */
 export type Interrupt = { signal: AbortSignal; release(): void }
 
 /** `describe` says, when the command has stopped, what was done and how to go on. */
@@ -56,8 +56,8 @@ export function onInterrupt(describe: () => string): Interrupt {
 }
 
 /**
- * Ends the process without waiting for threads that are in a system call or in SQLite, as an exit would: by becoming
- * another program or, where that is not possible, by the signal itself.
+ * Ends the process at once. An exit would wait for threads that are in a system call or in SQLite, so this replaces
+ * the process by a program that exits or, where that is not possible, sends the signal again.
  */
 function end(reason: Interrupted): void {
   reason.tell()

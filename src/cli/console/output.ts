@@ -18,14 +18,15 @@ export function warnResult(json: unknown, text: string, asJson: boolean | undefi
   console.error(asJson ? JSON.stringify(json) : text)
 }
 
-/** True when lines on stderr do not mix with the data on stdout, as they do when both end on one terminal. */
+/** True when stdout is a file other than stderr's: a pipe may end on the same terminal, and lines would mix there. */
 export function isApart(): boolean {
   const [stdout, stderr] = [fstatSync(1), fstatSync(2)]
   return stdout.isFile() && !isSameFile(stdout, stderr)
 }
 
 /**
- * Gives the exit code for a fault of stdout: 0 when its reader has closed it, 1 otherwise (disk full, for instance).
+ * Gives the exit code for a fault of stdout: 0 when its reader has closed it, 1 otherwise (disk full, for instance);
+ * undefined for any other error.
  */
 export type Output = { explain(error: unknown): number | undefined }
 

@@ -32,7 +32,7 @@ export class Progress {
     this.#shownAt = this.#startedAt
   }
 
-  /** Shows the progress, unless it was shown a moment ago. Without a `total`: no bar and no time left. */
+  /** Shows the progress, unless it was shown a moment ago; without a `total`, neither a bar nor the remaining time. */
   show(done: number, total: number | undefined, unit: Unit): void {
     const now = this.#now()
     if (this.#quiet) return

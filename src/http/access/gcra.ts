@@ -20,7 +20,7 @@ const cellWords = 2
 /** The seed of the hash comes first. It is random, so clients cannot choose keys that collide. */
 const headWords = 1
 
-/** Makes memory for a number of keys, a power of two. When full, the key that recovers soonest is evicted. */
+/** Makes memory for `keys` keys. When all cells tried for one are taken, the key that recovers soonest is evicted. */
 export function makeRateMemory(keys = ratedKeys): SharedArrayBuffer {
   const words = headWords + keys * cellWords
   const memory = new SharedArrayBuffer(words * BigInt64Array.BYTES_PER_ELEMENT)

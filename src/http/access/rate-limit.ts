@@ -37,7 +37,7 @@ export function tooMany(problem: KnownProblem, waitS: number): ProblemError {
 /** Rounding errors of floating-point times are below this; they must not add a second. */
 const roundingMs = 1e-3
 
-/** Milliseconds in whole seconds, rounded up. */
+/** Milliseconds in whole seconds, rounded up; at least 1. */
 export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil((ms - roundingMs) / 1000))
 }

@@ -1,5 +1,5 @@
 // The requests of one connection, of which a few are served at a time: the parser then stops at the next head, and
-// reading goes on once there is room. Behind an answer that ends the connection nothing is parsed.
+// reading goes on once all of them are answered. After an answer that ends the connection, nothing is parsed.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { requestsPerConnection, stalledMs } from '../../limits.ts'
@@ -26,7 +26,7 @@ const stopParsing = 21
 /** An empty chunk, which lets the parser finish a message without a body. It must have memory behind it. */
 const nothing = Buffer.alloc(1).subarray(1)
 
-/** `slices`: schedule connections that had to wait; `idle`: called when the last open request has ended. */
+/** `slices`: schedule connections that had to wait; `idle`: called when the connection may have become idle. */
 export type ConnectionOptions = { slices: TimeSlices; idle: (connection: Connection) => void }
 
 /** The connection of a served socket; one that was refused or closed at once has none. */
@@ -47,7 +47,7 @@ export class Connection {
   readonly #options: ConnectionOptions
   /** Serves the request at which the parser stopped. */
   #next: (() => void) | undefined
-  /** Bytes read behind its head. */
+  /** Bytes that were read after the head of that request, not parsed yet. */
   #rest: Buffer | undefined
   #goesOn = false
   /** Requests begun in this turn of the event loop, not counting the first of each read. */
@@ -85,7 +85,7 @@ export class Connection {
     }
   }
 
-  /** Counts those of this turn, too: some are answered while the next is parsed. Allows fewer while others wait. */
+  /** True when no request may begin now. Those begun in this turn count, too. Fewer are allowed while others wait. */
   get #isFull(): boolean {
     const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
     return this.open.length >= most || this.#begun >= 2 * most || this.socket._paused === true
@@ -162,8 +162,8 @@ export class Connection {
   }
 
   /**
-   * Resets a connection whose client takes none of the waiting bytes; true if it did. Without a reset, the client could
-   * mistake a partial answer for the whole.
+   * Resets a connection whose client has taken none of the waiting bytes for `stalledMs`; returns whether it was reset.
+   * Without a reset, the client could mistake a partial answer for the whole.
    */
   cutStalled(nowMs: number): boolean {
     const { bytesWritten, writableLength, _handle } = this.socket

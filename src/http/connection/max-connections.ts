@@ -145,8 +145,8 @@ export class ConnectionLimit {
   show(meter: Meter): void {
     const name = 'plant_store_connections'
     meter.gauge(`${name}_open`, 'Connections that are served.', () => this.open)
-    meter.gauge(`${name}_max`, 'How many may be.', () => this.max, 'max')
-    meter.counter(`${name}_refused_total`, 'Connections past that.', () => this.refused)
+    meter.gauge(`${name}_max`, 'The most connections that are served at once.', () => this.max, 'max')
+    meter.counter(`${name}_refused_total`, 'Connections that were refused at that limit.', () => this.refused)
   }
 
   /** Cuts refused connections that are still open. */

@@ -23,7 +23,7 @@ export function makeRequestIds(): (given?: string | string[]) => string {
 /** The last two digits of an id, in base 36. */
 const lastDigits = Array.from({ length: 36 ** 2 }, (_, n) => n.toString(36).padStart(2, '0'))
 
-/** Ids of a span. `parent`: the caller's span, or null, in a span of ours; undefined in the caller's. */
+/** Ids of a span. `parent`: of the service's own span, the caller's one or null; undefined in a span of the caller. */
 export type Trace = { traceId: string; spanId: string; flags: number; parent?: Trace | null }
 
 /** Matches a W3C Trace Context (section 3.2). Later versions may have more behind the flags; version ff is invalid. */

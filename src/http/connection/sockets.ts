@@ -121,7 +121,7 @@ export function answerOddRequests(server: Server, { inFlight, log, describeProbl
   server.on('connection', (socket: Socket) => noteSilence(socket, log))
 }
 
-/** A connection that ends before it brought a request, or anything that was answered, has a line when it ends. */
+/** Logs a connection that ends without a request and without an answer. */
 function noteSilence(socket: Socket, log: ConnectionLog): void {
   // Read remotePort now: Node forgets it once the socket closes.
   void socket.remotePort

@@ -6,8 +6,7 @@ import type { Source } from './source.ts'
 
 /**
  * Replaces the epochs of the target, including those begun by writing to it, so this comes last. `plants`: the number
- * in both stores; epochs that the source began behind them are left out. Without epochs in the source, the target keeps
- * its own.
+ * in both stores; epochs with a later start are left out. Without epochs in the source, the target keeps its own.
  */
 export async function copyEpochs({ view }: Source, target: Sql, plants: number): Promise<void> {
   if (view.version < epochsVersion) return

@@ -10,7 +10,8 @@ import type { Source } from './source.ts'
 export type Claim = { guard(): Promise<void>; release(): Promise<void> }
 
 /**
- * Also needed when the id is the same already: on PostgreSQL it waits for the last COMMIT of a copy that was killed.
+ * Takes over the id of the source's store, unless the target holds plants or tokens of another store. Run even with
+ * the same id: on PostgreSQL its row lock waits for the last COMMIT of a copy that was killed.
  */
 const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND

@@ -132,7 +132,8 @@ export class BatchWriter {
   }
 
   /**
-   * Outcomes of a batch that is in the log already: appends plants with an id again, which is safe; others were added.
+   * Returns the outcomes of a batch that is in the log already: appends its plants with an id again, which is safe and
+   * says `replayed` of each; those without an id were added.
    */
   async #repeat(entries: Entry[]): Promise<Outcome[]> {
     const known = await this.#options.log.append(entries.filter(({ id }) => id !== undefined))

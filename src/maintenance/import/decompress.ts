@@ -24,7 +24,7 @@ export async function* decompress(bytes: AsyncIterable<Buffer>): AsyncGenerator<
   else yield* source
 }
 
-/** Decodes zstd, whose decoder stops silently at the end of a frame: a new one decodes the rest. */
+/** Decodes gzip or zstd. Node's decoder of zstd stops silently at the end of a frame: a new one decodes the rest. */
 async function* decode(coding: Coding, source: Source): AsyncGenerator<Buffer> {
   do {
     const decoder = coding.open()

@@ -1,4 +1,4 @@
-// Detects the format of an input by its first character.
+// Detects the format of an input by its beginning.
 import { CsvSplitter } from './csv.ts'
 import { InputError } from './input-error.ts'
 import { JsonArraySplitter } from './json-array.ts'

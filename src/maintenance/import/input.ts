@@ -19,7 +19,7 @@ export type Input = {
   chunks: AsyncIterable<Buffer>
   /** Size of the file, as it is stored; undefined for a pipe. */
   size: number | undefined
-  /** Number of bytes read of the file. */
+  /** Number of bytes of the file that were read, as it is stored. */
   bytesRead(): number
   close(): void
 }

@@ -37,7 +37,7 @@ export class MendedSplitter implements Splitter {
     }
   }
 
-  /** Passes on a row of CSV, behind the header row at the first one. */
+  /** Gives a row to the CSV splitter; before the first one, the header row. */
   async #takeRow(line: number, { header, text }: Required<Reject>, found: InputRecord[]): Promise<void> {
     this.#places.push(...(this.#csv ? [line] : [line, line]))
     const rows: InputRecord[] = []

@@ -3,14 +3,15 @@ import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
 
-/** The longest form of a character: two escapes, like `\ud83c\udf34`. Numbers and punctuation are shorter. */
+/** The longest form of a character: two escapes, like `\ud83c\udf34`. */
 const characterBytes = 12
+/** Room for the name's quotes, the punctuation of a member, and a number. */
 const aroundBytes = 32
 const plantBytes = Object.entries<TSchema>(NewPlant.properties)
   .map(([field, { maxLength = 0 }]) => field.length + aroundBytes + maxLength * characterBytes)
   .reduce((sum, bytes) => sum + bytes)
 
-/** The longest record: well above the longest plant, and a bound on memory. */
+/** The longest record, well above the longest plant: a bound on memory. Compared with bytes or UTF-16 code units. */
 export const maxRecordBytes = Math.ceil(plantBytes / 8192) * 64 * 1024
 
 /**

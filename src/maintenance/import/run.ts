@@ -11,7 +11,7 @@ import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'
 
-/** A batch is handed over after at most this many records per plant of a full one, so that progress is saved. */
+/** A batch is also handed over after `batchPlants` times this many records, so that the progress is saved. */
 const recordsPerPlant = 20
 
 export class Run {

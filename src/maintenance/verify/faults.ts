@@ -6,7 +6,7 @@ export type Fault = { position?: number; detail: string }
 /** Number of faults that are shown. */
 const maxNamed = 10
 
-/** Keeps the first faults by position, those of the whole store first, and counts the rest. */
+/** Keeps the first faults by position, those of the whole store first, and counts all. */
 export class Faults {
   #named: Fault[] = []
   #count = 0

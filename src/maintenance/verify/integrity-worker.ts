@@ -12,7 +12,7 @@ async function check({ url, integrity }: { url: string; integrity: string }): Pr
   const view = await openView(url)
   try {
     return { texts: (await view.select<[string]>(integrity)).flat() }
-    /* c8 ignore next 4: the file becomes unreadable behind the look at its plants */
+    /* c8 ignore next 4: the file becomes unreadable after its plants were read */
   } catch (error) {
     if (error instanceof StoreUnavailable) return { failed: error.message }
     throw error

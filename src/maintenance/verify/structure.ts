@@ -27,7 +27,7 @@ async function readStarts(view: StoreView): Promise<number[]> {
   return (await view.select<[number]>('SELECT start FROM epochs ORDER BY number')).flat()
 }
 
-/** Reads the head. `locks`: number of rows for batches to lock; none in SQLite. */
+/** Reads the head. `locks`: number of rows that a batch locks; always 1 in SQLite, which needs none. */
 async function readHead(view: StoreView) {
   const [row] = await view.select(
     `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${view.dialect.locks} FROM plants`,

@@ -90,7 +90,7 @@ class Check {
     }
   }
 
-  /** Checks a page; resolves to the position where the next begins. */
+  /** Checks a page; resolves to its last position, after which the next page begins. */
   async #checkPage(range: Range): Promise<number> {
     try {
       const { last, text, plants, unchecked, faults } = await checkPage(this.#view, range)

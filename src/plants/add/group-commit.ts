@@ -32,7 +32,8 @@ export class GroupCommit<T> {
 
   /**
    * Adds an entry to the next batch; `waiting` is answered once it is on stable storage. An entry whose request has
-   * ended by then is not added. `deadlineMs`, of `performance.now()`: when the store gives up. Throws StoreUnavailable.
+   * ended before the batch begins is not added. `deadlineMs`: time of `performance.now()` at which the store gives up.
+   * Throws StoreUnavailable.
    */
   append(entry: Entry, waiting: T, deadlineMs: number): void {
     if (this.#line.length >= maxWaitingPlants)

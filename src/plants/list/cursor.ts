@@ -18,7 +18,7 @@ const markLength = 11
  * so that a cursor becomes invalid with the plants before it.
  */
 export function makeCursors(storeId: string): Cursors {
-  /** Takes a third of an HMAC's time. Truncation, and the key behind the text, prevent length extension. */
+  /** A hash takes a third of an HMAC's time; truncation, and the key at its end, prevent length extension. */
   function encode(position: number, epochs: Epochs): string {
     const mark = hash('sha256', `${storeId}:${position}:${epochs.owner(position)}:${storeId}`, 'base64url')
     return `${position.toString(36)}-${mark.slice(0, markLength)}`

@@ -17,7 +17,7 @@ import { SharedHead } from './shared-head.ts'
 /** A request that waits for the head. */
 type Listing = { request: FastifyRequest; reply: FastifyReply }
 
-/** `path`: of the route as clients see it, for the `Link` to a next page. */
+/** `path`: the base path as clients see it, which ends with a slash, for the `Link` to the next page. */
 export type ListOptions = {
   access: onRequestHookHandler
   log: PlantLog

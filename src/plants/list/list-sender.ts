@@ -138,7 +138,8 @@ export class ListSender {
   }
 
   /**
-   * Makes text of a small page: Node writes text together with the head, bytes separately, which costs 2 µs of 30 more.
+   * Turns a small page of ASCII into text: Node writes text together with the head, but bytes separately, which costs
+   * 2 µs more, of about 30.
    */
   #bodyOf(page: Buffer): Buffer | string {
     if (page.length > maxCopiedBytes) return page
@@ -173,7 +174,7 @@ export class ListSender {
   }
 }
 
-/** Adds `Vary`. The headers are kept off `reply`, so that an error sent instead has none of them. */
+/** Adds CORS's `Vary` to that of the list. Headers are kept off `reply`, so that an error sent instead has none. */
 function vary(reply: FastifyReply, headers: AnswerHeaders): AnswerHeaders {
   return exchangeOf(reply.request).hasExtraHeaders ? { ...headers, vary: varyByCoding(reply) } : headers
 }

@@ -18,7 +18,7 @@ export type Form = {
 /** A list, with its forms, which are made on demand. */
 export type Listed = { readonly page: Page; form: (coding: Coding) => Form }
 
-/** `path`: of the route as clients see it, for the `Link` to a next page. */
+/** `path`: the base path as clients see it, which ends with a slash, for the `Link` to the next page. */
 export type RepresentationsOptions = { storeId: string; path: string; cursors: Cursors }
 
 /** Makes a function that describes at most `limit` plants after the position `after` of a log. */

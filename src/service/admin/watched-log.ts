@@ -20,7 +20,7 @@ export function watchLog(log: PlantLog, registry: Registry): PlantLog {
   })
   const commits = new Histogram({
     name: 'plant_store_commit_duration_seconds',
-    help: 'Time from handing a batch to the database to its word.',
+    help: 'Time from handing a batch to the database to its outcome.',
     labelNames: ['outcome'],
     buckets: secondBounds,
     registers,
@@ -72,7 +72,7 @@ export function showStore(
   )
   show(
     'plant_store_unsafe_settings',
-    'How many settings of the database server are off that keep acknowledged plants; the log names them at the start.',
+    'Settings of the database server that protect acknowledged plants and are off; the log names them at the start.',
     async () => (await findUnsafe())?.length,
   )
   if (file !== undefined) {

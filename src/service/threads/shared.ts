@@ -4,7 +4,7 @@ import { makeRateMemory } from '../../http/access/gcra.ts'
 
 /**
  * `counts`, `idle`: open and idle connections per thread; `beats`: heartbeats; `thread`: index of this thread;
- * `instanceId`: of the process. The two rates are of tokens and of failed authentications.
+ * `instanceId`: of the process; `rates`, `failures`: memory of the rate limits of tokens and of failed authentications.
  */
 export type Shared = {
   readonly counts: Int32Array

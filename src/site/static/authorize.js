@@ -7,14 +7,14 @@ const input = dialog.querySelector('input')
 const verdict = dialog.querySelector('#verdict')
 const forget = dialog.querySelector('#forget')
 
-/** What the answer to a list of nothing says about the token that came with it. */
+/** What the status of the answer to GET /plants?limit=0 says about the token that was sent. */
 const verdicts = {
   200: 'The token is valid.',
   401: 'The service does not accept this token: it is mistyped, expired or revoked.',
   403: 'The token is valid, but only for adding plants, not for listing them.',
 }
 
-/** The same of a JWT, which an issuer has made: nobody types one, and the service cannot revoke it. */
+/** The same for a JWT, which is from an issuer: nobody types one, and the service cannot revoke it. */
 const issuedVerdicts = {
   401: 'The service does not accept this JWT: it has expired, or was not issued for this service.',
   403: 'The JWT is valid, but its scopes do not include listing plants.',
@@ -42,7 +42,7 @@ export function watchToken(use) {
   tell(sessionStorage.getItem(key) ?? '')
 }
 
-/** Opens the dialog. Keys stay in it while it is open, and Escape closes it: it is the browser's own. */
+/** Opens the dialog. It is the browser's own modal: focus stays within it, and Escape closes it. */
 export function open() {
   say('', '')
   input.value = sessionStorage.getItem(key) ?? ''

@@ -13,7 +13,7 @@ watchToken((latest) => {
   useToken()
 })
 
-/** What would be sent if it were filled in: it stays empty until somebody means it. */
+/** Parameters whose examples Swagger UI would fill in and send; they stay empty until the reader fills them in. */
 const neverFilledIn = ['after', 'If-Match', 'If-None-Match']
 
 /** The document as this page shows it: operations are tried here, wherever the document says the service is. */

@@ -1,5 +1,5 @@
-// What this page does differently from Swagger UI: errors in one line each, no dialog and no title of its own, labels
-// for whoever listens to the page.
+// Changes to Swagger UI for this page: errors in one line each, no dialog and no title of its own, labels for screen
+// readers.
 
 /** `authorize` opens the dialog for the token. */
 export function makePlugin({ authorize }) {
@@ -86,7 +86,7 @@ function inlineCode(React, text) {
     .map((part, i) => (i % 2 === 1 ? React.createElement('code', { key: i }, part) : part))
 }
 
-/** What comes before an answer that is an error: where tokens come from, or what its type means. */
+/** The text above the answer to a tried request, if that is an error: how to get a token, or what the problem means. */
 function explain(React, response, authorize) {
   if (response?.get('status') === 401) return refusal(React, authorize)
   const { type = 'about:blank', title, detail } = readProblem(response)

@@ -1,6 +1,6 @@
 // Segments: the joined items of a fixed number of plants, stored beside the plants once the last of them is added, so
-// that a long list reads a few rows instead of thousands. Segments are optional: where one is missing, because an older
-// version added its last plant, reads fall back to the plants.
+// that a long list reads a few rows instead of thousands. Segments are optional: where one is missing, because its
+// plants are large or an older version added the last of them, reads fall back to the plants.
 import { segmentBytes, segmentPlants } from '../../limits.ts'
 import type { Dialect } from '../view.ts'
 

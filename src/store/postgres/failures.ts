@@ -69,7 +69,7 @@ export function unavailable(outcome: Failed, cause: unknown): StoreUnavailable {
   return new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
 }
 
-/** Makes a handler for `catch` that throws it. */
+/** Makes a handler for `catch` that throws the error of `unavailable`. */
 export function refuse(outcome: Failed): (cause: unknown) => never {
   return (cause) => {
     throw unavailable(outcome, cause)

@@ -13,7 +13,7 @@ export type Range = { after: number; last: number; epoch: string }
 
 /** Queries for the items of a range: rows of items with their number of plants. */
 const selects: Record<Source, (after: number, last: number) => string> = {
-  // Not joined: that takes the server longer than reading them.
+  // Rows are not joined: that would take the server longer than reading them.
   segments: (after, last) => `
     SELECT items, ${segmentPlants}, coalesce(${ownerOf(`${last}`)}, '')
     FROM segments WHERE last > ${after} AND last <= ${last} ORDER BY last`,

@@ -1,5 +1,5 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each batch locks the one head row, so
-// that the log has no gaps, and the order of its commits.
+// that positions have no gaps and follow the order of the commits.
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { readConnections } from '../../limits.ts'

@@ -71,7 +71,7 @@ export class Servers {
     return origin.name === this.#followed?.name
   }
 
-  /** Reports a connection that was lost or failed; not yet at the start, whose error is enough. */
+  /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
   reportFailure(error: Error, role: Role): void {
     if (this.#followed) this.#outage.reportFailure(error, { role })
     else if (!this.#isAwaited)
@@ -103,7 +103,7 @@ export class Servers {
     return { session, servers: sessions.map(({ server }) => server).join(), destroy }
   }
 
-  /** Resolves once a session can be trusted: its server is followed, and its log is on the standbys. */
+  /** Resolves once a session can be trusted: its server takes writes, has this store, and its log is on the standbys. */
   async #admit(session: Session): Promise<Session> {
     try {
       await session.open()

@@ -110,7 +110,7 @@ export class Session {
   }
 }
 
-/** Milliseconds of the database's clock, as those of replicas may differ by days. */
+/** Milliseconds since 1970 by the database's clock, as the clocks of replicas may differ by days. */
 export const databaseMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
 /**

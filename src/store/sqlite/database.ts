@@ -81,7 +81,7 @@ function refuseForeign(db: DatabaseSync, path: string): void {
 }
 
 /**
- * Sets pragmas, and checks their values: SQLite reports a refusal (file system without shared memory) only by these.
+ * Sets pragmas and reads them back: when SQLite refuses one (file system without shared memory), only its value tells.
  */
 function configure(db: DatabaseSync): void {
   const settings: [name: string, value: string | number, expected: string | number][] = [

@@ -40,7 +40,7 @@ export function discoveryUrls({ issuer }: Pick<Issuer, 'issuer'>): [string, stri
   ]
 }
 
-/** Makes the protected resource metadata (RFC 9728) and its URL, from origin and path of the audience. */
+/** Makes the protected resource metadata (RFC 9728) and its URL; undefined when no audience is an https URL. */
 export function describeResource({ issuer, audiences, scopePrefix }: Issuer) {
   const resource = audiences.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
   if (resource === undefined) return undefined

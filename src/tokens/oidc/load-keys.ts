@@ -40,7 +40,7 @@ async function discover({ issuer, ...rest }: Issuer, signal: AbortSignal): Promi
   throw fault
 }
 
-/** The reason for not using a key; empty for one that is not for signatures. */
+/** The reason for not using a key: empty for one that is not for signatures, undefined for a usable one. */
 async function findKeyFault(key: JWK | null): Promise<string | undefined> {
   if (typeof key !== 'object' || key === null) return 'no key'
   if (key.use !== undefined && key.use !== 'sig') return ''

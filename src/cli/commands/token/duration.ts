@@ -9,7 +9,7 @@ const unitMs: Record<string, number> = {
   w: 604_800_000,
   y: 31_536_000_000,
 }
-/** The last time that a date can name (ECMA-262, 21.4.1.1). */
+/** The latest time that a Date can hold, in milliseconds since 1970 (ECMA-262, 21.4.1.1). */
 const lastMs = 8.64e15
 
 /** The time at which a token expires, in milliseconds since 1970: with a date, the end of that day (UTC). */
@@ -30,7 +30,7 @@ function readTime(text: string): number {
   return rest === undefined ? day + Number(unitMs.d) : Date.parse(text)
 }
 
-/** An instant, in UTC. */
+/** Formats milliseconds since 1970 as ISO 8601 in UTC; null stays null. */
 export function formatTime<T extends number | null>(ms: T): T extends null ? null : string
 export function formatTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()

@@ -1,4 +1,4 @@
-// token list: shows everything that is stored about the tokens; their secrets are not.
+// token list: shows the tokens without their hashes; their secrets are not stored.
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../../config/load-config.ts'
 import { openView } from '../../../store/open.ts'

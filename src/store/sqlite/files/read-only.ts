@@ -33,8 +33,8 @@ export function openReadOnly(path: string): ReadOnlyFile {
 }
 
 /**
- * True when this user's files would lock the owner out: SQLite creates `-wal` and `-shm` for readers, too. Those of
- * root get the owner of the database.
+ * True when this user's `-wal` and `-shm`, which SQLite creates for readers, too, would lock the owner out. Files made
+ * by root get the owner of the database.
  */
 function isOfStranger(path: string, owner: number): boolean {
   /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
