@@ -137,6 +137,14 @@ test('with --strict all records are added, or none, from a file or a pipe', asyn
   t.same(readdirSync(TMPDIR), [], 'nothing is left behind')
 })
 
+for (const { name, createDatabase } of engines)
+  test(`with --strict plants without an id are added on ${name}`, async (t) => {
+    const DATABASE_URL = await createDatabase(t)
+    const args = ['import', writeInput(t, line('a') + line('b')), '--strict', '--patience', '0']
+    t.match(await runCommand(args, { DATABASE_URL }), { code: 0, stdout: /^2 added/ })
+    t.same(await namesIn(DATABASE_URL), ['a', 'b'])
+  })
+
 test('two plants with one id are told of by a dry run', async (t) => {
   const path = writeInput(t, line('a', { id: 1 }) + line('b', { id: 1 }) + line('a', { id: 1 }))
   const ran = await runCommand(['import', path, '--dry-run', '--json'], {

@@ -21,7 +21,8 @@ export class DryLog {
 
   /** Returns the outcomes that the entries would have. */
   async append(entries: Entry[]): Promise<Outcome[]> {
-    const ids = entries.flatMap(({ id }) => id ?? [])
+    // PostgreSQL refuses an empty list; NULL equals no id.
+    const ids = ['NULL', ...entries.flatMap(({ id }) => id ?? [])]
     const rows = await this.#store?.sql.select(`SELECT id, item FROM plants WHERE id IN (${ids})`)
     const known = new Map((rows ?? []).map(({ id, item }) => [Number(id), String(item)]))
     return entries.map((entry) => this.#judge(entry, known))
