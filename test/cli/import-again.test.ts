@@ -253,6 +253,26 @@ test('what an interrupted import says of where it was is what --resume says', as
   t.match(resumed.result, { added: 20_000 - skipped })
 })
 
+test('rejects of CSV are mended one by one, each in the columns of its own header', async (t) => {
+  const reject = (n: number, text: string, header = 'name,tag') =>
+    `${JSON.stringify({ line: n, reason: 'r', header, text })}\n`
+  const mended = (...rejects: string[]) => writeInput(t, rejects.join(''))
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const ran = await runCommand(['import', mended(reject(2, ''), reject(3, 'a,\nb,'), reject(4, ',x'))], {
+    DATABASE_URL,
+  })
+  t.match(ran, { code: 1, stdout: /^2 added, .* 1 rejected/, stderr: /, line 3: name must have at least 1/ })
+  for (const [text, header, said] of [
+    ['x,d', 'tag,name', 'has other columns than the rejects before it'],
+    ['"d,', 'name,tag', 'a quote is not closed'],
+  ] as const) {
+    const path = mended(reject(2, 'c,'), reject(9, text, header))
+    const { code, stderr } = await runCommand(['import', path, '--dry-run'])
+    t.same([code, stderr], [1, `plant-store: ${path}, line 2: ${said}\n`])
+  }
+  t.same(await namesIn(DATABASE_URL), ['a', 'b'])
+})
+
 test('a line among rejects that is none is a reject itself, and all may go to stdout', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const rejects = join(createDirectory(t), 'rejects.ndjson')

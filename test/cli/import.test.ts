@@ -209,6 +209,19 @@ test('a dry run checks everything and opens no database', async (t) => {
   t.notOk(existsSync(join(directory, 'no')))
 })
 
+test('how long a record may be does not depend on where it is in the input', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  // Three bytes for each character: 90 KB.
+  const note = '木'.repeat(30_000)
+  const plant = JSON.stringify({ name: 'a', tag: '', note })
+  // Wherever the input is cut into pieces, one of these is cut.
+  const [lines, rows] = [`${plant}\n`.repeat(9), `a,,${note}\n`.repeat(9)]
+  for (const input of [`${plant}\n`, lines, `name,tag,note\n${rows}`]) {
+    const args = ['import', writeInput(t, input), '--ignore-unknown', '--dry-run']
+    t.match(await runCommand(args, { DATABASE_URL }), { code: 0, stderr: '' })
+  }
+})
+
 test('a rejected row keeps the text that it had, with its quotes', async (t) => {
   const { next } = await shareStore(t, await sqlite.createDatabase(t))
   const rejects = join(createDirectory(t), 'rejects')

@@ -147,3 +147,11 @@ test('on a terminal no bar stands among the plants', { skip: skipWithout('script
   t.match(await run(`${some} ${file}`), '░', 'into a file there is one')
   for (const line of [some, `${some} | cat`]) t.notOk((await run(line)).includes('░'), line)
 })
+
+test('a dry run that is stopped says nothing of going on, as it kept no place', async (t) => {
+  const { child, ended } = startProgram(t, ['import', '-', '--dry-run', '--quiet'], 'file:none/plants.db')
+  child.stdin.write('{}\n'.repeat(50_000))
+  await once(child.stderr, 'data')
+  t.equal(await stop(t, child, 'SIGINT'), 130)
+  t.match((await ended).stderr, /\nplant-store: interrupted at record [\d,]+\n$/)
+})

@@ -128,7 +128,8 @@ async function run(path: string, flags: Flags): Promise<void> {
   }
   const work: LongWorkOptions = {
     quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () => `interrupted at record ${separate(result?.records ?? 0)}; ${how}`,
+    describe: () =>
+      `interrupted at record ${separate(result?.records ?? 0)}${flags.dryRun ? '' : `; ${how}`}`,
   }
   await doLongWork(work, (progress, signal) =>
     importPlants({

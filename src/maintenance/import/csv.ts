@@ -1,7 +1,7 @@
 // CSV (RFC 4180) by csv-parse: a header row, then a row per plant. Empty lines are skipped.
 import { type CsvError, type InfoRecord, type Parser, parse } from 'csv-parse'
 import { InputError } from './input-error.ts'
-import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
+import { type InputRecord, maxRecordLength, type Splitter } from './record.ts'
 
 /** Our messages for the errors of csv-parse. */
 const reasons: Record<string, string> = {
@@ -9,7 +9,7 @@ const reasons: Record<string, string> = {
   INVALID_OPENING_QUOTE: 'a quote is in the middle of a cell; quote the whole cell',
   CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
 }
-const tooLong = `is longer than ${maxRecordBytes / 1024} KiB; is a quote left open?`
+const tooLong = `is longer than ${maxRecordLength / 1024} KiB; is a quote left open?`
 
 /** Splits CSV into rows; the first is the header. */
 export class CsvSplitter implements Splitter {
@@ -41,7 +41,8 @@ export class CsvSplitter implements Splitter {
     this.#next = 0
     await this.#wait((done) => this.#parser.write(chunk, done))
     while (this.#read[this.#next] === 0x0a || this.#read[this.#next] === 0x0d) this.#next++
-    if (this.#read.length - this.#next > maxRecordBytes) throw new InputError(tooLong, this.#line)
+    if (this.#read.toString('utf8', this.#next).length > maxRecordLength)
+      throw new InputError(tooLong, this.#line)
   }
 
   end(found: InputRecord[]): Promise<void> {
@@ -65,7 +66,7 @@ export class CsvSplitter implements Splitter {
     const end = bytes - this.#start
     const text = this.#read.toString('utf8', this.#next, end).replace(/^[\r\n]+|\r?\n$/g, '')
     this.#next = end
-    if (text.length > maxRecordBytes) throw new InputError(tooLong, this.#line)
+    if (text.length > maxRecordLength) throw new InputError(tooLong, this.#line)
     this.#found.push({ line: this.#line, source: cells, text })
     this.#line++
     for (const cell of cells)

@@ -1,6 +1,6 @@
 // Splits a JSON array of any size into the texts of its elements, which are parsed later.
 import { InputError } from './input-error.ts'
-import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
+import { type InputRecord, maxRecordLength, type Splitter } from './record.ts'
 
 /** Expected next, beside white space. */
 type Expected = 'array' | 'element or end' | 'element' | 'rest of element' | 'nothing'
@@ -97,9 +97,9 @@ export class JsonArraySplitter implements Splitter {
   }
 
   #checkLength(length: number): void {
-    if (length > maxRecordBytes)
+    if (length > maxRecordLength)
       throw new InputError(
-        `the element that begins here is longer than ${maxRecordBytes / 1024} KiB`,
+        `the element that begins here is longer than ${maxRecordLength / 1024} KiB`,
         this.#start,
       )
   }

@@ -1,5 +1,6 @@
 // Reads a file of rejects as an input: each `text`, once corrected, is a record in its original format.
 import { CsvSplitter } from './csv.ts'
+import { InputError } from './input-error.ts'
 import { NdjsonSplitter } from './ndjson.ts'
 import type { InputRecord, Splitter } from './record.ts'
 
@@ -10,9 +11,7 @@ type Reject = { header?: string; text: string }
 
 export class MendedSplitter implements Splitter {
   readonly #lines = new NdjsonSplitter()
-  #csv: CsvSplitter | undefined
-  /** Lines of the rows that are still in the CSV splitter. */
-  #places: number[] = []
+  #header: string | undefined
 
   async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
     const lines: InputRecord[] = []
@@ -24,9 +23,6 @@ export class MendedSplitter implements Splitter {
     const lines: InputRecord[] = []
     this.#lines.end(lines)
     await this.#take(lines, found)
-    const rows: InputRecord[] = []
-    await this.#csv?.end(rows)
-    this.#give(rows, found)
   }
 
   async #take(lines: InputRecord[], found: InputRecord[]): Promise<void> {
@@ -37,18 +33,20 @@ export class MendedSplitter implements Splitter {
     }
   }
 
-  /** Gives a row to the CSV splitter; before the first one, the header row. */
+  /** Takes the row of a reject, and before the first one its header row. All have the line of their reject. */
   async #takeRow(line: number, { header, text }: Required<Reject>, found: InputRecord[]): Promise<void> {
-    this.#places.push(...(this.#csv ? [line] : [line, line]))
     const rows: InputRecord[] = []
-    const before = this.#csv ? '' : `${header}\n`
-    this.#csv ??= new CsvSplitter()
-    await this.#csv.push(Buffer.from(`${before}${text}\n`), rows)
-    this.#give(rows, found)
-  }
-
-  #give(rows: InputRecord[], found: InputRecord[]): void {
-    for (const row of rows) found.push({ ...row, line: this.#places.shift() as number })
+    const csv = new CsvSplitter()
+    const before = this.#header === undefined ? `${header}\n` : ''
+    this.#header ??= header
+    if (header !== this.#header) throw new InputError('has other columns than the rejects before it', line)
+    try {
+      await csv.push(Buffer.from(`${before}${text}\n`), rows)
+      await csv.end(rows)
+    } catch (error) {
+      throw new InputError((error as InputError).reason, line)
+    }
+    for (const row of rows) found.push({ ...row, line })
   }
 }
 

@@ -1,14 +1,14 @@
 // NDJSON: one JSON text per line. Empty lines are skipped (ndjson.org).
 import type { Fault } from '../../../schemas/problem.ts'
 import { InputError } from './input-error.ts'
-import { type InputRecord, maxRecordBytes, type Splitter } from './record.ts'
+import { type InputRecord, maxRecordLength, type Splitter } from './record.ts'
 
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 /** A line of this length means that the input has no lines, such as a device that never ends. */
 const endlessBytes = 2 ** 31
 
-const tooLong: Fault = { code: 'length', detail: `is longer than ${maxRecordBytes / 1024} KiB`, pointer: '' }
+const tooLong: Fault = { code: 'length', detail: `is longer than ${maxRecordLength / 1024} KiB`, pointer: '' }
 
 export class NdjsonSplitter implements Splitter {
   #line = 1
@@ -22,8 +22,10 @@ export class NdjsonSplitter implements Splitter {
     if (end > 0) this.#split(Buffer.concat([this.#rest, lines.subarray(0, end)]), found)
     const rest = lines.subarray(end)
     this.#rest = end > 0 ? rest : Buffer.concat([this.#rest, rest])
-    if (this.#rest.length <= maxRecordBytes) return
-    this.#add(this.#rest.toString(), found)
+    if (this.#rest.length <= maxRecordLength) return
+    const text = this.#rest.toString()
+    if (text.length <= maxRecordLength) return
+    this.#add(text, found)
     this.#dropped = this.#rest.length
     this.#rest = Buffer.alloc(0)
   }
@@ -56,7 +58,7 @@ export class NdjsonSplitter implements Splitter {
   /** Adds a record; one that is too long is cut, and has a fault. */
   #add(source: string, found: InputRecord[]): void {
     const line = this.#line
-    if (source.length <= maxRecordBytes) found.push({ line, source })
-    else found.push({ line, source: source.slice(0, maxRecordBytes), fault: tooLong })
+    if (source.length <= maxRecordLength) found.push({ line, source })
+    else found.push({ line, source: source.slice(0, maxRecordLength), fault: tooLong })
   }
 }

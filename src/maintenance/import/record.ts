@@ -11,8 +11,8 @@ const plantBytes = Object.entries<TSchema>(NewPlant.properties)
   .map(([field, { maxLength = 0 }]) => field.length + aroundBytes + maxLength * characterBytes)
   .reduce((sum, bytes) => sum + bytes)
 
-/** The longest record, well above the longest plant: a bound on memory. Compared with bytes or UTF-16 code units. */
-export const maxRecordBytes = Math.ceil(plantBytes / 8192) * 64 * 1024
+/** The longest record, in UTF-16 code units; well above the longest plant, and a bound on memory. */
+export const maxRecordLength = Math.ceil(plantBytes / 8192) * 64 * 1024
 
 /**
  * `source`: JSON text, or the cells of a row; `text`: the row as it was; `line`: counted from 1; `fault`: the reason
