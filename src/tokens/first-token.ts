@@ -59,8 +59,10 @@ async function writeFirst(tokens: Tokens, file: string): Promise<string | undefi
 }
 
 function writeOnce(file: string, text: string): void {
+  let isMade = false
   try {
     const descriptor = openSync(file, 'wx', 0o600)
+    isMade = true
     try {
       writeSync(descriptor, text)
       fsyncSync(descriptor)
@@ -69,6 +71,7 @@ function writeOnce(file: string, text: string): void {
     }
     syncDirectoryOf(file)
   } catch (error) {
+    if (isMade) rmSync(file)
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
       throw new FileRefused(

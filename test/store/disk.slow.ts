@@ -1,8 +1,10 @@
 // Real file systems that run full or turn read-only: needs root and mount(8).
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
+import { introduceTokens } from '../../src/tokens/first-token.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
 import { addMany, startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
 import { listNames, openFile } from '../support/stores.ts'
@@ -44,6 +46,23 @@ test('a full disk: nothing is acknowledged, and it goes on when there is room', 
   t.equal(await appender.add('last'), `${added.length + 2}`)
   t.equal(await appender.end(), 0)
   t.strictSame(await listNames((await openFile(t, path)).store), ['a', ...added, 'last'])
+})
+
+test('a first token that cannot be written leaves no file, which would stop the next start', {
+  skip,
+}, async (t) => {
+  const directory = mount(t, '-t', 'tmpfs', '-o', 'size=64k', 'none')
+  const file = join(directory, 'token')
+  spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'ballast')}`, 'bs=4096'])
+  const { store } = await openFile(t, join(createDirectory(t), 'plants.db'))
+  const introduction = introduceTokens(new Tokens(store.sql), {
+    file,
+    plantsUrl: 'http://127.0.0.1:3000/plants',
+  })
+  await t.rejects(introduction, {
+    message: /^FIRST_TOKEN_FILE cannot be written, so no token was made: ENOSPC/,
+  })
+  t.notOk(existsSync(file))
 })
 
 test('a file system that turns read-only: no plant is acknowledged, none is lost', { skip }, async (t) => {
