@@ -31,6 +31,11 @@ const refused: [title: string, make: (path: string) => void, reason: RegExp][] =
     (path) => execute(path, 'CREATE TABLE notes (text); PRAGMA user_version = 1'),
     /not a plant store/,
   ],
+  [
+    'another SQLite database with a higher version',
+    (path) => execute(path, 'CREATE TABLE notes (text); PRAGMA user_version = 83'),
+    /not a plant store/,
+  ],
 ]
 
 for (const [title, make, reason] of refused)

@@ -81,8 +81,9 @@ export function refusal(path: string, error: Error): StoreRefused {
 
 /** True for a plant store. Throws StoreRefused when it is of a newer version. */
 export function isStore(db: DatabaseSync): boolean {
+  if (pragma(db, 'application_id') !== applicationId) return false
   checkVersion(readVersion(db))
-  return pragma(db, 'application_id') === applicationId
+  return true
 }
 
 /** Reads the number of the last migration. */
