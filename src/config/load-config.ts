@@ -57,6 +57,11 @@ export function loadDatabaseUrl(flag: string | undefined): string {
   return resolveOne('databaseUrl', settings.databaseUrl, { flags, env, file }).value
 }
 
+/** Resolves BASE_PATH for a command that needs no other setting. Throws ConfigError. */
+export function loadBasePath(): string {
+  return resolveOne('basePath', settings.basePath, { env: process.env, file: readEnvFile() }).value
+}
+
 function readEnvFile(): NodeJS.ProcessEnv {
   try {
     // Editors on Windows begin a file with a byte order mark.

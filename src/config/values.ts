@@ -147,9 +147,9 @@ export function readCount(text: string, name: string): number | undefined {
   return Number(text)
 }
 
-/** Reads a number of threads; `auto` is one per core. */
+/** Reads a number of threads; `auto` is one per core, up to `maxThreads`. */
 export function readThreads(text: string, name: string): number {
-  if (text === 'auto') return availableParallelism()
+  if (text === 'auto') return Math.min(availableParallelism(), maxThreads)
   if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > maxThreads)
     throw new ConfigError(`${name} must be auto, or a whole number from 1 to ${maxThreads}, not "${text}"`)
   return Number(text)

@@ -3,11 +3,12 @@
 const own = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}(?:_[0-9A-Za-z]{6})?/g
 /** Matches a JWT: `{"` is `eyJ` in base64url. The parts behind the header are optional. */
 const jwt = /eyJ[\w-]{10,}(?:\.[\w-]*){0,4}/g
-const jwtLength = 14
 /** Matches the password of a URL (RFC 3986, section 3.2.1), as in an absolute request target. */
 const password = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
 /** Shorter tokens would match within ordinary text. */
 const minLength = 8
+/** Shorter texts hold no secret: as long as `://:a@`. */
+const shortest = 6
 
 /**
  * Matches escapes of printable ASCII except space, `"`, `%` and `\`, which are decoded, and, as a group, any other
@@ -18,7 +19,6 @@ const escaped = /%(?:2[1346-9A-F]|[346][\dA-F]|5[\dABD-F]|7[\dA-E])|(%[\da-f]{2}
 /** Makes a function that masks, in JSON text, the service's own tokens, `accessTokens`, JWTs, and passwords of URLs. */
 export function makeMask(accessTokens: string[]): (text: string) => string {
   const secrets = accessTokens.filter(({ length }) => length >= minLength).flatMap(formsOf)
-  const shortest = Math.min(jwtLength, ...secrets.map(({ length }) => length))
   const mask = (text: string) =>
     secrets.reduce(
       (masked, secret) => masked.replaceAll(secret, '***'),

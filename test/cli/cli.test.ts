@@ -175,6 +175,8 @@ test('openapi writes the document as YAML or JSON, on standard output or into a 
   t.equal(readFileSync(join(directory, 'a.yaml'), 'utf8'), yaml)
   const json = await run(t, ['openapi', '--json'], { BASE_PATH: '/v1' })
   t.match(JSON.parse(json.stdout), { openapi: '3.1.0', servers: [{ url: '/v1' }] })
+  writeFileSync(join(directory, '.env'), 'BASE_PATH=/of-file\n')
+  t.match((await run(t, ['openapi'], {}, directory)).stdout, 'url: /of-file\n')
   t.match(await run(t, ['openapi', '-o', 'no/such/directory'], {}, directory), {
     code: 1,
     stderr: /^plant-store: cannot write no\/such\/directory: ENOENT[^\n]*\n$/,

@@ -146,6 +146,7 @@ test('a database that can be none is refused by the name of its setting', async 
     ['file:.', 'DATABASE_URL names a folder, not a file: '],
     ['file:///', 'DATABASE_URL names a folder, not a file: '],
     ['file://data/plants.db', 'DATABASE_URL names no file: file://data/plants.db; a path follows'],
+    ['file:///data%2Fplants.db', 'DATABASE_URL must not have a / written as %2F'],
     ['file:a%00b', 'DATABASE_URL names no file: file:a%00b; a path follows'],
     [
       'postgres://a:secret@127.0.0.1:1/b?sslrootcert=none.pem',

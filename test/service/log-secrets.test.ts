@@ -71,6 +71,7 @@ test('the password of a URL is masked, and nothing that is like one', async (t) 
   const mask = makeMask([])
   const target = (user: string) => `"url":"http://${user}h:80/plants?limit=1"`
   t.equal(mask(target('ada:water:ing@')), target('ada:***@'))
+  t.equal(mask('a://b:secr@'), 'a://b:***@')
   for (const text of [
     target(''),
     target('ada@'),

@@ -1,7 +1,7 @@
-// openapi: writes the contract for the BASE_PATH of the environment, without the security scheme of an issuer.
+// openapi: writes the contract for the BASE_PATH in force, without the security scheme of an issuer.
 import { writeFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { readConfig } from '../../config/load-config.ts'
+import { loadBasePath } from '../../config/load-config.ts'
 import { makeContract, toYaml } from '../../http/openapi-document.ts'
 import { operations } from '../../plants/operations.ts'
 import { FileRefused } from '../../runtime/new-file.ts'
@@ -11,8 +11,7 @@ export function makeCommand(): Command {
     .option('--json', 'as JSON instead of YAML')
     .option('-o, --output <file>', 'write to a file instead of stdout')
     .action(async ({ json, output }: { json?: true; output?: string }) => {
-      const { basePath } = readConfig({ BASE_PATH: process.env.BASE_PATH })
-      const contract = await makeContract(basePath, operations)
+      const contract = await makeContract(loadBasePath(), operations)
       const text = json ? `${JSON.stringify(contract, null, 2)}\n` : toYaml(contract)
       if (output === undefined) process.stdout.write(text)
       else write(output, text)
