@@ -9,12 +9,12 @@ import { Tree } from './tree.ts'
 import { endTrials, runTests, type Verdict } from './trial.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const turns = 6
+const turns = 8
 const limitMs = 180_000
 
 const help = `npm run mutate -- [options]
   --only 3,17   these defects alone
-  --turn 2      a sixth of them; "auto" takes the number of the commit
+  --turn 2      an eighth of them; "auto" takes the number of the commit
   --jobs 2      how many at once
   --list        say what there is`
 
