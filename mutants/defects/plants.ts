@@ -84,7 +84,7 @@ export const plantDefects: Defect[] = [
     file: 'src/plants/list/coding/coded-stream.ts',
     search: 'list.destroy()',
     replacement: '',
-    checks: [inTest('list/coded-streams', 'a compressed list that nobody takes anything of closes its list')],
+    checks: [inTest('list/coded-streams', 'a compressed list that nobody reads closes its source')],
   },
   {
     breaks: 'a list that breaks off ends like a whole one',

@@ -52,7 +52,7 @@ for (const engine of engines)
     t.notOk(existsSync(file), 'a store that had tokens gets no first one')
   })
 
-test('a file that is there, or cannot be written, is one line, and no token is made', async (t) => {
+test('a file that exists, or cannot be written, is reported in one line, and no token is made', async (t) => {
   const directory = createDirectory(t)
   const FIRST_TOKEN_FILE = join(directory, 'token')
   writeFileSync(FIRST_TOKEN_FILE, 'precious')

@@ -124,7 +124,7 @@ test('AUTH_FAILURE_LIMIT counts what cannot be looked up like what is wrong, and
   t.same(answers, [401, 401, 401, 429, 200])
 })
 
-test('each trouble is one line at its beginning and one at its end, whatever is asked meanwhile', async (t) => {
+test('each outage of the issuer is one line at its beginning and one at its end, however many requests come meanwhile', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(
@@ -155,7 +155,7 @@ test('each trouble is one line at its beginning and one at its end, whatever is 
   t.notMatch(logged(), '"stack"')
 })
 
-test('a document of 200 MB, or one that drips, is given up; memory does not follow', async (t) => {
+test('a document of 200 MB, or one that trickles, is given up; memory does not grow', async (t) => {
   const chunk = Buffer.alloc(1 << 16, 32)
   let written = 0
   let ended = 0

@@ -64,7 +64,7 @@ test('copy and verify take a password from the environment or a file, where ps s
   )
 })
 
-test('a variable or a file that holds no URL is one line with its name', async (t) => {
+test('a variable or a file without a URL is reported in one line with its name', async (t) => {
   const file = join(createDirectory(t), 'url')
   writeFileSync(file, `mysql://a:${password}@h/plants`)
   for (const [to, TARGET, reason] of [
@@ -84,13 +84,13 @@ test('a variable or a file that holds no URL is one line with its name', async (
   }
 })
 
-test('what a message repeats of the command line holds no password', async (t) => {
+test('a message that repeats the command line shows no password', async (t) => {
   const { ended, output } = spawnCli(t, [`postgres://a:${password}@h/plants`])
   t.match(await ended, { code: 2 })
   t.match(output().stderr, "unknown command 'postgres://a:***@h/plants'")
 })
 
-test('PostgreSQL on another host without TLS is warned about once, at the start', async (t) => {
+test('there is one warning of PostgreSQL on another host without TLS, at the start', async (t) => {
   // An address that leads here and is not known as one that does.
   const DATABASE_URL = (await postgres.createDatabase(t)).replace('127.0.0.1', '0.0.0.0')
   const { child, ended, output } = await startService(t, { DATABASE_URL })

@@ -46,7 +46,7 @@ for (const [commitMs, waitMs] of [
     t.strictSame(waits, [waitMs])
   })
 
-test('a wait ends when everyone who is expected is there', async (t) => {
+test('a wait ends when all expected requests have arrived', async (t) => {
   const delay = new BatchDelay()
   delay.noteWaiting(1)
   const gathered = delay.wait(3, 1_000_000)

@@ -122,7 +122,7 @@ test('beyond the waiting line plants are refused with 503, and what was acknowle
   t.ok(names.length - added.length <= refused.filter(isUnknown).length, 'and nothing that was denied')
 })
 
-test('a batch that the database cannot take fails as a whole, and the next one goes through', async (t) => {
+test('a batch that the database refuses fails as a whole, and the next one succeeds', async (t) => {
   const database = await sqlite.createDatabase(t)
   const { url } = await startApp(t, database)
   await request(`${url}/plants`, { body: { name: 'before', tag: '' } })
@@ -141,7 +141,7 @@ test('a batch that the database cannot take fails as a whole, and the next one g
   ])
 })
 
-test('what the writer thread had when it ended is answered 503, and so is all that comes behind it; lists go on', async (t) => {
+test('what the writer thread had when it ended is answered 503, and so are later additions; lists continue', async (t) => {
   const threads: Worker[] = []
   const note = (message: unknown) => threads.push((message as { worker: Worker }).worker)
   subscribe('worker_threads', note)

@@ -90,7 +90,7 @@ test('each of a batch is told the outcome of its own plant', async (t) => {
   ])
 })
 
-test('a failure that cannot be told harms nobody else, and is reported', async (t) => {
+test('a failure that cannot be delivered affects nobody else, and is reported', async (t) => {
   const log = new MemoryLog()
   log.faults.push('lost')
   const { add, told, reported } = makeCommits(log, { fail: 'a' })
@@ -123,7 +123,7 @@ for (const [what, outcomes] of short)
     )
   })
 
-test('who has gone before the batch is made is not added; who goes later may be', async (t) => {
+test('the plant of a client that left before its batch began is not added; later it may be', async (t) => {
   const { log, held, batches } = makeHeldLog()
   const { add, told, gone, handedOver } = makeCommits(held)
   add('first')
@@ -143,7 +143,7 @@ test('who has gone before the batch is made is not added; who goes later may be'
   )
 })
 
-test('a batch has the time of its oldest plant, and one whose time is up does not spoil it', async (t) => {
+test('a batch has the deadline of its oldest plant, and one that is too late does not delay it', async (t) => {
   const { held, batches } = makeHeldLog()
   const { add, told, handedOver } = makeCommits(held)
   const nowMs = performance.now()
@@ -175,7 +175,7 @@ test(`${maxWaitingPlants} plants wait, and not one more`, async (t) => {
   await until(t, () => told.length === maxWaitingPlants + 2)
 })
 
-test('a look at the head is for those who came before it; its answers fail one by one', async (t) => {
+test('a read of the head is for requests that came before it; each fails by itself', async (t) => {
   const looks: ((position: number) => void)[] = []
   const { epochs } = await new MemoryLog().head()
   const log: PlantLog = {
@@ -246,7 +246,7 @@ test('long work lets the event loop turn, keeps its order, and survives what it 
   t.equal(errors.length, 1)
 })
 
-test('of much that was put off some is done in the same turn', async (t) => {
+test('of much deferred work, some is done in the same turn', async (t) => {
   const slices = new TimeSlices((error) => t.error(error))
   const done: string[] = []
   const endMs = performance.now() + turnMs + 1
@@ -264,7 +264,7 @@ test('of much that was put off some is done in the same turn', async (t) => {
   await until(t, () => done.length === maxPutOff + 4)
 })
 
-test('many who wait at one moment need not wait for the end of the turn', (t) => {
+test('many that are deferred at once need not wait for the end of the turn', (t) => {
   const { held } = makeHeldLog()
   let looks = 0
   const head = new SharedHead<number>(
@@ -285,7 +285,7 @@ test('many who wait at one moment need not wait for the end of the turn', (t) =>
   t.end()
 })
 
-test('whoever has little to do does not wait behind one who has much', async (t) => {
+test('short work does not wait behind long work', async (t) => {
   const slices = new TimeSlices((error) => t.error(error))
   const done: string[] = []
   const work = (name: string) => () => {

@@ -6,7 +6,7 @@ function read(path: string): string {
   return readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 }
 
-test('the README says what the latest results say in short', (t) => {
+test('the README has the summary of the latest results', (t) => {
   const { summary } = JSON.parse(read('bench/results/latest.json')) as { summary: string }
   const [, stated] = /<!-- bench -->\n(.*)\n<!-- \/bench -->/s.exec(read('README.md')) ?? []
   t.equal(stated, summary, 'to write it anew: node bench/readme.ts')

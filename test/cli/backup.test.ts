@@ -99,7 +99,7 @@ test('a backup is on stable storage before it has its name, and then its name is
   ])
 })
 
-test('a restored store that grows otherwise is told from the one that went on', async (t) => {
+test('a restored store that grows differently is told apart from the original', async (t) => {
   const { store, url, path } = await make(t, 10)
   const [backup, restored] = [join(createDirectory(t), 'b.db'), join(createDirectory(t), 'c.db')]
   await copyVerified(path, backup, {})
@@ -128,7 +128,7 @@ test('a restored store that grows otherwise is told from the one that went on', 
   )
 })
 
-test('a backup takes no place that is taken, and leaves nothing behind when it fails', async (t) => {
+test('a backup replaces no existing file, and leaves nothing behind when it fails', async (t) => {
   const { url, path } = await make(t, 50)
   const directory = createDirectory(t)
   const backup = join(directory, 'b.db')
@@ -198,7 +198,7 @@ test('a backup that is stopped, while it copies or verifies, leaves nothing behi
   }
 })
 
-test('restore goes only where nothing is', async (t) => {
+test('restore replaces no existing file', async (t) => {
   const { path } = await make(t, 5)
   const backup = join(createDirectory(t), 'b.db')
   await copyVerified(path, backup, {})
@@ -233,7 +233,7 @@ test('restore goes only where nothing is', async (t) => {
   }
 })
 
-test('PostgreSQL has tools of its own: they are named', async (t) => {
+test('backup and restore of PostgreSQL are refused, and name its own tools', async (t) => {
   for (const [name, tools] of [
     ['backup', /pg_dump or pg_basebackup/],
     ['restore', /pg_restore or psql/],

@@ -10,7 +10,7 @@ test('docs/cli.md is what npm run cli-docs makes of the commands', async (t) => 
   t.equal(page, await makePage())
 })
 
-test('every command and every option stands there', async (t) => {
+test('every command and every option is in it', async (t) => {
   for (const { name, options, children } of (await buildProgram()).commands.map((command) => ({
     name: command.name(),
     options: command.options.map(({ flags }) => flags),

@@ -64,7 +64,7 @@ test('--version is the version of the package', async (t) => {
   t.same(await run(t, ['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-test('what is not understood is refused with a hint, and exit code 2', async (t) => {
+test('arguments that are not understood are refused with a hint, and exit code 2', async (t) => {
   const lines: [args: string[], hint: RegExp][] = [
     [[], /Usage: plant-store/],
     [['srve'], /unknown command 'srve'[\s\S]*Did you mean serve/],
@@ -184,7 +184,7 @@ test('openapi writes the document as YAML or JSON, on standard output or into a 
   t.notOk(existsSync(join(directory, 'data')))
 })
 
-test('the first start prints one token and a curl line that works as printed; the second prints none', async (t) => {
+test('the first start prints one token and a working curl line; the second prints none', async (t) => {
   const directory = createDirectory(t)
   const env = { ACCESS_TOKENS: '', BASE_PATH: '/v1' }
   const first = await startService(t, env, directory)
@@ -213,7 +213,7 @@ test('the first start prints one token and a curl line that works as printed; th
   t.equal(list.length, 1)
 })
 
-test('with tokens of its own a deployment gets none', async (t) => {
+test('with ACCESS_TOKENS no token is made', async (t) => {
   const directory = createDirectory(t)
   const service = await startService(t, {}, directory)
   t.match(service.output().stdout, /^store: [^\n]+ \(created\)\nlistening on \S+\n$/)

@@ -60,7 +60,7 @@ test('bash completes commands, options, values and files', { skip: skipWithout('
     t.equal(got[n], `<${expected.join('><')}>`, JSON.stringify(typed))
 })
 
-test('bash runs nothing of what stands in the line', { skip: skipWithout('bash') }, async (t) => {
+test('bash runs nothing that is in the line', { skip: skipWithout('bash') }, async (t) => {
   const cwd = await prepare(t, 'bash')
   const input = "source ./script\nplant-store copy --from $(touch made) '`touch made`' --t\t\u0003\n"
   execFileSync('bash', ['--norc', '--noprofile', '-i'], {
@@ -88,7 +88,7 @@ test('zsh reads its script', { skip: skipWithout('zsh') }, async (t) => {
   t.equal(execFileSync('zsh', ['-fn', 'script'], { cwd, encoding: 'utf8' }), '')
 })
 
-test('what means something to zsh in a name or a description is quoted', async (t) => {
+test('special characters of zsh in a name or a description are quoted', async (t) => {
   const commands = [{ name: 'a:b', description: "what's in it" }]
   const script = formatZsh([{ path: '', commands, options: [], values: undefined }])
   t.match(script, String.raw`commands=('a\:b:what'\''s in it')`)

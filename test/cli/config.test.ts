@@ -178,7 +178,7 @@ const bad: Record<string, string[]> = {
   ],
 }
 
-test('a bad value is one clear line that names it', async (t) => {
+test('a bad value is reported in one line that names it', async (t) => {
   for (const [name, values] of Object.entries(bad))
     for (const value of values) {
       const read = () => readConfig({ [name]: value })
@@ -190,7 +190,7 @@ test('a bad value is one clear line that names it', async (t) => {
     }
 })
 
-test('an issuer needs an audience, and nothing of it is set alone', async (t) => {
+test('an issuer needs an audience, and its settings need an issuer', async (t) => {
   const OIDC_ISSUER = 'https://issuer.example'
   for (const [env, message] of [
     [{ OIDC_ISSUER }, /^OIDC_ISSUER needs OIDC_AUDIENCE/],
@@ -212,7 +212,7 @@ test('an issuer needs an audience, and nothing of it is set alone', async (t) =>
   })
 })
 
-test('the command line says that line and exits with 1', async (t) => {
+test('the command line prints that line and exits with 1', async (t) => {
   const directory = createDirectory(t)
   const lines: [args: string[], env: NodeJS.ProcessEnv, name: string][] = [
     [['serve'], { PORT: 'x' }, 'PORT'],
@@ -228,7 +228,7 @@ test('the command line says that line and exits with 1', async (t) => {
   }
 })
 
-test('an address that is not there is one line', async (t) => {
+test('an address that does not exist is reported in one line', async (t) => {
   const { ended, output } = spawnCli(t, ['serve'], { HOST: '192.0.2.1', PORT: '0' }, createDirectory(t))
   t.match(await ended, { code: 1 })
   t.match(output().stderr, /^plant-store: [^\n]*192\.0\.2\.1[^\n]*\n$/)

@@ -64,7 +64,7 @@ for (const engine of engines)
       t.strictSame(await readAll(target), before)
     })
 
-test('a standby, which may lack what its primary has, is not copied', async (t) => {
+test('a standby, which may lag behind its primary, is not copied', async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
   await open(t, cluster.primary.url())
   const [standby] = cluster.standbys
@@ -86,7 +86,7 @@ for (const engine of engines)
     t.equal((await store.log.head()).position, 10)
   })
 
-test('what cannot be opened is one line, which names no password', async (t) => {
+test('a store that cannot be opened is reported in one line without its password', async (t) => {
   const directory = createDirectory(t)
   const [missing, text] = [join(directory, 'no', 'plants.db'), join(directory, 'text.db')]
   writeFileSync(text, 'no database')
@@ -179,7 +179,7 @@ const falsifiers: Record<string, (target: Store) => Promise<unknown>> = {
 }
 
 for (const engine of engines)
-  test(`${engine.name}: a plant that the target keeps otherwise than it was told is found`, async (t) => {
+  test(`${engine.name}: a plant that the target stores differently is found`, async (t) => {
     const [from, to] = [url, await engine.createDatabase(t)]
     await falsifiers[engine.name]?.(await open(t, to))
     const { code, stdout, stderr } = await copy(from, to)

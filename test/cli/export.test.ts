@@ -132,7 +132,7 @@ for (const from of engines)
       }
     })
 
-test('a file that exists is replaced only when that is asked for, and nothing else ever is', async (t) => {
+test('an existing file is replaced only with --force, and nothing else ever is', async (t) => {
   const url = await sqlite.createDatabase(t)
   await fill(await open(t, url), 3)
   const opened = await view(t, url)
@@ -159,7 +159,7 @@ test('a file that exists is replaced only when that is asked for, and nothing el
   t.strictSame(readdirSync(directory).sort(), ['a.ndjson', 'b', 'late.ndjson'])
 })
 
-test('an item that is no JSON stops an export that has to read it', async (t) => {
+test('an item that is not JSON stops an export that has to parse it', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(t, url)
   await store.log.append([{ item: '{"name":"a","tag":', id: undefined }])
@@ -215,7 +215,7 @@ test('the command exports to stdout or a file, and says up to where', async (t) 
     t.match(await run(join(dirname(path), name), ...options), { code: 0 }, name)
 })
 
-test('a store that cannot be read is one line, and nothing is made', async (t) => {
+test('a store that cannot be read is reported in one line, and nothing is made', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, 'text.db'), 'This is no database.\n'.repeat(1000))
   writeFileSync(join(directory, 'short.db'), 'x')
@@ -253,7 +253,7 @@ test('of several servers, those that do not answer are left out', async (t) => {
   }
 })
 
-test('a server that goes away in the middle is one line', async (t) => {
+test('a server that goes away in the middle is reported in one line', async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   await fill(store, 12_000)
@@ -275,7 +275,7 @@ test('a server that goes away in the middle is one line', async (t) => {
   await ended
 })
 
-test('what goes into a file by the shell is the export alone, wherever stderr goes', async (t) => {
+test('a file that the shell opened holds the export alone, wherever stderr goes', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   await fill(await open(t, DATABASE_URL), 10)
   for (const isShared of [false, true]) {

@@ -65,7 +65,9 @@ test('an import goes on when nobody reads what it reports', async (t) => {
   t.match(stdout, /"added": 12,[\s\S]*"rejected": 12,[\s\S]*\n1\n/)
 })
 
-test('a disk that is full under stdout is one line, and 1', { skip: !existsSync('/dev/full') }, async (t) => {
+test('stdout on a full disk is reported in one line, with exit code 1', {
+  skip: !existsSync('/dev/full'),
+}, async (t) => {
   const DATABASE_URL = fullStore
   for (const command of ['token list', 'export --quiet']) {
     const { stdout, stderr } = await shell(t, `plant-store ${command} >/dev/full`, { DATABASE_URL })
@@ -88,7 +90,7 @@ test('a disk that is full under stdout is one line, and 1', { skip: !existsSync(
   )
 })
 
-test('a file that cannot be written is called by the name that was given', async (t) => {
+test('a message names a file that cannot be written as it was given', async (t) => {
   const url = fullStore
   const folder = createDirectory(t)
   const backup = join(folder, 'b.db')
@@ -161,7 +163,7 @@ test('copy says what it did as JSON, too', async (t) => {
   t.strictSame(JSON.parse(stdout), { added: 3, tokens: 1, plants: 3, checksum })
 })
 
-test('the second signal ends the process at once, but not the echo of the first', async (t) => {
+test('a second signal ends the process at once, but an echo of the first does not', async (t) => {
   const script = `
     import { onInterrupt } from ${JSON.stringify(new URL('../../src/cli/console/interrupt.ts', import.meta.url))}
     const { signal } = onInterrupt(() => 'stopped')

@@ -20,7 +20,7 @@ import { until } from '../support/until.ts'
 const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
 const namesIn = async (url: string) => (await readPlants(url)).map(({ name }) => name)
 
-test('of a small input that has grown, --resume adds only what is new, in each format', async (t) => {
+test('--resume of a small input that has grown adds only what is new, in each format', async (t) => {
   const growing: [before: string, after: string][] = [
     [line('a') + line('b'), line('a') + line('b') + line('c')],
     [line('a') + line('b').trimEnd(), line('a') + line('b') + line('c')],
@@ -46,7 +46,7 @@ test('of a small input that has grown, --resume adds only what is new, in each f
   }
 })
 
-test('an input that begins like one that is over is another one, and both are remembered', async (t) => {
+test('an input that begins like a finished one is another one, and the progress of both is kept', async (t) => {
   const url = await sqlite.createDatabase(t)
   const [short, long] = [writeInput(t, line('a')), writeInput(t, line('a') + line('b'))]
   for (const path of [short, long]) t.error((await runImport(url, path)).error)
@@ -56,7 +56,7 @@ test('an input that begins like one that is over is another one, and both are re
 })
 
 for (const { name, createDatabase } of engines)
-  test(`${name}: a second import beside a running one is told that it runs, whatever it asks for`, async (t) => {
+  test(`${name}: a second import beside a running one is refused, whatever its options`, async (t) => {
     const url = await createDatabase(t)
     const store = await open(url)
     t.teardown(() => store.close())
@@ -73,7 +73,7 @@ for (const { name, createDatabase } of engines)
     t.equal((await store.log.head()).position, 4001)
   })
 
-test('a fault in mid-file is counted, and what was mended behind the place goes on with each plant once', async (t) => {
+test('after a fault in the middle of a file, the corrected rest is imported with each plant once', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const path = writeInput(t, 'name,tag\na,\n,\nb,\n"c,\n')
   const run = (...args: string[]) => runCommand(['import', path, ...args], { DATABASE_URL })
@@ -145,7 +145,7 @@ for (const { name, createDatabase } of engines)
     t.same(await namesIn(DATABASE_URL), ['a', 'b'])
   })
 
-test('two plants with one id are told of by a dry run', async (t) => {
+test('a dry run reports two plants with one id', async (t) => {
   const path = writeInput(t, line('a', { id: 1 }) + line('b', { id: 1 }) + line('a', { id: 1 }))
   const ran = await runCommand(['import', path, '--dry-run', '--json'], {
     DATABASE_URL: 'file:none/plants.db',
@@ -165,7 +165,7 @@ test('a conflict of ids names the column that has them', async (t) => {
   t.match(JSON.parse(ran.stdout), { line: 3, errors: [{ code: 'id-conflict', pointer: '/No.' }] })
 })
 
-test('rejects keep their source and go to stdout with -, the counts to stderr then', async (t) => {
+test('rejects keep their source; with - they go to stdout, and the counts to stderr', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const rows = ['7,"b ""c"", d",x', '"8",,y', '9,"",\u00e9 ', '10,,"a\r\nb"']
   const path = writeInput(t, `id,"name",tag\r\n7,a,\n${rows.join('\r\n\n\r\n')}`)
@@ -195,7 +195,7 @@ test('rejects keep their source and go to stdout with -, the counts to stderr th
   })
 })
 
-test('a file of rejects that were mended is an input', async (t) => {
+test('a file of corrected rejects is an input', async (t) => {
   const inputs = [
     `name,tag,id\na,,1\nb,,1\n"",c,\n`,
     line('a', { id: 1 }) + line('b', { id: 1 }) + line('', { tag: 'c' }),
@@ -231,7 +231,7 @@ test('a file of rejects that were mended is an input', async (t) => {
 
 const batch = 70
 
-test('what an interrupted import says of where it was is what --resume says', async (t) => {
+test('an interrupted import and --resume report the same position', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(url)
   t.teardown(() => store.close())
@@ -253,7 +253,7 @@ test('what an interrupted import says of where it was is what --resume says', as
   t.match(resumed.result, { added: 20_000 - skipped })
 })
 
-test('rejects of CSV are mended one by one, each in the columns of its own header', async (t) => {
+test('corrected rejects of CSV are read one by one, all with the same header', async (t) => {
   const reject = (n: number, text: string, header = 'name,tag') =>
     `${JSON.stringify({ line: n, reason: 'r', header, text })}\n`
   const mended = (...rejects: string[]) => writeInput(t, rejects.join(''))
@@ -273,7 +273,7 @@ test('rejects of CSV are mended one by one, each in the columns of its own heade
   t.same(await namesIn(DATABASE_URL), ['a', 'b'])
 })
 
-test('a line among rejects that is none is a reject itself, and all may go to stdout', async (t) => {
+test('another line in a file of rejects is rejected itself, and all rejects may go to stdout', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const rejects = join(createDirectory(t), 'rejects.ndjson')
   const input = writeInput(t, '{}\n'.repeat(12))

@@ -346,7 +346,7 @@ async function growth(work: () => Promise<unknown>): Promise<number> {
   return Math.max(most, process.memoryUsage().rss) - before
 }
 
-test('a line that fills a disk, and one that was a kilobyte when it came, are a reject, in little memory', async (t) => {
+test('an endless line, and one that was a kilobyte compressed, are rejected in little memory', async (t) => {
   const { next } = await shareStore(t, await sqlite.createDatabase(t))
   const huge = writeInput(t, '')
   const file = openSync(huge, 'w')
@@ -377,7 +377,7 @@ async function bomb(): Promise<Buffer> {
   return Buffer.concat(await gzip.toArray())
 }
 
-test('what cannot be read is counts of nothing, one line and exit code 1, and no database is made', async (t) => {
+test('an unreadable input is reported in one line with exit code 1, with counts of zero and without making a database', async (t) => {
   const directory = createDirectory(t)
   const path = writeInput(t, good)
   const missing = join(directory, 'missing')
@@ -398,7 +398,7 @@ test('what cannot be read is counts of nothing, one line and exit code 1, and no
   )
 })
 
-test('a line that never ends is no NDJSON', (t) => {
+test('an endless line is not NDJSON', (t) => {
   const [splitter, zeros] = [new NdjsonSplitter(), Buffer.alloc(2 ** 24)]
   const pushAll = () => {
     for (let bytes = 0; bytes <= 2 ** 31 + zeros.length; bytes += zeros.length) splitter.push(zeros, [])
@@ -409,7 +409,7 @@ test('a line that never ends is no NDJSON', (t) => {
 
 // To read 2 GiB takes seconds.
 if (isFull)
-  test('a device that never ends is no NDJSON', {
+  test('an endless device is not NDJSON', {
     skip: !existsSync('/dev/zero') && 'no /dev/zero',
   }, async (t) => {
     const endless = await runCommand(['import', '/dev/zero', '--format', 'ndjson', '--dry-run'])
@@ -417,7 +417,7 @@ if (isFull)
     t.match(endless.stderr, /^plant-store: \/dev\/zero, line 1: is longer than 2 GiB: this is not NDJSON\n$/m)
   })
 
-test('a file of rejected records that cannot be written is one line, and nothing is added', async (t) => {
+test('a file of rejects that cannot be written is reported in one line, and nothing is added', async (t) => {
   const { next } = await shareStore(t, await sqlite.createDatabase(t))
   for (const [rejects, reason] of [
     ['/dev/full', /^cannot write \/dev\/full: ENOSPC[^\n]+$/],
@@ -429,7 +429,7 @@ test('a file of rejected records that cannot be written is one line, and nothing
   }
 })
 
-test('a file of rejected records takes the place of no other file', async (t) => {
+test('a file of rejects replaces no other file', async (t) => {
   const directory = createDirectory(t)
   const database = join(directory, 'plants.db')
   const path = writeInput(t, `{}\n${good}`)
@@ -446,7 +446,7 @@ test('a file of rejected records takes the place of no other file', async (t) =>
   }
 })
 
-test('a disk that is full ends the import with one line; with room again it goes on', async (t) => {
+test('a full disk ends the import with one line; with room again it can be resumed', async (t) => {
   const directory = createDirectory(t)
   const DATABASE_URL = `file:${directory}/plants.db`
   const names = Array.from({ length: 10_000 }, (_, n) => `plant ${n}`)
@@ -472,7 +472,7 @@ test('a disk that is full ends the import with one line; with room again it goes
   )
 })
 
-test('a pipe that has no room where it is kept for a look is one line, and nothing is added', async (t) => {
+test('a pipe that does not fit on the disk for its check is reported in one line, and nothing is added', async (t) => {
   const url = await sqlite.createDatabase(t)
   const TMPDIR = createDirectory(t)
   // 16 KiB for each file. Without the tests' instruments, which write, too.
@@ -483,14 +483,16 @@ test('a pipe that has no room where it is kept for a look is one line, and nothi
   t.strictSame(await readPlants(url), [])
 })
 
-test('a dry run that breaks off is one line', async (t) => {
+test('a dry run that breaks off is reported in one line', async (t) => {
   const input = join(createDirectory(t), 'cut.ndjson.gz')
   writeFileSync(input, gzipped.subarray(0, -20))
   const { code, stderr } = await runCommand(['import', input, '--dry-run'])
   t.same([code, stderr], [1, `plant-store: ${input}: the gzip data is cut short\n`])
 })
 
-test('an input that may not be read is one line', { skip: isRoot && skipWithout('setpriv') }, async (t) => {
+test('an input without permission to read is reported in one line', {
+  skip: isRoot && skipWithout('setpriv'),
+}, async (t) => {
   const path = writeInput(t, good)
   chmodSync(path, 0)
   const user = isRoot ? ['setpriv', '--reuid', '65534', '--clear-groups'] : []

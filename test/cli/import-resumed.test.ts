@@ -21,7 +21,7 @@ function stopper() {
   return { reason, options: { signal: controller.signal, onProgress }, controller }
 }
 
-test('an import that was cut short is told of, and another input of its name is not resumed', async (t) => {
+test('an interrupted import is reported, and another input of the same name is not resumed', async (t) => {
   const url = await sqlite.createDatabase(t)
   const path = writeInput(t, ndjson)
   const { reason, options } = stopper()
@@ -163,7 +163,7 @@ test('conflicts stay in the file of rejected records when the import is killed b
   )
 })
 
-test('an import whose place another one takes over ends with one line', async (t) => {
+test('an import whose progress another one takes over ends with one line', async (t) => {
   const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
   const path = writeInput(t, ndjson)
   const { log } = store
@@ -179,7 +179,7 @@ test('an import whose place another one takes over ends with one line', async (t
   t.equal(plants.length, 10)
 })
 
-test('a batch that may be there is added once, also when the store takes nothing the next time', async (t) => {
+test('a batch with an unknown outcome is added once, also when the next attempt fails', async (t) => {
   const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
   const outcomes = ['unknown', 'nothing-added'] as const
   let batches = 0
@@ -199,7 +199,7 @@ test('a batch that may be there is added once, also when the store takes nothing
   t.strictSame(plants, [{ name: 'a', tag: '' }])
 })
 
-test('of the latest hundred imports that are over the place is kept, not of more', async (t) => {
+test('the progress of the latest hundred finished imports is kept', async (t) => {
   const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
   const paths = Array.from({ length: 102 }, (_, n) => writeInput(t, `{"name":"${n}","tag":""}`))
   for (const path of paths) t.error((await next(path)).error)

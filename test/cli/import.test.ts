@@ -296,7 +296,7 @@ async function makeUncertain(url: string, isCommitted: boolean): Promise<Store> 
 
 for (const engine of engines)
   for (const isCommitted of [true, false])
-    test(`${engine.name}: a batch of which nobody knows, ${isCommitted ? '' : 'not '}committed, is there once`, async (t) => {
+    test(`${engine.name}: a batch with an unknown outcome, ${isCommitted ? '' : 'not '}committed, is there once`, async (t) => {
       const url = await engine.createDatabase(t)
       const plants = fixture.slice(0, 30).map((plant, id) => (id % 2 ? plant : { ...plant, id }))
       const path = writeInput(t, written.ndjson?.(plants) ?? '')
@@ -312,7 +312,7 @@ for (const engine of engines)
       t.strictSame(await readPlants(url), plants)
     })
 
-test('a database that is locked is tried again for a while, and given up then', async (t) => {
+test('a locked database is retried for a while, and then given up', async (t) => {
   const { store, next } = await shareStore(t, await sqlite.createDatabase(t))
   const path = writeInput(t, written.ndjson?.(fixture) ?? '')
   const other = new DatabaseSync(String((await store.sql.select('PRAGMA database_list'))[0]?.file))
@@ -355,7 +355,7 @@ test('a database that is locked is tried again for a while, and given up then', 
   t.match(result, { ...none, added: 625 })
 })
 
-test('a database that takes nothing any more ends the command, which says how to go on', async (t) => {
+test('a database that takes nothing any more ends the command, which says how to continue', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(url)
   t.teardown(() => store.close())

@@ -128,7 +128,7 @@ test('an import into a server that does not answer stops, and says where it was'
   )
 })
 
-test('on a terminal no bar stands among the plants', { skip: skipWithout('script') }, async (t) => {
+test('on a terminal no progress bar is among the plants', { skip: skipWithout('script') }, async (t) => {
   const url = await large
   const run = (line: string) =>
     new Promise<string>((resolve) => {

@@ -36,7 +36,7 @@ test('off a terminal progress is a line every five seconds', async (t) => {
   t.equal(show({}, steps.slice(0, 3)), '', 'what is short shows none')
 })
 
-test('progress is in minutes where they suit, without an end where none is known', async (t) => {
+test('progress is in minutes when it is long, and without an estimate when the total is unknown', async (t) => {
   const lines: [Step, string][] = [
     [[5e6, 1e9, 'plant'], '0 % · 5,000,000 of 1,000,000,000 plants · 1,000,000 plants/s · 17 min left'],
     [[5000, undefined, 'plant'], '5,000 plants · 1,000 plants/s'],
@@ -62,7 +62,7 @@ test('on a terminal progress is a bar that fits it and is taken away', async (t)
   )
 })
 
-test('a line among progress stands where the bar was, and the bar comes back below', async (t) => {
+test('a line during progress replaces the bar, which comes back below', async (t) => {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY: true, columns: 80 })
   let now = 0
   const progress = new Progress({ stream, now: () => now })

@@ -34,7 +34,7 @@ test('a flag beats the environment, which beats .env; an empty text counts as no
   t.equal(stderr, '')
 })
 
-test('what is in force is shown without secrets', async (t) => {
+test('the settings in force are shown without secrets', async (t) => {
   const env = {
     DATABASE_URL: 'postgres://plants:secret-1@a:5432,b/plants?password=secret-2',
     ACCESS_TOKENS: 'secret-3-secret-3, secret-4-secret-4',
@@ -50,7 +50,7 @@ test('what is in force is shown without secrets', async (t) => {
   t.notMatch(table.stdout, 'secret')
 })
 
-test('the password of a URL is masked wherever it stands', async (t) => {
+test('the password of a URL is masked wherever it is', async (t) => {
   for (const [url, shown] of [
     ['file:data/plants.db', 'file:data/plants.db'],
     ['postgres://a@h/d', 'postgres://a@h/d'],
@@ -62,7 +62,7 @@ test('the password of a URL is masked wherever it stands', async (t) => {
     t.equal(maskUrl(url), shown)
 })
 
-test('a name that is misspelt and a token that may be guessed are warned about, and their values not shown', async (t) => {
+test('there is a warning of a misspelt name and of a short token, without their values', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, '.env'), 'DATABSE_URL=file:secret.db\nDATABASE_URL=file:data/plants.db\n')
   const env = {
@@ -113,7 +113,7 @@ test('.env may begin with a byte order mark and end its lines as Windows does', 
   t.equal(stderr, '')
 })
 
-test('a secret in a flag is warned about, and one in a misspelt flag not repeated', async (t) => {
+test('there is a warning of a secret in a flag, and one in a misspelt flag is not repeated', async (t) => {
   const directory = createDirectory(t)
   const url = 'postgres://a:secret@127.0.0.1:1/b'
   const warning = (flag: string, name: string) =>
@@ -140,7 +140,7 @@ test('a secret in a flag is warned about, and one in a misspelt flag not repeate
   t.notMatch(bare.stdout + list.stdout + open.stdout + misspelt.stderr, 'secret')
 })
 
-test('a database that can be none is refused by the name of its setting', async (t) => {
+test('an impossible database is refused by the name of its setting', async (t) => {
   const directory = createDirectory(t)
   const cases: [url: string, reason: string][] = [
     ['file:.', 'DATABASE_URL names a folder, not a file: '],
@@ -162,7 +162,7 @@ test('a database that can be none is refused by the name of its setting', async 
     }
 })
 
-test('a fault is named as whoever made it called the setting', async (t) => {
+test('a message names a setting as its user wrote it: flag, variable or .env', async (t) => {
   const directory = createDirectory(t)
   const cases: [args: string[], env: NodeJS.ProcessEnv, file: string, line: RegExp][] = [
     [['--port', 'x'], { PORT: '1' }, '', /^plant-store: --port must be a port [^\n]+\n$/],
@@ -227,7 +227,7 @@ test('the service runs by flags alone', async (t) => {
   t.match(await ended, { code: 0 })
 })
 
-test('an address that cannot be had is explained in terms of its settings', async (t) => {
+test('an unavailable address is explained by its settings', async (t) => {
   const cases: [code: string, port: number, line: string][] = [
     ['EADDRINUSE', 3000, 'PORT 3000 is in use; try PORT=3001'],
     ['EADDRINUSE', 65_535, 'PORT 65535 is in use; try PORT=65534'],
@@ -246,7 +246,7 @@ test('an address that cannot be had is explained in terms of its settings', asyn
   }
 })
 
-test('a port in use is one line, and exit code 1', async (t) => {
+test('a port in use is reported in one line, with exit code 1', async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
   t.teardown(() => server.close())
   await new Promise((resolve) => server.once('listening', resolve))

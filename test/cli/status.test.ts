@@ -88,7 +88,7 @@ test('a store of 1.0.0 is shown as it is, and not brought up to date', async (t)
   db.close()
 })
 
-test('whoever holds a lock is named, as far as it is known', async (t) => {
+test('the holder of a lock is named, as far as it is known', async (t) => {
   const directory = createDirectory(t)
   const path = join(directory, 'plants.db')
   writeFileSync(path, '')
@@ -106,7 +106,7 @@ test('whoever holds a lock is named, as far as it is known', async (t) => {
   t.strictSame(findService(path, directory), { running: true, by: ['process (41)', 'serve (42)'] })
 })
 
-test('where nobody says who holds locks, only a missing write-ahead log is proof', async (t) => {
+test('where the system does not tell who holds locks, only a missing write-ahead log is proof', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   const db = new DatabaseSync(path)
   db.exec('CREATE TABLE a (b)')
@@ -116,7 +116,7 @@ test('where nobody says who holds locks, only a missing write-ahead log is proof
   db.close()
 })
 
-test('the standbys of a cluster are shown with their lag, to whoever may see it', async (t) => {
+test('the standbys of a cluster are shown with their lag, to roles that may see it', async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: true })
   const { primary, standbys } = cluster
   const [standby] = standbys as [(typeof standbys)[0]]
@@ -148,7 +148,7 @@ test('the standbys of a cluster are shown with their lag, to whoever may see it'
   t.match(formatStatus(alone), /^service {2}not known/m)
 })
 
-test('words for what was not measured are left out', async (t) => {
+test('the words for values that were not measured are left out', async (t) => {
   const standby = {
     name: 'a',
     address: null,

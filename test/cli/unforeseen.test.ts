@@ -53,7 +53,7 @@ const checks: [title: string, plants: number, code: string][] = [
 ]
 
 for (const [title, plants, code] of checks)
-  test(`a check ${title} fails, and is no report`, async (t) => {
+  test(`a check ${title} fails without a report`, async (t) => {
     const { ended, output } = spawnCli(t, ['verify', await makeStore(t, plants)], preload(code))
     t.match(await ended, { code: 1 })
     t.match(output(), { stdout: '', stderr: stack })

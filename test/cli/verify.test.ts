@@ -105,7 +105,7 @@ for (const engine of engines) {
     t.strictSame(await findFaults(url), ['plant 1 does not match its checksum'])
   })
 
-  test(`${engine.name}: a check that is stopped ends with the reason`, async (t) => {
+  test(`${engine.name}: a stopped check ends with the reason`, async (t) => {
     const url = await make(t, engine, many)
     const stop = new AbortController()
     const onProgress = () => stop.abort(new Error('enough'))
@@ -277,7 +277,7 @@ test('a plant whose text cannot be read leaves the checksum unknown', async (t) 
   t.equal(checksum, null)
 })
 
-test('a first page of the plants that no longer is one: a fault is a line', async (t) => {
+test('a destroyed first page of the plants: each fault is one line', async (t) => {
   const url = await make(t, sqlite, many)
   const path = fileURLToPath(url)
   const file = new DatabaseSync(path, { readOnly: true })
@@ -334,7 +334,7 @@ test('plants that are gone by the time their page is read', async (t) => {
   t.strictSame(faults.map(describeFault), ['plant 62 is missing'])
 })
 
-test('the command names the faults and exits with 1, changes nothing, and refuses what is no store', async (t) => {
+test('the command names the faults and exits with 1, changes nothing, and refuses what is not a store', async (t) => {
   const url = await make(t, sqlite)
   const run = (args: string[], env = {}) => runCommand(['verify', ...args], env)
   const { checksum } = await verifyStore(url)

@@ -151,7 +151,7 @@ async function bundle(text: string): Promise<string> {
   return (outputFiles[0] as { text: string }).text
 }
 
-test('it is small, and nothing when it is not used', async (t) => {
+test('it is small, and adds nothing to a bundle that does not use it', async (t) => {
   const bytes = gzipSync(await bundle(`export * from 'plant-store-client'`), { level: 9 }).length
   t.comment(`${bytes} bytes`)
   t.ok(bytes > 0 && bytes <= maxBundleBytes, `${bytes} bytes`)

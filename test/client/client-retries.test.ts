@@ -67,7 +67,7 @@ for (const outcome of ['nothing-added', 'unknown'] as const)
     t.equal(front.seen.length, 2)
   })
 
-test('a 503 that says unread is no end of a list', async (t) => {
+test('a 503 with the outcome unread does not end a list', async (t) => {
   const { store, storeFaults } = await setUp(t)
   storeFaults.push('unread')
   t.same((await store.list()).plants, [])

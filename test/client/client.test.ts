@@ -38,7 +38,7 @@ test('ids are random, and safe integers', (t) => {
   t.end()
 })
 
-test('nobody there is an error with its cause', async (t) => {
+test('an unreachable service is an error with its cause', async (t) => {
   const store = new PlantStore({ baseUrl: 'http://127.0.0.1:1', token, retry: { ...soon, attempts: 2 } })
   const error = await rejection(t, store.list())
   t.ok(error instanceof PlantStoreUnreachable)
@@ -49,7 +49,7 @@ test('nobody there is an error with its cause', async (t) => {
   )
 })
 
-test('a base URL that cannot be meant is refused, and not repeated', (t) => {
+test('an unusable base URL is refused without repeating it', (t) => {
   for (const baseUrl of [
     'localhost:3000',
     'plants.example',
@@ -80,7 +80,7 @@ test('a list that is the same is not sent again', async (t) => {
   t.match(await store.list({ ifNoneMatch: etag }), { plants: [alder], notModified: undefined })
 })
 
-test('a poll gets the plants that are new, each once', async (t) => {
+test('polling gets each new plant once', async (t) => {
   const { store } = await setUp(t)
   const names = Array.from({ length: 7 }, (_, n) => `${n}`)
   for (const pageSize of [1, 3, 1000]) {
@@ -103,7 +103,7 @@ test('a poll gets the plants that are new, each once', async (t) => {
   await t.rejects(store.all({ after: 'x' }).next(), TypeError)
 })
 
-test('what is wrong with a request is said once, in types', async (t) => {
+test('a refused request is one typed error with all its faults, and is not repeated', async (t) => {
   const { store, front } = await setUp(t)
   const error = await refusal(t, store.add({ name: '', tag: 5 as never }))
   t.equal(error.kind, 'invalid-request')
@@ -116,7 +116,7 @@ test('what is wrong with a request is said once, in types', async (t) => {
   t.equal(front.seen.length, 2, 'a refusal is no reason to ask again')
 })
 
-test('a fault of no place is a fault of the request', (t) => {
+test('a fault without a pointer belongs to the whole request', (t) => {
   const problem = { type: '/problems/invalid-request', title: 'a', status: 400, detail: 'b' }
   t.equal(
     new PlantStoreError({ ...problem, errors: [{ detail: 'c' } as never] }).message,
@@ -125,7 +125,7 @@ test('a fault of no place is a fault of the request', (t) => {
   t.end()
 })
 
-test('a token is in no error', async (t) => {
+test('no error contains the token', async (t) => {
   const secret = 'plant_secret'
   const { front } = await setUp(t, ['lost'])
   const retry = { attempts: 1 }

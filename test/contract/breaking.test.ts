@@ -222,11 +222,11 @@ function compare(edit: Row[1]): string[] {
   return findBreaking(parse(base), document)
 }
 
-test('a change that a client would stumble over is found and named', async (t) => {
+test('a change that would break a client is found and named', async (t) => {
   for (const [change, edit, expected] of breaking) t.same(compare(edit), expected, change)
 })
 
-test('a change that no client notices is none', async (t) => {
+test('a change that no client notices is not reported', async (t) => {
   for (const [change, edit] of harmless) t.same(compare(edit), [], change)
 })
 
@@ -236,7 +236,7 @@ test('a breaking change asks for a higher first number of the version', async (t
   t.ok(isMajor('9.9.9', '10.0.0'))
 })
 
-test('a document that asks for no token may not begin to', async (t) => {
+test('a document without authentication must not begin to require it', async (t) => {
   const paths = { '/plants': { get: { responses: {} } } }
   t.same(findBreaking({ paths }, { paths, security: [{ bearer: [] }] }), ['GET /plants: security'])
   t.same(findBreaking({ paths }, { paths }), [])

@@ -165,7 +165,7 @@ test('every schema has a description, and what clients send and store is closed'
   }
 })
 
-test('every pattern is held against a text in one pass', async (t) => {
+test('every pattern matches in linear time', async (t) => {
   for (const [pointer, { pattern }] of walk(document)) {
     if (typeof pattern !== 'string') continue
     for (const character of ['a', ' ', '-'])

@@ -42,7 +42,7 @@ async function makeRunner(t: Test) {
   return { DATABASE_URL, run }
 }
 
-test('plants leave the store in each format as they came, and are found to be right', async (t) => {
+test('plants leave the store in each format as they came, and verify', async (t) => {
   const inputs = {
     ndjson: lines(plants),
     json: JSON.stringify(plants, null, 1),

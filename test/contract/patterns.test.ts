@@ -54,7 +54,7 @@ for (const [engine, compile] of engines) {
   })
 }
 
-test('one pattern says all of the rule: no control characters, and something beside spaces and no-break spaces', async (t) => {
+test('one pattern has the whole rule: no control characters, and not only spaces and no-break spaces', async (t) => {
   const isName = (text: string) => {
     const characters = [...text]
     return (

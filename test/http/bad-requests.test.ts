@@ -398,13 +398,13 @@ test('OPTIONS says what a path allows', async (t) => {
 /** Hosts that RFC 9110, section 7.2, allows. */
 const hosts = ['', 'a', 'a:', 'a:80', '127.0.0.1:3000', '[::1]:3000', "a_b~c!$&'()*+,;=%20"]
 
-test('any proper Host is fine', async (t) => {
+test('any well-formed Host is accepted', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   for (const host of hosts)
     t.equal((await send(port, compose({ headers: { Host: host } }))).status, 200, host)
 })
 
-test('what follows a proper request cannot take its answer', async (t) => {
+test('bytes that follow a valid request cannot destroy its answer', async (t) => {
   const { port, url } = await startApp(t, await sqlite.createDatabase(t))
   const body = '{"name":"a","tag":"b"}'
   const answers = await exchange(
@@ -418,7 +418,7 @@ test('what follows a proper request cannot take its answer', async (t) => {
   t.equal((await request(`${url}/plants`)).text, `[${body}]`)
 })
 
-test('garbage that goes on while a proper request is at work changes nothing', async (t) => {
+test('garbage that arrives while a valid request is served changes nothing', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
   let release = () => {}
   const released = new Promise<void>((resolve) => {
@@ -447,7 +447,7 @@ test('HTTP/1.0 needs no Host', async (t) => {
   t.match(await send(port, bytes), { status: 200, text: '[]' })
 })
 
-test('clients that go away in the middle of anything disturb nobody', async (t) => {
+test('clients that disconnect at any moment affect nobody else', async (t) => {
   const { app, port, url } = await startApp(t, await sqlite.createDatabase(t))
   const body = '{"name":"a","tag":""}'
   const parts = [
@@ -465,7 +465,7 @@ test('clients that go away in the middle of anything disturb nobody', async (t) 
   t.equal((await request(`${url}/plants`)).status, 200)
 })
 
-test('a fault of the service is 500 and says nothing of its inside', async (t) => {
+test('an internal error is 500 and reveals no internals', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
   const log = { ...store.log, head: () => Promise.reject(new Error('secret of the inside')) }
   const { url } = await startApp(t, '', { store: { ...store, log } })

@@ -56,7 +56,7 @@ test('a connection that breaks before its request is there has a line', async (t
   t.match(await find(({ reason }) => reason === 'no request'), { level: 30 })
 })
 
-test('a look whether the port is open is no news', async (t) => {
+test('a port probe is not logged', async (t) => {
   const { app, port, find, connections } = await start(t)
   const accepted = once(app.server, 'connection')
   const client = await open(t, port)
@@ -67,7 +67,7 @@ test('a look whether the port is open is no news', async (t) => {
   t.equal(connections().length, 1)
 })
 
-test('requests, and connections that end after them, have no such line', async (t) => {
+test('requests, and connections that end after them, have no connection line', async (t) => {
   const { url, port, connections, app } = await start(t)
   await request(`${url}/plants`)
   await send(port, compose({ body: '{', headers: { 'Content-Length': '1', Connection: 'close' } }))
@@ -90,7 +90,7 @@ test('a flood of garbage has a few lines, and one that says how many were left o
   t.equal(told.length, 1)
 })
 
-test('what was left out is told once', async (t) => {
+test('the number of omitted lines is logged once', async (t) => {
   const { logger, lines } = collectLines()
   const log = new ConnectionLog(logger)
   for (let n = 0; n < 25; n++) log.add({} as Socket, { reason: 'reset' })

@@ -52,7 +52,7 @@ async function open(t: Test, port: number): Promise<Socket> {
   return socket
 }
 
-test('past MAX_CONNECTIONS a connection is answered 503 and closed, until another has gone', async (t) => {
+test('beyond MAX_CONNECTIONS a connection is answered 503 and closed, until another one ends', async (t) => {
   const { port, connections } = await startLimited(t, 2)
   const [first] = await occupy(t, port, 2)
   const posted = compose({ body: JSON.stringify({ name: 'Alder', tag: '' }) })
@@ -109,7 +109,7 @@ test('an idle connection of another thread makes room as well', async (t) => {
   await Promise.race(closed)
 })
 
-test('whoever is refused has the whole answer, however much is sent meanwhile', async (t) => {
+test('a refused client gets the whole answer, however much it sends meanwhile', async (t) => {
   const { port } = await startLimited(t, 1)
   await occupy(t, port, 1)
   const socket = await open(t, port)
@@ -119,7 +119,7 @@ test('whoever is refused has the whole answer, however much is sent meanwhile', 
   assertProblem(t, answer as never, 503)
 })
 
-test('whoever is refused and says nothing is told so as well', async (t) => {
+test('a refused client that sends nothing is told so, too', async (t) => {
   const { port, app } = await startLimited(t, 1)
   await occupy(t, port, 1)
   const silent = await open(t, port)
@@ -131,7 +131,7 @@ test('whoever is refused and says nothing is told so as well', async (t) => {
   await Promise.all([once(last.resume(), 'end'), app.close()])
 })
 
-test('a request that comes after the 503 takes it away from nobody', async (t) => {
+test('a request that arrives after the 503 does not destroy that answer', async (t) => {
   const { port, app } = await startLimited(t, 1)
   await occupy(t, port, 1)
   const connected = once(app.server, 'connection')
@@ -150,7 +150,7 @@ test('a request that comes after the 503 takes it away from nobody', async (t) =
   t.same(faults, [], 'and its end is not answered again')
 })
 
-test('a client that has its last answer and does not go is cut', { timeout: 15_000 }, async (t) => {
+test('a client that stays after its last answer is disconnected', { timeout: 15_000 }, async (t) => {
   const { app, port } = await startApp(t, await sqlite.createDatabase(t))
   const connected = once(app.server, 'connection')
   const socket = await open(t, port)
@@ -161,7 +161,7 @@ test('a client that has its last answer and does not go is cut', { timeout: 15_0
   await closed
 })
 
-test('a HEAD that is refused has no body', async (t) => {
+test('the answer to a refused HEAD request has no body', async (t) => {
   const { port } = await startLimited(t, 1)
   await occupy(t, port, 1)
   const [answer] = await exchange(port, compose({ method: 'HEAD' }), 2)
@@ -176,7 +176,7 @@ test('refused connections are one line in the log, not one each', async (t) => {
   t.equal(lines.length, 1)
 })
 
-test('refused connections that do not go do not pile up', { timeout: patienceMs }, async (t) => {
+test('refused connections that stay open do not pile up', { timeout: patienceMs }, async (t) => {
   // A tenth of these descriptors, for two threads: one connection for each.
   const { port, connections } = await startLimited(t, 1, 20, 2)
   await occupy(t, port, 1)
@@ -193,7 +193,7 @@ test('refused connections that do not go do not pile up', { timeout: patienceMs 
   t.match(answers, [{ status: 503 }])
 })
 
-test('the limit follows from the file descriptors', async (t) => {
+test('the limit is derived from the file descriptors', async (t) => {
   const directory = createDirectory(t)
   const read = (content: string) => {
     const path = join(directory, 'limits')
@@ -240,7 +240,7 @@ test('the admin server answers while the service has all the connections it take
 
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
-test('a service without a descriptor left says so, and goes on when there are some', async (t) => {
+test('a service without free descriptors says so, and continues when there are some', async (t) => {
   const child = spawn('sh', ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, cli, 'serve'], {
     env: {
       ...inherited(),

@@ -30,7 +30,7 @@ test('without CORS_ORIGIN no other origin may read an answer', async (t) => {
   t.equal(asked.headers.get('access-control-allow-origin'), null)
 })
 
-test('an origin that is named may ask, add, list and read the headers, errors included', async (t) => {
+test('a listed origin may preflight, add, list and read the headers, also of errors', async (t) => {
   for (const named of [origin, `https://other.test, ${origin}`, 'true', '*']) {
     const url = await start(t, named)
     const allowed = named === '*' ? '*' : origin
@@ -77,7 +77,7 @@ test('an answer to a head that is too large can be read as well', async (t) => {
   }
 })
 
-test('an origin that is not named gets no permission', async (t) => {
+test('an origin that is not listed gets no permission', async (t) => {
   const url = await start(t, `${origin}, https://other.test`)
   for (const answer of [
     await preflight(url, 'https://evil.test'),
@@ -86,14 +86,14 @@ test('an origin that is not named gets no permission', async (t) => {
     t.equal(answer.headers.get('access-control-allow-origin'), null)
 })
 
-test('a preflight request without its headers is no reason for another form of error', async (t) => {
+test('a preflight request without its headers gets the usual answer', async (t) => {
   const url = await start(t, origin)
   const answer = await request(`${url}/plants`, { method: 'OPTIONS' })
   t.equal(answer.status, 204)
   t.equal(answer.text, '')
 })
 
-test('an unknown path is no other for a preflight', async (t) => {
+test('a preflight request of an unknown path is 404 as usual', async (t) => {
   const url = await start(t, origin)
   const headers = { origin, 'access-control-request-method': 'POST' }
   assertProblem(t, await request(`${url}/nothing`, { method: 'OPTIONS', headers }), 404)

@@ -154,7 +154,7 @@ for (const engine of engines)
     }
   })
 
-test('a reader who takes nothing is cut, and is not told that the list is over', {
+test('a reader that takes nothing is disconnected, and does not see an end of the list', {
   timeout: 90_000,
 }, async (t) => {
   const { port, cut } = await start(t, engines[0] as Engine, 'info')

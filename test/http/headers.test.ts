@@ -56,7 +56,7 @@ function readHead(port: number, bytes: string | Buffer): Promise<Pick<WireAnswer
   })
 }
 
-test('no answer may be taken for another type than it says, nor names what made it', async (t) => {
+test('no answer can be taken for another media type, or names the software', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t), { env: { CORS_ORIGIN: 'true' } })
   for (const [title, status, parts] of answers) {
     const answer = await readHead(port, typeof parts === 'string' ? parts : compose(parts))

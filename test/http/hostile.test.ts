@@ -75,7 +75,7 @@ test('nothing that a client sends ends the process, even when it is gone at once
   t.equal(service.output().stderr, '', 'and has nothing to say about it')
 })
 
-test('a request to be a tunnel is refused in its turn', async (t) => {
+test('a CONNECT request is refused in its turn', async (t) => {
   const { port, url } = await startApp(t, await sqlite.createDatabase(t))
   await request(`${url}/plants`, { body: { name: 'a', tag: '' } })
   const bytes = Buffer.concat([compose(), compose(), Buffer.from('CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n')])
@@ -108,7 +108,7 @@ test('a request with an upgrade is answered, and is the last on its connection',
   t.equal((await request(`${url}/plants`)).text, `[${plant},${plant}]`)
 })
 
-test('a path that cannot be read changes nothing about that', async (t) => {
+test('the same holds for a path that cannot be decoded', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   const upgrade = { Connection: 'Upgrade', Upgrade: 'websocket' }
   const bytes = Buffer.concat([compose({ target: '/%', headers: upgrade }), compose(), compose()])
@@ -136,7 +136,7 @@ const early: [status: number, head: string][] = [
   [417, `POST /plants HTTP/1.1\r\n${json}Expect: 200-maybe\r\n`],
 ]
 
-test('a request that is answered before its body has come has that one answer', async (t) => {
+test('a request that is answered before its body arrives has only that answer', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   const large: [number, string] = [413, `POST /plants HTTP/1.1\r\n${json}`]
   for (const [status, head] of [...early, large])
@@ -218,7 +218,7 @@ const lines: Line[] = [
   },
 ]
 
-test('an error says rightly whether its connection goes on', async (t) => {
+test('an error says correctly whether its connection stays open', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   for (const { title, bytes, status, connection, again } of lines) {
     const follow = `GET /plants?limit=0 HTTP/1.1\r\n${auth}Connection: close\r\n\r\n`
@@ -289,7 +289,7 @@ test('100 Continue is said once nothing in the head speaks against the body', as
   }
 })
 
-test('HTTP/1.0 knows no expectations', async (t) => {
+test('Expect is ignored in HTTP/1.0', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   for (const expect of ['100-continue', '200-maybe']) {
     const bytes = `POST /plants HTTP/1.0\r\n${json}Expect: ${expect}\r\nContent-Length: 21\r\n\r\n${plant}`
@@ -302,7 +302,7 @@ test('HTTP/1.0 knows no expectations', async (t) => {
   }
 })
 
-test('a client that ends its half of the connection has its answers all the same', async (t) => {
+test('a client that ends its half of the connection still gets its answers', async (t) => {
   const { port, url } = await startApp(t, await sqlite.createDatabase(t))
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const received = readAll(socket)
@@ -321,7 +321,7 @@ const halves: [title: string, rest: string][] = [
   ['in the middle of a body', 'Content-Length: 100\r\n\r\nabc'],
 ]
 
-test('a client that ends its half of the connection is not sent a part for the whole', async (t) => {
+test('a client that ends its half of the connection is not sent a partial list as a whole one', async (t) => {
   const { port, store } = await startApp(t, await sqlite.createDatabase(t))
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
   const count = 40_000

@@ -58,7 +58,7 @@ test('both addresses have the same store and the same limits, and both end', asy
   for (const host of ['127.0.0.1', '::1']) t.equal(await ask(host, port, list), 'ECONNREFUSED')
 })
 
-test('an address that cannot be had is left out', async (t) => {
+test('an unavailable address is left out', async (t) => {
   const { app, port } = await start(t, ['127.0.0.1', '192.0.2.1'])
   t.equal((await request(`http://127.0.0.1:${port}/plants`)).text, '[]')
   await app.close()

@@ -43,7 +43,7 @@ async function stall(t: Test, port: number): Promise<WireAnswer | undefined> {
   return readAnswers(first)[0]
 }
 
-test('long lists that nobody reads are refused at last, and pages are not', async (t) => {
+test('once many long lists are not read, further ones are refused, but pages are not', async (t) => {
   const { port, url } = await startApp(t, '', { store: await openFilled(t) })
   const answers = await Promise.all(Array.from({ length: readers }, () => stall(t, port)))
   const refused = answers.filter((answer) => answer?.status === 503) as WireAnswer[]
@@ -62,7 +62,7 @@ test('a missing outcome is an error', async (t) => {
   assertProblem(t, await request(`${url}/plants`, { body: { name: 'a', tag: '' } }), 500)
 })
 
-test('unknown tokens that wait to be looked up are bounded, and those known before do not wait behind them', async (t) => {
+test('the number of unknown tokens waiting for a look-up is bounded, and known ones do not wait behind them', async (t) => {
   const asked: string[][] = []
   const find = async (ids: string[]) => {
     asked.push(ids)
@@ -78,7 +78,7 @@ test('unknown tokens that wait to be looked up are bounded, and those known befo
   t.equal(asked.flat().length, unknownTokens + 1)
 })
 
-test('a page whose client left while it was read is sent to nobody', async (t) => {
+test('a page whose client left while it was being read is not sent', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
   const [asked, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<Buffer>()]
@@ -98,7 +98,7 @@ test('a page whose client left while it was read is sent to nobody', async (t) =
   t.equal((await request(`${url}/plants?limit=1`)).text, '[{"name":"a","tag":""}]')
 })
 
-test('requests that end in another order than they came leave none behind', async (t) => {
+test('requests that end in another order than they began are all removed', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   await store.log.append(Array.from({ length: 3 }, () => ({ item: '{"name":"a","tag":""}', id: undefined })))
   const reads = new Map<number, () => void>()
@@ -142,7 +142,7 @@ test('the reads of one owner that wait are bounded', async (t) => {
   t.pass('all others are read')
 })
 
-test('a store that is closed says so, and so does one that cannot have its directory', async (t) => {
+test('a closed store says so, and so does one whose directory cannot be made', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   await store.close()
   await t.rejects(store.log.append([{ item: '{}', id: undefined }]), {
@@ -152,7 +152,7 @@ test('a store that is closed says so, and so does one that cannot have its direc
   await t.rejects(openStore('file:/dev/null/below/plants.db', { logger }), /cannot make the directory/)
 })
 
-test('a page that is read for many costs its room once', async (t) => {
+test('a page that is read for many clients is counted once', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   await store.log.append([{ item: '{"name":"a","tag":""}', id: undefined }])
   const answered = Promise.withResolvers<Buffer>()

@@ -64,7 +64,7 @@ for (const [title, one, status] of rows)
     t.ok(seen.most <= requestsPerConnection, `${seen.most} at one moment`)
   })
 
-test('a body in pieces behind requests in a row is read in its turn', async (t) => {
+test('a body in pieces after pipelined requests is read in its turn', async (t) => {
   const { port, url } = await start(t)
   const socket = openDeaf(t, port)
   const whole = compose({ body: plant })

@@ -30,7 +30,7 @@ test('a well-formed X-Request-Id is taken, sent back and reported', async (t) =>
   }
 })
 
-test('without a well-formed one an id is made, and no two are alike', async (t) => {
+test('without a well-formed one an id is made, and each is unique', async (t) => {
   const { port, reported } = await start(t)
   const ids = new Set<string>()
   const given = [undefined, '', ' ', 'a b', 'a,b', 'ä', '"', '\\', '<a>', 'x'.repeat(129)]
@@ -55,7 +55,7 @@ test('ids count on when their last digits are used up', (t) => {
   t.end()
 })
 
-test('whatever is answered, the answer names its request', async (t) => {
+test('every answer has the id of its request', async (t) => {
   const { port } = await start(t)
   const answers: [status: number, bytes: string | Buffer][] = [
     [200, compose({ body: '{"name":"a","tag":"b"}' })],
@@ -80,7 +80,7 @@ test('whatever is answered, the answer names its request', async (t) => {
   t.equal((await send(port, tunnel)).headers.get('x-request-id'), 'mine')
 })
 
-test('a traceparent that is valid names the trace and its span; any other is disregarded', async (t) => {
+test('a valid traceparent gives the ids of trace and parent span; any other is ignored', async (t) => {
   const { url, reported } = await start(t)
   const trace = '0af7651916cd43dd8448eb211c80319c'
   const span = 'b7ad6b7169203331'

@@ -36,7 +36,7 @@ test('the head of a request is smaller than 16 KiB', async (t) => {
   assertProblem(t, await send(port, makeRequest(maxHeaderBytes)), 431)
 })
 
-test('what makes a head too large is told from the other', async (t) => {
+test('a target that is too long and a head that is too large have different answers', async (t) => {
   const { port } = await startApp(t, await sqlite.createDatabase(t))
   const cases: [target: number, bytes: number, status: number][] = [
     [maxUrlBytes, maxHeaderBytes, 431],

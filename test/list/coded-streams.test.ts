@@ -191,7 +191,7 @@ test('a fault in mid-list resets the connection of a compressed list', async (t)
   }
 })
 
-test('lists that broke off are in nobody’s way', async (t) => {
+test('lists that broke off hold up nobody', async (t) => {
   const count = 8000
   const { url, reads } = await start(t, { count })
   for (let n = 0; n < streamReads; n++) {
@@ -295,7 +295,7 @@ test('a codec that fails in the middle of a step keeps nobody waiting', async (t
   await t.rejects(codec.finish(), { code: 'ERR_STREAM_DESTROYED' })
 })
 
-test('a list may end with nothing to give, and with nothing given before', async (t) => {
+test('a list may end without any bytes, or without any more bytes', async (t) => {
   const jobs = new FairPool({ slots: codecJobs })
   const stream = new CodedStream(Readable.from([Buffer.from('[1,'), Buffer.from('2]')]), {
     codec: new Codec('br', plants),
@@ -305,7 +305,7 @@ test('a list may end with nothing to give, and with nothing given before', async
   t.equal(decode.br?.(Buffer.concat(await stream.toArray())).toString(), '[1,2]')
 })
 
-test('a compressed list that nobody takes anything of closes its list', async (t) => {
+test('a compressed list that nobody reads closes its source', async (t) => {
   const list = new Readable({ read() {} })
   const jobs = new FairPool({ slots: codecJobs })
   const stream = new CodedStream(list, { codec: new Codec('br', plants), jobs, owner: 'a' })

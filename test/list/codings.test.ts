@@ -103,7 +103,7 @@ test('the coding is the one that the client prefers, and zstd before br before g
   }
 })
 
-test('who refuses the plain bytes waits for others, however few they are', async (t) => {
+test('a client that refuses plain bytes gets compressed ones, however few they are', async (t) => {
   const url = await start(t)
   for (const query of ['', '?limit=50', '?limit=1', '?limit=0'])
     for (const coding of compressions) {
@@ -120,7 +120,7 @@ test('who refuses the plain bytes waits for others, however few they are', async
     }
 })
 
-test('a page that waits to be compressed is on its way, too', async (t) => {
+test('a page that waits for its compression counts as in flight', async (t) => {
   let bytesInFlight = () => 0
   const gauge = (name: string, _help: string, read: () => number) => {
     if (name === 'plant_store_answer_bytes_in_flight') bytesInFlight = read
@@ -137,7 +137,7 @@ test('a page that waits to be compressed is on its way, too', async (t) => {
   t.ok(seen.has(body.length), `${[...seen]} of ${body.length}`)
 })
 
-test('what fits into one packet is not compressed without need', async (t) => {
+test('a page that fits into one packet is compressed only when it must be', async (t) => {
   const url = `${await start(t)}?limit=10`
   for (let turn = 0; turn < 20; turn++)
     t.match(await askList(url, { 'accept-encoding': 'gzip' }), { headers: { 'content-encoding': undefined } })
@@ -265,7 +265,7 @@ async function settle(jobs: FairPool, owner: string): Promise<void> {
   await Promise.all(Array.from({ length: codecJobs }, () => jobs.run(owner, job)))
 }
 
-test('a flood of pages has a few of them compressed, and each of these once', async (t) => {
+test('of a flood of pages a few are compressed, and each of these once', async (t) => {
   const { coded, jobs } = makePages()
   const bytes = Buffer.from(JSON.stringify(plants))
   const all = Array.from({ length: 200 }, (_, n) => pageOf(n, n + 60, epochs))
@@ -288,7 +288,7 @@ test('a few pages of a token wait to be compressed, and further ones are refused
   t.ok((await make(waiting.length + 1, 'a')).length > 0)
 })
 
-test('a page that finds no room in the line stays as it is, and is compressed another time', async (t) => {
+test('a page for which the queue has no room is sent plain, and compressed another time', async (t) => {
   const { coded, jobs } = makePages()
   const { promise, resolve } = Promise.withResolvers<void>()
   const waiting = Array.from({ length: codecJobs + maxWaitingPages }, () => jobs.run('a', () => promise))

@@ -46,7 +46,7 @@ test('HEAD has the status and the headers that GET has', async (t) => {
   }
 })
 
-test('what cannot be read behind a HEAD request is answered with a body', async (t) => {
+test('an unparsable request after a HEAD request is answered with a body', async (t) => {
   const { port } = await start(t)
   const socket = connect(port, '127.0.0.1')
   socket.write(Buffer.concat([compose({ method: 'HEAD' }), Buffer.from('no request\r\n\r\n')]))

@@ -72,7 +72,7 @@ for (const [what, items] of mixtures)
     t.ok(parts.length < items.length / 100, `${parts.length} parts`)
   })
 
-test('a limit is no reason to read more than fits into one answer', async (t) => {
+test('a large limit does not read more than fits into one answer', async (t) => {
   const items = Array.from({ length: 600 }, () => largest)
   const { log, pages, reads } = makeLog(items)
   const list = await pages.read(await page(log, 0, 500), anyone)
@@ -113,7 +113,7 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise(setImmediate)
 }
 
-test('those who ask for one page at one moment share its reading', async (t) => {
+test('requests for one page at one moment share one read', async (t) => {
   const { log, pages, reads } = makeLog(Array.from({ length: 100 }, () => small))
   const all = await page(log, 0, 100)
   const read = await Promise.all(Array.from({ length: 50 }, () => pages.read(all, anyone)))
@@ -121,7 +121,7 @@ test('those who ask for one page at one moment share its reading', async (t) => 
   t.equal(new Set(read).size, 1)
 })
 
-test('what the store refused is not kept', async (t) => {
+test('a read that failed is not cached', async (t) => {
   const { log, pages } = makeLog(Array.from({ length: 10 }, () => small))
   const stale = await page(log, 0, 10)
   const cutAt = (position: number, count: number) => {
@@ -149,7 +149,7 @@ test('the cache holds 32 MiB', async (t) => {
   t.equal(reads.length - before, 200 - kept)
 })
 
-test('a log that is cut in mid-list is the error of the stream', async (t) => {
+test('a log that ends in the middle of a list is an error of the stream', async (t) => {
   const { log, pages } = makeLog(Array.from({ length: 2000 }, () => largest))
   const list = (await pages.read(await page(log, 0, 2000), anyone)) as Readable
   log.cut(300)
@@ -157,7 +157,7 @@ test('a log that is cut in mid-list is the error of the stream', async (t) => {
   await t.rejects(readAll(list), unread)
 })
 
-test('pages of a store that takes its time are read in turns of those who want them', async (t) => {
+test('pages of a slow store are read in turn for the clients that wait', async (t) => {
   const order: string[] = []
   const answers: (() => void)[] = []
   const log = {
@@ -183,7 +183,7 @@ test('pages of a store that takes its time are read in turns of those who want t
   t.same(order, ['0', '1', '2', '3', '4', '7', '5', '6'])
 })
 
-test('a page that there is no room for is not read', async (t) => {
+test('a page for which there is no room is not read', async (t) => {
   const log = {
     read() {
       throw new Error('it was read')

@@ -59,7 +59,7 @@ async function startedOf(child: ChildProcess): Promise<Started> {
 }
 
 for (const signal of ['SIGKILL', 'SIGTERM'] as const)
-  test(`a test file that ends by ${signal} in the middle leaves nothing behind`, async (t) => {
+  test(`a test file that is ended by ${signal} leaves nothing behind`, async (t) => {
     const { child, pids, directory } = await begin(t)
     const ended = once(child, 'exit')
     child.kill(signal)
@@ -67,7 +67,7 @@ for (const signal of ['SIGKILL', 'SIGTERM'] as const)
     t.same(await findLeftInTheEnd(pids, directory), [])
   })
 
-test('nor does one that ends well', async (t) => {
+test('a test file that ends normally leaves nothing behind', async (t) => {
   const { child, pids, directory } = await begin(t)
   const ended = once(child, 'exit')
   child.send('go on')

@@ -6,7 +6,7 @@ import { defects } from '../../mutants/defects.ts'
 
 const at = (file: string) => new URL(`../../${file}`, import.meta.url)
 
-test('each defect has its one place in the source, and a test that is to see it', async (t) => {
+test('each defect has one place in the source, and a test that has to see it', async (t) => {
   t.equal(new Set(defects.map(({ breaks }) => breaks)).size, defects.length)
   for (const defect of defects) {
     const text = readFileSync(at(defect.file), 'utf8')

@@ -84,7 +84,7 @@ test('a line says which route was taken, by whom, how much was sent, and why it 
   for (const { time } of lines) t.equal(new Date(time).toISOString(), time)
 })
 
-test('of a list that is streamed the line has the bytes', async (t) => {
+test('the line of a streamed list has its bytes', async (t) => {
   const reported: Access[] = []
   const report = (access: Access) => void reported.push(access)
   const { url, store } = await startApp(t, await sqlite.createDatabase(t), { report })
@@ -150,7 +150,7 @@ const one: Access = {
   sentBytes: 12,
 }
 
-test('each line is that of its own request, however much they have in common', async (t) => {
+test('each line is that of its own request, however alike they are', async (t) => {
   const changes: Partial<Access>[] = [
     {},
     { requestId: 'a-2', sentBytes: 0, durationMs: 0 },
@@ -193,7 +193,7 @@ test('each line is that of its own request, however much they have in common', a
   )
 })
 
-test('of the pieces that lines have in common no more than a thousand are kept', async (t) => {
+test('at most a thousand pieces of lines are cached', async (t) => {
   let made = 0
   const mask = (text: string) => {
     if (text.includes('"/first"')) made++

@@ -32,13 +32,13 @@ async function startReady(t: Test, env: NodeJS.ProcessEnv) {
   return { service, admin }
 }
 
-test('SQLite: a service says that it lives, and that it is ready', async (t) => {
+test('SQLite: a service reports that it lives, and that it is ready', async (t) => {
   const { service } = await startReady(t, {})
   service.child.kill('SIGTERM')
   t.match(await service.ended, { code: 0 })
 })
 
-test('what the admin server does not have is refused as anywhere else', async (t) => {
+test('the admin server refuses other paths like the service', async (t) => {
   const { url } = await startAdmin(t)
   assertProblem(t, await ask(`${url}/plants`), 404, { typed: false })
   for (const method of ['POST', 'DELETE', 'OPTIONS']) {
@@ -87,7 +87,7 @@ test('a store that cannot be written, or does not answer, is the reason for not 
   t.match(await ask(`${url}/readyz`), ready)
 })
 
-test('a database whose commits wait for a standby that is not there is no ready one', async (t) => {
+test('a database whose commits wait for a missing standby is not ready', async (t) => {
   const server = await ownServer()
   const store = await openStore(server.url(), { logger })
   t.teardown(() => store.close())
@@ -108,7 +108,7 @@ test('a database whose commits wait for a standby that is not there is no ready 
   await until(async () => (await ask(`${url}/readyz`)).status !== 503)
 })
 
-test('a service that is to end is not ready, however its store is', async (t) => {
+test('a service that is about to end is not ready, whatever the state of its store', async (t) => {
   const checking = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   const { url, health } = await startAdmin(t, () => {
@@ -154,7 +154,7 @@ test('a service that is told to end while it starts does so at once', async (t) 
   t.match(await service.ended, { code: 0, signal: null })
 })
 
-test('a signal that comes right behind the first is no second one', async (t) => {
+test('a signal right after the first one does not count as a second', async (t) => {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
   const before = signals.map((signal) => process.listeners(signal))
   t.teardown(() => {

@@ -7,7 +7,7 @@ import { until } from '../support/until.ts'
 const lookMs = 2000
 const burstBytes = 128 * 2 ** 20
 
-test('what a collection in the middle of a burst found in use is collected when it is garbage', async (t) => {
+test('objects in use during a collection in a burst are collected once they are garbage', async (t) => {
   mock.timers.enable({ apis: ['setInterval'] })
   t.teardown(() => mock.timers.reset())
   const before = process.memoryUsage().arrayBuffers

@@ -71,7 +71,7 @@ for (const [title, processes, ...args] of [
     t.notMatch(stderr(), /warning|Debugger/i)
   })
 
-test('killed, it leaves no service behind: that notices, and ends as by SIGTERM', async (t) => {
+test('killed, it leaves no service behind, which notices and ends as by SIGTERM', async (t) => {
   const { child, ended, closed, stderr } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
   child.kill('SIGKILL')
   t.same(await ended, [null, 'SIGKILL'])
@@ -79,13 +79,13 @@ test('killed, it leaves no service behind: that notices, and ends as by SIGTERM'
   t.match(stderr(), /"signal":"SIGTERM","msg":"stopping"/)
 })
 
-test('a signal that ends the service ends it, too', async (t) => {
+test('a signal that ends the service ends the launcher, too', async (t) => {
   const { ended, descendants } = await start(t, process.execPath, [asOldNode, launcher, ...serve])
   process.kill(descendants[0] as number, 'SIGKILL')
   t.same(await ended, [null, 'SIGKILL'])
 })
 
-test('the exit code of a command is its own', async (t) => {
+test('the exit code is that of the command', async (t) => {
   for (const node of [[], [asOldNode]]) {
     const { code } = await run(process.execPath, [...node, launcher, 'gibberish'])
     t.equal(code, 2)
@@ -111,7 +111,7 @@ function createClone(t: Test, ...installed: string[]): string {
   return clone
 }
 
-test('npm start before npm ci is told so in one line', async (t) => {
+test('npm start before npm ci is reported in one line', async (t) => {
   const { code, stderr } = await run('npm', ['start'], { cwd: createClone(t) })
   t.equal(code, 1)
   t.match(stderr, /^plant-store: its packages are not installed; run: npm ci$/m)
@@ -129,7 +129,7 @@ const missing: [what: string, installed: string[], message: RegExp][] = [
 ]
 
 for (const [what, installed, message] of missing)
-  test(`an old Node and ${what} is one line`, async (t) => {
+  test(`an old Node and ${what} is reported in one line`, async (t) => {
     const file = join(createClone(t, ...installed), 'bin/plant-store.js')
     const { code, stdout, stderr } = await run(process.execPath, [asOldNode, file, 'serve'])
     t.same([code, stdout], [1, ''])

@@ -17,7 +17,7 @@ function open(t: Test, maxBytes: number) {
   return { file, told, lines: () => readFileSync(path, 'utf8').split('\n').slice(0, -1) }
 }
 
-test('lines that come while others are written follow them, text and bytes alike', async (t) => {
+test('lines that come while others are being written follow them, text as well as bytes', async (t) => {
   const { file, told, lines } = open(t, 8 * 2 ** 20)
   const expected: string[] = []
   for (let round = 0; round < 3; round++) {
@@ -38,7 +38,7 @@ test('lines that come while others are written follow them, text and bytes alike
   t.same(told, [])
 })
 
-test('what has no room is counted line by line, and told once there is room again', async (t) => {
+test('lines without room are counted, and their number is logged once there is room again', async (t) => {
   const { file, told, lines } = open(t, 1000)
   const two = `${'a'.repeat(199)}\n${'b'.repeat(199)}\n`
   for (let n = 0; n < 4; n++) file.write(n % 2 === 0 ? two : Buffer.from(two))

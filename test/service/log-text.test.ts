@@ -38,7 +38,7 @@ async function stopped(t: Test, service: Service): Promise<string[]> {
   return service.output().stderr.trimEnd().split('\n')
 }
 
-test('a request is one line to be read, with its size in a unit that suits it; it cannot steer the terminal', async (t) => {
+test('a request is one readable line, with its size in a suitable unit; it cannot control the terminal', async (t) => {
   const { service, stop } = await start(t)
   const headers = { 'x-request-id': 'mine' }
   for (const query of ['?limit=0', '?limit=10', ''])
@@ -65,7 +65,7 @@ test('a request is one line to be read, with its size in a unit that suits it; i
   t.notMatch(text, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
 })
 
-test('what else is logged is a line with its details, and the stack of an error below it', async (t) => {
+test('any other entry is a line with its details, and the stack of an error below it', async (t) => {
   const { service, path, token, stop } = await start(t, { ACESS_TOKENS: 'x' })
   const other = new DatabaseSync(path)
   other.exec("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END")

@@ -132,7 +132,7 @@ function readPanels(): string[] {
   return panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
 }
 
-test('every alert speaks of something, and is tested to fire', async (t) => {
+test('every alert uses existing metrics, and has a test', async (t) => {
   const tests = readFileSync(`${deploy}prometheus-rules.test.yml`, 'utf8')
   for (const { alert, expr, annotations } of readRules()) {
     t.ok(namesIn(expr).length > 0 || /\bup\b/.test(expr), alert)
@@ -152,7 +152,7 @@ test("Prometheus's own tool accepts the alerts, and their tests pass", async (t)
   }
 })
 
-test('what the store does not say in time is left out, and it is not asked again meanwhile', async (t) => {
+test('values that the store does not give in time are left out, and it is not asked again meanwhile', async (t) => {
   const { url, metrics } = await startMetrics(t)
   const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
   t.teardown(() => store.close())
@@ -185,7 +185,7 @@ test('what the store does not say in time is left out, and it is not asked again
   )
 })
 
-test('a fault of the metrics themselves says nothing of the inside', async (t) => {
+test('an error of the metrics reveals no internals', async (t) => {
   const { url, metrics } = await startMetrics(t)
   metrics.own.gauge('broken', 'It is.', () => {
     throw new Error('secret of the inside')
@@ -203,7 +203,7 @@ test('a service that is not ready says so in its metrics', async (t) => {
   t.match(await registry.metrics(), /^plant_store_ready 1$/m)
 })
 
-test('commits that fail are told from others, and all values are in their buckets', async (t) => {
+test('failed commits are counted separately, and all values are in their buckets', async (t) => {
   const { store, faults } = await openFailing(t)
   t.teardown(() => store.close())
   const registry = new Registry()
@@ -222,7 +222,7 @@ test('commits that fail are told from others, and all values are in their bucket
   t.match(text, '_seconds_count{outcome="failed"} 1\n')
 })
 
-test('a connection to PostgreSQL that was made anew is counted', async (t) => {
+test('a new connection to PostgreSQL after a lost one is counted', async (t) => {
   const server = await sharedServer()
   const [, postgres] = engines
   const url = String(await postgres?.createDatabase(t))
@@ -245,7 +245,7 @@ test('a connection to PostgreSQL that was made anew is counted', async (t) => {
   t.equal(await countReconnects(), 2)
 })
 
-test('a writer of SQLite that was started anew is counted', async (t) => {
+test('a restarted writer of SQLite is counted', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { metrics, countReconnects } = await startMetrics(t)
   const options = { logger: pino({ level: 'silent' }), reconnected: metrics.own.countReconnect }

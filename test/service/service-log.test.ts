@@ -64,7 +64,7 @@ test('a line is there soon after its request, and all are when the service has e
   )
 })
 
-test('the reason of a 503 is in the log, at once and not a thousand times', async (t) => {
+test('the reason of a 503 is logged, at once and not a thousand times', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const service = await startService(t, { DATABASE_URL })
   const other = new DatabaseSync(fileURLToPath(DATABASE_URL))
@@ -130,7 +130,7 @@ async function makeLines(t: Test, { url }: Service, count: number): Promise<void
   }
 }
 
-test('no line is missing when the reader of the log pauses', async (t) => {
+test('no line is lost when the reader of the log pauses', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()
   const count = 500

@@ -101,7 +101,7 @@ test('idle connections, half-sent requests and slow readers do not hold up the e
   await t.rejects(slow.resume().toArray(), { code: 'ECONNRESET' }, 'a part is not taken for the whole')
 })
 
-test('one Ctrl-C that arrives twice, and from a launcher, is one end', async (t) => {
+test('one Ctrl-C that arrives twice, also from a launcher, counts once', async (t) => {
   const launcher = fileURLToPath(new URL('../../bin/plant-store.js', import.meta.url))
   const child = spawn(process.execPath, [launcher, 'serve'], {
     cwd: createDirectory(t),

@@ -73,7 +73,7 @@ const documents = [
   'openapi-3.0.json',
 ]
 
-test('a document is the same whoever asks first: alone, with others at once, or in vain', async (t) => {
+test('a document is the same for a first client alone, for many at once, and after a failure', async (t) => {
   const [first, second] = await Promise.all([0, 1].map(() => startEmpty()))
   for (const path of documents) {
     const url = `${first?.url}/${path}`

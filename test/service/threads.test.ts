@@ -252,7 +252,7 @@ test('however often metrics are asked for at one moment, each thread is asked on
   t.strictSame(warnings, [])
 })
 
-test('from outside it is one process: one log, sums of metrics, and one signal that ends it well', async (t) => {
+test('from outside it is one process: one log, sums of metrics, and one signal ends it in order', async (t) => {
   const directory = createDirectory(t)
   const service = await startService(t, { THREADS: '2', ADMIN_PORT: '0' }, directory)
   const admin = await findAdmin(service)

@@ -80,7 +80,7 @@ const linesOf = (service: Service) =>
     .slice(0, -1)
     .map((line) => JSON.parse(line))
 
-test('a span says of a request what the conventions want', async (t) => {
+test('a span has the attributes of the conventions', async (t) => {
   const collector = await startCollector(t)
   const { plants, url, port, database } = await startHere(t, collector.env)
   const startMs = Date.now()

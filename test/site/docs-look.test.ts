@@ -11,7 +11,7 @@ import { startApp } from '../support/service.ts'
 let browser: Browser
 let url: string
 
-test('a browser and a service', async (t) => {
+test('start a browser and a service', async (t) => {
   browser = await launchBrowser()
   t.ok(browser.isConnected())
   const { port } = await startApp(tap, await sqlite.createDatabase(tap))
@@ -120,7 +120,7 @@ const looks: [scheme: Scheme, device: string, options: BrowserContextOptions][] 
 ]
 
 for (const [colorScheme, device, options] of looks.slice(0, isFull ? 4 : 2))
-  test(`the ${colorScheme} pages on a ${device} are so from edge to edge, and keep nobody out`, async (t) => {
+  test(`the ${colorScheme} pages on a ${device} fill the screen and are accessible`, async (t) => {
     const { page } = await openDocs(t, browser, `${url}/docs`, { ...options, colorScheme })
     const fits = async () => {
       if (options === phone) t.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
@@ -147,7 +147,7 @@ for (const [colorScheme, device, options] of looks.slice(0, isFull ? 4 : 2))
     }
   })
 
-test('the browser goes', async (t) => {
+test('close the browser', async (t) => {
   await browser.close()
   t.notOk(browser.isConnected())
 })

@@ -13,7 +13,7 @@ let browser: Browser
 let port: number
 let store: Store
 
-test('a browser and a service', async (t) => {
+test('start a browser and a service', async (t) => {
   browser = await launchBrowser()
   t.ok(browser.isConnected())
   ;({ port, store } = await startApp(tap, await sqlite.createDatabase(tap)))
@@ -82,7 +82,7 @@ async function assertForgotten(t: Test, page: Page): Promise<void> {
   t.ok(await page.locator('#authorize').isVisible())
 }
 
-test('a JWT can be pasted, is checked like any token, and nobody is told to type it again', async (t) => {
+test('a JWT can be pasted, is checked like any token, and its faults are explained', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
@@ -96,7 +96,7 @@ test('a JWT can be pasted, is checked like any token, and nobody is told to type
   t.equal((await execute(page, 'listPlants'))[0], '200')
 })
 
-test('the browser goes', async (t) => {
+test('close the browser', async (t) => {
   await browser.close()
   t.notOk(browser.isConnected())
 })

@@ -11,7 +11,7 @@ let browser: Browser
 /** Of a service whose plants nobody looks at. */
 let docs: string
 
-test('a browser and a service', async (t) => {
+test('start a browser and a service', async (t) => {
   browser = await launchBrowser()
   t.ok(browser.isConnected())
   const { port } = await startApp(tap, await sqlite.createDatabase(tap))
@@ -101,7 +101,7 @@ async function executeAtOnce(page: Page, operationId: string): Promise<void> {
   }`)
 }
 
-test('a click on Execute counts as soon as it is enabled', async (t) => {
+test('a click on Execute works as soon as it is enabled', async (t) => {
   const { page, faults } = await openDocs(t, browser, docs)
   await authorize(page, token)
   for (const operationId of ['createPlant', 'listPlants']) {
@@ -120,7 +120,7 @@ async function tabTo(page: Page, selector: string): Promise<void> {
   throw new Error(`Tab does not lead to ${selector}`)
 }
 
-test('the keyboard is enough: to authorize, and to add a plant', async (t) => {
+test('the keyboard suffices to authorize and to add a plant', async (t) => {
   const { port, url } = await startApp(t, await sqlite.createDatabase(t))
   const { page, faults } = await openDocs(t, browser, `http://localhost:${port}/docs`)
   await page.keyboard.press('Tab')
@@ -155,7 +155,7 @@ test('the keyboard is enough: to authorize, and to add a plant', async (t) => {
   t.same(faults, [])
 })
 
-test('the browser goes', async (t) => {
+test('close the browser', async (t) => {
   await browser.close()
   t.notOk(browser.isConnected())
 })

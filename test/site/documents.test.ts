@@ -180,7 +180,7 @@ test('a page of another origin is told that the answer varies by both', async (t
   t.equal(headers.vary, 'Origin, Accept-Encoding')
 })
 
-test('a document that could not be made is made for the next who asks', async (t) => {
+test('a document that could not be made is made again for the next client', async (t) => {
   const app = fastify()
   t.teardown(() => app.close())
   let calls = 0

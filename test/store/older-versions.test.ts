@@ -67,7 +67,7 @@ for (const engine of engines) {
     }
   })
 
-  test(`${engine.name}: tokens of an older store are not changed; one line says what to do`, async (t) => {
+  test(`${engine.name}: tokens of an older store are not changed, and one line says what to do`, async (t) => {
     const kept = await makeKept(t, engine.name)
     for (const args of writers) {
       const { code, stdout, stderr } = await runCommand(args, { DATABASE_URL: kept.url })

@@ -10,7 +10,7 @@ import { collectLines } from '../support/log-lines.ts'
 import { findPorts, PostgresServer } from '../support/postgres.ts'
 import { request, startApp } from '../support/service.ts'
 
-test('a store that fails is told of once, with a request and the cause, and when it is back', async (t) => {
+test('a failing store is logged once, with a request and the cause, and again when it is back', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
   const { url } = await startApp(t, '', { store, logger })
@@ -71,7 +71,7 @@ test('a request that waited through an outage, and fails after it, does not begi
   )
 })
 
-test('too much at once is told of once, beside a store that works', async (t) => {
+test('overload is logged once while the store works', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
   const { url } = await startApp(t, '', { store, logger })
@@ -82,7 +82,7 @@ test('too much at once is told of once, beside a store that works', async (t) =>
   t.equal(lines.length, 1)
 })
 
-test('an outage has a line when it begins, one in ten seconds, and one when it is over', async (t) => {
+test('an outage has a line when it begins, one every ten seconds, and one when it is over', async (t) => {
   const { logger, lines } = collectLines()
   let nowMs = 0
   const outage = new Outage(logger, { gone: 'gone', still: 'still', back: 'back' }, () => nowMs)

@@ -14,7 +14,7 @@ async function flood(count: number, work: () => Promise<unknown> | unknown) {
   return { done: count - errors.length, errors }
 }
 
-tap.test('reads that wait for a lock hold up nothing but reads', { timeout: 60_000 }, async (t) => {
+tap.test('reads that wait for a lock delay only reads', { timeout: 60_000 }, async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await openLog(t, url)
   const names = Array.from({ length: segmentPlants }, (_, n) => `${n}`)
@@ -73,7 +73,7 @@ tap.test('a flood of look-ups is cut short, and delays nothing else', { timeout:
   t.strictSame(await lookUp(), [], 'the next one is served')
 })
 
-tap.test('many pages are read in their turn', { timeout: 60_000 }, async (t) => {
+tap.test('many pages are read in turn', { timeout: 60_000 }, async (t) => {
   const store = await openLog(t, await postgres.createDatabase(t))
   await store.log.append(entries(...Array.from({ length: 500 }, (_, n) => `${n}`)))
   const { epochs } = await store.log.head()

@@ -182,7 +182,7 @@ tap.test('tables of another application are refused, and nothing is written', as
   }
 })
 
-tap.test('new tables of an older store come to stand beside its others', async (t) => {
+tap.test('new tables of an older store are in the schema of its others', async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   await client.query(`CREATE SCHEMA first; ${kept}`)

@@ -81,7 +81,7 @@ tap.test('a commit waits for stable storage, whatever the default of the server 
   }
 })
 
-tap.test('settings that a role has against the service are not in its way', async (t) => {
+tap.test('settings of a role that would break the service are overridden', async (t) => {
   const server = await sharedServer()
   const url = (await postgres.createDatabase(t)).replace('postgres@', 'awkward@')
   await server.query('CREATE ROLE awkward LOGIN SUPERUSER')
@@ -105,7 +105,7 @@ tap.test('settings that a role has against the service are not in its way', asyn
   t.strictSame(kept, [], 'each has a value of ours')
 })
 
-tap.test('settings that can cost acknowledged plants are told at the start, and in status', async (t) => {
+tap.test('settings that can cost acknowledged plants are reported at the start, and in status', async (t) => {
   const url = await postgres.createDatabase(t)
   const server = await sharedServer()
   await server.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET synchronous_commit = off`)
@@ -122,7 +122,7 @@ tap.test('settings that can cost acknowledged plants are told at the start, and 
   t.match(formatStatus(status), /^warning {2}fsync is off on the database server/m)
 })
 
-tap.test('what ends a session is told in words of ours', async (t) => {
+tap.test('the reason why a session ended is logged in plain words', async (t) => {
   const url = await postgres.createDatabase(t)
   const { logger, find } = collectLines()
   const { sql } = await openLog(t, url, logger)
@@ -135,7 +135,7 @@ tap.test('what ends a session is told in words of ours', async (t) => {
   })
 })
 
-tap.test('a server that cannot be reached at the start is one line without a stack', async (t) => {
+tap.test('an unreachable server at the start is one line without a stack', async (t) => {
   const DATABASE_URL = 'postgres://postgres@127.0.0.1:1/plants'
   const { ended, output } = spawnCli(t, ['serve'], { DATABASE_URL, PORT: '0' }, createDirectory(t))
   t.match(await ended, { code: 1 })
@@ -150,7 +150,7 @@ tap.test('a server that cannot be reached at the start is one line without a sta
   t.match(lines[1], /^plant-store: cannot use the database of DATABASE_URL: .*ECONNREFUSED/)
 })
 
-tap.test('parameters of a URL that would be dropped without a word are refused', (t) => {
+tap.test('parameters of a URL that would be ignored silently are refused', (t) => {
   const good = [
     'postgres://a@h/plants?sslmode=verify-full&sslrootcert=ca.pem',
     'postgres://a@h,i:5433/plants?sslmode=disable&application_name=a',
@@ -193,14 +193,14 @@ tap.test('a batch that the server refuses when it is written is known not to be 
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
-tap.test('queries that fail take no room from those that come later', async (t) => {
+tap.test('failed queries take no room from later ones', async (t) => {
   const { sql } = await open(t, await postgres.createDatabase(t))
   for (let n = 0; n < maxLookups; n += 100)
     await Promise.allSettled(Array.from({ length: 100 }, () => sql.select('SELECT nothing')))
   t.strictSame({ ...(await sql.select('SELECT 1 AS one'))[0] }, { one: 1 })
 })
 
-tap.test('of several servers that answer one session is kept', async (t) => {
+tap.test('one session is kept of several servers that answer', async (t) => {
   const url = await postgres.createDatabase(t)
   const [, host = ''] = /@([^/]+)/.exec(url) ?? []
   const count = async (name: string) => {
@@ -224,7 +224,7 @@ tap.test('of several servers that answer one session is kept', async (t) => {
   }, 5000)
 })
 
-tap.test('a store answers nothing any more once it is closed', async (t) => {
+tap.test('a closed store answers nothing', async (t) => {
   const store = await openStore(await postgres.createDatabase(t), { logger })
   const last = store.log.append(onePlant)
   const cut = t.rejects(store.sql.select('SELECT pg_sleep(60)'), {

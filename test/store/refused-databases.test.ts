@@ -120,7 +120,7 @@ test('a locked database: token says so in one line', async (t) => {
   t.notMatch(output().stderr, /\n {4}at /)
 })
 
-test('a path where no file can be is one line', async (t) => {
+test('a path where no file can be made is reported in one line', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, 'file'), '')
   mkdirSync(join(directory, 'directory'))
@@ -135,7 +135,7 @@ const twoAddresses = `
   const found = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
   dns.lookup = (_host, _options, done) => setImmediate(done, null, found)`
 
-test('a server whose name has several addresses, none of which answers, is told by what happened', async (t) => {
+test('for a server with several addresses, none of which answers, the message says what happened', async (t) => {
   const url = 'postgres://plants.test:1/plants'
   for (const args of [
     ['token', 'list', '--database-url', url],

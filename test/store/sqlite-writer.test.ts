@@ -87,7 +87,7 @@ test('a writer thread that ends leaves the outcome unknown, and nothing is added
   await t.rejects(add(store, 'b'), unavailable('nothing-added'))
 })
 
-test('an opening that is refused while batches wait shifts no answer', async (t) => {
+test('a refused opening while batches wait does not mix up their answers', async (t) => {
   const { store, path } = await openFile(t)
   await store.log.append([entry('a', 1)])
   for (let round = 0; round < 3; round++) {
@@ -124,7 +124,7 @@ test('a locked file: each batch is refused by its deadline, and none is added af
   t.strictSame(await listNames(store), ['d'])
 })
 
-test('a batch whose time is all but up when it reaches the thread is refused, and the next goes in', async (t) => {
+test('a batch that is nearly too late when it reaches the thread is refused, and the next one is added', async (t) => {
   const { store } = await openFile(t)
   const soon = performance.now() + sqliteMarginMs / 2
   await t.rejects(store.log.append([entry('late')], soon), unavailable('nothing-added'))
@@ -132,7 +132,7 @@ test('a batch whose time is all but up when it reaches the thread is refused, an
   t.strictSame(await listNames(store), ['in time'])
 })
 
-test('a batch that waits for a lock goes in when it is free', async (t) => {
+test('a batch that waits for a lock is added when it is free', async (t) => {
   const { store, path } = await openFile(t)
   const other = lock(t, path)
   const answer = add(store, 'a')
@@ -169,7 +169,7 @@ test('an epoch begins with the first plant after each opening, and only then', a
   t.equal(await countEpochs(store), 4, 'to open it anew is another opening')
 })
 
-test('an epoch whose batch fails is still due', async (t) => {
+test('an epoch whose batch failed begins with the next one', async (t) => {
   const { store } = await openFile(t)
   await store.sql.execute(
     "CREATE TRIGGER full BEFORE INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN SELECT raise(ABORT, 'full'); END",
@@ -181,7 +181,7 @@ test('an epoch whose batch fails is still due', async (t) => {
   t.strictSame(await listNames(store), ['b'])
 })
 
-test('an epoch whose commit fails is still due', async (t) => {
+test('an epoch whose commit failed begins with the next one', async (t) => {
   const { store } = await openFile(t)
   const { execute } = store.sql
   await execute('CREATE TABLE owner (id INTEGER PRIMARY KEY)')
@@ -244,7 +244,7 @@ test('two stores on one file that take turns see each other’s epochs at once',
   t.equal(new Set(owners[0]).size, 2)
 })
 
-test('errors of a read are told once, and when they are over', async (t) => {
+test('errors of a read are logged once, and again when they are over', async (t) => {
   const { store, lines } = await openFile(t)
   for (let n = 0; n < 3; n++)
     await t.rejects(store.sql.select('SELECT 1 FROM nowhere'), unavailable('unread'))
@@ -277,7 +277,7 @@ test('while a request is overdue further ones are refused, and none are once it 
   t.equal(await answered, 7)
 })
 
-test('a closed store takes nothing and opens nothing', async (t) => {
+test('a closed store takes no plants and opens no file', async (t) => {
   const { store } = await openFile(t)
   await store.close()
   await t.rejects(add(store, 'a'), unavailable('nothing-added'))

@@ -29,7 +29,7 @@ async function startFailing(t: Test) {
   return { path, appender, fail, mend }
 }
 
-test('EIO from the sync of the -wal: the outcome is unknown, and the file is opened anew', {
+test('EIO from the sync of the -wal: the outcome is unknown, and the file is reopened', {
   skip,
 }, async (t) => {
   const { path, appender, mend } = await startFailing(t)
