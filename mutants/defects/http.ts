@@ -60,14 +60,14 @@ export const httpDefects: Defect[] = [
     file: 'src/http/problems.ts',
     search: 'frameworkErrors[code] ?? clientFault(error as FastifyError)',
     replacement: "frameworkErrors[code] ?? { code: 'internal', detail: error.message }",
-    checks: [inTest('http/bad-requests', 'a fault of the service is 500')],
+    checks: [inTest('http/bad-requests', 'an internal error is 500')],
   },
   {
     breaks: '503 does not say when to come again',
     file: 'src/http/problems.ts',
     search: '...(status === 503 && retryAfter)',
     replacement: '...(status === 502 && retryAfter)',
-    checks: [inTest('add/batches', 'a batch that the database cannot take')],
+    checks: [inTest('add/batches', 'a batch that the database refuses')],
   },
   {
     breaks: 'that nothing was added is said where this is unknown',
@@ -77,17 +77,17 @@ export const httpDefects: Defect[] = [
     checks: [inTest('contract/contract', 'what the service answers is what the document shows')],
   },
   {
-    breaks: 'a client that has its last answer and does not go is never cut',
+    breaks: 'a client that stays after its last answer is never cut',
     file: 'src/http/connection/end-gently.ts',
     search: 'const timer = setTimeout(() => socket.destroy(), lingerMs).unref()',
     replacement: 'const timer = undefined',
-    checks: [inTest('http/connections', 'a client that has its last answer')],
+    checks: [inTest('http/connections', 'a client that stays after its last answer')],
   },
   {
     breaks: 'pieces of log lines are kept for ever',
     file: 'src/http/access-log.ts',
     search: 'if (this.#kept.size >= maxPieces) this.#kept.clear()',
     replacement: '',
-    checks: [inTest('service/access-log', 'of the pieces that lines have in common')],
+    checks: [inTest('service/access-log', 'at most a thousand pieces of lines are cached')],
   },
 ]

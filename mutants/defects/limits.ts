@@ -44,14 +44,14 @@ export const limitDefects: Defect[] = [
     file: 'src/http/connection/max-connections.ts',
     search: 'this.#countAll() < this.max ||',
     replacement: 'this.#countAll() <= this.max ||',
-    checks: [inTest('http/connections', 'past MAX_CONNECTIONS')],
+    checks: [inTest('http/connections', 'beyond MAX_CONNECTIONS')],
   },
   {
     breaks: 'connections that are refused pile up',
     file: 'src/http/connection/max-connections.ts',
     search: 'if (this.#ending.size >= this.#maxEnding) return',
     replacement: 'if (this.#ending.size < 0) return',
-    checks: [inTest('http/connections', 'refused connections that do not go')],
+    checks: [inTest('http/connections', 'refused connections that stay open')],
   },
   {
     breaks: 'each refused connection is a line in the log',

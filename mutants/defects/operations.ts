@@ -7,7 +7,7 @@ export const operationDefects: Defect[] = [
     file: 'src/config/values.ts',
     search: 'port > 65_535',
     replacement: 'port > 65_536',
-    checks: [inTest('cli/config', 'a bad value is one clear line')],
+    checks: [inTest('cli/config', 'a bad value is reported in one line')],
   },
   {
     breaks: 'a service is ready whose store cannot be written',
@@ -21,7 +21,7 @@ export const operationDefects: Defect[] = [
     file: 'src/maintenance/copy/copied-plants.ts',
     search: 'if (formatPlants(copied) === text) return text',
     replacement: 'if (formatPlants(copied) !== undefined) return text',
-    checks: [inTest('cli/copy-refused', 'SQLite: a plant that the target keeps otherwise')],
+    checks: [inTest('cli/copy-refused', 'SQLite: a plant that the target stores differently')],
   },
   {
     breaks: 'a list that the end cuts off ends like a whole one',
@@ -42,14 +42,14 @@ export const operationDefects: Defect[] = [
     file: 'src/maintenance/import/batch-writer.ts',
     search: 'mayBeThere ||= ',
     replacement: 'mayBeThere = ',
-    checks: [inTest('cli/import-resumed', 'a batch that may be there')],
+    checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],
   },
   {
     breaks: 'of the imports that are over the newest is forgotten',
     file: 'src/maintenance/import/import-progress.ts',
     search: 'b.progress.at - a.progress.at',
     replacement: 'a.progress.at - b.progress.at',
-    checks: [inTest('cli/import-resumed', 'of the latest hundred imports')],
+    checks: [inTest('cli/import-resumed', 'the progress of the latest hundred finished imports')],
   },
   {
     breaks: 'a rejected row is not the text that it was',
@@ -98,7 +98,7 @@ export const operationDefects: Defect[] = [
     file: 'client/src/answer.ts',
     search: 'Date.parse(text) - Date.now()',
     replacement: 'Date.parse(text)',
-    checks: [inTest('client/client-retries', 'after a 503 with a date')],
+    checks: [inTest('client/client-retries', 'a 503 with a date')],
   },
   {
     breaks: 'a text in a span is as long as a client makes it',
@@ -126,6 +126,6 @@ export const operationDefects: Defect[] = [
     file: 'src/service/traces.ts',
     search: 'this.#unsent >= maxSpans',
     replacement: 'this.#unsent < 0',
-    checks: [inTest('service/traces', 'a collector that hangs')],
+    checks: [inTest('service/traces', 'costs two lines, bounded spans and no request')],
   },
 ]

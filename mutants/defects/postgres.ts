@@ -14,14 +14,14 @@ export const postgresDefects: Defect[] = [
     file: 'src/store/postgres/writer.ts',
     search: 'if (sent && (await this.#isThere(session, locked, batch))) {',
     replacement: 'if (sent && !session) {',
-    checks: [inTest('add/lost-answers', 'a connection that breaks after the commit')],
+    checks: [inTest('add/lost-answers', 'a connection that breaks')],
   },
   {
     breaks: 'a batch that was found is called "nothing added" when it is gone again',
     file: 'src/store/postgres/writer.ts',
     search: "sent || wasFound ? 'unknown'",
     replacement: "sent ? 'unknown'",
-    checks: [inTest('store/postgres-notes', 'a batch that was found is there')],
+    checks: [inTest('store/postgres-notes', 'a batch that was found counts as added')],
   },
   {
     breaks: "the first replica that starts takes another application's meta for its own",
@@ -50,7 +50,7 @@ export const postgresDefects: Defect[] = [
     search: 'return await this.#repeat(work, deadlineMs)\n    } finally {\n      this.#running--',
     replacement:
       'const done = await this.#repeat(work, deadlineMs)\n      this.#running--\n      return done\n    } finally {',
-    checks: [inTest('store/postgres', 'queries that fail')],
+    checks: [inTest('store/postgres', 'failed queries take no room')],
   },
   {
     breaks: 'sessions with servers that are not followed stay open',

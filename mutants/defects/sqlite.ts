@@ -49,7 +49,7 @@ export const sqliteDefects: Defect[] = [
     file: 'src/store/sqlite/writer/batch.ts',
     search: 'this.#addEpoch.run(makeEpoch(), start)',
     replacement: 'this.#addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
-    checks: [inTest('store/sqlite-writer', 'an epoch whose commit fails')],
+    checks: [inTest('store/sqlite-writer', 'an epoch whose commit failed')],
   },
   {
     breaks: 'a database of a newer version is written to',

@@ -1,8 +1,9 @@
 // The deliberate defects of `npm run mutate` fit the source as it is: the run itself takes minutes, and is not here.
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { applyDefect } from '../../mutants/defect.ts'
 import { defects } from '../../mutants/defects.ts'
+import { engines } from '../support/engines.ts'
 
 const at = (file: string) => new URL(`../../${file}`, import.meta.url)
 
@@ -12,7 +13,15 @@ test('each defect has one place in the source, and a test that has to see it', a
     const text = readFileSync(at(defect.file), 'utf8')
     t.not(applyDefect(defect, text), text, defect.breaks)
     t.not(defect.checks.length, 0)
-    for (const { file } of defect.checks) t.ok(existsSync(at(file)), file)
+    for (const { file, titles = [] } of defect.checks) {
+      const tests = readFileSync(at(file), 'utf8')
+      const texts = engines.map(({ name }) => tests.replaceAll(/\$\{(engine\.)?name\}/g, name))
+      for (const title of titles)
+        t.ok(
+          texts.some((text) => text.includes(title)),
+          `${file}: ${title}`,
+        )
+    }
   }
 })
 
