@@ -44,6 +44,7 @@ function requireNothing(path: string): void {
 
 /** As root, gives the database to the owner of its directory: a user of systemd may exist only while its service runs. */
 function giveToOwner(path: string): void {
+  /* c8 ignore next: coverage is counted as root */
   if (process.geteuid?.() !== 0) return
   const { uid, gid } = statSync(dirname(path))
   chownSync(path, uid, gid)
