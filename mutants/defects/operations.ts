@@ -68,7 +68,7 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a backup has its name before it is on stable storage',
     file: 'src/runtime/new-file.ts',
-    search: '    syncFile(this.temporaryPath)\n',
+    search: '    syncFile(temporary)\n',
     replacement: '',
     checks: [inTest('cli/backup', 'a backup is on stable storage')],
   },

@@ -29,7 +29,8 @@ export function makeCommand(): Command {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
       const report = await runCopy(existingPath(databaseUrl), file, options)
-      printSummary(`backed up ${count(report.plants, 'plant')} to ${file}`, { file, ...report }, options)
+      const text = `backed up ${count(report.plants, 'plant')} to ${file}; verified, SHA-256 ${report.checksum}`
+      printResult({ file, ...report }, text, options.json)
     })
 }
 
@@ -47,24 +48,7 @@ export async function runCopy(
   { quiet, force }: { quiet?: true | undefined; force?: true },
 ): Promise<BackupReport> {
   const describe = () => 'interrupted: nothing was written. Run it again'
-  return await doLongWork({ quiet, describe }, (progress, signal) =>
-    copyVerified(from, to, {
-      replace: force,
-      signal,
-      onProgress: (done, total, unit) => progress.show(done, total, unit),
-    }),
-  )
-}
-
-export function printSummary(
-  text: string,
-  { copyMs, verifyMs, ...report }: BackupReport & { file: string },
-  { json }: { json?: true },
-): void {
-  const seconds = (ms: number) => Number((ms / 1000).toFixed(3))
-  printResult(
-    { ...report, copySeconds: seconds(copyMs), verifySeconds: seconds(verifyMs) },
-    `${text}; verified, SHA-256 ${report.checksum}`,
-    json,
+  return doLongWork({ quiet, describe }, (progress, signal) =>
+    copyVerified(from, to, { replace: force, signal, onProgress: (...step) => progress.show(...step) }),
   )
 }

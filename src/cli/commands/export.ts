@@ -11,7 +11,6 @@ import {
   readName,
 } from '../../maintenance/export/formats.ts'
 import { count } from '../../runtime/count.ts'
-import { refuseSource } from '../../runtime/new-file.ts'
 import { engineOf } from '../../store/engines.ts'
 import { openView } from '../../store/open.ts'
 import { StoreRefused } from '../../store/store.ts'
@@ -67,7 +66,6 @@ export function makeCommand(): Command {
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
   const databaseUrl = loadDatabaseUrl(options.databaseUrl)
   const source = engineOf(databaseUrl).path?.(databaseUrl)
-  if (source !== undefined) refuseSource(file, source)
   const form = chooseForm(file, options, command)
   const view = await openView(databaseUrl)
   try {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { scannedPlants } from '../../limits.ts'
-import { NewFile, type NewFileOptions } from '../../runtime/new-file.ts'
+import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
 import { StoreRefused } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
 import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
@@ -49,14 +49,9 @@ export async function exportToFile(
   view: StoreView,
   { replace, source, ...options }: ExportOptions & NewFileOptions,
 ): Promise<void> {
-  const file = new NewFile(path, { replace, source, signal: options.signal })
-  try {
-    await exportTo(createWriteStream(file.temporaryPath, { flags: 'wx' }), view, options, true)
-    file.publish()
-  } catch (error) {
-    file.discard()
-    throw file.explain(error)
-  }
+  await writeNewFile(path, { replace, source, signal: options.signal }, (temporaryPath) =>
+    exportTo(createWriteStream(temporaryPath, { flags: 'wx' }), view, options, true),
+  )
 }
 
 async function* writePages(
