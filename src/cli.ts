@@ -1,6 +1,6 @@
 // argv -> one command -> exit code: 0 done, 1 failed, 2 not understood, 129, 130 or 143 interrupted.
 import { CommanderError } from 'commander'
-import { Interrupted } from './cli/console/interrupt.ts'
+import { Interrupted } from './cli/console/long-work.ts'
 import { watchOutput } from './cli/console/output.ts'
 import { buildProgram } from './cli/program.ts'
 import { ConfigError, UsageError } from './config/values.ts'
@@ -31,10 +31,7 @@ function endWithLauncher(): void {
 async function explain(error: unknown): Promise<number> {
   // Commander has already printed the usage error or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  if (error instanceof Interrupted) {
-    error.tell()
-    return error.exitCode
-  }
+  if (error instanceof Interrupted) return error.exitCode
   const code = output.explain(error)
   if (code !== undefined) return code
   const { nameFlags } = await import('./cli/setting-options.ts')
