@@ -75,7 +75,7 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a check names a checksum of plants that it could not read',
     file: 'src/maintenance/verify/verify-store.ts',
-    search: 'cannot be read: ${error.message}` })\n    this.#isComplete = false',
+    search: 'cannot be read: ${error.message}` })\n    isComplete = false',
     replacement: 'cannot be read: ${error.message}` })',
     checks: [inTest('cli/verify', 'a plant whose text cannot be read')],
   },

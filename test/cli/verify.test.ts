@@ -394,8 +394,13 @@ test('a repair that is stopped goes on the next time', async (t) => {
   const store: Store = await open(t, url)
   const { repairChecksums } = await import('../../src/maintenance/verify/repair.ts')
   const stop = new AbortController()
-  const onProgress = () => stop.abort(new Error('enough'))
-  await t.rejects(repairChecksums(store, { signal: stop.signal, onProgress }), { message: 'enough' })
+  const { select, execute } = store.sql
+  const stopping: typeof execute = (text, values) => {
+    stop.abort(new Error('enough'))
+    return execute(text, values)
+  }
+  const stopped = repairChecksums({ sql: { select, execute: stopping } }, stop.signal)
+  await t.rejects(stopped, { message: 'enough' })
   const { unchecked } = await verifyStore(url)
   t.ok(unchecked > 0 && unchecked < many + 1)
   t.equal(await repairChecksums(store), unchecked)
