@@ -8,7 +8,7 @@ import { scannedPlants } from '../../limits.ts'
 import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
 import { StoreRefused } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
-import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
+import { type CompressionName, type FormatName, formats } from './formats.ts'
 
 export type ExportOptions = {
   format: FormatName
@@ -54,12 +54,15 @@ export async function exportToFile(
   )
 }
 
+/** SQL that adds the id to an item, whose last member is a string: its text ends with exactly one brace. */
+const itemWithId = `CASE WHEN id IS NULL THEN item ELSE rtrim(item, '}') || ',"id":' || id || '}' END`
+
 async function* writePages(
   view: StoreView,
   { format: name, withId, after, head, onProgress }: ExportOptions,
 ): AsyncGenerator<Buffer | string> {
-  const format = await formats[name]({ withId })
-  if (format.start) yield format.start
+  const format = await formats[name](withId)
+  yield format.start
   let turnedAtMs = performance.now()
   for (let position = after; position < head; ) {
     // Reading SQLite and writing to a file never yield: let signals be handled now and then.
@@ -68,45 +71,21 @@ async function* writePages(
       turnedAtMs = performance.now()
     }
     const last = Math.min(position + scannedPlants, head)
-    const page = await readPage(view, { after: position, last }, { format, withId })
-    yield* writePage(format, page, { after: position, last, isFirst: position === after })
+    const page = await view
+      .join(withId ? itemWithId : 'item', { after: position, last }, format.separator)
+      .catch(explain)
+    const parts = page.count === last - position ? format.write(page.text, position === after) : undefined
+    if (parts === undefined)
+      throw new StoreRefused(
+        `plants ${position + 1} to ${last} are damaged; plant-store verify names the faults`,
+      )
+    yield* parts
     position = last
     onProgress?.(position - after)
   }
-  if (format.end) yield format.end
-}
-
-/** SQL that adds the id to an item, whose last member is a string: its text ends with exactly one brace. */
-const itemWithId = `CASE WHEN id IS NULL THEN item ELSE rtrim(item, '}') || ',"id":' || id || '}' END`
-
-async function readPage(
-  view: StoreView,
-  range: { after: number; last: number },
-  { format, withId }: { format: Format; withId: boolean },
-): Promise<Buffer> {
-  const { count, texts } = await view
-    .join([withId ? itemWithId : 'item'], range, format.separator)
-    .catch(explain)
-  if (count !== range.last - range.after) throw damaged(range)
-  return texts[0] as Buffer
-}
-
-function writePage(
-  format: Format,
-  page: Buffer,
-  { isFirst, ...range }: { after: number; last: number; isFirst: boolean },
-): (Buffer | string)[] {
-  try {
-    return format.write(page, isFirst)
-  } catch {
-    throw damaged(range)
-  }
+  yield format.end
 }
 
 function explain(error: Error): never {
   throw new StoreRefused(`the database cannot be read: ${error.message}`, { cause: error })
-}
-
-function damaged({ after, last }: { after: number; last: number }): StoreRefused {
-  return new StoreRefused(`plants ${after + 1} to ${last} are damaged; plant-store verify names the faults`)
 }

@@ -54,8 +54,8 @@ function findGap(before: number, position: number): Fault[] {
 
 /** True when all items are valid UTF-8; reading them as text would replace invalid bytes. */
 async function isUtf8Page(view: StoreView, range: Range): Promise<boolean> {
-  const { texts } = await view.join(['item'], range, '')
-  return texts.every(isUtf8)
+  const { text } = await view.join('item', range, '')
+  return isUtf8(text)
 }
 
 function findRowFault([position, id, item, checksum]: Row, isText: boolean): string | undefined {
