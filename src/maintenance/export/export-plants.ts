@@ -21,9 +21,6 @@ export type ExportOptions = {
   onProgress?: (done: number) => void
 }
 
-/** Interval of turns of the event loop: one after each page would make all writes small. */
-const turnEveryMs = 100
-
 /** zstd has no checksum by default. */
 const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
 const compressors = { gzip: createGzip, zstd: () => createZstdCompress(zstdOptions) }
@@ -63,13 +60,9 @@ async function* writePages(
 ): AsyncGenerator<Buffer | string> {
   const format = await formats[name](withId)
   yield format.start
-  let turnedAtMs = performance.now()
   for (let position = after; position < head; ) {
-    // Reading SQLite and writing to a file never yield: let signals be handled now and then.
-    if (performance.now() - turnedAtMs > turnEveryMs) {
-      await turn()
-      turnedAtMs = performance.now()
-    }
+    // Reading SQLite and writing to a file never yield: let signals be handled.
+    await turn()
     const last = Math.min(position + scannedPlants, head)
     const page = await view
       .join(withId ? itemWithId : 'item', { after: position, last }, format.separator)

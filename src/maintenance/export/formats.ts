@@ -75,11 +75,7 @@ export const endings = `${Object.keys(formatEndings).join(', ')}, with ${Object.
 /**
  * Reads format and compression from the name of a file, like `plants.csv.gz`. `unknown`: an ending that is not known.
  */
-export function readName(path: string): {
-  format: FormatName | undefined
-  compression: CompressionName | undefined
-  unknown: string | undefined
-} {
+export function readName(path: string) {
   const compression = compressionEndings[extname(path).toLowerCase()]
   const inner = compression ? path.slice(0, -extname(path).length) : path
   const ending = extname(inner)

@@ -8,7 +8,7 @@ import { withView } from '../../store/open.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
 import { checkIntegrity } from './check-integrity.ts'
-import { checkPage } from './check-range.ts'
+import { checkPage } from './check-page.ts'
 import { type Fault, Faults } from './faults.ts'
 import { checkStructure } from './structure.ts'
 
