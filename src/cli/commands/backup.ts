@@ -49,6 +49,6 @@ export async function runCopy(
 ): Promise<BackupReport> {
   const describe = () => 'interrupted: nothing was written. Run it again'
   return doLongWork({ quiet, describe }, (progress, signal) =>
-    copyVerified(from, to, { replace: force, signal, onProgress: (...step) => progress.show(...step) }),
+    copyVerified(from, to, { replace: force, signal, onProgress: progress.show }),
   )
 }

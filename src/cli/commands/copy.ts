@@ -50,10 +50,9 @@ async function runCopy({ from, to, batch: batchPlants, quiet, json }: CopyOption
   const describe = () => 'the copy was interrupted. Run it again to go on.'
   const copying = withView(urls.from, async (source) => {
     const target = await openTarget(source, open)
-    const work = doLongWork({ quiet, describe }, (progress, signal) => {
-      const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
-      return copyStore(source, target, { batchPlants, onProgress, signal })
-    })
+    const work = doLongWork({ quiet, describe }, (progress, signal) =>
+      copyStore(source, target, { batchPlants, onProgress: progress.show, signal }),
+    )
     return work.finally(() => target.close())
   })
   const { plants, added, checksum, tokens } = await named('--from', copying)

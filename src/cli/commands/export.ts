@@ -74,7 +74,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
     const head = await findHead(view)
     if (after > head) throw new StoreRefused(`the log ends at plant ${head}: there is no plant ${after}`)
     await doLongWork({ quiet: isQuiet, describe }, (progress, signal) => {
-      const onProgress = (done: number) => progress.show(done, head - after, 'plant')
+      const onProgress = (done: number) => progress.show(done, head - after)
       const what: ExportOptions = { ...form, withId: options.id, after, head, signal, onProgress }
       if (isToStdout) return exportTo(process.stdout, view, what)
       const source = engineOf(databaseUrl).path?.(databaseUrl)

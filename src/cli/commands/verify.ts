@@ -47,8 +47,7 @@ export function makeCommand(): Command {
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
   const describe = () => 'interrupted: the check is incomplete. Run it again'
   const report = await doLongWork({ quiet, describe }, async (progress, signal) => {
-    const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
-    const checked = await verifyStore(url, { signal, onProgress })
+    const checked = await verifyStore(url, { signal, onProgress: progress.show })
     if (!repair || checked.faultCount > 0) return { ...checked, repaired: 0, segments: 0 }
     const added = await runRepair(url, signal)
     // It was migrated to be repaired.

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { echoMs, interruptMs } from '../../limits.ts'
-import { Progress } from './progress.ts'
+import { type Progress, startProgress } from './progress.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 type Signal = (typeof signals)[number]
@@ -27,7 +27,7 @@ export async function doLongWork<T>(
   { quiet = false, describe }: LongWorkOptions,
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const progress = new Progress({ quiet })
+  const progress = startProgress({ quiet })
   const controller = new AbortController()
   const { signal } = controller
   let isTold = false
