@@ -192,7 +192,7 @@ test('a backup that is stopped, while it copies or verifies, leaves nothing behi
   const directory = createDirectory(t)
   for (const unit of ['page', 'plant']) {
     const stop = new AbortController()
-    const onProgress = (_done: number, _total: number, of: string) => {
+    const onProgress = (_done: number, _total: number, of = 'plant') => {
       if (of === unit) stop.abort(new Error(`enough ${unit}`))
     }
     const stopped = copyVerified(path, join(directory, 'b.db'), { signal: stop.signal, onProgress })

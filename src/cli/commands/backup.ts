@@ -1,7 +1,7 @@
 // backup: copies a SQLite database while the service runs on it.
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
-import { type BackupReport, copyVerified } from '../../maintenance/backup/back-up.ts'
+import { copyVerified } from '../../maintenance/backup/back-up.ts'
 import { count } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
 import { existingPath } from '../../store/sqlite/files/path.ts'
@@ -42,13 +42,13 @@ export function requireSqlite(command: Command, databaseUrl: string, instead: st
 }
 
 /** Copies one database file to another, verifies the copy, and shows the progress. */
-export async function runCopy(
+export function runCopy(
   from: string,
   to: string,
-  { quiet, force }: { quiet?: true | undefined; force?: true },
-): Promise<BackupReport> {
+  { quiet, force: replace }: Pick<Options, 'quiet' | 'force'>,
+) {
   const describe = () => 'interrupted: nothing was written. Run it again'
   return doLongWork({ quiet, describe }, (progress, signal) =>
-    copyVerified(from, to, { replace: force, signal, onProgress: progress.show }),
+    copyVerified(from, to, { replace, signal, onProgress: progress.show }),
   )
 }

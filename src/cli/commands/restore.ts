@@ -30,7 +30,7 @@ export function makeCommand(): Command {
       const path = sqlitePath(databaseUrl)
       requireNothing(path)
       makeDirectory(dirname(path))
-      const report = await runCopy(file, path, { quiet: options.quiet })
+      const report = await runCopy(file, path, options)
       giveToOwner(path)
       const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
       printResult({ file: path, ...report }, text, options.json)

@@ -7,17 +7,13 @@ import { codeOf } from '../../store/sqlite/errors.ts'
 import { isStore, openReadOnly } from '../../store/sqlite/files/read-only.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { describeFault } from '../verify/faults.ts'
-import { type VerifyReport, verifyStore } from '../verify/verify-store.ts'
+import { verifyStore } from '../verify/verify-store.ts'
 
 export type BackupOptions = Pick<NewFileOptions, 'replace'> & {
   /** Aborts the copy with the error to reject with. */
   signal?: AbortSignal
-  onProgress?: (done: number, total: number, unit: 'page' | 'plant') => void
-}
-
-export type BackupReport = Pick<VerifyReport, 'plants' | 'unchecked' | 'checksum'> & {
-  copySeconds: number
-  verifySeconds: number
+  /** `unit`: of the copy; the check, which follows it, counts plants. */
+  onProgress?: (done: number, total: number, unit?: 'page') => void
 }
 
 /** Pages copied between two checks of the signal. */
@@ -25,27 +21,26 @@ const stepPages = 256
 
 /**
  * Copies the store in the file `from` to the path `to`, where the copy appears once it is complete, verified, and on
- * stable storage. Rejects with StoreRefused, FileRefused, or errors of the file system.
+ * stable storage. Resolves to what was found in it, and how long each step took. Rejects with StoreRefused, FileRefused,
+ * or errors of the file system.
  */
-export function copyVerified(from: string, to: string, options: BackupOptions): Promise<BackupReport> {
+export function copyVerified(from: string, to: string, options: BackupOptions) {
   return writeNewFile(to, { ...options, source: from }, async (path) => {
     const startMs = performance.now()
     await copyDatabase(from, path, options)
     const copiedMs = performance.now()
-    const { plants, unchecked, checksum } = await verify(path, options)
-    const copySeconds = toSeconds(copiedMs - startMs)
-    return {
-      plants,
-      unchecked,
-      checksum,
-      copySeconds,
-      verifySeconds: toSeconds(performance.now() - copiedMs),
+    const { plants, unchecked, checksum, faults } = await verifyStore(pathToFileURL(path).href, options)
+    if (faults.length > 0) {
+      const reason = faults.map(describeFault).join('; ')
+      throw new StoreRefused(`the copy was not kept, because the source is damaged: ${reason}`)
     }
+    const seconds = (ms: number) => Number((ms / 1000).toFixed(3))
+    const times = {
+      copySeconds: seconds(copiedMs - startMs),
+      verifySeconds: seconds(performance.now() - copiedMs),
+    }
+    return { plants, unchecked, checksum, ...times }
   })
-}
-
-function toSeconds(ms: number): number {
-  return Number((ms / 1000).toFixed(3))
 }
 
 /**
@@ -84,14 +79,4 @@ function makeSingle(path: string): void {
   } finally {
     copy.close()
   }
-}
-
-async function verify(path: string, { signal, onProgress }: BackupOptions): Promise<VerifyReport> {
-  const report = await verifyStore(pathToFileURL(path).href, {
-    ...(signal && { signal }),
-    onProgress: (done, total) => onProgress?.(done, total, 'plant'),
-  })
-  if (report.faultCount === 0) return report
-  const faults = report.faults.map(describeFault).join('; ')
-  throw new StoreRefused(`the copy was not kept, because the source is damaged: ${faults}`)
 }
