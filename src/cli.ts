@@ -12,7 +12,7 @@ const whereDatabasesAre =
   'DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory'
 
 endWithLauncher()
-const output = watchOutput()
+const codeOfOutput = watchOutput()
 try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
@@ -32,7 +32,7 @@ async function explain(error: unknown): Promise<number> {
   // Commander has already printed the usage error or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
   if (error instanceof Interrupted) return error.exitCode
-  const code = output.explain(error)
+  const code = codeOfOutput(error)
   if (code !== undefined) return code
   const { nameFlags } = await import('./cli/setting-options.ts')
   const line = nameFlags(describe(error as NodeJS.ErrnoException), process.argv.slice(2))

@@ -1,13 +1,14 @@
 // A store opened for reading only: no database is created, migrated or written. The log only grows, so its contents up
 // to a head stay the same while a service adds plants.
+// head stay the same while a service adds plants.
 import type { EngineStatus } from './engine-status.ts'
 import type { Row, Value } from './store.ts'
 
 /** The positions `after` + 1 to `last`. */
 export type Range = { after: number; last: number }
 
-/** `count`: number of plants; `text`: joined texts, in UTF-8, byte for byte as they are stored. */
-export type Joined = { count: number; text: Buffer }
+/** `count`: number of plants; `texts`: joined texts, in UTF-8, byte for byte as they are stored. */
+export type Joined = { count: number; texts: Buffer[] }
 
 /**
  * Expressions that differ between engines. `joinedItems`: joins items in the log's order; `locks`: counts the rows for
@@ -30,10 +31,10 @@ export interface StoreView {
   /** Runs a portable query with parameters $1, $2, …; rows are arrays. Rejects with StoreUnavailable. */
   select<R extends Value[]>(text: string, values?: Value[]): Promise<R[]>
   /**
-   * Evaluates an SQL expression for the plants of a range, and joins the texts in the log's order, which costs a
+   * Evaluates SQL expressions for the plants of a range, and joins the texts of each in the log's order, which costs a
    * fraction of a text per plant. Rejects with StoreUnavailable.
    */
-  join(expression: string, range: Range, separator: string): Promise<Joined>
+  join(expressions: string[], range: Range, separator: string): Promise<Joined>
   /** Reads the status of the database. */
   readStatus(): Promise<EngineStatus>
   close(): Promise<void>

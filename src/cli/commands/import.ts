@@ -140,7 +140,7 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
-      onProgress: (records, input) => progress.show(records, estimate(records, input)),
+      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plant'),
       onEnd(ended) {
         progress.end()
         end(ended)

@@ -90,12 +90,12 @@ class PostgresView implements StoreView {
     }
   }
 
-  async join(expression: string, { after, last }: Range, separator: string): Promise<Joined> {
-    const text = `SELECT count(*), string_agg(${expression}, $3 ORDER BY position) FROM plants
-      WHERE position > $1 AND position <= $2`
-    const [row] = await this.select<[number, string | null]>(text, [after, last, separator])
-    const [count, joined] = row as [number, string | null]
-    return { count, text: Buffer.from(joined ?? '') }
+  async join(expressions: string[], { after, last }: Range, separator: string): Promise<Joined> {
+    const texts = expressions.map((expression) => `string_agg(${expression}, $3 ORDER BY position)`)
+    const text = `SELECT count(*), ${texts} FROM plants WHERE position > $1 AND position <= $2`
+    const [row] = await this.select(text, [after, last, separator])
+    const [count, ...joined] = row as unknown as [number, ...(string | null)[]]
+    return { count, texts: joined.map((part) => Buffer.from(part ?? '')) }
   }
 
   async readStatus(): Promise<EngineStatus> {

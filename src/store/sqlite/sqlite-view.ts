@@ -41,14 +41,12 @@ export class SqliteView implements StoreView {
   }
 
   /** A range of the primary key is read, and so joined, in its order. Blobs are not decoded. */
-  async join(expression: string, { after, last }: Range, separator: string): Promise<Joined> {
-    const text = `SELECT count(*), CAST(group_concat(${expression}, $3) AS BLOB) FROM plants
-      WHERE position > $1 AND position <= $2`
-    const [[count, blob]] = this.#all(text, [after, last, separator]) as [[number, Uint8Array | null]]
-    return {
-      count,
-      text: blob ? Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength) : Buffer.alloc(0),
-    }
+  async join(expressions: string[], { after, last }: Range, separator: string): Promise<Joined> {
+    const texts = expressions.map((expression) => `CAST(group_concat(${expression}, $3) AS BLOB)`)
+    const text = `SELECT count(*), ${texts} FROM plants WHERE position > $1 AND position <= $2`
+    const [row] = this.#all(text, [after, last, separator])
+    const [count, ...blobs] = row as unknown as [number, ...(Uint8Array | null)[]]
+    return { count, texts: blobs.map(toBuffer) }
   }
 
   #all(text: string, values: Value[]): unknown[] {
@@ -74,4 +72,8 @@ export class SqliteView implements StoreView {
   async close(): Promise<void> {
     this.#db.close()
   }
+}
+
+function toBuffer(blob: Uint8Array | null): Buffer {
+  return blob ? Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength) : Buffer.alloc(0)
 }
