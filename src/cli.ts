@@ -1,6 +1,6 @@
 // argv -> one command -> exit code: 0 done, 1 failed, 2 not understood, 129, 130 or 143 interrupted.
 import { CommanderError } from 'commander'
-import { Interrupted } from './cli/console/interrupt.ts'
+import { Interrupted } from './cli/console/long-work.ts'
 import { watchOutput } from './cli/console/output.ts'
 import { buildProgram } from './cli/program.ts'
 import { ConfigError, UsageError } from './config/values.ts'
@@ -12,7 +12,7 @@ const whereDatabasesAre =
   'DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory'
 
 endWithLauncher()
-const output = watchOutput()
+const codeOfOutput = watchOutput()
 try {
   await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
@@ -31,11 +31,8 @@ function endWithLauncher(): void {
 async function explain(error: unknown): Promise<number> {
   // Commander has already printed the usage error or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-  if (error instanceof Interrupted) {
-    error.tell()
-    return error.exitCode
-  }
-  const code = output.explain(error)
+  if (error instanceof Interrupted) return error.exitCode
+  const code = codeOfOutput(error)
   if (code !== undefined) return code
   const { nameFlags } = await import('./cli/setting-options.ts')
   const line = nameFlags(describe(error as NodeJS.ErrnoException), process.argv.slice(2))

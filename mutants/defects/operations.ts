@@ -68,14 +68,14 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a backup has its name before it is on stable storage',
     file: 'src/runtime/new-file.ts',
-    search: '    syncFile(this.temporaryPath)\n',
+    search: '    syncFile(temporary)\n',
     replacement: '',
     checks: [inTest('cli/backup', 'a backup is on stable storage')],
   },
   {
     breaks: 'a check names a checksum of plants that it could not read',
     file: 'src/maintenance/verify/verify-store.ts',
-    search: 'cannot be read: ${error.message}` })\n    this.#isComplete = false',
+    search: 'cannot be read: ${error.message}` })\n    isComplete = false',
     replacement: 'cannot be read: ${error.message}` })',
     checks: [inTest('cli/verify', 'a plant whose text cannot be read')],
   },

@@ -16,71 +16,66 @@ export type NewFileOptions = {
   signal?: AbortSignal | undefined
 }
 
-export class NewFile {
-  readonly path: string
-  /** Ends in `.partial`; may be deleted when no process is writing it. */
-  readonly temporaryPath: string
-  readonly #replace: boolean
-
-  /** Throws FileRefused when the path exists already, unless it is a file and `replace` is set. */
-  constructor(path: string, { replace = false, source, signal }: NewFileOptions = {}) {
-    this.path = resolveLinks(path)
-    this.#replace = replace
-    this.#check(source)
-    this.temporaryPath = join(dirname(this.path), `.${basename(this.path)}.${randomUUID()}.partial`)
-    signal?.addEventListener('abort', () => this.discard(), { once: true })
+/**
+ * Creates the file at `path` from what `write` writes, and closes, at the temporary path that it is given, which ends
+ * in `.partial`. Rejects with FileRefused, also when the path exists already, unless it is a file and `replace` is set;
+ * or with an error of `write`.
+ */
+export async function writeNewFile<T>(
+  path: string,
+  options: NewFileOptions,
+  write: (temporaryPath: string) => Promise<T>,
+): Promise<T> {
+  const target = resolveLinks(path)
+  checkTarget(target, options)
+  const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
+  // The files of SQLite beside it, too.
+  const discard = () => {
+    for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
   }
-
-  #check(source: string | undefined): void {
-    const found = lstatSync(this.path, { throwIfNoEntry: false })
-    if (found && !found.isFile()) throw new FileRefused(`${this.path} is not a regular file`)
-    if (found && !this.#replace) throw alreadyThere(this.path)
-    if (source !== undefined) refuseSource(this.path, source)
-    // SQLite would replay them into the new file.
-    const log = ['-wal', '-journal'].map((ending) => this.path + ending).find(existsSync)
-    if (log !== undefined) throw new FileRefused(`${log} exists: ${this.path} is a database in use`)
-  }
-
-  /** Gives the temporary file, which is closed, its name. Throws FileRefused, or errors of the file system. */
-  publish(): void {
-    syncFile(this.temporaryPath)
-    if (this.#replace) renameSync(this.temporaryPath, this.path)
-    else this.#publishOnce()
-    syncDirectoryOf(this.path)
-  }
-
-  /** Links instead of renaming, which would replace a file created in the meantime. */
-  #publishOnce(): void {
-    try {
-      linkSync(this.temporaryPath, this.path)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(this.path)
-      /* c8 ignore next 3: a file system without links, such as FAT, which only root can mount */
-      if (existsSync(this.path)) throw error
-      renameSync(this.temporaryPath, this.path)
-    }
-    rmSync(this.temporaryPath, { force: true })
-  }
-
-  /** Names the final path in an error about the temporary file. */
-  explain(error: unknown): Error {
-    const { message, syscall } = error as NodeJS.ErrnoException
-    const text = message.replaceAll(this.temporaryPath, this.path)
-    if (syscall !== undefined) return new FileRefused(`cannot write ${this.path}: ${text}`)
-    return text === message ? (error as Error) : new FileRefused(text)
-  }
-
-  /** Removes the temporary file, and the files of SQLite beside it. */
-  discard(): void {
-    for (const ending of ['', '-journal', '-wal', '-shm'])
-      rmSync(this.temporaryPath + ending, { force: true })
+  options.signal?.addEventListener('abort', discard, { once: true })
+  try {
+    const result = await write(temporary)
+    syncFile(temporary)
+    if (options.replace) renameSync(temporary, target)
+    else publishOnce(temporary, target)
+    syncDirectoryOf(target)
+    return result
+  } catch (error) {
+    discard()
+    throw nameTarget(error as NodeJS.ErrnoException, temporary, target)
   }
 }
 
-/** Throws FileRefused when the path is that of the database that is read. */
-export function refuseSource(path: string, source: string): void {
-  if (isSameFile(identify(source), identify(path)))
-    throw new FileRefused(`${resolveLinks(path)} is the database itself`)
+function checkTarget(path: string, { replace, source }: NewFileOptions): void {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found && !found.isFile()) throw new FileRefused(`${path} is not a regular file`)
+  if (found && !replace) throw alreadyThere(path)
+  if (source !== undefined && isSameFile(identify(source), found))
+    throw new FileRefused(`${path} is the database itself`)
+  // SQLite would replay them into the new file.
+  const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)
+  if (log !== undefined) throw new FileRefused(`${log} exists: ${path} is a database in use`)
+}
+
+/** Links instead of renaming, which would replace a file created in the meantime. */
+function publishOnce(temporary: string, target: string): void {
+  try {
+    linkSync(temporary, target)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(target)
+    /* c8 ignore next 3: a file system without links, such as FAT, which only root can mount */
+    if (existsSync(target)) throw error
+    renameSync(temporary, target)
+  }
+  rmSync(temporary, { force: true })
+}
+
+/** Names the target in an error about the temporary file. */
+function nameTarget(error: NodeJS.ErrnoException, temporary: string, target: string): Error {
+  const text = error.message.replaceAll(temporary, target)
+  if (error.syscall !== undefined) return new FileRefused(`cannot write ${target}: ${text}`)
+  return text === error.message ? error : new FileRefused(text)
 }
 
 function alreadyThere(path: string): FileRefused {

@@ -12,3 +12,13 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
 export async function openView(url: string): Promise<StoreView> {
   return engineOf(url).view(url)
 }
+
+/** Opens the store at a URL for reading only, for as long as the work takes. */
+export async function withView<T>(url: string, work: (view: StoreView) => Promise<T>): Promise<T> {
+  const view = await openView(url)
+  try {
+    return await work(view)
+  } finally {
+    await view.close()
+  }
+}

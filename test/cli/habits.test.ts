@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import tap, { before, type Test, test } from 'tap'
-import { Interrupted, onInterrupt } from '../../src/cli/console/interrupt.ts'
+import { doLongWork, Interrupted } from '../../src/cli/console/long-work.ts'
 import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
 import { count } from '../../src/runtime/count.ts'
 import { runCommand } from '../support/commands.ts'
@@ -165,11 +165,12 @@ test('copy says what it did as JSON, too', async (t) => {
 
 test('a second signal ends the process at once, but an echo of the first does not', async (t) => {
   const script = `
-    import { onInterrupt } from ${JSON.stringify(new URL('../../src/cli/console/interrupt.ts', import.meta.url))}
-    const { signal } = onInterrupt(() => 'stopped')
-    signal.addEventListener('abort', () => console.log('asked'))
-    setInterval(() => {}, 1000)
-    console.log('ready')`
+    import { doLongWork } from ${JSON.stringify(new URL('../../src/cli/console/long-work.ts', import.meta.url))}
+    await doLongWork({ describe: () => 'stopped' }, async (_, signal) => {
+      signal.addEventListener('abort', () => console.log('asked'))
+      console.log('ready')
+      for (;;) await new Promise((resolve) => setTimeout(resolve, 1000))
+    })`
   const { execPath } = process
   const child = execFile(execPath, ['--input-type=module', '--eval', script])
   t.teardown(() => child.kill('SIGKILL'))
@@ -194,10 +195,8 @@ test('a second signal ends the process at once, but an echo of the first does no
 
 test('when a command is over, signals end the process as before', async (t) => {
   const before = process.listenerCount('SIGINT')
-  const { signal, release } = onInterrupt(() => 'go on')
-  t.equal(process.listenerCount('SIGINT'), before + 1)
-  release()
+  const work = async () => t.equal(process.listenerCount('SIGINT'), before + 1)
+  await doLongWork({ describe: () => 'go on' }, work)
   t.equal(process.listenerCount('SIGINT'), before)
-  t.equal(signal.aborted, false)
-  t.equal(new Interrupted('SIGTERM', () => '').exitCode, 143)
+  t.equal(new Interrupted('SIGTERM').exitCode, 143)
 })

@@ -2,9 +2,9 @@
 import { PassThrough } from 'node:stream'
 import { test } from 'tap'
 import {
-  Progress,
   type ProgressOptions,
   type ProgressStream,
+  startProgress,
   type Unit,
 } from '../../src/cli/console/progress.ts'
 
@@ -14,7 +14,7 @@ type Step = [done: number, total: number | undefined, unit: Unit]
 function show(terminal: object, steps: [second: number, ...Step][], options: ProgressOptions = {}): string {
   const stream: ProgressStream = Object.assign(new PassThrough({ encoding: 'utf8' }), terminal)
   let now = 1000
-  const progress = new Progress({ stream, now: () => now, ...options })
+  const progress = startProgress({ stream, now: () => now, ...options })
   for (const [second, ...step] of steps) {
     now = 1000 + second * 1000
     progress.show(...step)
@@ -65,7 +65,7 @@ test('on a terminal progress is a bar that fits it and is taken away', async (t)
 test('a line during progress replaces the bar, which comes back below', async (t) => {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY: true, columns: 80 })
   let now = 0
-  const progress = new Progress({ stream, now: () => now })
+  const progress = startProgress({ stream, now: () => now })
   now = 1000
   progress.show(5, 10, 'plant')
   progress.say('line 7: refused')

@@ -7,7 +7,7 @@ import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test, test } from 'tap'
 import { checkIntegrity } from '../../src/maintenance/verify/check-integrity.ts'
-import { checkPage } from '../../src/maintenance/verify/check-range.ts'
+import { checkPage } from '../../src/maintenance/verify/check-page.ts'
 import { describeFault } from '../../src/maintenance/verify/faults.ts'
 import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
 import { openStore, openView } from '../../src/store/open.ts'
@@ -394,8 +394,13 @@ test('a repair that is stopped goes on the next time', async (t) => {
   const store: Store = await open(t, url)
   const { repairChecksums } = await import('../../src/maintenance/verify/repair.ts')
   const stop = new AbortController()
-  const onProgress = () => stop.abort(new Error('enough'))
-  await t.rejects(repairChecksums(store, { signal: stop.signal, onProgress }), { message: 'enough' })
+  const { select, execute } = store.sql
+  const stopping: typeof execute = (text, values) => {
+    stop.abort(new Error('enough'))
+    return execute(text, values)
+  }
+  const stopped = repairChecksums({ sql: { select, execute: stopping } }, stop.signal)
+  await t.rejects(stopped, { message: 'enough' })
   const { unchecked } = await verifyStore(url)
   t.ok(unchecked > 0 && unchecked < many + 1)
   t.equal(await repairChecksums(store), unchecked)

@@ -1,7 +1,7 @@
 // backup: copies a SQLite database while the service runs on it.
 import { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
-import { type BackupReport, copyVerified } from '../../maintenance/backup/back-up.ts'
+import { copyVerified } from '../../maintenance/backup/back-up.ts'
 import { count } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
 import { existingPath } from '../../store/sqlite/files/path.ts'
@@ -29,7 +29,8 @@ export function makeCommand(): Command {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
       const report = await runCopy(existingPath(databaseUrl), file, options)
-      printSummary(`backed up ${count(report.plants, 'plant')} to ${file}`, { file, ...report }, options)
+      const text = `backed up ${count(report.plants, 'plant')} to ${file}; verified, SHA-256 ${report.checksum}`
+      printResult({ file, ...report }, text, options.json)
     })
 }
 
@@ -41,30 +42,13 @@ export function requireSqlite(command: Command, databaseUrl: string, instead: st
 }
 
 /** Copies one database file to another, verifies the copy, and shows the progress. */
-export async function runCopy(
+export function runCopy(
   from: string,
   to: string,
-  { quiet, force }: { quiet?: true | undefined; force?: true },
-): Promise<BackupReport> {
+  { quiet, force: replace }: Pick<Options, 'quiet' | 'force'>,
+) {
   const describe = () => 'interrupted: nothing was written. Run it again'
-  return await doLongWork({ quiet, describe }, (progress, signal) =>
-    copyVerified(from, to, {
-      replace: force,
-      signal,
-      onProgress: (done, total, unit) => progress.show(done, total, unit),
-    }),
-  )
-}
-
-export function printSummary(
-  text: string,
-  { copyMs, verifyMs, ...report }: BackupReport & { file: string },
-  { json }: { json?: true },
-): void {
-  const seconds = (ms: number) => Number((ms / 1000).toFixed(3))
-  printResult(
-    { ...report, copySeconds: seconds(copyMs), verifySeconds: seconds(verifyMs) },
-    `${text}; verified, SHA-256 ${report.checksum}`,
-    json,
+  return doLongWork({ quiet, describe }, (progress, signal) =>
+    copyVerified(from, to, { replace, signal, onProgress: progress.show }),
   )
 }

@@ -1,7 +1,6 @@
 // config: shows what is in force and where it comes from, secrets masked.
 import { Command } from 'commander'
-import { type Found, loadConfig, type Origin } from '../../config/load-config.ts'
-import type { Setting } from '../../config/setting.ts'
+import { loadConfig } from '../../config/load-config.ts'
 import { settingEntries } from '../../config/settings.ts'
 import { printResult } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
@@ -16,23 +15,16 @@ export function makeCommand(): Command {
   return addSettingOptions(command).action(({ json }: { json?: true }) => {
     const { found, warnings } = loadConfig(readFlags(command))
     for (const warning of warnings) console.error(`plant-store: warning: ${warning}`)
-    const rows = settingEntries.map(([key, setting]) => show(setting, found[key]))
-    printResult(rows.map(toJson), formatTable(['SETTING', 'VALUE', 'FROM'], rows.map(toCells)), json)
+    const rows = settingEntries.map(([key, { name, mask = String, defaultLabel = '' }]) => {
+      const { text, origin: from } = found[key]
+      return { name, value: mask(text) || null, from, defaultLabel }
+    })
+    const cells = rows.map(({ name, value, from, defaultLabel }) => [
+      name,
+      value ?? `(${defaultLabel})`,
+      from,
+    ])
+    const settings = rows.map(({ defaultLabel, ...setting }) => setting)
+    printResult(settings, formatTable(['SETTING', 'VALUE', 'FROM'], cells), json)
   })
-}
-
-type Row = { name: string; value: string; from: Origin; defaultLabel: string }
-
-/** A row of the table. `value` is empty for a setting that is unset and has no default; `defaultLabel` fills in. */
-function show(setting: Setting<unknown>, { text, origin }: Found): Row {
-  const { name, defaultLabel = '', mask = String } = setting
-  return { name, value: mask(text), from: origin, defaultLabel }
-}
-
-function toJson({ name, value, from }: Row) {
-  return { name, value: value || null, from }
-}
-
-function toCells({ name, value, from, defaultLabel }: Row): string[] {
-  return [name, value || `(${defaultLabel})`, from]
 }

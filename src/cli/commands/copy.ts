@@ -2,14 +2,10 @@
 import { Command } from 'commander'
 import pino from 'pino'
 import { maxBatchPlants } from '../../limits.ts'
-import { copyEpochs } from '../../maintenance/copy/copied-epochs.ts'
-import { copyPlants } from '../../maintenance/copy/copied-plants.ts'
-import { checkTokens, copyTokens } from '../../maintenance/copy/copied-tokens.ts'
-import { openSource, type Source } from '../../maintenance/copy/source.ts'
-import { claimTarget, renameTarget } from '../../maintenance/copy/target.ts'
+import { copyStore, openTarget } from '../../maintenance/copy/copy-store.ts'
 import { count } from '../../runtime/count.ts'
-import { openStore } from '../../store/open.ts'
-import { type Store, StoreRefused, StoreUnavailable } from '../../store/store.ts'
+import { openStore, withView } from '../../store/open.ts'
+import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
 import { numberOption } from '../setting-options.ts'
@@ -44,60 +40,24 @@ export function makeCommand(): Command {
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')
     .addHelpText('after', help)
-    .action(async (options: CopyOptions) => {
-      const urls = {
-        from: readUrlArgument(options.from, '--from'),
-        to: readUrlArgument(options.to, '--to'),
-      }
-      await withStores(urls, (source, target) => copyStore(source, target, options))
-    })
+    .action((options: CopyOptions) => runCopy(options).catch(explain))
 }
 
-async function copyStore(source: Source, target: Store, options: CopyOptions): Promise<void> {
-  const { batch, quiet, json } = options
-  const { guard, release } = await claimTarget(source, target)
-  await checkTokens(source, target.sql)
+async function runCopy({ from, to, batch: batchPlants, quiet, json }: CopyOptions): Promise<void> {
+  const urls = { from: readUrlArgument(from, '--from'), to: readUrlArgument(to, '--to') }
+  const logger = pino({ level: 'error' }, pino.destination(2))
+  const open = () => named('--to', openStore(urls.to, { logger }))
   const describe = () => 'the copy was interrupted. Run it again to go on.'
-  const { plants, added, checksum, tokens } = await doLongWork(
-    { quiet, describe },
-    async (progress, signal) => {
-      const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
-      const copied = await copyPlants(source, target, { batchPlants: batch, guard, onProgress, signal })
-      const tokens = await copyTokens(source, target.sql)
-      await copyEpochs(source, target.sql, copied.plants)
-      await release()
-      return { ...copied, tokens }
-    },
-  )
+  const copying = withView(urls.from, async (source) => {
+    const target = await openTarget(source, open)
+    const work = doLongWork({ quiet, describe }, (progress, signal) =>
+      copyStore(source, target, { batchPlants, onProgress: progress.show, signal }),
+    )
+    return work.finally(() => target.close())
+  })
+  const { plants, added, checksum, tokens } = await named('--from', copying)
   const text = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
   printResult({ added, tokens, plants, checksum }, text, json)
-}
-
-async function withStores(
-  { from, to }: Pick<CopyOptions, 'from' | 'to'>,
-  work: (source: Source, target: Store) => Promise<void>,
-): Promise<void> {
-  const source = await named('--from', openSource(from))
-  try {
-    const target = await openTarget(source, to).catch(explain)
-    await work(source, target)
-      .catch(explain)
-      .finally(() => target.close())
-  } finally {
-    await source.view.close()
-  }
-}
-
-/** Opens the target. A store reads its identity when it is opened, so one that takes over another's is opened again. */
-async function openTarget(source: Source, url: string): Promise<Store> {
-  const target = await openTo(url)
-  if (target.id === source.id) return target
-  await renameTarget(source, target).finally(() => target.close())
-  return openTo(url)
-}
-
-function openTo(url: string): Promise<Store> {
-  return named('--to', openStore(url, { logger: pino({ level: 'error' }, pino.destination(2)) }))
 }
 
 function explain(error: unknown): never {

@@ -11,12 +11,11 @@ import {
   readName,
 } from '../../maintenance/export/formats.ts'
 import { count } from '../../runtime/count.ts'
-import { refuseSource } from '../../runtime/new-file.ts'
 import { engineOf } from '../../store/engines.ts'
-import { openView } from '../../store/open.ts'
+import { withView } from '../../store/open.ts'
 import { StoreRefused } from '../../store/store.ts'
-import { findHead, type StoreView } from '../../store/view.ts'
-import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
+import { findHead } from '../../store/view.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, numberOption } from '../setting-options.ts'
 
@@ -65,41 +64,28 @@ export function makeCommand(): Command {
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
+  const { after, quiet, json, force: replace } = options
   const databaseUrl = loadDatabaseUrl(options.databaseUrl)
-  const source = engineOf(databaseUrl).path?.(databaseUrl)
-  if (source !== undefined) refuseSource(file, source)
   const form = chooseForm(file, options, command)
-  const view = await openView(databaseUrl)
-  try {
+  const isToStdout = file === '-'
+  const isQuiet = quiet || (isToStdout && !isApart())
+  const describe = () => 'interrupted: the export is incomplete. Run it again'
+  const head = await withView(databaseUrl, async (view) => {
     const head = await findHead(view)
-    if (options.after > head)
-      throw new StoreRefused(`the log ends at plant ${head}: there is no plant ${options.after}`)
-    await exportFrom(view, file, { head, source, form, ...options })
-  } finally {
-    await view.close()
-  }
-}
-
-async function exportFrom(
-  view: StoreView,
-  file: string,
-  options: Options & { head: number; source: string | undefined; form: Form },
-): Promise<void> {
-  const { head, source, form, after, quiet, json } = options
-  const work: LongWorkOptions = {
-    quiet: quiet || (file === '-' && !isApart()),
-    describe: () => 'interrupted: the export is incomplete. Run it again',
-  }
-  await doLongWork(work, async (progress, signal) => {
-    const onProgress = (done: number) => progress.show(done, head - after, 'plant')
-    const what: ExportOptions = { ...form, withId: options.id, after, head, signal, onProgress }
-    if (file === '-') await exportTo(process.stdout, view, what)
-    else await exportToFile(file, view, { ...what, replace: options.force, source })
+    if (after > head) throw new StoreRefused(`the log ends at plant ${head}: there is no plant ${after}`)
+    await doLongWork({ quiet: isQuiet, describe }, (progress, signal) => {
+      const onProgress = (done: number) => progress.show(done, head - after)
+      const what: ExportOptions = { ...form, withId: options.id, after, head, signal, onProgress }
+      if (isToStdout) return exportTo(process.stdout, view, what)
+      const source = engineOf(databaseUrl).path?.(databaseUrl)
+      return exportToFile(file, view, { ...what, replace, source })
+    })
+    return head
   })
   const { format, compression = null } = form
   const summary = { plants: head - after, after, head, file, format, compression }
-  const text = `exported ${count(head - after, 'plant')}${file === '-' ? '' : ` to ${file}`}; the log ends at plant ${head}`
-  if (file !== '-') printResult(summary, text, json)
+  const text = `exported ${count(head - after, 'plant')}${isToStdout ? '' : ` to ${file}`}; the log ends at plant ${head}`
+  if (!isToStdout) printResult(summary, text, json)
   else if (!quiet) warnResult(summary, text, json)
 }
 

@@ -7,8 +7,9 @@ import { count } from '../../runtime/count.ts'
 import { sqlitePath } from '../../store/sqlite/files/path.ts'
 import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
 import { StoreRefused } from '../../store/store.ts'
+import { printResult } from '../console/output.ts'
 import { addWorkOptions } from '../setting-options.ts'
-import { printSummary, requireSqlite, runCopy } from './backup.ts'
+import { requireSqlite, runCopy } from './backup.ts'
 
 type Options = { databaseUrl?: string; json?: true; quiet?: true }
 
@@ -29,9 +30,10 @@ export function makeCommand(): Command {
       const path = sqlitePath(databaseUrl)
       requireNothing(path)
       makeDirectory(dirname(path))
-      const report = await runCopy(file, path, { quiet: options.quiet })
+      const report = await runCopy(file, path, options)
       giveToOwner(path)
-      printSummary(`restored ${count(report.plants, 'plant')} to ${path}`, { file: path, ...report }, options)
+      const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
+      printResult({ file: path, ...report }, text, options.json)
     })
 }
 

@@ -8,17 +8,16 @@ import { repairChecksums, repairSegments } from '../../maintenance/verify/repair
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
 import { count, separate } from '../../runtime/count.ts'
 import { engineOf } from '../../store/engines.ts'
-import { openStore, openView } from '../../store/open.ts'
+import { migrations } from '../../store/format/migrations.ts'
+import { openStore } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
 import { addWorkOptions } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
-/** Numbers of checksums and segments that a repair added, and the schema's version after it. */
-type Added = { repaired: number; segments: number; schemaVersion?: number }
-
-const nothing: Added = { repaired: 0, segments: 0 }
+/** Numbers of checksums and segments that a repair added. */
+type Added = { repaired: number; segments: number }
 
 const help = `
 URL is a database URL, env:NAME for one in an environment variable, or @FILE for one in a file, which hide a password from
@@ -48,10 +47,11 @@ export function makeCommand(): Command {
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
   const describe = () => 'interrupted: the check is incomplete. Run it again'
   const report = await doLongWork({ quiet, describe }, async (progress, signal) => {
-    const onProgress = (done: number, total: number) => progress.show(done, total, 'plant')
-    const checked = await verifyStore(url, { signal, onProgress })
-    const added = repair && checked.faultCount === 0 ? await runRepair(url, signal) : nothing
-    return { ...checked, ...added }
+    const checked = await verifyStore(url, { signal, onProgress: progress.show })
+    if (!repair || checked.faultCount > 0) return { ...checked, repaired: 0, segments: 0 }
+    const added = await runRepair(url, signal)
+    // It was migrated to be repaired.
+    return { ...checked, ...added, schemaVersion: Math.max(checked.schemaVersion, migrations.length) }
   })
   const faults = report.faults.map(({ position = null, detail }) => ({ position, detail }))
   printResult({ ...report, faults }, formatReport(report), json)
@@ -64,18 +64,12 @@ async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
     mustExist: true,
   })
   try {
-    const repaired = await repairChecksums(store, { signal })
+    const repaired = await repairChecksums(store, signal)
     const segments = await repairSegments(store, engineOf(url).dialect, signal)
-    return { repaired, segments, schemaVersion: await readVersion(url) }
+    return { repaired, segments }
   } finally {
     await store.close()
   }
-}
-
-async function readVersion(url: string): Promise<number> {
-  const view = await openView(url)
-  await view.close()
-  return view.version
 }
 
 function formatReport(report: VerifyReport & Added): string {

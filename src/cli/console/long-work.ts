@@ -1,6 +1,23 @@
-// Long work: shows its progress, and can be interrupted.
-import { onInterrupt } from './interrupt.ts'
-import { Progress } from './progress.ts'
+// Long work: shows its progress, and can be interrupted. The first SIGINT, SIGTERM or SIGHUP asks it to stop. A second
+// one ends it at once, as does a time-out when it has not stopped by itself.
+import { existsSync } from 'node:fs'
+import { constants } from 'node:os'
+import { echoMs, interruptMs } from '../../limits.ts'
+import { type Progress, startProgress } from './progress.ts'
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+type Signal = (typeof signals)[number]
+
+/** The command was asked to stop, and has said how to go on. */
+export class Interrupted extends Error {
+  /** 129, 130 or 143. */
+  readonly exitCode: number
+
+  constructor(by: Signal) {
+    super('interrupted')
+    this.exitCode = 128 + constants.signals[by]
+  }
+}
 
 /** `describe` says, when the work was interrupted, what was done and how to go on. */
 export type LongWorkOptions = { quiet?: boolean | undefined; describe: () => string }
@@ -10,16 +27,53 @@ export async function doLongWork<T>(
   { quiet = false, describe }: LongWorkOptions,
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const progress = new Progress({ quiet })
-  const { signal, release } = onInterrupt(() => {
+  const progress = startProgress({ quiet })
+  const controller = new AbortController()
+  const { signal } = controller
+  let isTold = false
+  const tell = () => {
     progress.end()
-    return describe()
-  })
-  const ended = work(progress, signal).catch((error) => {
-    throw signal.aborted ? signal.reason : error
-  })
-  return ended.finally(() => {
+    if (!isTold) console.error(`plant-store: ${describe()}`)
+    isTold = true
+  }
+  const endNow = (by: Signal) => {
+    tell()
+    replaceProcess(by)
+  }
+  let askedMs = 0
+  const ask = (by: Signal) => {
+    if (!signal.aborted) {
+      askedMs = performance.now()
+      setTimeout(endNow, interruptMs, by).unref()
+      controller.abort(new Interrupted(by))
+    } else if (performance.now() - askedMs > echoMs) endNow(by)
+  }
+  for (const name of signals) process.on(name, ask)
+  try {
+    return await work(progress, signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+    tell()
+    throw signal.reason
+  } finally {
     progress.end()
-    release()
-  })
+    // An echo of the signal may follow, and would end the process before it has reported.
+    if (!signal.aborted) for (const name of signals) process.off(name, ask)
+  }
+}
+
+/**
+ * Ends the process at once. An exit would wait for threads that are in a system call or in SQLite, so this replaces
+ * the process by a program that exits or, where that is not possible, sends the signal again.
+ */
+function replaceProcess(by: Signal): void {
+  const code = new Interrupted(by).exitCode
+  const [program, ...args] = existsSync('/bin/sh')
+    ? ['/bin/sh', '-c', `exit ${code}`]
+    : /* c8 ignore next: coverage is counted where there is a shell */
+      [process.execPath, '--eval', `process.exit(${code})`]
+  if (process.execve && process.platform !== 'win32') process.execve(program, [program, ...args], {})
+  /* c8 ignore next 2: coverage is counted on Linux, where the process is another by now */
+  process.removeAllListeners(by)
+  process.kill(process.pid, by)
 }

@@ -3,14 +3,9 @@
 import { fstatSync } from 'node:fs'
 import { isSameFile } from '../../runtime/same-file.ts'
 
-/** Prints a line. */
-export function print(line: string): void {
-  process.stdout.write(`${line}\n`)
-}
-
 /** Prints the result of a command; with --json for machines. */
 export function printResult(json: unknown, text: string, asJson: boolean | undefined): void {
-  print(asJson ? JSON.stringify(json, null, 2) : text)
+  process.stdout.write(`${asJson ? JSON.stringify(json, null, 2) : text}\n`)
 }
 
 /** Prints a result on stderr, in one line, for commands whose stdout holds data. */
@@ -25,17 +20,12 @@ export function isApart(): boolean {
 }
 
 /**
- * Gives the exit code for a fault of stdout: 0 when its reader has closed it, 1 otherwise (disk full, for instance);
- * undefined for any other error.
+ * Keeps a closed stdout from ending a command that prints. A pipeline into stdout fails; the function that is returned
+ * recognizes that failure by its code, and gives the exit code: 0 when the reader has closed stdout, 1 otherwise (disk
+ * full, for instance), undefined for any other error. Other faults are reported at once. A closed stderr ends nothing
+ * either: the exit code still tells.
  */
-export type Output = { explain(error: unknown): number | undefined }
-
-/**
- * Keeps a closed stdout from ending a command that prints. A pipeline into stdout fails, and `explain` recognizes that
- * failure by its code; other faults are reported at once. A closed stderr ends nothing either: the exit code still
- * tells.
- */
-export function watchOutput(): Output {
+export function watchOutput(): (error: unknown) => number | undefined {
   let fault: NodeJS.ErrnoException | undefined
   process.stderr.on('error', () => {})
   // Each further write fails like the first.
@@ -46,10 +36,8 @@ export function watchOutput(): Output {
     process.exitCode = 1
     console.error(`plant-store: cannot write to stdout: ${error.message}`)
   })
-  return {
-    explain(error) {
-      if (fault && (error as NodeJS.ErrnoException).code !== fault.code) return undefined
-      return fault && (fault.code === 'EPIPE' ? 0 : 1)
-    },
+  return (error) => {
+    if (fault && (error as NodeJS.ErrnoException).code !== fault.code) return undefined
+    return fault && (fault.code === 'EPIPE' ? 0 : 1)
   }
 }

@@ -16,53 +16,49 @@ export type ProgressOptions = { quiet?: boolean; stream?: ProgressStream; now?: 
 /** The unit of progress. */
 export type Unit = 'plant' | 'page'
 
-export class Progress {
-  readonly #quiet: boolean
-  readonly #stream: ProgressStream
-  readonly #now: () => number
-  readonly #startedAt: number
-  #shownAt: number
-  #hasBar = false
+export type Progress = ReturnType<typeof startProgress>
 
-  constructor({ quiet = false, stream = process.stderr, now = Date.now }: ProgressOptions = {}) {
-    this.#quiet = quiet
-    this.#stream = stream
-    this.#now = now
-    this.#startedAt = now()
-    this.#shownAt = this.#startedAt
-  }
-
-  /** Shows the progress, unless it was shown a moment ago; without a `total`, neither a bar nor the remaining time. */
-  show(done: number, total: number | undefined, unit: Unit): void {
-    const now = this.#now()
-    if (this.#quiet) return
-    const bar = isTerminal(this.#stream)
-    if (now - this.#shownAt < (bar ? barMs : lineMs)) return
-    this.#shownAt = now
-    const words = describe(done, total, unit, now - this.#startedAt)
-    if (bar) this.#draw(total === undefined ? words : `${drawBar(done, total)} ${words}`)
-    else this.#stream.write(`${words}\n`)
-  }
-
-  /** Writes a line that stays, above the bar if there is one; also with --quiet. */
-  say(line: string): void {
-    this.end()
-    this.#stream.write(`${line}\n`)
-  }
+export function startProgress({
+  quiet = false,
+  stream = process.stderr,
+  now = Date.now,
+}: ProgressOptions = {}) {
+  const startedAt = now()
+  let shownAt = startedAt
+  let hasBar = false
 
   /** Removes the bar. */
-  end(): void {
-    if (!this.#hasBar) return
-    this.#stream.write(clearLine)
-    this.#hasBar = false
+  const end = () => {
+    if (!hasBar) return
+    stream.write(clearLine)
+    hasBar = false
     // The next progress is drawn at once.
-    this.#shownAt = Number.NEGATIVE_INFINITY
+    shownAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Cuts the line at the terminal's edge: one that wraps could not be removed. */
-  #draw(line: string): void {
-    this.#stream.write(clearLine + line.slice(0, this.#stream.columns || defaultColumns))
-    this.#hasBar = true
+  return {
+    end,
+
+    /** Shows the progress, unless it was shown a moment ago; without a `total`, neither a bar nor the remaining time. */
+    show(done: number, total: number | undefined, unit: Unit = 'plant'): void {
+      const isBar = isTerminal(stream)
+      if (quiet || now() - shownAt < (isBar ? barMs : lineMs)) return
+      shownAt = now()
+      const words = describe(done, total, unit, shownAt - startedAt)
+      if (!isBar) stream.write(`${words}\n`)
+      else {
+        const line = total === undefined ? words : `${drawBar(done, total)} ${words}`
+        // Cut at the terminal's edge: a line that wraps could not be removed.
+        stream.write(clearLine + line.slice(0, stream.columns || defaultColumns))
+        hasBar = true
+      }
+    },
+
+    /** Writes a line that stays, above the bar if there is one; also with --quiet. */
+    say(line: string): void {
+      end()
+      stream.write(`${line}\n`)
+    },
   }
 }
 

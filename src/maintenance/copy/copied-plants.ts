@@ -4,7 +4,6 @@ import { count, separate } from '../../runtime/count.ts'
 import { lineOf } from '../../store/format/checksum.ts'
 import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.ts'
 import { findHead, type StoreView, selectRows } from '../../store/view.ts'
-import type { Source } from './source.ts'
 
 export type CopyPlantsOptions = {
   /** Plants read, appended in one transaction and read back at a time. */
@@ -18,27 +17,24 @@ export type CopyPlantsOptions = {
 }
 
 /**
- * `plants` and `checksum` (SHA-256 in hex over a line per plant, see `lineOf`) are of the whole log, in both stores.
- */
-export type CopiedPlants = { plants: number; added: number; checksum: string }
-
-/**
  * Appends to the target what it lacks until the source has nothing new. All plants of the target are compared, also
- * earlier ones. Throws StoreRefused when the target's log is not a beginning of the source's.
+ * earlier ones. `plants` and `checksum` (SHA-256 in hex over a line per plant, see `lineOf`) are of the whole log, in
+ * both stores. Throws StoreRefused when the target's log is not a beginning of the source's.
  */
 export async function copyPlants(
-  source: Source,
+  source: StoreView,
   target: Store,
   { batchPlants, guard, onProgress, signal }: CopyPlantsOptions,
-): Promise<CopiedPlants> {
+): Promise<{ plants: number; added: number; checksum: string }> {
   const checksum = createHash('sha256')
-  const total = await findHead(source.view)
+  const total = await findHead(source)
   const { position: held } = await target.log.head()
   if (held > total)
     throw new StoreRefused(`--to holds ${count(held, 'plant')}, --from only ${separate(total)}`)
-  let done = 0
-  let added = 0
-  for await (const plants of readBatches(source.view, batchPlants)) {
+  let [done, added] = [0, 0]
+  for (;;) {
+    signal.throwIfAborted()
+    const plants = await selectRows(source, columns, `${following} LIMIT ${batchPlants}`, [done])
     // Behind the last batch the target must have no more plants, so look there, too.
     const there = await readPlants(target.sql, done, plants.length || 1)
     checksum.update(compare(there, plants.slice(0, there.length), done))
@@ -52,30 +48,15 @@ export async function copyPlants(
       added += missing.length
     }
     onProgress(done, Math.max(done, total))
-    signal.throwIfAborted()
+    if (plants.length === 0) return { plants: done, added, checksum: checksum.digest('hex') }
   }
-  return { plants: done, added, checksum: checksum.digest('hex') }
 }
 
+const columns = ['position', 'id', 'item']
 const following = 'FROM plants WHERE position > $1 ORDER BY position'
 
-/** The whole log, read a batch ahead; the last batch is empty. */
-async function* readBatches(view: StoreView, size: number): AsyncGenerator<Row[]> {
-  const read = (after: number) =>
-    selectRows(view, ['position', 'id', 'item'], `${following} LIMIT ${size}`, [after])
-  let plants = await read(0)
-  while (plants.length > 0) {
-    const next = read(Number(plants.at(-1)?.position))
-    // A rejection is handled when the batch is awaited, if it ever is.
-    next.catch(() => {})
-    yield plants
-    plants = await next
-  }
-  yield plants
-}
-
 function readPlants(sql: Sql, after: number, size: number): Promise<Row[]> {
-  return sql.select(`SELECT position, id, item ${following} LIMIT ${size}`, [after])
+  return sql.select(`SELECT ${columns} ${following} LIMIT ${size}`, [after])
 }
 
 /** Compares the plants after `after`, and returns their text. Throws StoreRefused when they differ. */

@@ -5,10 +5,10 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { scannedPlants } from '../../limits.ts'
-import { NewFile, type NewFileOptions } from '../../runtime/new-file.ts'
+import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
 import { StoreRefused } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
-import { type CompressionName, type Format, type FormatName, formats } from './formats.ts'
+import { type CompressionName, type FormatName, formats } from './formats.ts'
 
 export type ExportOptions = {
   format: FormatName
@@ -20,9 +20,6 @@ export type ExportOptions = {
   signal?: AbortSignal
   onProgress?: (done: number) => void
 }
-
-/** Interval of turns of the event loop: one after each page would make all writes small. */
-const turnEveryMs = 100
 
 /** zstd has no checksum by default. */
 const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
@@ -49,69 +46,40 @@ export async function exportToFile(
   view: StoreView,
   { replace, source, ...options }: ExportOptions & NewFileOptions,
 ): Promise<void> {
-  const file = new NewFile(path, { replace, source, signal: options.signal })
-  try {
-    await exportTo(createWriteStream(file.temporaryPath, { flags: 'wx' }), view, options, true)
-    file.publish()
-  } catch (error) {
-    file.discard()
-    throw file.explain(error)
-  }
-}
-
-async function* writePages(
-  view: StoreView,
-  { format: name, withId, after, head, onProgress }: ExportOptions,
-): AsyncGenerator<Buffer | string> {
-  const format = await formats[name]({ withId })
-  if (format.start) yield format.start
-  let turnedAtMs = performance.now()
-  for (let position = after; position < head; ) {
-    // Reading SQLite and writing to a file never yield: let signals be handled now and then.
-    if (performance.now() - turnedAtMs > turnEveryMs) {
-      await turn()
-      turnedAtMs = performance.now()
-    }
-    const last = Math.min(position + scannedPlants, head)
-    const page = await readPage(view, { after: position, last }, { format, withId })
-    yield* writePage(format, page, { after: position, last, isFirst: position === after })
-    position = last
-    onProgress?.(position - after)
-  }
-  if (format.end) yield format.end
+  await writeNewFile(path, { replace, source, signal: options.signal }, (temporaryPath) =>
+    exportTo(createWriteStream(temporaryPath, { flags: 'wx' }), view, options, true),
+  )
 }
 
 /** SQL that adds the id to an item, whose last member is a string: its text ends with exactly one brace. */
 const itemWithId = `CASE WHEN id IS NULL THEN item ELSE rtrim(item, '}') || ',"id":' || id || '}' END`
 
-async function readPage(
+async function* writePages(
   view: StoreView,
-  range: { after: number; last: number },
-  { format, withId }: { format: Format; withId: boolean },
-): Promise<Buffer> {
-  const { count, texts } = await view
-    .join([withId ? itemWithId : 'item'], range, format.separator)
-    .catch(explain)
-  if (count !== range.last - range.after) throw damaged(range)
-  return texts[0] as Buffer
-}
-
-function writePage(
-  format: Format,
-  page: Buffer,
-  { isFirst, ...range }: { after: number; last: number; isFirst: boolean },
-): (Buffer | string)[] {
-  try {
-    return format.write(page, isFirst)
-  } catch {
-    throw damaged(range)
+  { format: name, withId, after, head, onProgress }: ExportOptions,
+): AsyncGenerator<Buffer | string> {
+  const format = await formats[name](withId)
+  yield format.start
+  for (let position = after; position < head; ) {
+    // Reading SQLite and writing to a file never yield: let signals be handled.
+    await turn()
+    const last = Math.min(position + scannedPlants, head)
+    const { count, texts } = await view
+      .join([withId ? itemWithId : 'item'], { after: position, last }, format.separator)
+      .catch(explain)
+    const isWhole = count === last - position
+    const parts = isWhole ? format.write(texts[0] as Buffer, position === after) : undefined
+    if (parts === undefined)
+      throw new StoreRefused(
+        `plants ${position + 1} to ${last} are damaged; plant-store verify names the faults`,
+      )
+    yield* parts
+    position = last
+    onProgress?.(position - after)
   }
+  yield format.end
 }
 
 function explain(error: Error): never {
   throw new StoreRefused(`the database cannot be read: ${error.message}`, { cause: error })
-}
-
-function damaged({ after, last }: { after: number; last: number }): StoreRefused {
-  return new StoreRefused(`plants ${after + 1} to ${last} are damaged; plant-store verify names the faults`)
 }

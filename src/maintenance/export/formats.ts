@@ -6,17 +6,16 @@ export type Format = {
   start: string
   /** Stands between two plants of a page. */
   separator: string
-  /** Formats a page of at least one plant. */
-  write(page: Buffer, isFirst: boolean): (Buffer | string)[]
+  /** Formats a page of at least one plant; undefined when a plant in it that has to be parsed is damaged. */
+  write(page: Buffer, isFirst: boolean): (Buffer | string)[] | undefined
   end: string
 }
 
 type Exported = Record<string, string | number | undefined>
 
 export type FormatName = 'ndjson' | 'json' | 'csv'
-export type FormatOptions = { withId: boolean }
 
-export const formats: Record<FormatName, (options: FormatOptions) => Format | Promise<Format>> = {
+export const formats: Record<FormatName, (withId: boolean) => Format | Promise<Format>> = {
   ndjson: () => ({ start: '', separator: '\n', write: (page) => [page, '\n'], end: '' }),
   json: () => ({
     start: '[',
@@ -24,23 +23,33 @@ export const formats: Record<FormatName, (options: FormatOptions) => Format | Pr
     write: (page, isFirst) => [isFirst ? '\n' : ',\n', page],
     end: '\n]\n',
   }),
-  csv: async ({ withId }) => {
+  csv: async (withId) => {
     // Loaded on demand: the schemas take a third of the time of a small export, and other formats need none.
     const { NewPlant, Plant } = await import('../../../schemas/plant.ts')
     const columns = Object.keys((withId ? NewPlant : Plant).properties)
+    const writeRow = (plant: Exported) => writeCells(columns.map((column) => String(plant[column] ?? '')))
     return {
-      start: `${columns}\n`,
+      start: writeCells(columns),
       separator: ',',
-      write: (page) => [
-        (JSON.parse(`[${page}]`) as Exported[]).map((plant) => writeRow(columns, plant)).join(''),
-      ],
+      write(page) {
+        const plants = parsePage(page)
+        return plants && [plants.map(writeRow).join('')]
+      },
       end: '',
     }
   },
 }
 
-function writeRow(columns: string[], plant: Exported): string {
-  return `${columns.map((column) => quoteCell(String(plant[column] ?? ''))).join(',')}\n`
+function parsePage(page: Buffer): Exported[] | undefined {
+  try {
+    return JSON.parse(`[${page}]`)
+  } catch {
+    return undefined
+  }
+}
+
+function writeCells(cells: string[]): string {
+  return `${cells.map(quoteCell)}\n`
 }
 
 /** Quotes a cell of a CSV file if necessary (RFC 4180). */
@@ -66,11 +75,7 @@ export const endings = `${Object.keys(formatEndings).join(', ')}, with ${Object.
 /**
  * Reads format and compression from the name of a file, like `plants.csv.gz`. `unknown`: an ending that is not known.
  */
-export function readName(path: string): {
-  format: FormatName | undefined
-  compression: CompressionName | undefined
-  unknown: string | undefined
-} {
+export function readName(path: string) {
   const compression = compressionEndings[extname(path).toLowerCase()]
   const inner = compression ? path.slice(0, -extname(path).length) : path
   const ending = extname(inner)

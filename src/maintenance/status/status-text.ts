@@ -8,19 +8,21 @@ import type { StoreStatus } from './read-status.ts'
 export function formatStatus(status: StoreStatus): string {
   const { version, engine, engineVersion, schemaVersion, store, head, epochs, bytes, tokens, cluster } =
     status
-  const facts: [string, string][] = [
-    ['version', version],
-    ['engine', `${engine} ${engineVersion}, schema version ${schemaVersion}`],
-    ['store', store],
-    ['head', `${count(head, 'plant')}, ${count(epochs, 'epoch')}`],
-    ['size', formatBytes(bytes)],
-    ['tokens', `${tokens.active} active, ${tokens.expired} expired, ${tokens.revoked} revoked`],
-    ...(cluster ? [['server', `${cluster.server}, ${cluster.role}`] as [string, string]] : []),
-    ...(cluster?.standbys.map((standby): [string, string] => ['standby', formatStandby(standby)]) ?? []),
-    ...(cluster?.unsafe.map((name): [string, string] => ['warning', describeUnsafe(name)]) ?? []),
-    ['service', formatService(status)],
+  const line = (name: string, fact: string) => `${name.padEnd(9)}${fact}`
+  return [
+    line('version', version),
+    line('engine', `${engine} ${engineVersion}, schema version ${schemaVersion}`),
+    line('store', store),
+    line('head', `${count(head, 'plant')}, ${count(epochs, 'epoch')}`),
+    line('size', formatBytes(bytes)),
+    line('tokens', `${tokens.active} active, ${tokens.expired} expired, ${tokens.revoked} revoked`),
+    cluster ? line('server', `${cluster.server}, ${cluster.role}`) : [],
+    (cluster?.standbys ?? []).map((standby) => line('standby', formatStandby(standby))),
+    (cluster?.unsafe ?? []).map((name) => line('warning', describeUnsafe(name))),
+    line('service', formatService(status)),
   ]
-  return facts.map(([name, fact]) => `${name.padEnd(9)}${fact}`).join('\n')
+    .flat()
+    .join('\n')
 }
 
 function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Standby): string {

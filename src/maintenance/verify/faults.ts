@@ -8,22 +8,14 @@ const maxNamed = 10
 
 /** Keeps the first faults by position, those of the whole store first, and counts all. */
 export class Faults {
-  #named: Fault[] = []
-  #count = 0
+  named: readonly Fault[] = []
+  count = 0
 
   add(...faults: Fault[]): void {
-    this.#count += faults.length
-    this.#named = [...this.#named, ...faults]
+    this.count += faults.length
+    this.named = [...this.named, ...faults]
       .sort((a, b) => (a.position ?? 0) - (b.position ?? 0))
       .slice(0, maxNamed)
-  }
-
-  get named(): readonly Fault[] {
-    return this.#named
-  }
-
-  get count(): number {
-    return this.#count
   }
 }
 

@@ -8,10 +8,7 @@ import type { Dialect } from '../../store/view.ts'
 const batchPlants = 2000
 
 /** Adds missing checksums; resolves to their number. Only for a store that was verified. */
-export async function repairChecksums(
-  { sql }: Pick<Store, 'sql'>,
-  { signal, onProgress }: { signal?: AbortSignal; onProgress?: (done: number) => void } = {},
-): Promise<number> {
+export async function repairChecksums({ sql }: Pick<Store, 'sql'>, signal?: AbortSignal): Promise<number> {
   let [done, position] = [0, 0]
   for (;;) {
     signal?.throwIfAborted()
@@ -24,7 +21,6 @@ export async function repairChecksums(
     if (last === undefined) return done
     done += await sql.execute(fill(rows))
     position = Number(last.position)
-    onProgress?.(done)
   }
 }
 

@@ -3,37 +3,25 @@ import { epochsVersion } from '../../store/format/migrations.ts'
 import type { StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
 
-export type Structure = {
-  /** The last position of the log. */
-  head: number
-  plants: number
-  faults: Fault[]
-}
-
-/** Rejects with StoreUnavailable. */
-export async function checkStructure(view: StoreView): Promise<Structure> {
+/** Returns the last position of the log, the number of its plants, and the faults. Rejects with StoreUnavailable. */
+export async function checkStructure(view: StoreView) {
   // Read the epochs before the head: meanwhile a service may add plants and begin an epoch.
   const starts = view.version < epochsVersion ? undefined : await readStarts(view)
-  const { count, first, head, locks } = await readHead(view)
+  // `locks`: number of rows that a batch locks; always 1 in SQLite, which needs none.
+  const [row] = await view.select(
+    `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${view.dialect.locks} FROM plants`,
+  )
+  const [plants, first, head, locks] = row as [number, number, number, number]
   const faults: Fault[] = await findSchemaFaults(view)
   if (locks !== 1) faults.push({ detail: `the table head has ${locks} rows, not the one that a batch locks` })
   if (first < 1) faults.push({ position: first, detail: 'is before the first position' })
   if (starts) faults.push(...findEpochFaults(starts, head))
   faults.push(...(await findDoubles(view)))
-  return { head, plants: count, faults }
+  return { head, plants, faults }
 }
 
 async function readStarts(view: StoreView): Promise<number[]> {
   return (await view.select<[number]>('SELECT start FROM epochs ORDER BY number')).flat()
-}
-
-/** Reads the head. `locks`: number of rows that a batch locks; always 1 in SQLite, which needs none. */
-async function readHead(view: StoreView) {
-  const [row] = await view.select(
-    `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${view.dialect.locks} FROM plants`,
-  )
-  const [count, first, head, found] = row as [number, number, number, number]
-  return { count, first, head, locks: found }
 }
 
 async function findSchemaFaults(view: StoreView): Promise<Fault[]> {
@@ -45,16 +33,16 @@ async function findSchemaFaults(view: StoreView): Promise<Fault[]> {
 }
 
 function findEpochFaults(starts: number[], head: number): Fault[] {
-  const isOwned = head === 0 || starts.some((start) => start < 1)
-  const orphans = isOwned ? [] : [{ detail: 'the first plants belong to no epoch' }]
-  const misplaced = starts.flatMap((start, index): Fault[] => {
+  const faults: Fault[] = []
+  if (head > 0 && !starts.some((start) => start < 1))
+    faults.push({ detail: 'the first plants belong to no epoch' })
+  for (const [index, start] of starts.entries()) {
     if (start > head)
-      return [{ detail: `an epoch begins after plant ${start}, but the log ends at plant ${head}` }]
-    if (start < Math.max(0, ...starts.slice(0, index).slice(-1)))
-      return [{ detail: `an epoch begins after plant ${start}, before the one that it follows` }]
-    return []
-  })
-  return [...orphans, ...misplaced]
+      faults.push({ detail: `an epoch begins after plant ${start}, but the log ends at plant ${head}` })
+    else if (start < Math.max(0, starts[index - 1] ?? 0))
+      faults.push({ detail: `an epoch begins after plant ${start}, before the one that it follows` })
+  }
+  return faults
 }
 
 async function findDoubles(view: StoreView): Promise<Fault[]> {

@@ -4,13 +4,13 @@ import { createHash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { scannedPlants } from '../../limits.ts'
 import { engineOf } from '../../store/engines.ts'
-import { openView } from '../../store/open.ts'
+import { withView } from '../../store/open.ts'
 import { StoreUnavailable } from '../../store/store.ts'
-import type { Range, StoreView } from '../../store/view.ts'
+import type { StoreView } from '../../store/view.ts'
 import { checkIntegrity } from './check-integrity.ts'
-import { checkPage } from './check-range.ts'
+import { checkPage } from './check-page.ts'
 import { type Fault, Faults } from './faults.ts'
-import { checkStructure, type Structure } from './structure.ts'
+import { checkStructure } from './structure.ts'
 
 export type VerifyReport = {
   engine: string
@@ -32,96 +32,46 @@ export type VerifyOptions = {
 }
 
 /** Verifies a store. Rejects with StoreRefused when there is none, or one of a newer version. */
-export async function verifyStore(url: string, options: VerifyOptions = {}): Promise<VerifyReport> {
-  const view = await openView(url)
-  const check = new Check(view, options)
-  try {
-    await check.run(url)
-    return { engine: engineOf(url).name, ...check.report() }
-  } finally {
-    await view.close()
-  }
+export function verifyStore(url: string, options: VerifyOptions = {}): Promise<VerifyReport> {
+  return withView(url, async (view) => {
+    const { integrity } = view.dialect
+    const ofFile = integrity ? checkIntegrity(url, integrity, options.signal) : []
+    const faults = new Faults()
+    const [found, log] = await Promise.all([ofFile, checkLog(view, faults, options)])
+    faults.add(...found)
+    const { name: engine } = engineOf(url)
+    return { engine, schemaVersion: view.version, ...log, faultCount: faults.count, faults: faults.named }
+  })
 }
 
-class Check {
-  readonly #view: StoreView
-  readonly #options: VerifyOptions
-  readonly #faults = new Faults()
-  readonly #hash = createHash('sha256')
-  #isComplete = true
-  #plants = 0
-  #done = 0
-  #unchecked = 0
-
-  constructor(view: StoreView, options: VerifyOptions) {
-    this.#view = view
-    this.#options = options
-  }
-
-  async run(url: string): Promise<void> {
-    const { integrity } = this.#view.dialect
-    const ofFile = integrity ? checkIntegrity(url, integrity, this.#options.signal) : []
-    const [faults] = await Promise.all([ofFile, this.#checkLog()])
-    this.#faults.add(...faults)
-  }
-
-  async #checkLog(): Promise<void> {
-    const { head, plants } = await this.#checkStructure()
-    this.#plants = plants
-    // The number of plants bounds the loop when a damaged head is far off.
-    for (let after = 0; after < head && this.#done < plants; ) {
-      // Reading SQLite never yields: let signals be handled.
-      await turn()
-      this.#options.signal?.throwIfAborted()
-      after = await this.#checkPage({ after, last: head })
-      this.#options.onProgress?.(this.#done, this.#plants)
-    }
-  }
-
-  /** Checks the structure, which may be unreadable in a damaged file. */
-  async #checkStructure(): Promise<Structure> {
-    try {
-      const structure = await checkStructure(this.#view)
-      this.#faults.add(...structure.faults)
-      return structure
-    } catch (error) {
-      this.#noteUnread('the database', error)
-      return { head: 0, plants: 0, faults: [] }
-    }
-  }
-
-  /** Checks a page; resolves to its last position, after which the next page begins. */
-  async #checkPage(range: Range): Promise<number> {
-    try {
-      const { last, text, plants, unchecked, faults } = await checkPage(this.#view, range)
-      this.#faults.add(...faults)
-      this.#unchecked += unchecked
-      this.#hash.update(text)
-      this.#done += plants
-      return last
-    } catch (error) {
-      const last = Math.min(range.after + scannedPlants, range.last)
-      this.#noteUnread(`plants ${range.after + 1} to ${last}`, error)
-      this.#done += scannedPlants
-      return last
-    }
-  }
-
+/** Checks the structure, then the plants, of which pages may be unreadable in a damaged file. */
+async function checkLog(view: StoreView, faults: Faults, { signal, onProgress }: VerifyOptions) {
+  const hash = createHash('sha256')
+  let [done, unchecked, isComplete] = [0, 0, true]
   /** Notes an error of the database as a fault; rethrows others. */
-  #noteUnread(what: string, error: unknown): void {
+  const noteUnread = (what: string) => (error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error
-    this.#faults.add({ detail: `${what} cannot be read: ${error.message}` })
-    this.#isComplete = false
+    faults.add({ detail: `${what} cannot be read: ${error.message}` })
+    isComplete = false
   }
-
-  report(): Omit<VerifyReport, 'engine'> {
-    return {
-      schemaVersion: this.#view.version,
-      plants: this.#plants,
-      unchecked: this.#unchecked,
-      checksum: this.#isComplete ? this.#hash.digest('hex') : null,
-      faultCount: this.#faults.count,
-      faults: this.#faults.named,
-    }
+  const structure = await checkStructure(view).catch(noteUnread('the database'))
+  const { head, plants, faults: found } = structure ?? { head: 0, plants: 0, faults: [] }
+  faults.add(...found)
+  // The number of plants bounds the loop when a damaged head is far off.
+  for (let after = 0; after < head && done < plants; ) {
+    // Reading SQLite never yields: let signals be handled.
+    await turn()
+    signal?.throwIfAborted()
+    const last = Math.min(after + scannedPlants, head)
+    const page = (await checkPage(view, { after, last: head }).catch(
+      noteUnread(`plants ${after + 1} to ${last}`),
+    )) ?? { last, plants: scannedPlants, text: '', unchecked: 0, faults: [] }
+    faults.add(...page.faults)
+    hash.update(page.text)
+    unchecked += page.unchecked
+    done += page.plants
+    after = page.last
+    onProgress?.(done, plants)
   }
+  return { plants, unchecked, checksum: isComplete ? hash.digest('hex') : null }
 }
