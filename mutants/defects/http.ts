@@ -86,7 +86,7 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'pieces of log lines are kept for ever',
     file: 'src/http/access-log.ts',
-    search: 'if (this.#kept.size >= maxPieces) this.#kept.clear()',
+    search: 'if (pieces.size >= maxPieces) pieces.clear()',
     replacement: '',
     checks: [inTest('service/access-log', 'at most a thousand pieces of lines are cached')],
   },
