@@ -129,13 +129,7 @@ function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++
   }
-  const connection = connectionOf(raw.socket)
-  if (hosts !== 1 || raw.headers.host !== connection.host) {
-    const flaw = findHostFlaw(raw, hosts)
-    if (flaw) return flaw
-    connection.host = raw.headers.host
-  }
-  return authorizations > 1 ? twice('Authorization') : undefined
+  return findHostFlaw(raw, hosts) ?? (authorizations > 1 ? twice('Authorization') : undefined)
 }
 
 /** Finds a fault of Host: one line is required, except in HTTP/1.0 (RFC 9112, section 3.2). */
