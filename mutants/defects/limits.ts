@@ -42,8 +42,8 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'connections past the limit are served',
     file: 'src/http/connection/max-connections.ts',
-    search: 'this.#countAll() < this.max ||',
-    replacement: 'this.#countAll() <= this.max ||',
+    search: 'if (sum(this.#counts) < this.max ||',
+    replacement: 'if (sum(this.#counts) <= this.max ||',
     checks: [inTest('http/connections', 'beyond MAX_CONNECTIONS')],
   },
   {
