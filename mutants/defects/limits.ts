@@ -14,8 +14,8 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'a request that is refused costs another one',
     file: 'src/http/access/gcra.ts',
-    search: 'if (!allowed) return this.#describe(allowed, formerMs - now)\n',
-    replacement: '',
+    search: 'if (allowed) this.#cells[time] = usedUpMs',
+    replacement: 'this.#cells[time] = usedUpMs',
     checks: [inTest('access/gcra', 'who keeps to the rate')],
   },
   {
