@@ -20,7 +20,7 @@ export const limitDefects: Defect[] = [
   },
   {
     breaks: 'all tokens share their requests',
-    file: 'src/http/access/rate-limit.ts',
+    file: 'src/http/access/rate-limits.ts',
     search: 'gcra.take(owner)',
     replacement: 'gcra.take(owner.slice(0, 0))',
     checks: [inTest('access/rate-limits', 'tokens have their requests each')],

@@ -19,9 +19,8 @@ import { connectionOf } from '../connection/connection.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { exchangeOf } from '../connection/in-flight.ts'
 import { ProblemError } from '../problem-error.ts'
-import { makeFailureLimit } from './auth-failures.ts'
 import type { Challenge } from './challenge.ts'
-import { makeRateLimit } from './rate-limit.ts'
+import { makeFailureLimit, makeRateLimit } from './rate-limits.ts'
 
 /** `shared`: memory in which all threads count together; `slices`: schedule the answers to refused requests. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
