@@ -30,8 +30,8 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'of a member that is given twice the last one counts',
     file: 'src/http/json.ts',
-    search: 'return members === Object.keys(value).length',
-    replacement: 'return members >= Object.keys(value).length',
+    search: 'return names.length === Object.keys(value).length',
+    replacement: 'return names.length >= Object.keys(value).length',
     checks: [bodies],
   },
   {
