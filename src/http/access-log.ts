@@ -29,25 +29,18 @@ export function makeAccessLog(
   const chunk = Buffer.allocUnsafeSlow(chunkBytes + maxLineBytes)
   let length = 0
   const time = makeTime(isIso)
-  /** Pieces by method: GET and POST share a path, and would replace each other's entries. */
-  const targets = new Map<string, Piece>()
+  const findTarget = cachePieces((exchange) => mask(describeTarget(exchange)))
   const describe = (exchange: Exchange) => mask(describeClient(exchange))
-  const clients = cachePieces(describe)
-
-  function cacheTargets(method: string): Piece {
-    const made = cachePieces((exchange) => mask(describeTarget(exchange)))
-    targets.set(method, made)
-    return made
-  }
+  const findClient = cachePieces(describe)
 
   function format(exchange: Exchange): string {
     const { method, url, status, remoteAddress, token, problem, requestId, trace, sentBytes } = exchange
     // Only an id that the client gave may hold a secret.
     const id = exchange.hasGivenId ? mask(requestId) : requestId
     const ids = trace ? describeTrace(trace, trace.parent === null ? String : mask) : ''
-    const target = (targets.get(method) ?? cacheTargets(method))(exchange, url, status)
+    const target = findTarget(exchange, method + url, status)
     const durationMs = Math.round(exchange.durationMs * 1000) / 1000
-    const client = problem ? describe(exchange) : clients(exchange, remoteAddress, token)
+    const client = problem ? describe(exchange) : findClient(exchange, remoteAddress, token)
     return `${time(now())}${id}${ids}${target}${sentBytes},"durationMs":${durationMs}${client}`
   }
 
@@ -96,15 +89,13 @@ function describeClient({ remoteAddress, token, problem }: Exchange): string {
   )
 }
 
-type Piece = (exchange: Exchange, key: string, detail: unknown) => string
-
 const maxPieces = 1000
 const maxPieceLength = 512
 
 /** Caches parts of lines: one per key, replaced when it is asked for with another `detail`. */
-function cachePieces(describe: (exchange: Exchange) => string): Piece {
+function cachePieces(describe: (exchange: Exchange) => string) {
   const pieces = new Map<string, { detail: unknown; text: string }>()
-  return (exchange, key, detail) => {
+  return (exchange: Exchange, key: string, detail: unknown): string => {
     const kept = pieces.get(key)
     if (kept !== undefined && kept.detail === detail) return kept.text
     const text = describe(exchange)
