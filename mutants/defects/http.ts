@@ -30,8 +30,8 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'of a member that is given twice the last one counts',
     file: 'src/http/json.ts',
-    search: 'return members === Object.keys(value).length',
-    replacement: 'return members >= Object.keys(value).length',
+    search: 'return names.length === Object.keys(value).length',
+    replacement: 'return names.length >= Object.keys(value).length',
     checks: [bodies],
   },
   {
@@ -86,7 +86,7 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'pieces of log lines are kept for ever',
     file: 'src/http/access-log.ts',
-    search: 'if (this.#kept.size >= maxPieces) this.#kept.clear()',
+    search: 'if (pieces.size >= maxPieces) pieces.clear()',
     replacement: '',
     checks: [inTest('service/access-log', 'at most a thousand pieces of lines are cached')],
   },

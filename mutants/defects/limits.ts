@@ -14,13 +14,13 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'a request that is refused costs another one',
     file: 'src/http/access/gcra.ts',
-    search: 'if (!allowed) return this.#describe(allowed, formerMs - now)\n',
-    replacement: '',
+    search: 'if (allowed) this.#cells[time] = usedUpMs',
+    replacement: 'this.#cells[time] = usedUpMs',
     checks: [inTest('access/gcra', 'who keeps to the rate')],
   },
   {
     breaks: 'all tokens share their requests',
-    file: 'src/http/access/rate-limit.ts',
+    file: 'src/http/access/rate-limits.ts',
     search: 'gcra.take(owner)',
     replacement: 'gcra.take(owner.slice(0, 0))',
     checks: [inTest('access/rate-limits', 'tokens have their requests each')],
@@ -42,8 +42,8 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'connections past the limit are served',
     file: 'src/http/connection/max-connections.ts',
-    search: 'this.#countAll() < this.max ||',
-    replacement: 'this.#countAll() <= this.max ||',
+    search: 'if (sum(this.#counts) < this.max ||',
+    replacement: 'if (sum(this.#counts) <= this.max ||',
     checks: [inTest('http/connections', 'beyond MAX_CONNECTIONS')],
   },
   {

@@ -47,15 +47,15 @@ export const plantDefects: Defect[] = [
   {
     breaks: 'If-Match is compared weakly',
     file: 'src/http/conditions.ts',
-    search: '(weak) => !weak',
-    replacement: '() => true',
+    search: '!(strongly && weak)',
+    replacement: 'true',
     checks: [inTest('list/listing', 'SQLite', 'a list that If-Match does not name')],
   },
   {
     breaks: 'If-None-Match is disregarded',
     file: 'src/http/conditions.ts',
-    search: '? undefined : findWeakly(ifNoneMatch, forms())',
-    replacement: '? undefined : findStrongly(ifNoneMatch, forms())',
+    search: '? undefined : find(ifNoneMatch, forms(), false)',
+    replacement: '? undefined : find(ifNoneMatch, forms(), true)',
     checks: [inTest('list/listing', 'SQLite', 'If-None-Match gives 304')],
   },
   {

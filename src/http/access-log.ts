@@ -1,12 +1,11 @@
 // One line per request, built by hand: through a logger it would be the most expensive part of a request. Most of a
-// line repeats the line before, so it is assembled from cached bytes.
-import { LineBytes } from '../logging/line-bytes.ts'
+// line repeats the line before, so its parts are cached, masked and escaped.
 import type { LineSink } from '../logging/open-log.ts'
-import type { Access } from './connection/exchange.ts'
+import type { Exchange } from './connection/exchange.ts'
 import type { Trace } from './connection/request-ids.ts'
 
 export type AccessLog = {
-  add(access: Access): void
+  add(exchange: Exchange): void
   /** Hands the gathered lines on. */
   flush(): void
 }
@@ -27,116 +26,83 @@ export function makeAccessLog(
   sink: LineSink,
   { isIso = false, mask = String, now = Date.now }: AccessLogOptions = {},
 ): AccessLog {
-  const lines = new LineBytes(chunkBytes + maxLineBytes)
+  const chunk = Buffer.allocUnsafeSlow(chunkBytes + maxLineBytes)
+  let length = 0
   const time = makeTime(isIso)
-  /** Pieces by method: GET and POST share a path, and would replace each other's entries. */
-  const targets = new Map<string, Pieces>()
-  const describe = (access: Access) => Buffer.from(mask(describeClient(access)))
-  const clients = new Pieces(describe)
+  const findTarget = cachePieces((exchange) => mask(describeTarget(exchange)))
+  const describe = (exchange: Exchange) => mask(describeClient(exchange))
+  const findClient = cachePieces(describe)
 
-  function piecesOf(method: string): Pieces {
-    const made = new Pieces((access) => Buffer.from(mask(describeTarget(access))))
-    targets.set(method, made)
-    return made
+  function format(exchange: Exchange): string {
+    const { method, url, status, remoteAddress, token, problem, requestId, trace, sentBytes } = exchange
+    // Only an id that the client gave may hold a secret.
+    const id = exchange.hasGivenId ? mask(requestId) : requestId
+    const ids = trace ? describeTrace(trace, trace.parent === null ? String : mask) : ''
+    const target = findTarget(exchange, method + url, status)
+    const durationMs = Math.round(exchange.durationMs * 1000) / 1000
+    const client = problem ? describe(exchange) : findClient(exchange, remoteAddress, token)
+    return `${time(now())}${id}${ids}${target}${sentBytes},"durationMs":${durationMs}${client}`
   }
 
   function flush(): void {
-    if (lines.length > 0) sink.write(lines.take())
+    // Valid until the next line.
+    if (length > 0) sink.write(chunk.subarray(0, length))
+    length = 0
   }
 
   return {
-    add(access) {
-      const { method, url, status, remoteAddress, token, problem, requestId, trace } = access
-      lines.put(time(now()))
-      // Only an id that the client gave may hold a secret.
-      lines.putAscii(access.hasGivenId ? mask(requestId) : requestId)
-      if (trace) putTrace(lines, trace, trace.parent === null ? String : mask)
-      lines.put((targets.get(method) ?? piecesOf(method)).get(access, url, status))
-      lines.putNumber(access.sentBytes)
-      putDuration(lines, access.durationMs)
-      lines.put(problem ? describe(access) : clients.get(access, String(remoteAddress), token))
-      if (lines.length >= chunkBytes) flush()
+    add(exchange) {
+      length += chunk.write(format(exchange), length)
+      if (length >= chunkBytes) flush()
     },
     flush,
   }
 }
 
-/** Makes the beginning of a line, cached per millisecond. */
-function makeTime(isIso: boolean): (nowMs: number) => Uint8Array {
+/** Makes the beginning of lines, cached per millisecond. */
+function makeTime(isIso: boolean): (nowMs: number) => string {
   let latestMs = Number.NaN
-  let latest = Buffer.alloc(0)
+  let latest = ''
   return (nowMs) => {
     if (nowMs === latestMs) return latest
     latestMs = nowMs
     const time = isIso ? `"${new Date(nowMs).toISOString()}"` : nowMs
-    latest = Buffer.from(`{"level":30,"time":${time},"requestId":"`)
+    latest = `{"level":30,"time":${time},"requestId":"`
     return latest
   }
 }
 
-/** Writes milliseconds with three decimals. */
-function putDuration(lines: LineBytes, durationMs: number): void {
-  const us = Math.round(durationMs * 1000)
-  const ms = Math.floor(us / 1000)
-  lines.putAscii(',"durationMs":')
-  lines.putNumber(ms)
-  lines.putAscii('.')
-  lines.putNumber(us - ms * 1000, 3)
+function describeTrace({ traceId, spanId, parent }: Trace, show: (id: string) => string): string {
+  const above = parent ? `","parentSpanId":"${show(parent.spanId)}` : ''
+  return `","traceId":"${show(traceId)}","spanId":"${show(spanId)}${above}`
 }
 
-/** Writes the ids one by one: concatenating them first takes half as long again. */
-function putTrace(lines: LineBytes, { traceId, spanId, parent }: Trace, show: (id: string) => string): void {
-  lines.putAscii('","traceId":"')
-  lines.putAscii(show(traceId))
-  lines.putAscii('","spanId":"')
-  lines.putAscii(show(spanId))
-  if (!parent) return
-  lines.putAscii('","parentSpanId":"')
-  lines.putAscii(show(parent.spanId))
+function describeTarget({ method, url, route, status }: Exchange): string {
+  return `","method":"${method}","url":${JSON.stringify(url)}${route ? `,"route":"${route}"` : ''},"status":${status},"bytes":`
 }
 
-function describeTarget({ method, url, route, status }: Access): string {
-  return `","method":"${method}","url":${quote(url)}${route ? `,"route":"${route}"` : ''},"status":${status},"bytes":`
-}
-
-function describeClient({ remoteAddress, token, problem }: Access): string {
+function describeClient({ remoteAddress, token, problem }: Exchange): string {
   return (
-    `,"remoteAddress":${quote(String(remoteAddress))}` +
-    `${token ? `,"token":${quote(token)}` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
+    `,"remoteAddress":${JSON.stringify(String(remoteAddress))}` +
+    `${token ? `,"token":${JSON.stringify(token)}` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
     `,"pid":${process.pid},"msg":"request"}\n`
   )
 }
 
-/** Matches text that needs no escaping in JSON. Even a remote address may be a client's text, from a proxy's header. */
-const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
-
-function quote(text: string): string {
-  return plain.test(text) ? `"${text}"` : JSON.stringify(text)
-}
-
 const maxPieces = 1000
-const maxPieceBytes = 512
+const maxPieceLength = 512
 
 /** Caches parts of lines: one per key, replaced when it is asked for with another `detail`. */
-class Pieces {
-  readonly #kept = new Map<string, { detail: unknown; bytes: Uint8Array }>()
-  readonly #describe: (access: Access) => Uint8Array
-
-  constructor(describe: (access: Access) => Uint8Array) {
-    this.#describe = describe
-  }
-
-  get(access: Access, key: string, detail: unknown): Uint8Array {
-    const kept = this.#kept.get(key)
-    return kept !== undefined && kept.detail === detail ? kept.bytes : this.#make(access, key, detail)
-  }
-
-  #make(access: Access, key: string, detail: unknown): Uint8Array {
-    const bytes = this.#describe(access)
-    if (bytes.length > maxPieceBytes) return bytes
+function cachePieces(describe: (exchange: Exchange) => string) {
+  const pieces = new Map<string, { detail: unknown; text: string }>()
+  return (exchange: Exchange, key: string, detail: unknown): string => {
+    const kept = pieces.get(key)
+    if (kept !== undefined && kept.detail === detail) return kept.text
+    const text = describe(exchange)
+    if (text.length > maxPieceLength) return text
     // Clearing it all now and then costs less than tracking which was used last.
-    if (this.#kept.size >= maxPieces) this.#kept.clear()
-    this.#kept.set(key, { detail, bytes })
-    return bytes
+    if (pieces.size >= maxPieces) pieces.clear()
+    pieces.set(key, { detail, text })
+    return text
   }
 }

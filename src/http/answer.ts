@@ -12,11 +12,6 @@ export function answerHeaders({ requestId }: Pick<Exchange, 'requestId'>): Answe
   return { 'x-content-type-options': 'nosniff', 'x-request-id': requestId }
 }
 
-/** Prepares an answer that is not sent by `sendAnswer`. */
-export function beginAnswer(reply: FastifyReply, exchange: Exchange): void {
-  reply.headers(answerHeaders(exchange))
-}
-
 /**
  * Sends an answer with the status and the headers that are set on `reply`, and with `headers`. Text is sent as UTF-8;
  * without a body there is no `Content-Length`.

@@ -17,28 +17,22 @@ export function findCurrent<Form extends Tagged>(
   what: string,
 ): Form | undefined {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
-  if (ifMatch !== undefined && findStrongly(ifMatch, forms()) === undefined)
+  if (ifMatch !== undefined && find(ifMatch, forms(), true) === undefined)
     throw new ProblemError(problems.otherForm(what))
-  return ifNoneMatch === undefined ? undefined : findWeakly(ifNoneMatch, forms())
-}
-
-/** The first form that If-None-Match names, by weak comparison. `*` names any, a malformed list none. */
-function findWeakly<Form extends Tagged>(condition: string, forms: readonly Form[]): Form | undefined {
-  return find(condition, forms, () => true)
-}
-
-/** The first form that If-Match names, by strong comparison. `*` names any, a malformed list none. */
-function findStrongly<Form extends Tagged>(condition: string, forms: readonly Form[]): Form | undefined {
-  return find(condition, forms, (weak) => !weak)
+  return ifNoneMatch === undefined ? undefined : find(ifNoneMatch, forms(), false)
 }
 
 /** Matches an element of a list of entity tags, possibly empty, and the comma or the end behind it. */
 const element = /[\t ]*(?:(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[\t ]*)?(,|$)/gy
 
+/**
+ * The first form that a condition names, by strong or by weak comparison (RFC 9110, section 8.8.3.2). `*` names any, a
+ * malformed list none.
+ */
 function find<Form extends Tagged>(
   condition: string,
   forms: readonly Form[],
-  counts: (weak: boolean) => boolean,
+  strongly: boolean,
 ): Form | undefined {
   if (condition === '*') return forms[0]
   const only = forms.find(({ etag }) => etag === condition)
@@ -46,7 +40,7 @@ function find<Form extends Tagged>(
   const named = new Set<string>()
   let whole = false
   for (const [, weak, tag, end] of condition.matchAll(element)) {
-    if (tag !== undefined && counts(weak !== undefined)) named.add(tag)
+    if (tag !== undefined && !(strongly && weak)) named.add(tag)
     whole ||= end === ''
   }
   return whole ? forms.find(({ etag }) => named.has(etag)) : undefined

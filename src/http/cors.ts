@@ -1,6 +1,6 @@
 // CORS headers for answers below the router; @fastify/cors sets them on the others.
 import type { Config } from '../config/load-config.ts'
-import { rateLimitFields } from './access/rate-limit.ts'
+import { rateLimitFields } from './access/rate-limits.ts'
 
 export const exposedHeaders = [
   'ETag',

@@ -10,7 +10,7 @@ import type {
 } from 'fastify'
 import { type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxUrlBytes } from '../limits.ts'
-import { beginAnswer } from './answer.ts'
+import { answerHeaders } from './answer.ts'
 import { connectionOf } from './connection/connection.ts'
 import type { Exchange } from './connection/exchange.ts'
 import { exchangeOf, type InFlight } from './connection/in-flight.ts'
@@ -26,6 +26,7 @@ export type GuardOptions = { cors: boolean; beginSpan?: ((traceparent?: string) 
 export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOptions) {
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const exchange = inFlight.observe(request, reply)
+    exchange.hasExtraHeaders = cors
     if (beginSpan) exchange.span = beginSpan(request.headers.traceparent as string | undefined)
     return exchange
   }
@@ -33,18 +34,22 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   /** Handles a request that the framework refuses before any hook. */
   function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error {
     const exchange = observe(request, reply)
-    beginAnswer(reply, exchange)
+    reply.headers(answerHeaders(exchange))
     return findFlaw(exchange) ?? error
   }
 
-  const onRequest: onRequestHookHandler = (request, reply, done) => done(findFlaw(observe(request, reply)))
+  const onRequest: onRequestHookHandler = (request, reply, done) => {
+    const flaw = findFlaw(observe(request, reply))
+    if (request.method === 'OPTIONS' && !flaw) answerOptions(request, reply, done)
+    else done(flaw)
+  }
 
   const onSend: onSendHookHandler = (request, reply, _, done) => {
-    beginAnswer(reply, exchangeOf(request))
+    reply.headers(answerHeaders(exchangeOf(request)))
     done()
   }
 
-  /** Answers OPTIONS (RFC 9110, section 9.3.7). */
+  /** Answers OPTIONS (RFC 9110, section 9.3.7), but for preflights of a known path. */
   function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const allowed = allowedMethods(request)
     if (allowed.length === 0) {
@@ -56,25 +61,16 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
     else reply.code(204).send()
   }
 
-  /** Runs before the CORS plugin, which would answer preflights on any path. */
-  const beforeCors: onRequestHookHandler = (request, reply, done) => {
-    exchangeOf(request).hasExtraHeaders = true
-    if (request.method === 'OPTIONS') answerOptions(request, reply, done)
-    else done()
-  }
-
   /** Refuses a request without a route before its body is looked at. */
-  const requireRoute: onRequestHookHandler = (request, reply, done) => {
-    if (!cors && request.method === 'OPTIONS') answerOptions(request, reply, done)
-    else done(request.is404 ? describeMiss(request) : undefined)
-  }
+  const requireRoute: onRequestHookHandler = (request, _, done) =>
+    done(request.is404 ? describeMiss(request) : undefined)
 
   /* c8 ignore next 3: the hook before has answered; the framework runs it only where there is a handler */
   function notFound(request: FastifyRequest): never {
     throw describeMiss(request)
   }
 
-  return { refuse, onRequest, onSend, beforeCors, requireRoute, notFound }
+  return { refuse, onRequest, onSend, requireRoute, notFound }
 }
 
 function describeMiss(request: FastifyRequest): ProblemError {
@@ -129,13 +125,7 @@ function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++
   }
-  const connection = connectionOf(raw.socket)
-  if (hosts !== 1 || raw.headers.host !== connection.host) {
-    const flaw = findHostFlaw(raw, hosts)
-    if (flaw) return flaw
-    connection.host = raw.headers.host
-  }
-  return authorizations > 1 ? twice('Authorization') : undefined
+  return findHostFlaw(raw, hosts) ?? (authorizations > 1 ? twice('Authorization') : undefined)
 }
 
 /** Finds a fault of Host: one line is required, except in HTTP/1.0 (RFC 9112, section 3.2). */

@@ -29,77 +29,47 @@ function parse(text: string): unknown {
   }
 }
 
+/** Matches texts, numbers and signs in what is known to be JSON; what is between them says nothing of members. */
+const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|[-\d][-+.\deE]*/g
+
 /** Faults of the members of a JSON object, from its text. */
 export function findMemberFaults(text: string, value: object): Fault[] {
-  let faults = none
-  let members = 0
-  walkMembers(text, {
-    name: () => members++,
-    number(source, name) {
-      if (isRounded(source)) faults = [...faults, { code: 'type', detail: 'must be an integer', ...at(name) }]
-    },
-  })
+  const names: string[] = []
+  const faults: Fault[] = []
+  let depth = 0
+  let latest = ''
+  for (const token of text.match(tokens) as string[])
+    if (token.startsWith('"')) latest = token
+    else if (token === '{' || token === '[') depth++
+    else if (token === '}' || token === ']') depth--
+    else if (depth > 1) continue
+    else if (token === ':') names.push(latest)
+    else if (isRounded(token)) faults.push(faultOf(JSON.parse(latest), 'type', 'must be an integer'))
   // UTF-8 has no lone surrogates: only an escape can spell one.
-  if (text.includes('\\u')) faults = [...faults, ...findSurrogates(value)]
-  return members === Object.keys(value).length ? faults : addDuplicates(findDuplicates(text), faults)
+  if (text.includes('\\u'))
+    for (const [name, member] of Object.entries(value))
+      if (typeof member === 'string' && !member.isWellFormed())
+        faults.push(faultOf(name, 'text', 'must have no lone surrogates'))
+  return names.length === Object.keys(value).length ? faults : addDuplicates(names, faults)
 }
 
 /** A duplicate member has no other fault. */
-function addDuplicates(duplicates: Fault[], faults: Fault[]): Fault[] {
-  const isOnce = (fault: Fault) => !duplicates.some(({ pointer }) => pointer === fault.pointer)
-  return [...duplicates, ...faults.filter(isOnce)]
-}
-
-function findDuplicates(text: string): Fault[] {
-  const names = new Set<string>()
+function addDuplicates(quotedNames: string[], faults: Fault[]): Fault[] {
+  const once = new Set<string>()
   const twice = new Set<string>()
-  const note = (name: string) => (names.has(name) ? twice.add(name) : names.add(name))
-  walkMembers(text, { name: (quoted) => note(JSON.parse(quoted)), number() {} })
-  return [...twice].map((name) => ({
-    code: 'duplicate',
-    detail: 'must be given once',
-    ...at(JSON.stringify(name)),
-  }))
-}
-
-function findSurrogates(value: object): Fault[] {
-  return Object.entries(value)
-    .filter(([, text]) => typeof text === 'string' && !text.isWellFormed())
-    .map(([name]) => ({ code: 'text', detail: 'must have no lone surrogates', ...at(JSON.stringify(name)) }))
-}
-
-type Visitor = { name: (quoted: string) => void; number: (source: string, quotedName: string) => void }
-
-/** Visits the members of the outermost object, and their numbers, in one pass over text that is known to be JSON. */
-function walkMembers(text: string, visitor: Visitor): void {
-  let depth = 0
-  let latest = ''
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code === 0x22) {
-      const end = endOfString(text, i)
-      if (depth === 1) latest = text.slice(i, end + 1)
-      i = end
-    } else if (code === 0x3a) {
-      if (depth === 1) visitor.name(latest)
-    } else if (code === 0x7b || code === 0x5b) depth++
-    else if (code === 0x7d || code === 0x5d) depth--
-    else if (depth === 1 && (code === 0x2d || (code >= 0x30 && code <= 0x39))) {
-      number.lastIndex = i
-      const [source] = number.exec(text) as unknown as [string]
-      visitor.number(source, latest)
-      i += source.length - 1
-    }
+  for (const quoted of quotedNames) {
+    const name = JSON.parse(quoted)
+    if (once.has(name)) twice.add(name)
+    else once.add(name)
   }
+  const duplicates = [...twice].map((name) => faultOf(name, 'duplicate', 'must be given once'))
+  const pointers = new Set(duplicates.map(({ pointer }) => pointer))
+  return [...duplicates, ...faults.filter(({ pointer }) => !pointers.has(pointer))]
 }
 
-function endOfString(text: string, start: number): number {
-  let i = start + 1
-  while (text.charCodeAt(i) !== 0x22) i += text.charCodeAt(i) === 0x5c ? 2 : 1
-  return i
+function faultOf(name: string, code: Fault['code'], detail: string): Fault {
+  return { code, detail, pointer: `/${escapePointer(name)}` }
 }
-
-const number = /[-+.0-9eE]*/y
 
 /** True for a number that is no integer, but would be one as a double, such as 1.00000000000000000001. */
 function isRounded(source: string): boolean {
@@ -119,10 +89,6 @@ function isInteger(source: string): boolean {
 /** Escapes a name as a token of a JSON Pointer (RFC 6901, section 3), and replaces lone surrogates. */
 export function escapePointer(name: string): string {
   return name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')
-}
-
-function at(quotedName: string): { pointer: string } {
-  return { pointer: `/${escapePointer(JSON.parse(quotedName))}` }
 }
 
 function notJson(detail: string): Error {

@@ -17,20 +17,8 @@ type Compilers = NonNullable<FastifyServerOptions['schemaController']>
  * serializers, as handlers send text.
  */
 export function makeCompilers(): Compilers {
-  const compile = makeValidatorCompiler()
-  return {
-    compilersFactory: {
-      // Typed for the factories of Fastify's own package alone.
-      buildValidator: () => compile as never,
-      buildSerializer: () => () => JSON.stringify,
-    },
-  }
-}
-
-/** Makes the compiler of validators for parts of a request. Errors are Ajv's, with `verbose`. */
-function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
   const ajv = makeAjv()
-  return ({ schema, httpPart }) => {
+  const compile: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
     // Schemas of headers are documentation only: a malformed header is ignored.
     if (httpPart === 'headers') return () => true
     const validate = ajv.compile(schema)
@@ -46,6 +34,13 @@ function makeValidatorCompiler(): FastifySchemaCompiler<TSchema> {
     }
     validateQuery.errors = null as ErrorObject[] | null
     return validateQuery
+  }
+  return {
+    compilersFactory: {
+      // Typed for the factories of Fastify's own package alone.
+      buildValidator: () => compile as never,
+      buildSerializer: () => () => JSON.stringify,
+    },
   }
 }
 
@@ -139,38 +134,32 @@ function locate({ instancePath, params }: ErrorObject, part: string): Pick<Fault
   return { pointer: instancePath + (name === undefined ? '' : `/${escapePointer(name)}`) }
 }
 
-function describe(error: ErrorObject, part: string): Pick<Fault, 'code' | 'detail'> {
-  const { keyword, params, parentSchema, data } = error
-  if (keyword === 'required') return { code: 'required', detail: 'is required' }
+function describe({ keyword, params, parentSchema, data }: ErrorObject, part: string): Described {
+  const isBody = part === 'body'
+  // Without a body the body itself is what is missing.
+  if (keyword === 'required' || (isBody && data === undefined))
+    return { code: 'required', detail: 'is required' }
   if (keyword === 'additionalProperties')
-    return { code: 'unknown', detail: `is not an allowed ${nouns[part]}` }
-  if (keyword === 'pattern' && part !== 'body')
-    return { code: 'format', detail: 'must have the form that the contract describes' }
-  if (keyword === 'pattern') return { code: 'text', detail: `must have ${patternWords[params.pattern]}` }
-  if (keyword === 'minLength' || keyword === 'maxLength')
-    return { code: 'length', detail: describeLength(error) }
-  if (keyword === 'minimum') return { code: 'range', detail: `must be at least ${params.limit}` }
-  if (keyword === 'maximum') return { code: 'range', detail: `must be at most ${params.limit}` }
-  if (Array.isArray(data) && part !== 'body') return { code: 'duplicate', detail: 'must be given once' }
-  // The number was too large for a double; JSON has no infinity.
-  if (params.type === 'integer' && data === Number.POSITIVE_INFINITY)
-    return { code: 'range', detail: `must be at most ${parentSchema?.maximum}` }
-  if (params.type === 'integer' && data === Number.NEGATIVE_INFINITY)
-    return { code: 'range', detail: `must be at least ${parentSchema?.minimum}` }
-  if (part !== 'body') return { code: 'type', detail: 'must be decimal digits' }
-  // There was no body.
-  if (data === undefined) return { code: 'required', detail: 'is required' }
-  return { code: 'type', detail: typeWords[params.type] as string }
+    return { code: 'unknown', detail: `is not an allowed ${isBody ? 'member' : 'parameter'}` }
+  if (keyword === 'pattern')
+    return isBody
+      ? { code: 'text', detail: `must have ${patternWords[params.pattern]}` }
+      : { code: 'format', detail: 'must have the form that the contract describes' }
+  const side = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY ? 'least' : 'most'
+  if (keyword.endsWith('Length'))
+    return { code: 'length', detail: `must have at ${side} ${count(params.limit, 'character')}` }
+  // A number that is too large for a double is infinite, and has the wrong type.
+  const isInfinite = typeof data === 'number' && !Number.isFinite(data)
+  if (keyword.endsWith('imum') || (params.type === 'integer' && isInfinite)) {
+    const limit = side === 'least' ? parentSchema?.minimum : parentSchema?.maximum
+    return { code: 'range', detail: `must be at ${side} ${limit}` }
+  }
+  if (isBody) return { code: 'type', detail: `must be ${articles[params.type]} ${params.type}` }
+  return Array.isArray(data)
+    ? { code: 'duplicate', detail: 'must be given once' }
+    : { code: 'type', detail: 'must be decimal digits' }
 }
 
-const typeWords: Record<string, string> = {
-  string: 'must be a string',
-  integer: 'must be an integer',
-  object: 'must be an object',
-}
+type Described = Pick<Fault, 'code' | 'detail'>
 
-const nouns: Record<string, string> = { body: 'member', querystring: 'parameter' }
-
-function describeLength({ keyword, params: { limit } }: ErrorObject): string {
-  return `must have at ${keyword === 'minLength' ? 'least' : 'most'} ${count(limit, 'character')}`
-}
+const articles: Record<string, string> = { string: 'a', integer: 'an', object: 'an' }

@@ -77,15 +77,13 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const app = makeServer(options, parts)
   watchConnections(app, parts)
   const { config } = options
-  if (config.corsOrigin !== false) {
-    app.addHook('onRequest', parts.guard.beforeCors)
+  if (config.corsOrigin !== false)
     await app.register(import('@fastify/cors'), {
       origin: config.corsOrigin,
       exposedHeaders,
       maxAge: preflightSeconds,
       strictPreflight: false,
     })
-  }
   app.addHook('onRequest', parts.guard.requireRoute)
   serveDocs(app, { basePath: config.basePath, operations, issuer: parts.issuer })
   if (parts.resource) serveResource(app, parts.resource)

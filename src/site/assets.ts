@@ -4,8 +4,7 @@ import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../http/problem-error.ts'
-import { Coded } from './coded.ts'
-import { once, sendCoded } from './documents.ts'
+import { Document, once } from './documents.ts'
 
 const own = new URL('./static/', import.meta.url)
 /** Swagger UI's files are taken from this package: Swagger UI's own package reports each installation. */
@@ -36,21 +35,18 @@ async function readHomeStyle(): Promise<string> {
   return layer + (await read(own, 'home.css')) + (await read(own, 'operations.css'))
 }
 
-type Asset = { type: string; coded: Coded }
-export type Assets = { version: string; files: ReadonlyMap<string, Asset> }
+const headers = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-async function loadAssets(): Promise<Assets> {
+async function loadAssets() {
   const hash = createHash('sha256')
-  const loaded = new Map<string, Asset>()
+  const assets = new Map<string, Document>()
   for (const [name, { type, read }] of Object.entries(files)) {
     const text = await read()
     hash.update(text)
-    loaded.set(name, { type, coded: new Coded(text) })
+    assets.set(name, new Document(text, { type, headers }))
   }
-  return { version: hash.digest('hex').slice(0, 12), files: loaded }
+  return { version: hash.digest('hex').slice(0, 12), assets }
 }
-
-const cache = { 'cache-control': 'public, max-age=31536000, immutable' }
 
 /** Serves the assets, which are read on demand; returns a function that resolves to the URL of their folder. */
 export function serveAssets(app: FastifyInstance, basePath: string): () => Promise<string> {
@@ -59,11 +55,11 @@ export function serveAssets(app: FastifyInstance, basePath: string): () => Promi
     method: ['GET', 'HEAD'],
     url: `${basePath}docs/static/:version/:name`,
     async handler(request, reply) {
-      const { version, files } = await load()
-      const asset = files.get(request.params.name)
+      const { version, assets } = await load()
+      const asset = assets.get(request.params.name)
       if (asset === undefined || request.params.version !== version)
         throw new ProblemError(problems.nothingHere)
-      return sendCoded(request, reply, asset.coded, { type: asset.type, headers: cache })
+      return asset.send(request, reply)
     },
   })
   return async () => `${basePath}docs/static/${(await load()).version}/`

@@ -1,5 +1,5 @@
 // Renders our own Markdown as HTML, with ids for headings, and wide parts that can also be scrolled by keyboard.
-import { Marked, type Tokens } from 'marked'
+import { Marked } from 'marked'
 import type { Site } from './frame.ts'
 
 export type Heading = { depth: number; html: string; id: string }
@@ -18,7 +18,10 @@ export function renderMarkdown(site: Site, text: string): { html: string; headin
       },
       link(token) {
         const href = findServed(site, token.href)
-        return href === undefined ? this.parser.parseInline(token.tokens) : linkTo(token, href, this.parser)
+        if (href === undefined) return this.parser.parseInline(token.tokens)
+        token.href = href
+        // The library's own renderer goes on.
+        return false
       },
     },
     hooks: { postprocess: makeScrollable },
@@ -31,12 +34,6 @@ function findServed({ basePath }: Site, href: string): string | undefined {
   if (/^(?:https?:|#)/.test(href)) return href
   const served = /^(?:\.\.\/)?(openapi(?:-3\.0)?\.(?:yaml|json)|problems\/[a-z-]+)$/.exec(href)
   return served ? basePath + served[1] : undefined
-}
-
-type Parser = { parseInline: (tokens: Tokens.Link['tokens']) => string }
-
-function linkTo({ tokens }: Tokens.Link, href: string, parser: Parser): string {
-  return `<a href="${href.replaceAll('"', '%22').replaceAll('&', '&amp;')}">${parser.parseInline(tokens)}</a>`
 }
 
 /** Makes the id of a heading as GitHub does: lower case, hyphens, a number for a repeated heading. */

@@ -5,7 +5,7 @@ import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 import type { Operations } from '../http/openapi-document.ts'
 import type { describeResource, Issuer } from '../tokens/oidc/issuer.ts'
 import { serveAssets } from './assets.ts'
-import { type Content, once, serveDocument } from './documents.ts'
+import { once, serveDocument } from './documents.ts'
 import { pageOptions, type Site } from './frame.ts'
 
 export type DocsOptions = { basePath: string; operations: Operations; issuer: Issuer | undefined }
@@ -13,7 +13,7 @@ export type DocsOptions = { basePath: string; operations: Operations; issuer: Is
 /** Serves the contract and its pages below `basePath`, which ends with a slash. */
 export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
   const assets = serveAssets(app, basePath)
-  const servePage = (path: string, render: (site: Site) => Promise<Content>) =>
+  const servePage = (path: string, render: (site: Site) => Promise<string>) =>
     serveDocument(app, basePath + path, pageOptions, async () => render({ basePath, assets: await assets() }))
 
   for (const path of new Set(['/', basePath, basePath.slice(0, -1) || '/', `${basePath}docs/`]))
@@ -38,7 +38,7 @@ export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }
 export function serveResource(app: FastifyInstance, { path, metadata }: Resource): void {
   // The router matches decoded paths, and takes a single colon for a parameter.
   const route = decodeURI(path).replaceAll(':', '::')
-  serveDocument(app, route, 'application/json', () => JSON.stringify(metadata))
+  serveDocument(app, route, { type: 'application/json' }, () => JSON.stringify(metadata))
 }
 
 type Resource = NonNullable<ReturnType<typeof describeResource>>
@@ -46,10 +46,10 @@ type Resource = NonNullable<ReturnType<typeof describeResource>>
 function serveContract(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
   const load = once(async () => {
     const { makeContract, ...forms } = await import('../http/openapi-document.ts')
-    return { contract: await makeContract(basePath, operations, issuer), ...forms }
+    return { contract: makeContract(basePath, operations, issuer), ...forms }
   })
   const serve = (name: string, type: string, print: (loaded: Awaited<ReturnType<typeof load>>) => string) =>
-    serveDocument(app, basePath + name, type, async () => print(await load()))
+    serveDocument(app, basePath + name, { type }, async () => print(await load()))
   const toJson = (document: object) => JSON.stringify(document, null, 2)
   serve('openapi.yaml', 'application/yaml', ({ contract, toYaml }) => toYaml(contract))
   serve('openapi.json', 'application/json', ({ contract }) => toJson(contract))

@@ -1,7 +1,7 @@
 // RATE_LIMIT and AUTH_FAILURE_LIMIT over HTTP: who is refused, with which fields, and who is not.
 import { test } from 'tap'
 import { examples } from '../../schemas/examples.ts'
-import { toSeconds } from '../../src/http/access/rate-limit.ts'
+import { toSeconds } from '../../src/http/access/rate-limits.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'

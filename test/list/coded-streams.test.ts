@@ -9,7 +9,7 @@ import { Readable, Writable } from 'node:stream'
 import zlib from 'node:zlib'
 import pino from 'pino'
 import tap, { type Test, test } from 'tap'
-import type { Access } from '../../src/http/connection/exchange.ts'
+import type { Exchange } from '../../src/http/connection/exchange.ts'
 import { codecJobs, maxCodedLists, pagePlants, streamReads } from '../../src/limits.ts'
 import { Codec, type Compression } from '../../src/plants/list/coding/codec.ts'
 import { CodedStream } from '../../src/plants/list/coding/coded-stream.ts'
@@ -64,7 +64,7 @@ async function openFilled(engine: Engine, count: number) {
 async function start(t: Test, { engine = sqlite, count = plants } = {}) {
   const { store, reads } = await openFilled(engine, count)
   let bytesInFlight = () => 0
-  const answered: Access[] = []
+  const answered: Exchange[] = []
   const { url, port } = await startApp(t, '', {
     store,
     meter: {
@@ -73,7 +73,7 @@ async function start(t: Test, { engine = sqlite, count = plants } = {}) {
       },
       counter() {},
     },
-    report: ({ status, sentBytes, url }) => answered.push({ status, sentBytes, url } as Access),
+    report: ({ status, sentBytes, url }) => answered.push({ status, sentBytes, url } as Exchange),
   })
   return { url, port, reads, answered, bytesInFlight: () => bytesInFlight() }
 }

@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { makeAccessLog } from '../../src/http/access-log.ts'
-import type { Access } from '../../src/http/connection/exchange.ts'
+import type { Exchange } from '../../src/http/connection/exchange.ts'
 import type { Trace } from '../../src/http/connection/request-ids.ts'
 import { StoreUnavailable } from '../../src/store/store.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
@@ -85,8 +85,8 @@ test('a line says which route was taken, by whom, how much was sent, and why it 
 })
 
 test('the line of a streamed list has its bytes', async (t) => {
-  const reported: Access[] = []
-  const report = (access: Access) => void reported.push(access)
+  const reported: Exchange[] = []
+  const report = (access: Exchange) => void reported.push(access)
   const { url, store } = await startApp(t, await sqlite.createDatabase(t), { report })
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
   for (let n = 0; n < 2; n++)
@@ -107,8 +107,8 @@ test('the address of a client behind a trusted proxy is its own, and cannot forg
   ]
   const DATABASE_URL = await sqlite.createDatabase(t)
   for (const [TRUST_PROXY, forwarded, remoteAddress] of cases) {
-    const reported: Access[] = []
-    const report = (access: Access) => void reported.push(access)
+    const reported: Exchange[] = []
+    const report = (access: Exchange) => void reported.push(access)
     const { url } = await startApp(t, DATABASE_URL, { report, env: { TRUST_PROXY } })
     await request(`${url}/nothing`, { headers: { 'x-forwarded-for': forwarded } })
     const lines = linesOf(reported)
@@ -127,7 +127,7 @@ function linesOf(accesses: Access[], options: Parameters<typeof makeAccessLog>[1
     text += Buffer.from(lines as Uint8Array)
   }
   const log = makeAccessLog({ write }, options)
-  for (const access of accesses) log.add(access)
+  for (const access of accesses) log.add(access as Exchange)
   log.flush()
   return text
     .split('\n')
@@ -135,7 +135,7 @@ function linesOf(accesses: Access[], options: Parameters<typeof makeAccessLog>[1
     .map((line) => JSON.parse(line))
 }
 
-const one: Access = {
+const one = {
   requestId: 'a-1',
   hasGivenId: false,
   trace: undefined,
@@ -149,6 +149,9 @@ const one: Access = {
   token: 'x',
   sentBytes: 12,
 }
+
+/** What a line tells of a request. */
+type Access = Pick<Exchange, keyof typeof one>
 
 test('each line is that of its own request, however alike they are', async (t) => {
   const changes: Partial<Access>[] = [
@@ -200,7 +203,7 @@ test('at most a thousand pieces of lines are cached', async (t) => {
     return text
   }
   const log = makeAccessLog({ write() {} }, { mask })
-  const ask = (url: string) => log.add({ ...one, url })
+  const ask = (url: string) => log.add({ ...one, url } as Exchange)
   ask('/first')
   ask('/first')
   t.equal(made, 1)
@@ -223,8 +226,8 @@ test('LOG_LEVEL says what is logged', async (t) => {
 })
 
 test('a client that went away before its answer is reported as such', async (t) => {
-  const reported: Access[] = []
-  const report = (access: Access) => void reported.push(access)
+  const reported: Exchange[] = []
+  const report = (access: Exchange) => void reported.push(access)
   const { app, port } = await startApp(t, await sqlite.createDatabase(t), { report })
   const closed = new Promise((resolve) =>
     app.server.once('connection', (socket) => socket.once('close', resolve)),
@@ -241,9 +244,9 @@ test('a client that went away before its answer is reported as such', async (t) 
 })
 
 test('an answer that waited behind another when its client went away counts no bytes', async (t) => {
-  const reported: Access[] = []
+  const reported: Exchange[] = []
   const done = Promise.withResolvers<void>()
-  const report = (access: Access) => {
+  const report = (access: Exchange) => {
     if (reported.push(access) === 2) done.resolve()
   }
   const { store } = await openFailing(t)
@@ -269,8 +272,8 @@ test('an answer that waited behind another when its client went away counts no b
 })
 
 test('pipelined requests are answered and reported one by one', async (t) => {
-  const reported: Access[] = []
-  const report = (access: Access) => void reported.push(access)
+  const reported: Exchange[] = []
+  const report = (access: Exchange) => void reported.push(access)
   const { port } = await startApp(t, await sqlite.createDatabase(t), { report })
   const add = (name: string) => compose({ body: JSON.stringify({ name, tag: '' }) })
   const answers = await exchange(port, Buffer.concat([add('a'), add('b'), compose(), add('c')]), 4)

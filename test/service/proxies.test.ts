@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
-import type { Access } from '../../src/http/connection/exchange.ts'
+import type { Exchange } from '../../src/http/connection/exchange.ts'
 import { startAdmin } from '../support/admin.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
@@ -18,7 +18,7 @@ const needs = (proxy: Tool) => ({
 
 /** An app with more plants than a proxy holds back, and what it notes of requests. */
 async function startBehind(t: Test) {
-  const accesses: Access[] = []
+  const accesses: Exchange[] = []
   const url = await sqlite.createDatabase(t)
   const running = await startApp(t, url, {
     env: { TRUST_PROXY: '127.0.0.1' },
@@ -31,7 +31,7 @@ async function startBehind(t: Test) {
 }
 
 /** What every proxy must pass on, and what it must not. */
-async function checkProxy(t: Test, accesses: Access[], to: { port: number; ca: string }): Promise<void> {
+async function checkProxy(t: Test, accesses: Exchange[], to: { port: number; ca: string }): Promise<void> {
   const authorization = `Bearer ${token}`
   const spoofed = { authorization, 'x-forwarded-for': '203.0.113.7' }
   const list = await ask('/plants', { ...to, headers: spoofed })

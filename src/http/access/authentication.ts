@@ -1,12 +1,6 @@
 // Bearer tokens (RFC 6750), checked and counted before anything of a body is read.
 import bearerAuth from '@fastify/bearer-auth'
-import type {
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  onRequestHookHandler,
-  preValidationHookHandler,
-} from 'fastify'
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler, preValidationHookHandler } from 'fastify'
 import { problems } from '../../../schemas/problems.ts'
 import type { Config } from '../../config/load-config.ts'
 import { maxKeptLength } from '../../limits.ts'
@@ -19,9 +13,8 @@ import { connectionOf } from '../connection/connection.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { exchangeOf } from '../connection/in-flight.ts'
 import { ProblemError } from '../problem-error.ts'
-import { makeFailureLimit } from './auth-failures.ts'
 import type { Challenge } from './challenge.ts'
-import { makeRateLimit } from './rate-limit.ts'
+import { makeFailureLimit, makeRateLimit } from './rate-limits.ts'
 
 /** `shared`: memory in which all threads count together; `slices`: schedule the answers to refused requests. */
 type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
@@ -40,18 +33,18 @@ export async function requireBearer(
   limits: Limits,
 ): Promise<(scope: Scope) => AccessHooks> {
   await app.register(bearerAuth, { keys: [], addHook: false })
-  const { admit, admitAndKeep, refuse } = makeAdmission(limits)
+  const { admit, refuse } = makeAdmission(limits)
   return (scope) => {
     const factory = app.verifyBearerAuthFactory as NonNullable<typeof app.verifyBearerAuthFactory>
     const check = factory({
       keys: [],
       addHook: false,
       specCompliance: 'rfc6749',
-      auth(token: string, request: FastifyRequest) {
-        const grant = verify(token)
-        return grant instanceof Promise
-          ? grant.then((late) => admitAndKeep(late, scope, request))
-          : admitAndKeep(grant, scope, request)
+      async auth(token: string, request: FastifyRequest) {
+        const exchange = exchangeOf(request)
+        const grant = await verify(token)
+        if (grant) keep(grant, exchange)
+        return admit(grant, scope, exchange)
       },
     })
     const authenticate: onRequestHookHandler = (request, reply, done) => {
@@ -68,11 +61,7 @@ export async function requireBearer(
       })
     }
     /** Checks the token again: it may have been revoked or have expired while the body arrived. */
-    function preValidation(
-      request: FastifyRequest,
-      reply: FastifyReply,
-      done: (error?: Error) => void,
-    ): void {
+    const preValidation: preValidationHookHandler = (request, reply, done) => {
       if (exchangeOf(request).grantedUntilMs > performance.now()) done()
       else authenticate.call(app, request, reply, done)
     }
@@ -96,12 +85,6 @@ function makeAdmission({ rateLimit, authFailureLimit, shared, challenge }: Limit
     throw new ProblemError(problems.noScope(scope), { headers: { 'www-authenticate': challenge(scope) } })
   }
 
-  function admitAndKeep(grant: Grant, scope: Scope, request: FastifyRequest): boolean {
-    const exchange = exchangeOf(request)
-    if (grant) keep(grant, exchange)
-    return admit(grant, scope, exchange)
-  }
-
   /** Counts a failure. One too many, like an overload, ends the connection: a client that floods has to reconnect. */
   function refuse(error: Error, exchange: Exchange): Error {
     const refused = isFailure(error) ? countFailure(exchange.remoteAddress) : undefined
@@ -110,7 +93,7 @@ function makeAdmission({ rateLimit, authFailureLimit, shared, challenge }: Limit
     return refused ?? error
   }
 
-  return { admit, admitAndKeep, refuse }
+  return { admit, refuse }
 }
 
 /**
@@ -140,6 +123,6 @@ function keep(grant: NonNullable<Grant>, { raw }: Exchange): void {
  * True when no valid token was presented. A missing scope or a failed store is no failed authentication; a key of the
  * issuer that cannot be looked up counts as one.
  */
-function isFailure(error: (Error & { code?: string }) | undefined): boolean {
-  return error?.code?.startsWith('FST_BEARER_AUTH_') === true || error instanceof IssuerUnavailable
+function isFailure(error: Error & { code?: string }): boolean {
+  return error.code?.startsWith('FST_BEARER_AUTH_') === true || error instanceof IssuerUnavailable
 }

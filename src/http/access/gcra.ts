@@ -15,16 +15,20 @@ export type GcraOptions = { memory?: SharedArrayBuffer; now?: () => number }
 const slack = 1e-4
 /** Cells tried for a key. */
 const probes = 16
-/** A cell: the key (0: free) and its theoretical arrival time, 8 bytes each. */
-const cellWords = 2
-/** The seed of the hash comes first. It is random, so clients cannot choose keys that collide. */
-const headWords = 1
+/** The memory begins with a lock and the seed of the hash, 4 bytes each. Behind them are the cells. */
+const [lock, seed] = [0, 1]
+const headBytes = 8
+/** A cell: the key (0: free) and its theoretical arrival time. */
+const cellNumbers = 2
+/** The longest wait for the lock is as many milliseconds. It is held for a microsecond, unless its thread has ended. */
+const tries = 10
 
 /** Makes memory for `keys` keys. When all cells tried for one are taken, the key that recovers soonest is evicted. */
 export function makeRateMemory(keys = ratedKeys): SharedArrayBuffer {
-  const words = headWords + keys * cellWords
-  const memory = new SharedArrayBuffer(words * BigInt64Array.BYTES_PER_ELEMENT)
-  new BigInt64Array(memory)[0] = randomBytes(8).readBigInt64LE()
+  const cellBytes = cellNumbers * Float64Array.BYTES_PER_ELEMENT
+  const memory = new SharedArrayBuffer(headBytes + keys * cellBytes)
+  // Clients cannot choose keys that collide.
+  new Int32Array(memory)[seed] = randomBytes(4).readInt32LE()
   return memory
 }
 
@@ -32,95 +36,62 @@ export class Gcra {
   readonly #intervalMs: number
   readonly #windowMs: number
   readonly #now: () => number
-  readonly #words: BigInt64Array
-  readonly #keys: number
-  readonly #seed: number
-  /** Reads a time as bits: only integers can be exchanged atomically. */
-  readonly #time = new Float64Array(1)
-  readonly #bits = new BigInt64Array(this.#time.buffer)
+  readonly #head: Int32Array
+  readonly #cells: Float64Array
 
   /** Allows `count` at once, and from then on `count` in each `perMs`, evenly. */
   constructor({ count, perMs }: Rate, { memory = makeRateMemory(), now = monotonicMs }: GcraOptions = {}) {
     this.#intervalMs = perMs / count
     this.#windowMs = perMs
     this.#now = now
-    this.#words = new BigInt64Array(memory)
-    this.#keys = (this.#words.length - headWords) / cellWords
-    this.#seed = Number(BigInt.asIntN(32, this.#words[0] as bigint))
+    this.#head = new Int32Array(memory, 0, headBytes / Int32Array.BYTES_PER_ELEMENT)
+    this.#cells = new Float64Array(memory, headBytes)
   }
 
   /** Counts one request for `key`. One that is refused is not counted. */
   take(key: string): Verdict {
     const now = this.#now()
     const hash = this.#hash(key)
-    for (;;) {
-      const place = this.#find(hash, now) + 1
-      const former = Atomics.load(this.#words, place)
-      const formerMs = Math.max(this.#toTime(former), now)
-      const usedUpMs = formerMs + this.#intervalMs
-      const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
-      if (!allowed) return this.#describe(allowed, formerMs - now)
-      const exchanged = Atomics.compareExchange(this.#words, place, former, this.#toBits(usedUpMs))
-      // Otherwise another thread counted at the same moment or gave the cell to another key: look again.
-      if (exchanged === former && Atomics.load(this.#words, place - 1) === hash)
-        return this.#describe(allowed, usedUpMs - now)
-    }
-  }
-
-  #describe(allowed: boolean, usedMs: number): Verdict {
-    const left = (this.#windowMs - usedMs) / this.#intervalMs
+    for (let n = 0; n < tries && Atomics.compareExchange(this.#head, lock, 0, 1) !== 0; n++)
+      Atomics.wait(this.#head, lock, 1, 1)
+    const time = this.#find(hash) + 1
+    const formerMs = Math.max(this.#cells[time] as number, now)
+    const usedUpMs = formerMs + this.#intervalMs
+    const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
+    if (allowed) this.#cells[time] = usedUpMs
+    Atomics.store(this.#head, lock, 0)
+    Atomics.notify(this.#head, lock)
+    const left = (this.#windowMs - ((allowed ? usedUpMs : formerMs) - now)) / this.#intervalMs
     const remaining = Math.max(0, Math.floor(left + slack))
     return { allowed, remaining, nextMs: (remaining + 1 - left) * this.#intervalMs }
   }
 
-  /** Finds the cell of a key: its own, a free one, or that of the key that recovers soonest. */
-  #find(key: bigint, now: number): number {
-    const first = Number(BigInt.asUintN(32, key >> 32n))
-    for (;;) {
-      let best = -1
-      let bestMs = Number.POSITIVE_INFINITY
-      for (let probe = 0; probe < Math.min(probes, this.#keys); probe++) {
-        const place = headWords + ((first + probe) % this.#keys) * cellWords
-        const found = Atomics.load(this.#words, place)
-        if (found === key) return place
-        const usedUpMs = found === 0n ? 0 : this.#toTime(Atomics.load(this.#words, place + 1))
-        if (usedUpMs < bestMs) [best, bestMs] = [place, usedUpMs]
-        if (found === 0n) break
-      }
-      this.#claim(best, key, now)
+  /** Finds the cell of a key. A key that has none gets a free one, or that of the key that recovers soonest. */
+  #find(key: number): number {
+    const cells = this.#cells
+    let best = -1
+    let bestMs = Number.POSITIVE_INFINITY
+    for (let probe = 0; probe < Math.min(probes, cells.length / cellNumbers); probe++) {
+      const place = ((key + probe) * cellNumbers) % cells.length
+      if (cells[place] === key) return place
+      const usedUpMs = cells[place + 1] as number
+      if (usedUpMs < bestMs) [best, bestMs] = [place, usedUpMs]
+      if (cells[place] === 0) break
     }
+    cells[best] = key
+    cells[best + 1] = 0
+    return best
   }
 
-  /**
-   * Tries to give a cell to a key; the caller looks again, as another thread may have been faster. The time is reset
-   * before the key is set, so that no request counted for the new key is lost.
-   */
-  #claim(place: number, key: bigint, now: number): void {
-    const former = Atomics.load(this.#words, place)
-    const used = Atomics.load(this.#words, place + 1)
-    if (this.#toTime(used) > now && Atomics.compareExchange(this.#words, place + 1, used, 0n) !== used) return
-    Atomics.compareExchange(this.#words, place, former, key)
-  }
-
-  /** A hash of 64 bits that is never 0: FNV-1a twice, with two seeds. */
-  #hash(text: string): bigint {
-    let high = this.#seed
-    let low = ~this.#seed
+  /** A hash of 48 bits that is never 0: FNV-1a twice, with two seeds. */
+  #hash(text: string): number {
+    let high = this.#head[seed] as number
+    let low = ~high
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i)
       high = Math.imul(high ^ code, 0x01000193)
       low = Math.imul(low ^ code, 0x01000193)
     }
-    return (BigInt(high) << 32n) | BigInt((low | 1) >>> 0)
-  }
-
-  #toTime(bits: bigint): number {
-    this.#bits[0] = bits
-    return this.#time[0] as number
-  }
-
-  #toBits(timeMs: number): bigint {
-    this.#time[0] = timeMs
-    return this.#bits[0] as bigint
+    return (high >>> 0) * 2 ** 16 + (low >>> 16) + 1
   }
 }

@@ -40,8 +40,6 @@ export class Connection {
   readonly open: Exchange[] = []
   /** The latest request, dropped once received and answered: kept longer, it would survive collections. */
   latest: Exchange | undefined
-  /** The last valid Host header. */
-  host: string | undefined
   /** The last accepted credentials, and what they grant. */
   kept: { authorization: string; grant: NonNullable<Grant> } | undefined
   readonly #options: ConnectionOptions

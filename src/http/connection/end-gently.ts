@@ -1,15 +1,9 @@
 // Ends connections whose clients may still be sending.
 import type { Socket } from 'node:net'
-import { lingerBytes, lingerMs, lingerReads, maxLingering } from '../../limits.ts'
+import { lingerBytes, lingerMs, maxLingering } from '../../limits.ts'
 
-/** Connections being ended. State of the module, because a thread has one event loop, whose turns they share. */
-const lingering: Socket[] = []
-
-function readOn(): void {
-  for (const socket of lingering.splice(0, lingerReads)) socket.resume()
-  /* c8 ignore next: it takes a flood, as in test/http/flood.slow.ts, whose service is a process of its own */
-  if (lingering.length > 0) setImmediate(readOn)
-}
+/** Such connections that are read in the next turn. State of the module: they share the turns of one event loop. */
+let lingering = 0
 
 /**
  * Ends a connection so that the answer arrives: closing it while the client is still sending would reset it and lose
@@ -24,9 +18,13 @@ export function endGently(socket: Socket): void {
   socket.removeAllListeners('data')
   socket.on('data', ({ length }) => {
     left -= length
+    if (left < 0 || lingering >= maxLingering) return void socket.destroy()
+    lingering++
     socket.pause()
-    if (left < 0 || lingering.length >= maxLingering) socket.destroy()
-    else if (lingering.push(socket) === 1) setImmediate(readOn)
+    setImmediate(() => {
+      lingering--
+      socket.resume()
+    })
   })
   socket.resume()
   const timer = setTimeout(() => socket.destroy(), lingerMs).unref()

@@ -4,7 +4,6 @@ import type { FastifyReply } from 'fastify'
 import type { ProblemCode } from '../../../schemas/problems.ts'
 import { requestMs } from '../../limits.ts'
 import type { FailedOutcome } from '../../store/store.ts'
-import type { Account } from './bytes-in-flight.ts'
 import { readTrace, type Trace } from './request-ids.ts'
 
 const addressWithPort = /(?<=^|[,\s])(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?(?=$|[,\s])/g
@@ -30,9 +29,8 @@ export class Exchange {
   owner = ''
   /** Time up to which the token's grant may be used without another look-up. */
   grantedUntilMs = 0
-  /** Bytes of the answer in flight, and the account that holds them. */
+  /** Bytes of the answer in flight. */
   bytes = 0
-  account: Account | undefined
   /** True when the answer has more headers than those of every answer. */
   hasExtraHeaders = false
   /** Length of the answer's body, unless the framework sends it. */
@@ -103,16 +101,3 @@ export class Exchange {
     return this.stream?.sentBytes ?? this.bodyBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
   }
 }
-
-type Told =
-  | 'requestId'
-  | 'hasGivenId'
-  | 'trace'
-  | 'method'
-  | 'url'
-  | 'route'
-  | 'status'
-  | 'durationMs'
-  | 'problem'
-/** An answered or abandoned request, as logs and metrics see it. */
-export type Access = Readonly<Pick<Exchange, Told | 'remoteAddress' | 'token' | 'sentBytes'>>

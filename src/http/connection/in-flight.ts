@@ -3,13 +3,12 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problems } from '../../../schemas/problems.ts'
-import { inFlightBytes, lateSweepMs, stalledSweepMs, turnMs } from '../../limits.ts'
+import { lateSweepMs, stalledSweepMs, turnMs } from '../../limits.ts'
 import type { ConnectionLog } from '../../logging/connection-log.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { ProblemError } from '../problem-error.ts'
-import { BytesInFlight } from './bytes-in-flight.ts'
 import { Connection, type ConnectionOptions, connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { makeRequestIds } from './request-ids.ts'
@@ -34,7 +33,7 @@ export type InFlightOptions = {
   log: ConnectionLog
   slices: TimeSlices
   isDraining: () => boolean
-  maxBytes?: number
+  maxBytes: number
 }
 
 /**
@@ -42,14 +41,15 @@ export type InFlightOptions = {
  * its connection, so that clients reconnect to another instance.
  */
 export class InFlight {
+  readonly #options: InFlightOptions
   readonly #report: (exchange: Exchange) => void
-  readonly #isDraining: () => boolean
   /** An array rather than a Set: tables that a busy Set leaves behind keep their entries alive through collections. */
   readonly #open: Exchange[] = []
   readonly #closed: (this: ServerResponse) => void
   readonly #sweepers: NodeJS.Timeout[]
-  readonly #bytes: BytesInFlight
-  readonly #log: ConnectionLog
+  /** Bytes of answers that are being sent or wait for slow clients: in all, and by token, of those that were valid. */
+  #bytes = 0
+  readonly #bytesOf = new Map<string, number>()
   /**
    * Connections without an open request, idle longest first. One whose next head is incomplete counts as idle: heads
    * that are sent slowly could otherwise lock out everybody else.
@@ -59,15 +59,10 @@ export class InFlight {
   /** Takes the request's id from `X-Request-Id`, or makes one. */
   readonly requestId = makeRequestIds()
 
-  constructor(
-    { log, slices, isDraining, maxBytes = inFlightBytes }: InFlightOptions,
-    report: (exchange: Exchange) => void,
-  ) {
-    this.#log = log
-    this.#bytes = new BytesInFlight(maxBytes)
+  constructor(options: InFlightOptions, report: (exchange: Exchange) => void) {
+    this.#options = options
     this.#report = report
-    this.#isDraining = isDraining
-    this.#forConnections = { slices, idle: (connection) => this.#settle(connection) }
+    this.#forConnections = { slices: options.slices, idle: (connection) => this.#settle(connection) }
     const inFlight = this
     this.#closed = function closed() {
       inFlight.#ended((this.req as Carrier).exchange)
@@ -87,18 +82,22 @@ export class InFlight {
     exchange.index = this.#open.push(exchange) - 1
     connection.add(exchange)
     reply.raw.on('close', this.#closed)
-    if (this.#isDraining()) connection.endAfter(exchange)
+    if (this.#options.isDraining()) connection.endAfter(exchange)
     return exchange
   }
 
   /**
-   * Counts `bytes` for an answer until it is sent, or until another call corrects them. `share`: see
-   * `BytesInFlight.take`. Throws `overloaded`.
+   * Counts `bytes` for an answer until it is sent, or until another call corrects them. Throws `overloaded` when its
+   * token would hold more than `share` times what is left, so that there is always room for others (the dynamic
+   * thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
    */
   hold(exchange: Exchange, bytes: number, share: number): void {
-    exchange.account ??= this.#bytes.account(exchange.owner)
     const more = bytes - exchange.bytes
-    if (!this.#bytes.take(exchange.account, more, share)) throw new ProblemError(problems.tooManyBytes)
+    const held = (this.#bytesOf.get(exchange.owner) ?? 0) + more
+    if (more > 0 && held > share * (this.#options.maxBytes - this.#bytes))
+      throw new ProblemError(problems.tooManyBytes)
+    this.#bytesOf.set(exchange.owner, held)
+    this.#bytes += more
     exchange.bytes = bytes
   }
 
@@ -138,7 +137,7 @@ export class InFlight {
       last.index = exchange.index
     }
     exchange.end()
-    if (exchange.account) this.#bytes.give(exchange.account, exchange.bytes)
+    if (exchange.bytes > 0) this.hold(exchange, 0, 0)
     connectionOf(exchange.raw.socket).leave(exchange)
     this.#report(exchange)
   }
@@ -163,7 +162,7 @@ export class InFlight {
       const connection = connectionOf(socket)
       const requestId = connection.open[0]?.requestId
       /* c8 ignore next: seen from outside, in a process of its own, by test/http/fairness.test.ts */
-      if (connection.cutStalled(now)) this.#log.add(socket, { reason: 'stalled', requestId })
+      if (connection.cutStalled(now)) this.#options.log.add(socket, { reason: 'stalled', requestId })
     }
   }
 
@@ -172,7 +171,7 @@ export class InFlight {
     for (const { raw } of this.#open) connectionOf(raw.socket).endAfter()
     setTimeout(() => {
       for (const { raw, requestId } of [...this.#open]) {
-        this.#log.add(raw.socket, { reason: 'stopping', requestId })
+        this.#options.log.add(raw.socket, { reason: 'stopping', requestId })
         // Without a reset, a client could mistake a partial answer for the whole.
         raw.socket.resetAndDestroy()
       }
@@ -182,14 +181,14 @@ export class InFlight {
 
   /** True while the load is low. */
   get isIdle(): boolean {
-    return this.#open.length <= idleRequests && this.#bytes.total <= idleBytes
+    return this.#open.length <= idleRequests && this.#bytes <= idleBytes
   }
 
   /** Publishes the number of requests, and of the bytes of their answers. */
   show(meter: Meter): void {
     const name = 'plant_store'
     meter.gauge(`${name}_requests_in_flight`, 'Requests without an answer.', () => this.#open.length)
-    meter.gauge(`${name}_answer_bytes_in_flight`, 'Bytes of answers on their way.', () => this.#bytes.total)
+    meter.gauge(`${name}_answer_bytes_in_flight`, 'Bytes of answers on their way.', () => this.#bytes)
   }
 
   close(): void {

@@ -48,8 +48,6 @@ export class ConnectionLimit {
   refused = 0
   readonly #counts: Int32Array
   readonly #idle: Int32Array
-  /** Number of idle connections last published to the other threads. */
-  #told = 0
   #sweeper: NodeJS.Timeout | undefined
   readonly #thread: number
   readonly #descriptors: number
@@ -84,35 +82,19 @@ export class ConnectionLimit {
     return this.#counts[this.#thread] as number
   }
 
-  /** Open connections of all threads. Two threads may admit the last one at the same moment. */
-  #countAll(): number {
-    let all = 0
-    for (const count of this.#counts) all += count
-    return all
-  }
-
-  #count(change: 1 | -1): void {
-    Atomics.add(this.#counts, this.#thread, change)
-  }
-
   /** Enforces the limit on a server, whose own `maxConnections` would reset further connections. */
-  guard(
-    server: Server,
-    { inFlight, describeProblem }: Pick<SocketContext, 'inFlight' | 'describeProblem'>,
-  ): void {
+  guard(server: Server, { inFlight, describeProblem }: SocketContext): void {
     const described = describeProblem(new ProblemError(problems.tooManyConnections))
     const [serve] = server.listeners('connection') as [(socket: Socket) => void]
     server.removeListener('connection', serve)
-    const isShared = this.#counts.length > 1
-    if (isShared) this.#sweeper = setInterval(() => this.#shareIdle(inFlight), idleSweepMs).unref()
+    this.#sweeper = setInterval(() => this.#sweep(inFlight), idleSweepMs).unref()
     server.on('connection', (socket: Handled) => {
       this.#watchDescriptors(socket)
-      if (this.#countAll() < this.max || inFlight.closeIdle() || this.#closeElsewhere()) {
-        this.#count(1)
-        socket.once('close', () => this.#count(-1))
+      if (this.#makeRoom(inFlight)) {
+        Atomics.add(this.#counts, this.#thread, 1)
+        socket.once('close', () => Atomics.sub(this.#counts, this.#thread, 1))
         serve.call(server, socket)
         inFlight.connect(socket)
-        if (isShared) this.#shareIdle(inFlight)
       } else
         this.#refuse(socket, (isHead) =>
           endWithProblem(socket, described, { requestId: inFlight.requestId(), isHead }),
@@ -120,26 +102,20 @@ export class ConnectionLimit {
     })
   }
 
-  /** Asks another thread to close an idle connection, which counts as closed at once; false when no thread has one. */
-  #closeElsewhere(): boolean {
-    return this.#idle.some((idle, thread) => {
-      if (thread === this.#thread || idle <= 0) return false
-      /* c8 ignore next: another thread takes the same one in the same moment */
-      if (Atomics.compareExchange(this.#idle, thread, idle, idle - 1) !== idle) return false
-      Atomics.sub(this.#counts, thread, 1)
-      return true
-    })
+  /**
+   * True when there is room, or an idle connection makes some: one of this thread now, one of another thread in its next
+   * sweep. Two threads may count on the same one at the same moment.
+   */
+  #makeRoom(inFlight: InFlight): boolean {
+    if (sum(this.#counts) < this.max || inFlight.closeIdle()) return true
+    this.#idle[this.#thread] = 0
+    return sum(this.#counts) < this.max + sum(this.#idle)
   }
 
-  /** Closes as many idle connections as other threads subtracted from the published number, then publishes it again. */
-  #shareIdle(inFlight: InFlight): void {
-    const left = Atomics.exchange(this.#idle, this.#thread, 0)
-    for (let wanted = this.#told - left; wanted > 0; wanted--) {
-      this.#count(1)
-      inFlight.closeIdle()
-    }
-    this.#told = inFlight.idle
-    Atomics.store(this.#idle, this.#thread, this.#told)
+  /** Closes idle connections that are too many in all threads, and tells the others how many there are here. */
+  #sweep(inFlight: InFlight): void {
+    for (let more = sum(this.#counts) - this.max; more > 0 && inFlight.closeIdle(); more--);
+    this.#idle[this.#thread] = inFlight.idle
   }
 
   show(meter: Meter): void {
@@ -187,6 +163,10 @@ export class ConnectionLimit {
   #log(throttle: Throttle, message: string): void {
     if (!throttle.take()) return
     const { max, refused } = this
-    this.#logger.warn({ open: this.#countAll(), max, refused }, message)
+    this.#logger.warn({ open: sum(this.#counts), max, refused }, message)
   }
+}
+
+function sum(numbers: Int32Array): number {
+  return numbers.reduce((all, one) => all + one, 0)
 }

@@ -8,20 +8,10 @@ const wellFormed = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 export function makeRequestIds(): (given?: string | string[]) => string {
   // Random bytes per request would cost more than its log line.
   const prefix = randomBytes(5).toString('hex')
-  let block = `${prefix}-`
   let made = 0
-  return (given) => {
-    if (typeof given === 'string' && wellFormed.test(given)) return given
-    made++
-    const last = made % lastDigits.length
-    // Formatting all digits per id would cost ten times as much.
-    if (last === 0) block = `${prefix}-${(made / lastDigits.length).toString(36)}`
-    return block + lastDigits[last]
-  }
+  return (given) =>
+    typeof given === 'string' && wellFormed.test(given) ? given : `${prefix}-${(++made).toString(36)}`
 }
-
-/** The last two digits of an id, in base 36. */
-const lastDigits = Array.from({ length: 36 ** 2 }, (_, n) => n.toString(36).padStart(2, '0'))
 
 /** Ids of a span. `parent`: of the service's own span, the caller's one or null; undefined in a span of the caller. */
 export type Trace = { traceId: string; spanId: string; flags: number; parent?: Trace | null }

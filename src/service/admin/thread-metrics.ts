@@ -1,6 +1,6 @@
 // Counts one thread's requests, connections and store operations.
 import { Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
-import type { Access } from '../../http/connection/exchange.ts'
+import type { Exchange } from '../../http/connection/exchange.ts'
 import type { Counts, Meter } from '../../runtime/meter.ts'
 
 /** The counts of one thread, in a form that can be posted to another. */
@@ -87,7 +87,7 @@ export class ThreadMetrics implements Meter {
   }
 
   /** Counts a request. Those without a route share a label, so that a scan adds no series. */
-  readonly count = ({ method, route = 'other', status, durationMs, problem }: Access): void => {
+  readonly count = ({ method, route = 'other', status, durationMs, problem }: Exchange): void => {
     this.#durations.observe({ method, route, status }, durationMs / 1000)
     const reason = problem && reasons[problem]
     if (reason) this.#refused.inc({ reason })

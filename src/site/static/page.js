@@ -13,21 +13,10 @@ watchToken((latest) => {
   useToken()
 })
 
-/** Parameters whose examples Swagger UI would fill in and send; they stay empty until the reader fills them in. */
-const neverFilledIn = ['after', 'If-Match', 'If-None-Match']
-
 /** The document as this page shows it: operations are tried here, wherever the document says the service is. */
 function adapt(contract) {
-  const clear = (parameter) => {
-    if (!neverFilledIn.includes(parameter.name)) return
-    delete parameter.example
-    delete parameter.examples
-    if (parameter.schema) delete parameter.schema.example
-    if (parameter.schema) delete parameter.schema.examples
-  }
-  for (const parameter of Object.values(contract.components?.parameters ?? {})) clear(parameter)
-  for (const path of Object.values(contract.paths))
-    for (const operation of Object.values(path)) operation.parameters?.forEach(clear)
+  // Swagger UI would fill it in and send it.
+  delete contract.components.parameters.after.example
   contract.servers = [{ url: base.href.replace(/\/$/, '') }]
   return contract
 }
