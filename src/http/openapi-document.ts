@@ -1,7 +1,8 @@
 // The contract as an OpenAPI document, from the operations and the shared parts of `schemas/`. The module is loaded on
 // demand, as most processes are never asked for it.
-import type { FastifySchema } from 'fastify'
-import { components } from '../../schemas/index.ts'
+import swagger from '@fastify/swagger'
+import fastify, { type FastifyInstance, type FastifySchema } from 'fastify'
+import { components as schemas } from '../../schemas/index.ts'
 import { NewPlant } from '../../schemas/plant.ts'
 import { headers, operationResponses, responses } from '../../schemas/responses.ts'
 import { discoveryUrls, type Issuer } from '../tokens/oidc/issuer.ts'
@@ -15,23 +16,33 @@ const introduction =
   'Every error is a problem (RFC 9457), whose `type` leads to a page that explains what to do. Any other path is 404, ' +
   'any other method of `/plants` is 405 with `Allow`, and `OPTIONS` is 204 with `Allow`.\n'
 
-const info = {
-  title: 'Plant Store',
-  version,
-  summary: 'Add plants, list plants.',
-  contact: { name: 'Plant Store' },
-  license: { name: 'MIT', identifier: 'MIT' },
-}
-
-const tags = [
-  { name: 'plants', description: 'The list of plants. It only grows: plants are never changed or removed.' },
-]
-
-const bearer = {
-  type: 'http',
-  scheme: 'bearer',
-  description: 'An access token, from `plant-store token create` or the first start of the service.',
-}
+const document = {
+  openapi: '3.1.0',
+  info: {
+    title: 'Plant Store',
+    version,
+    summary: 'Add plants, list plants.',
+    description: introduction,
+    contact: { name: 'Plant Store' },
+    license: { name: 'MIT', identifier: 'MIT' },
+  },
+  tags: [
+    {
+      name: 'plants',
+      description: 'The list of plants. It only grows: plants are never changed or removed.',
+    },
+  ],
+  components: {
+    securitySchemes: {
+      bearer: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'An access token, from `plant-store token create` or the first start of the service.',
+      },
+    },
+  },
+  security: [{ bearer: [] }],
+} as const
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is rearranged as a tree, whatever its nodes are.
 type Node = any
@@ -39,104 +50,130 @@ type Node = any
 /** Schemas of routes, by path and method. */
 export type Operations = Readonly<Record<string, Readonly<Record<string, FastifySchema>>>>
 
-/** Makes the contract. `basePath` ends with a slash; with an `issuer`, its tokens are a second security scheme. */
-export function makeContract(basePath: string, operations: Operations, issuer?: Issuer): Node {
-  const shapes = Object.values(operations).flatMap((methods) => Object.values(methods))
-  const parameters = Object.assign({}, ...shapes.map(describeParameters))
-  const schemas = Object.fromEntries(components.map(({ $id, ...schema }) => [$id, schema]))
-  const oidc = issuer && {
-    type: 'openIdConnect',
-    openIdConnectUrl: discoveryUrls(issuer)[0],
-    description: 'An access token (JWT) of the issuer.',
+/**
+ * Makes the contract, by a separate app that serves no requests. `basePath` ends with a slash; with an `issuer`, its
+ * tokens are a second security scheme.
+ */
+export async function makeContract(basePath: string, operations: Operations, issuer?: Issuer): Promise<Node> {
+  const compilersFactory = {
+    buildValidator: () => (() => Boolean) as never,
+    buildSerializer: () => () => String,
   }
-  const contract = {
-    openapi: '3.1.0',
-    // Links of the document itself have to be absolute; those in Markdown need not be.
-    info: { ...info, description: `${introduction}\nThe [guide](${basePath}docs/guide) shows each step.\n` },
-    components: { securitySchemes: { bearer, oidc }, schemas, headers, parameters, responses },
-    paths: mapValues(operations, describePath),
-    servers: [{ url: basePath === '/' ? '/' : basePath.slice(0, -1) }],
-    security: [{ bearer: [] }, ...(oidc ? [{ oidc: [] }] : [])],
-    tags,
-  }
-  return localize(contract, basePath)
-}
-
-function mapValues(object: Node, change: (value: Node, key: string) => Node): Node {
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value, key)]))
-}
-
-/** Describes the operations of a path, and HEAD beside GET. */
-function describePath(methods: Operations[string]): Node {
-  const path = mapValues(methods, describeOperation)
-  return path.get ? { ...path, head: asHead(path.get) } : path
-}
-
-function describeOperation(schema: Node): Node {
-  const { operationId, summary, tags, description, body } = schema
-  const parameters = Object.keys(describeParameters(schema))
-  const answers = operationResponses[operationId as keyof typeof operationResponses]
-  const content = { 'application/json': { schema: body, examples: requestExamples } }
-  return {
-    operationId,
-    summary,
-    tags,
-    description,
-    ...(parameters.length > 0 && {
-      parameters: parameters.map((name) => ({ $ref: `#/components/parameters/${name}` })),
-    }),
-    ...(body && { requestBody: { required: true, content } }),
-    responses: mapValues(answers, (name) => ({ $ref: `#/components/responses/${name}` })),
+  const app = fastify({ exposeHeadRoutes: false, schemaController: { compilersFactory } })
+  for (const schema of schemas) app.addSchema(schema)
+  await describe(app, basePath)
+  const prefix = basePath.slice(0, -1)
+  for (const [url, methods] of Object.entries(operations))
+    for (const [method, schema] of Object.entries(methods))
+      app.route({ method, url: prefix + url, schema, handler: String })
+  try {
+    await app.ready()
+    const contract = app.swagger() as Node
+    return issuer ? withIssuer(contract, issuer) : contract
+  } finally {
+    await app.close()
   }
 }
 
-/** Describes the parameters of an operation, by name. */
-function describeParameters({ querystring, headers = {} }: Node): Node {
-  const describeIn = (place: string) => (schema: Node, name: string) => {
-    const { description, examples: [example] = [], ...rest } = schema
-    return { name, in: place, required: false, description, schema: rest, example }
+/** Lets each operation accept tokens of the store or of the issuer. */
+function withIssuer(contract: Node, issuer: Issuer): Node {
+  const [openIdConnectUrl] = discoveryUrls(issuer)
+  const description = 'An access token (JWT) of the issuer.'
+  const oidc = { type: 'openIdConnect', openIdConnectUrl, description }
+  const securitySchemes = { ...contract.components.securitySchemes, oidc }
+  const components = { ...contract.components, securitySchemes }
+  return { ...contract, components, security: [...contract.security, { oidc: [] }] }
+}
+
+async function describe(app: FastifyInstance, basePath: string): Promise<void> {
+  const url = basePath === '/' ? '/' : basePath.slice(0, -1)
+  const { info } = document
+  await app.register(swagger, {
+    openapi: {
+      ...document,
+      // Links of the document itself have to be absolute; those in Markdown need not be.
+      info: {
+        ...info,
+        description: `${info.description}\nThe [guide](${basePath}docs/guide) shows each step.\n`,
+      },
+      servers: [{ url }],
+    } as never,
+    refResolver: { buildLocalReference: (json) => String(json.$id) },
+    transformObject: (made) => shareParts((made as { openapiObject: Node }).openapiObject, basePath) as never,
+  })
+}
+
+/** Moves what operations share into `components`, and adds HEAD beside GET. */
+function shareParts(made: Node, basePath: string): Node {
+  const components: Node = { ...made.components, headers, parameters: {}, responses }
+  const paths: Node = {}
+  for (const [path, methods] of Object.entries<Node>(made.paths)) {
+    const shared = Object.entries<Node>(methods).map(([method, one]) => [
+      method,
+      { ...one, ...refer(components, one) },
+    ])
+    paths[path] = Object.fromEntries(shared)
+    const { post, get } = paths[path]
+    if (get) paths[path].head = asHead(get)
+    if (post) post.requestBody.content['application/json'].examples = requestExamples
   }
-  return {
-    ...mapValues(querystring.properties, describeIn('query')),
-    ...mapValues(headers.properties ?? {}, describeIn('header')),
-  }
+  return rebase({ ...made, components, paths }, basePath)
 }
 
 const requestExamples = Object.fromEntries(
   (NewPlant.examples as Node[]).map((value) => [value.id === undefined ? 'withoutId' : 'withId', { value }]),
 )
 
+/** Replaces the parameters and responses of an operation by references. */
+function refer(components: Node, { operationId, parameters = [] }: Node): Node {
+  const names = operationResponses[operationId as keyof typeof operationResponses]
+  return {
+    ...(parameters.length > 0 && { parameters: parameters.map(share) }),
+    responses: Object.fromEntries(
+      Object.entries(names).map(([status, name]) => [status, { $ref: `#/components/responses/${name}` }]),
+    ),
+  }
+
+  function share(parameter: Node): Node {
+    components.parameters[parameter.name] = parameter
+    return { $ref: `#/components/parameters/${parameter.name}` }
+  }
+}
+
 /** Derives HEAD: the headers of GET and no body, errors included (RFC 9110, section 9.3.2). */
 function asHead(list: Node): Node {
+  const bodiless = Object.entries(operationResponses.listPlants).map(([status, name]) => {
+    const { content: _, ...response } = responses[name] as Node
+    return [status, response]
+  })
   return {
     ...list,
     operationId: 'headPlants',
     summary: 'Check the list',
     description:
       'Returns the headers of the list without a body, to check whether it has changed and where the next page is.',
-    responses: mapValues(operationResponses.listPlants, (name) => ({
-      ...responses[name as keyof typeof responses],
-      content: undefined,
-    })),
+    responses: Object.fromEntries(bodiless),
   }
 }
 
-/** Copies a tree, with the paths in examples below the base path, and references to schemas as the document has them. */
-function localize(node: Node, basePath: string): Node {
-  return JSON.parse(JSON.stringify(node), (key, value) => {
-    if (key === '$ref') return value.replace(/^(\w+)#$/, '#/components/schemas/$1')
-    return typeof value === 'string'
-      ? value.replace(/^(<?)\/(problems\/|plants\?)/, `$1${basePath}$2`)
-      : value
-  })
+/** Copies a tree, with the paths in examples below the base path. The copy shares no nodes. */
+function rebase(node: Node, basePath: string): Node {
+  return JSON.parse(JSON.stringify(node), (_key, value) =>
+    typeof value === 'string' ? value.replace(/^(<?)\/(problems\/|plants\?)/, `$1${basePath}$2`) : value,
+  )
 }
 
 /** Translates the contract to OpenAPI 3.0, for tools that do not know 3.1. */
 export function toOpenApi30({ info, ...rest }: Node): Node {
   const { summary: _, license, ...olderInfo } = info
-  // In a schema `examples` is a list; elsewhere it is a map, which 3.0 knows.
-  const older = JSON.stringify(rest, (_key, value) =>
-    Array.isArray(value?.examples) ? { ...value, example: value.examples[0], examples: undefined } : value,
-  )
-  return { ...JSON.parse(older), openapi: '3.0.3', info: { ...olderInfo, license: { name: license.name } } }
+  const older = (node: Node): Node => {
+    if (typeof node !== 'object' || node === null) return node
+    if (Array.isArray(node)) return node.map(older)
+    const entries = Object.entries<Node>(node).map(([name, value]) =>
+      // In a schema `examples` is a list; elsewhere it is a map, which 3.0 knows.
+      name === 'examples' && Array.isArray(value) ? ['example', value[0]] : [name, older(value)],
+    )
+    return Object.fromEntries(entries)
+  }
+  return { ...older(rest), openapi: '3.0.3', info: { ...olderInfo, license: { name: license.name } } }
 }

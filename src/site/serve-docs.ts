@@ -46,7 +46,7 @@ type Resource = NonNullable<ReturnType<typeof describeResource>>
 function serveContract(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
   const load = once(async () => {
     const { makeContract, ...forms } = await import('../http/openapi-document.ts')
-    return { contract: makeContract(basePath, operations, issuer), ...forms }
+    return { contract: await makeContract(basePath, operations, issuer), ...forms }
   })
   const serve = (name: string, type: string, print: (loaded: Awaited<ReturnType<typeof load>>) => string) =>
     serveDocument(app, basePath + name, { type }, async () => print(await load()))
