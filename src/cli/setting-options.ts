@@ -54,7 +54,7 @@ export function nameFlags(message: string, words: string[]): string {
 }
 
 function toOption(setting: Setting<unknown>): Option {
-  const { name, value, description, defaultLabel = setting.default, read } = setting
+  const { name, value, description, defaultLabel, read } = setting
   // Show the default without setting it: a flag that was not given must not override the environment.
   const option = new Option(
     `${flagOf(setting)} <${value}>`,

@@ -65,7 +65,7 @@ export function findBroadAudiences(audiences: string[]): string[] {
 export function findBareSecrets(flags: Flags): string[] {
   return settingEntries.flatMap(([key, setting]) => {
     const { [key]: text = '' } = flags
-    const isBare = setting.mask !== undefined && setting.mask(text) !== text
+    const isBare = setting.mask(text) !== text
     return isBare
       ? [
           `every user of this machine can see the secret in ${flagOf(setting)}; put ${setting.name} into the environment or .env`,

@@ -25,7 +25,7 @@ type Row = { name: string; value: string; from: Origin; defaultLabel: string }
 
 /** A row of the table. `value` is empty for a setting that is unset and has no default; `defaultLabel` fills in. */
 function show(setting: Setting<unknown>, { text, origin }: Found): Row {
-  const { name, defaultLabel = '', mask = String } = setting
+  const { name, defaultLabel, mask } = setting
   return { name, value: mask(text), from: origin, defaultLabel }
 }
 
