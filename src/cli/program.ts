@@ -27,8 +27,7 @@ const commands = {
   openapi: 'Write the OpenAPI document.',
 }
 
-/** `buildProgram` builds the program with all its commands. */
-type CommandModule = { makeCommand(buildProgram: () => Promise<Command>): Command }
+type CommandModule = { makeCommand(build: typeof buildProgram): Command }
 
 /**
  * Builds the program for a command line, with only the command that it names: loading the others would take most of the
