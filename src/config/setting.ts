@@ -4,8 +4,10 @@
 export type Read<T> = { (text: string, name: string): T; readonly choices?: string[] | undefined }
 
 export type Setting<T> = {
-  /** The environment variable. The flag is the same in kebab case. */
+  /** The environment variable. */
   readonly name: string
+  /** The flag of `serve`: --port for PORT. */
+  readonly flag: string
   /** Placeholder of the flag's value. */
   readonly value: string
   readonly description: string
@@ -29,9 +31,10 @@ export type Row<T> = [
 
 export function setting<T>(...[title, description, preset, read, mask = String]: Row<T>): Setting<T> {
   const [name = '', value = ''] = title.split(' ')
+  const flag = `--${name.toLowerCase().replaceAll('_', '-')}`
   const label = /^\((.*)\)$/.exec(preset)?.[1]
   return {
-    ...{ name, value, description, read, mask },
+    ...{ name, flag, value, description, read, mask },
     ...{ default: label === undefined ? preset : '', defaultLabel: label ?? preset },
   }
 }

@@ -4,19 +4,18 @@ import { type Setting, setting } from './setting.ts'
 import { traceSettings } from './trace-settings.ts'
 import {
   choose,
+  listOf,
   readBasePath,
   readCorsOrigin,
   readCount,
   readDatabaseUrl,
   readIssuer,
-  readNames,
   readPort,
   readRate,
   readScopePrefix,
   readSeconds,
   readSecureUrl,
   readThreads,
-  readTokens,
   readTrustProxy,
 } from './values.ts'
 
@@ -40,7 +39,7 @@ export const settings = {
     'ACCESS_TOKENS tokens',
     'Your own tokens, with all scopes, separated by commas; make them at least 16 characters long.',
     '(none)',
-    readTokens,
+    listOf('a token'),
     (text) => text.replaceAll(/[^,\s]+/g, '***'),
   ),
   oidcIssuer: setting(
@@ -53,7 +52,7 @@ export const settings = {
     'OIDC_AUDIENCE names',
     'Audiences, separated by commas; the aud of a JWT must contain one of them.',
     '(off)',
-    readNames,
+    listOf('a name'),
   ),
   oidcJwksUrl: setting(
     'OIDC_JWKS_URL url',
@@ -71,7 +70,7 @@ export const settings = {
     'OIDC_SCOPE_CLAIM names',
     'Claims that hold the scopes of a JWT, separated by commas.',
     'scope,scp,permissions',
-    readNames,
+    listOf('a name'),
   ),
   oidcScopePrefix: setting(
     'OIDC_SCOPE_PREFIX text',
@@ -164,12 +163,7 @@ export const settings = {
 export type SettingName = keyof typeof settings
 
 /** The texts of flags, by setting. */
-export type Flags = Partial<Record<SettingName, string>>
+export type Flags = { [K in SettingName]?: string | undefined }
 
 /** Entries of the table, in its order. */
 export const settingEntries = Object.entries(settings) as [SettingName, Setting<unknown>][]
-
-/** The flag of a setting: PORT -> --port. */
-export function flagOf({ name }: Setting<unknown>): string {
-  return `--${name.toLowerCase().replaceAll('_', '-')}`
-}
