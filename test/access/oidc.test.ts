@@ -3,9 +3,11 @@ import pino from 'pino'
 import { test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
 import { maxWaitingJwts } from '../../src/limits.ts'
+import { noMeter } from '../../src/runtime/meter.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/oidc/issuer.ts'
 import { IssuerKeys } from '../../src/tokens/oidc/issuer-keys.ts'
+import { acceptIssuer } from '../../src/tokens/oidc/issuer-tokens.ts'
 import { reasons } from '../../src/tokens/oidc/jwt.ts'
 import '../support/short-limits.ts'
 import { runCommand } from '../support/commands.ts'
@@ -273,11 +275,19 @@ test('an issuer that misbehaves is given up, and its bad keys are dropped', asyn
   t.equal(logged().match(/some keys of OIDC_ISSUER are not used/g)?.length, 1)
 })
 
-test('those who wait for the keys of an issuer that hangs are bounded', async (t) => {
+test('those who wait for the keys of an issuer that hangs are bounded, and share one verdict', async (t) => {
   const issuer = await startIssuer(t)
-  issuer.answer(() => {})
+  const { sign, jwk } = await issuer.makeSigner('one')
+  issuer.publish(jwk)
+  const token = await sign()
   const of = issuerOf(readConfig(issuer.env)) as Issuer
-  const keys = new IssuerKeys(of, pino({ level: 'silent' }))
+  const logger = pino({ level: 'silent' })
+  const verify = acceptIssuer(of, { logger, meter: noMeter })
+  const [one, other] = [verify(token, false), verify(token, true)]
+  t.match(await one, { id: 'oidc:gardener' })
+  t.equal(await one, await other)
+  issuer.answer(() => {})
+  const keys = new IssuerKeys(of, logger)
   const waits = Array.from({ length: maxWaitingJwts + 1 }, () => keys.find({ alg: 'ES256' }))
   const settled = await Promise.allSettled(waits)
   t.match(settled.at(-1), { status: 'rejected', reason: { outcome: 'overloaded' } })

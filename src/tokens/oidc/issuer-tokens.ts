@@ -23,10 +23,19 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   const about = 'Requests with a token of the issuer that was refused.'
   meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
 
+  /** Tokens being judged: one that thousands of requests bring at once is judged once. */
+  const judging = new Map<string, ReturnType<typeof judge>>()
+  function judgeOnce(token: string, owner: string): ReturnType<typeof judge> {
+    const run: Run = (work) => pool.run(owner, work)
+    const judged =
+      judging.get(token) ?? judge(token, issuer, { keys, run }).finally(() => judging.delete(token))
+    judging.set(token, judged)
+    return judged
+  }
+
   return async function verify(token: string, known: boolean): Promise<Grant> {
     if (!looksLikeJwt(token)) return undefined
-    const run: Run = (work) => pool.run(known ? 'known' : 'unknown', work)
-    const verdict = await judge(token, issuer, { keys, run })
+    const verdict = await judgeOnce(token, known ? 'known' : 'unknown')
     if (typeof verdict !== 'string') return verdict
     refused[verdict] = Number(refused[verdict]) + 1
     if (verdict === 'unavailable') throw new IssuerUnavailable()
