@@ -135,8 +135,7 @@ export const maxWaitingPages = 100
 export const maxCodedLists = 16
 /** Requests of one connection served at a time; the next one is not parsed before. */
 export const requestsPerConnection = 4
-/** Tokens looked up by one query, and unknown tokens that may wait for it. */
-export const tokensPerLookUp = 2048
+/** The most unknown tokens that are looked up by one query. */
 export const unknownTokens = 4096
 /** Keys (tokens, or client addresses) in the memory of a rate limit; a power of two. */
 export const ratedKeys = 2 ** 16

@@ -11,40 +11,23 @@ other settings, and plant-store config shows what is in force.
 Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood; 129, 130 or 143 interrupted by
 SIGHUP, SIGINT or SIGTERM.`
 
-/** A command: its description, with which its own help begins, and the loader of the module that makes it. */
-type Entry = [about: string, load: () => Promise<{ makeCommand: MakeCommand }>]
-/** `buildProgram` builds the program with all its commands. */
-type MakeCommand = (buildProgram: () => Promise<Command>) => Command
-
-const commands: Record<string, Entry> = {
-  serve: [
-    'Run the service. Operator messages go to stdout, the log to stderr.',
-    () => import('./commands/serve.ts'),
-  ],
-  config: ['Show the effective settings, and where each comes from.', () => import('./commands/config.ts')],
-  token: ['Issue, list, rotate, revoke and explain access tokens.', () => import('./commands/token.ts')],
-  import: [
-    'Add the plants of a file: NDJSON, JSON or CSV, plain or compressed.',
-    () => import('./commands/import.ts'),
-  ],
-  export: ['Write all plants to a file or to stdout.', () => import('./commands/export.ts')],
-  backup: ['Copy a SQLite database to a file, while the service runs.', () => import('./commands/backup.ts')],
-  restore: [
-    'Restore a backup of a SQLite database to a path where there is none.',
-    () => import('./commands/restore.ts'),
-  ],
-  verify: ['Check a whole database; only --repair changes it.', () => import('./commands/verify.ts')],
-  copy: [
-    'Copy all plants and tokens to another database, and check the copy.',
-    () => import('./commands/copy.ts'),
-  ],
-  status: [
-    'Show the contents of a store, its size, and whether a service runs on it.',
-    () => import('./commands/status.ts'),
-  ],
-  completion: ['Print a completion script for a shell.', () => import('./commands/completion.ts')],
-  openapi: ['Write the OpenAPI document.', () => import('./commands/openapi.ts')],
+/** Descriptions of the commands, with which their own help begins; each is a module in commands/. */
+const commands = {
+  serve: 'Run the service. Operator messages go to stdout, the log to stderr.',
+  config: 'Show the effective settings, and where each comes from.',
+  token: 'Issue, list, rotate, revoke and explain access tokens.',
+  import: 'Add the plants of a file: NDJSON, JSON or CSV, plain or compressed.',
+  export: 'Write all plants to a file or to stdout.',
+  backup: 'Copy a SQLite database to a file, while the service runs.',
+  restore: 'Restore a backup of a SQLite database to a path where there is none.',
+  verify: 'Check a whole database; only --repair changes it.',
+  copy: 'Copy all plants and tokens to another database, and check the copy.',
+  status: 'Show the contents of a store, its size, and whether a service runs on it.',
+  completion: 'Print a completion script for a shell.',
+  openapi: 'Write the OpenAPI document.',
 }
+
+type CommandModule = { makeCommand(build: typeof buildProgram): Command }
 
 /**
  * Builds the program for a command line, with only the command that it names: loading the others would take most of the
@@ -64,13 +47,18 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     })
     .exitOverride()
   const asked = words?.[0] === 'help' ? words[1] : words?.[0]
-  for (const [name, [about, load]] of Object.entries(commands)) {
+  for (const [name, description] of Object.entries(commands)) {
     const isAsked = words === undefined || name === asked
-    const command = isAsked ? (await load()).makeCommand(buildProgram) : new Command(name)
-    program.addCommand(command.description(about))
+    const command = isAsked ? await makeCommand(name) : new Command(name)
+    program.addCommand(command.description(description))
   }
   inherit(program)
   return program
+}
+
+async function makeCommand(name: string): Promise<Command> {
+  const module: CommandModule = await import(`./commands/${name}.ts`)
+  return module.makeCommand(buildProgram)
 }
 
 /** Hands the error handling on: Commander does not do so for subcommands that are added. */

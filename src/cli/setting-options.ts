@@ -1,7 +1,7 @@
 // Options that several commands have: settings, numbers, and those of long work.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Setting } from '../config/setting.ts'
-import { type Flags, flagOf, type SettingName, settingEntries, settings } from '../config/settings.ts'
+import { type Flags, type SettingName, settingEntries, settings } from '../config/settings.ts'
 
 /** Gives a command a flag for every setting. */
 export function addSettingOptions(command: Command): Command {
@@ -44,20 +44,19 @@ export function readFlags(command: Command): Flags {
 export function nameFlags(message: string, words: string[]): string {
   const flags = new Set(words.map((word) => word.split('=', 1)[0]))
   return settingEntries
-    .filter(([, setting]) => flags.has(flagOf(setting)))
+    .filter(([, setting]) => flags.has(setting.flag))
     .reduce(
       // HOST within the pattern of a URL is not the setting.
-      (text, [, setting]) =>
-        text.replaceAll(new RegExp(`(?<![\\w@,])${setting.name}\\b`, 'g'), flagOf(setting)),
+      (text, [, setting]) => text.replaceAll(new RegExp(`(?<![\\w@,])${setting.name}\\b`, 'g'), setting.flag),
       message,
     )
 }
 
 function toOption(setting: Setting<unknown>): Option {
-  const { name, value, description, defaultLabel = setting.default, read } = setting
+  const { name, value, description, defaultLabel, read } = setting
   // Show the default without setting it: a flag that was not given must not override the environment.
   const option = new Option(
-    `${flagOf(setting)} <${value}>`,
+    `${setting.flag} <${value}>`,
     `${description} (${name}; default: ${defaultLabel})`,
   )
   return Object.assign(option, { argChoices: read.choices })

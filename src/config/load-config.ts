@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import type { Setting } from './setting.ts'
-import { type Flags, flagOf, type SettingName, settingEntries, settings } from './settings.ts'
+import { type Flags, type SettingName, settingEntries, settings } from './settings.ts'
 import { traceOptionsOf } from './trace-settings.ts'
 import { ConfigError, UsageError } from './values.ts'
 import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } from './warnings.ts'
@@ -12,8 +12,8 @@ export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read
 
 export type Origin = 'flag' | 'environment' | '.env' | 'default'
 
-/** The text of a setting, and where it comes from. */
-export type Found = { readonly text: string; readonly origin: Origin }
+/** The text of a setting, where it comes from, and how it is called there. */
+export type Found = { readonly text: string; readonly origin: Origin; readonly name: string }
 
 /** `warnings`: possible mistakes, one line each. */
 export type Loaded = {
@@ -33,10 +33,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 
 /** Reads flags, the environment and `.env` in the working directory. Throws ConfigError. */
 export function loadConfig(flags: Flags = {}): Loaded {
-  const [env, file] = [process.env, readEnvFile()]
-  const { config, found } = resolve({ flags, env, file })
+  const sources = readSources(flags)
+  const { config, found } = resolve(sources)
   const warnings = [
-    ...findMisspelt({ ...file, ...env }, names),
+    ...findMisspelt(sources, names),
     ...findShortTokens(config.accessTokens),
     ...findBroadAudiences(config.oidcAudience),
     ...findBareSecrets(flags),
@@ -49,17 +49,20 @@ export function loadConfig(flags: Flags = {}): Loaded {
  * about a misspelt DATABASE_URL, and about a password in the flag. Throws ConfigError.
  */
 export function loadDatabaseUrl(flag: string | undefined): string {
-  const [env, file] = [process.env, readEnvFile()]
-  const { name } = settings.databaseUrl
-  const flags = flag === undefined ? {} : { databaseUrl: flag }
-  for (const warning of [...findMisspelt({ ...file, ...env }, [name]), ...findBareSecrets(flags)])
+  const sources = readSources({ databaseUrl: flag })
+  const misspelt = findMisspelt(sources, [settings.databaseUrl.name])
+  for (const warning of [...misspelt, ...findBareSecrets(sources.flags)])
     console.error(`plant-store: warning: ${warning}`)
-  return resolveOne('databaseUrl', settings.databaseUrl, { flags, env, file }).value
+  return resolveOne('databaseUrl', settings.databaseUrl, sources).value
 }
 
 /** Resolves BASE_PATH for a command that needs no other setting. Throws ConfigError. */
 export function loadBasePath(): string {
-  return resolveOne('basePath', settings.basePath, { env: process.env, file: readEnvFile() }).value
+  return resolveOne('basePath', settings.basePath, readSources({})).value
+}
+
+function readSources(flags: Flags) {
+  return { flags, env: process.env, file: readEnvFile() }
 }
 
 function readEnvFile(): NodeJS.ProcessEnv {
@@ -77,7 +80,7 @@ function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
   const config = Object.fromEntries(entries.map(({ key, value }) => [key, value])) as Config
   const lone = entries.find(({ key, found }) => key.startsWith('oidc') && found.origin !== 'default')
   if (lone && config.oidcIssuer === undefined)
-    throw new ConfigError(`${nameOf(settings[lone.key], lone.found)} has no effect without OIDC_ISSUER`)
+    throw new ConfigError(`${lone.found.name} has no effect without OIDC_ISSUER`)
   if (config.oidcIssuer !== undefined && config.oidcAudience.length === 0)
     throw new ConfigError(
       'OIDC_ISSUER needs OIDC_AUDIENCE: which tokens of the issuer are meant for this service',
@@ -92,21 +95,16 @@ function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
 function resolveOne<T>(key: SettingName, setting: Setting<T>, sources: Sources): { found: Found; value: T } {
   const found = find(key, setting, sources)
   try {
-    return { found, value: setting.read(found.text, nameOf(setting, found)) }
+    return { found, value: setting.read(found.text, found.name) }
   } catch (error) {
     throw found.origin === 'flag' ? new UsageError((error as Error).message) : error
   }
 }
 
 function find(key: SettingName, setting: Setting<unknown>, { flags = {}, env, file = {} }: Sources): Found {
-  const { name } = setting
-  if (flags[key]) return { text: flags[key], origin: 'flag' }
-  if (env[name]) return { text: env[name], origin: 'environment' }
-  if (file[name]) return { text: file[name], origin: '.env' }
-  return { text: setting.default, origin: 'default' }
-}
-
-function nameOf(setting: Setting<unknown>, { origin }: Found): string {
-  if (origin === 'flag') return flagOf(setting)
-  return origin === '.env' ? `${setting.name} in .env` : setting.name
+  const { name, flag } = setting
+  if (flags[key]) return { text: flags[key], origin: 'flag', name: flag }
+  if (env[name]) return { text: env[name], origin: 'environment', name }
+  if (file[name]) return { text: file[name], origin: '.env', name: `${name} in .env` }
+  return { text: setting.default, origin: 'default', name }
 }

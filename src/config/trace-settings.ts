@@ -1,18 +1,11 @@
 // The variables of OpenTelemetry that the service supports, and the options that follow from them. All are handed to
 // the SDK, which reads few of them itself, and none from `.env`.
 import { readFileSync } from 'node:fs'
-import type { Read, Setting } from './setting.ts'
+import { type Read, type Row, setting } from './setting.ts'
 import { ConfigError, choose, readCount, splitList } from './values.ts'
 
-/** `title`: the name, and the placeholder of a flag's value. A `preset` in parentheses is a label, not a value. */
-type Row<T> = [title: string, description: string, preset: string, read: Read<T>, mask?: Setting<T>['mask']]
-
-function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
-  const [name, value = ''] = title.split(' ')
-  const absent = preset.startsWith('(')
-    ? { default: '', defaultLabel: preset.slice(1, -1) }
-    : { default: preset }
-  return { name: `OTEL_${name}`, value, description, ...absent, read, mask }
+function row<T>(...[title, ...rest]: Row<T>) {
+  return setting(`OTEL_${title}`, ...rest)
 }
 
 /** Makes a setting of the exporter and its variant for traces, which wins. */

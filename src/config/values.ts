@@ -32,14 +32,6 @@ export function readDatabaseUrl(text: string, name: string): string {
   return text
 }
 
-/** Reads tokens separated by commas. An empty text means none; one with commas alone is a mistake. */
-export function readTokens(text: string, name: string): string[] {
-  const tokens = splitList(text)
-  if (text !== '' && tokens.length === 0)
-    throw new ConfigError(`${name} must hold a token, or several with commas between them`)
-  return tokens
-}
-
 export function readBasePath(text: string, name: string): string {
   if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(text) || /\/\.{1,2}(\/|$)/.test(text))
     throw new ConfigError(`${name} must be a path like /store/v1, not "${text}"`)
@@ -168,11 +160,14 @@ function readFlag(text: string): boolean | undefined {
   return text === 'true' || text === 'on' ? true : undefined
 }
 
-/** Reads names separated by commas: at least one, unless the text is empty. */
-export function readNames(text: string, name: string): string[] {
-  const names = splitList(text)
-  if (text !== '' && names.length === 0) throw new ConfigError(`${name} must hold a name between its commas`)
-  return names
+/** Makes a reader of a list: empty, or one or several of `what` (`a token`), separated by commas. */
+export function listOf(what: string) {
+  return (text: string, name: string): string[] => {
+    const parts = splitList(text)
+    if (text !== '' && parts.length === 0)
+      throw new ConfigError(`${name} must hold ${what}, or several with commas between them`)
+    return parts
+  }
 }
 
 export function splitList(text: string): string[] {

@@ -1,15 +1,17 @@
 // Warnings for valid but suspicious settings: a misspelt name, a token that can be guessed, a secret in a flag. Values
 // are not repeated, since they may be secrets.
-import { type Flags, flagOf, settingEntries } from './settings.ts'
+import { type Flags, settingEntries } from './settings.ts'
 
 const minTokenLength = 16
 /** Variables of OpenTelemetry for signals that the service does not send. */
 const others = /^OTEL_(BLRP|LOGS|METRICS?)_/
 const known = new Set(settingEntries.map(([, { name }]) => name))
 
-/** Finds variables that are close to one of `names` without being any of them. */
-export function findMisspelt(env: NodeJS.ProcessEnv, names: string[]): string[] {
-  return Object.keys(env).flatMap((variable) => {
+type Variables = { env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
+
+/** Finds variables that are close to one of `names` without being a setting. */
+export function findMisspelt({ env, file }: Variables, names: string[]): string[] {
+  return Object.keys({ ...file, ...env }).flatMap((variable) => {
     const nearest =
       known.has(variable) || others.test(variable) ? undefined : findNearest(variable.toUpperCase(), names)
     return nearest === undefined ? [] : [`${variable} is not a setting; did you mean ${nearest}?`]
@@ -65,10 +67,10 @@ export function findBroadAudiences(audiences: string[]): string[] {
 export function findBareSecrets(flags: Flags): string[] {
   return settingEntries.flatMap(([key, setting]) => {
     const { [key]: text = '' } = flags
-    const isBare = setting.mask !== undefined && setting.mask(text) !== text
+    const isBare = setting.mask(text) !== text
     return isBare
       ? [
-          `every user of this machine can see the secret in ${flagOf(setting)}; put ${setting.name} into the environment or .env`,
+          `every user of this machine can see the secret in ${setting.flag}; put ${setting.name} into the environment or .env`,
         ]
       : []
   })

@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { Outage } from '../logging/outage.ts'
 import { StoreUnavailable } from '../store/store.ts'
-import { IssuerUnavailable } from '../tokens/oidc/issuer-unavailable.ts'
+import { IssuerUnavailable } from '../tokens/oidc/issuer.ts'
 import type { Exchange } from './connection/exchange.ts'
 import { ProblemError } from './problem-error.ts'
 

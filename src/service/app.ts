@@ -119,7 +119,7 @@ function makeParts({
   const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false, beginSpan })
   const issuer = issuerOf(config)
   const resource = issuer && describeResource(issuer)
-  const challenge = makeChallenge({ resource: resource?.url, scopePrefix: issuer?.scopePrefix })
+  const challenge = makeChallenge({ resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })
   const handleError = makeErrorHandler(failures, { describeProblem, challenge })
   const socketContext = { inFlight, log, describeProblem, corsHeaders }
   const access = { issuer, resource, challenge }
@@ -181,9 +181,8 @@ async function servePlants(
 ): Promise<void> {
   const { log, id: storeId } = store
   // Loaded on demand, with its library.
-  const issued =
-    issuer && new (await import('../tokens/oidc/issuer-tokens.ts')).IssuerTokens(issuer, { logger, meter })
-  const verifyOther = issued?.verify.bind(issued)
+  const verifyOther =
+    issuer && (await import('../tokens/oidc/issuer-tokens.ts')).acceptIssuer(issuer, { logger, meter })
   const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
   const bearer = await requireBearer(app, verify, { ...config, shared, slices, challenge })
   const prefix = config.basePath.slice(0, -1)

@@ -1,5 +1,5 @@
 // Creates and announces the first token of a new store, or tells how to get one when all are lost.
-import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { FileRefused } from '../runtime/new-file.ts'
 import { syncDirectoryOf } from '../runtime/sync.ts'
@@ -59,24 +59,16 @@ async function writeFirst(tokens: Tokens, file: string): Promise<string | undefi
 }
 
 function writeOnce(file: string, text: string): void {
-  let isMade = false
   try {
-    const descriptor = openSync(file, 'wx', 0o600)
-    isMade = true
-    try {
-      writeSync(descriptor, text)
-      fsyncSync(descriptor)
-    } finally {
-      closeSync(descriptor)
-    }
+    writeFileSync(file, text, { flag: 'wx', mode: 0o600, flush: true })
     syncDirectoryOf(file)
   } catch (error) {
-    if (isMade) rmSync(file)
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
       throw new FileRefused(
         `FIRST_TOKEN_FILE ${file} already exists, so no token was made: move it away, and start again`,
       )
+    if (existsSync(file)) rmSync(file)
     throw new FileRefused(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)
   }
 }

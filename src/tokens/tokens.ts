@@ -41,7 +41,6 @@ export const tokenColumns = [
   'last_used_at',
   'revoked_at',
 ] as const
-const columns = tokenColumns.join()
 
 /** Condition for a row to be valid at a time. */
 const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
@@ -87,22 +86,18 @@ export class Tokens {
   /** Finds tokens by their ids. */
   async find(ids: string[]): Promise<Map<string, Token>> {
     const places = ids.map((_, index) => `$${index + 1}`)
-    const rows = await this.#sql.select(`SELECT ${columns} FROM tokens WHERE id IN (${places})`, ids)
-    return new Map(rows.map((row) => [String(row.id), toToken(row)]))
+    const found = await this.#select(`id IN (${places})`, ids)
+    return new Map(found.map((token) => [token.id, token]))
   }
 
   /** Finds the valid tokens with a name, and the token with that id. */
-  async findNamed(text: string): Promise<Token[]> {
-    const where = `id = $1 OR name = $1 AND ${isValid('$2')}`
-    const rows = await this.#sql.select(
-      `SELECT ${columns} FROM tokens WHERE ${where} ORDER BY created_at, id`,
-      [text, this.#now()],
-    )
-    return rows.map(toToken)
+  findNamed(text: string): Promise<Token[]> {
+    return this.#select(`id = $1 OR name = $1 AND ${isValid('$2')}`, [text, this.#now()])
   }
 
-  async list(): Promise<Token[]> {
-    return (await this.#sql.select(`SELECT ${columns} FROM tokens ORDER BY created_at, id`)).map(toToken)
+  async #select(where: string, values: (string | number)[]): Promise<Token[]> {
+    const text = `SELECT ${tokenColumns} FROM tokens WHERE ${where} ORDER BY created_at, id`
+    return (await this.#sql.select(text, values)).map(toToken)
   }
 
   /** Number of tokens that are neither revoked nor expired. */

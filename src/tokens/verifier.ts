@@ -27,8 +27,8 @@ const touchWords = {
 export type VerifierOptions = {
   accessTokens: string[]
   logger: Logger
-  /** Verifies tokens of another format; `digest` is the token's hash. */
-  verifyOther?: ((token: string, digest: string) => Grant | Promise<Grant>) | undefined
+  /** Verifies tokens of another format; `known`: it was valid before. */
+  verifyOther?: ((token: string, known: boolean) => Promise<Grant>) | undefined
   now?: () => number
   monotonicNow?: () => number
 }
@@ -42,7 +42,7 @@ export function makeVerifier(
   {
     accessTokens,
     logger,
-    verifyOther = () => undefined,
+    verifyOther = async () => undefined,
     now = Date.now,
     monotonicNow = () => performance.now(),
   }: VerifierOptions,
@@ -69,6 +69,13 @@ export function makeVerifier(
     return grant
   }
 
+  async function verifyIssued(token: string, digest: string): Promise<Grant> {
+    const grant = await verifyOther(token, good.has(digest))
+    if (grant) good.set(digest, grant)
+    else good.delete(digest)
+    return grant
+  }
+
   function isValid(token: Token, digest: string): boolean {
     const same = timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))
     return same && token.revokedAt === null && (token.expiresAt ?? Number.POSITIVE_INFINITY) > now()
@@ -91,7 +98,7 @@ export function makeVerifier(
     const untilMs = grant?.untilMs ?? bad.get(digest)
     if (untilMs !== undefined && untilMs > monotonicNow()) return grant
     const id = readTokenId(token)
-    return id === undefined ? verifyOther(token, digest) : lookUp(id, digest)
+    return id === undefined ? verifyIssued(token, digest) : lookUp(id, digest)
   }
 }
 export type Verify = ReturnType<typeof makeVerifier>

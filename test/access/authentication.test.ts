@@ -15,6 +15,7 @@ import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, spawnCli, startApp, startService, token } from '../support/service.ts'
+import { listTokens } from '../support/tokens.ts'
 import { until } from '../support/until.ts'
 import { compose, exchange, send } from '../support/wire.ts'
 
@@ -87,7 +88,7 @@ for (const engine of engines) {
       const firsts = await Promise.all(replicas.map((tokens) => tokens.createFirst()))
       t.equal(firsts.filter((text) => text !== undefined).length, 1)
       t.equal(await new Tokens(store.sql).createFirst(), undefined)
-      const list = await new Tokens(store.sql).list()
+      const list = await listTokens(store.sql)
       t.equal(list.length, 1)
       t.match(list[0], { name: 'first', scopes, expiresAt: null })
     })
@@ -98,7 +99,7 @@ for (const engine of engines) {
       const tokens = new Tokens(store.sql)
       await tokens.create({ name: 'a' })
       t.equal(await tokens.createFirst(), undefined)
-      t.equal((await tokens.list()).length, 1)
+      t.equal((await listTokens(store.sql)).length, 1)
     })
 
     t.test('a revoked token is refused within 5 seconds, an expired one at once', async (t) => {
@@ -126,7 +127,7 @@ for (const engine of engines) {
       const now = () => nowMs
       const tokens = new Tokens(store.sql, now)
       const text = await tokens.create({ name: 'a' })
-      const noted = async () => (await tokens.list())[0]?.lastUsedAt
+      const noted = async () => (await listTokens(store.sql))[0]?.lastUsedAt
       t.equal(await noted(), null)
       // What the verifier starts here ends before what the test asks next: writes are made one after the other.
       const use = async () => {

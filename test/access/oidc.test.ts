@@ -7,7 +7,7 @@ import { noMeter } from '../../src/runtime/meter.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/oidc/issuer.ts'
 import { IssuerKeys } from '../../src/tokens/oidc/issuer-keys.ts'
-import { IssuerTokens } from '../../src/tokens/oidc/issuer-tokens.ts'
+import { acceptIssuer } from '../../src/tokens/oidc/issuer-tokens.ts'
 import { reasons } from '../../src/tokens/oidc/jwt.ts'
 import '../support/short-limits.ts'
 import { runCommand } from '../support/commands.ts'
@@ -282,8 +282,8 @@ test('those who wait for the keys of an issuer that hangs are bounded, and share
   const token = await sign()
   const of = issuerOf(readConfig(issuer.env)) as Issuer
   const logger = pino({ level: 'silent' })
-  const tokens = new IssuerTokens(of, { logger, meter: noMeter })
-  const [one, other] = [tokens.verify(token, 'digest'), tokens.verify(token, 'digest')]
+  const verify = acceptIssuer(of, { logger, meter: noMeter })
+  const [one, other] = [verify(token, false), verify(token, true)]
   t.match(await one, { id: 'oidc:gardener' })
   t.equal(await one, await other)
   issuer.answer(() => {})

@@ -10,6 +10,7 @@ import { runCommand } from '../support/commands.ts'
 import { copy, openRenamed } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { spawnCli } from '../support/service.ts'
+import { listTokens } from '../support/tokens.ts'
 
 const logger = pino({ level: 'silent' })
 const dayMs = 86_400_000
@@ -33,7 +34,7 @@ const isRefused = { constructor: StoreRefused, message: /already|cannot be rotat
 
 for (const engine of engines) {
   test(`${engine.name}: of valid tokens no two have one name`, async (t) => {
-    const { clock, tokens } = await open(t, engine)
+    const { store, clock, tokens } = await open(t, engine)
     const ends = await tokens.create({ name: 'a', expiresAt: startMs + 10 })
     await t.rejects(tokens.create({ name: 'a' }), {
       ...isRefused,
@@ -45,19 +46,19 @@ for (const engine of engines) {
     await tokens.revoke(idOf(next))
     await tokens.create({ name: 'a' })
     await tokens.create({ name: 'A' })
-    t.equal((await tokens.list()).length, 4)
+    t.equal((await listTokens(store.sql)).length, 4)
     t.equal(await tokens.countValid(), 2)
     t.not(idOf(ends), idOf(next))
   })
 
   test(`${engine.name}: of many at once that want one name, one gets it`, async (t) => {
-    const { url, tokens } = await open(t, engine)
+    const { url, store, tokens } = await open(t, engine)
     const other = await openStore(url, { logger })
     t.teardown(() => other.close())
     const all = [tokens, new Tokens(other.sql), tokens, new Tokens(other.sql)]
     const made = await Promise.allSettled(all.map((one) => one.create({ name: 'a' })))
     t.equal(made.filter(({ status }) => status === 'fulfilled').length, 1)
-    t.equal((await tokens.list()).length, 1)
+    t.equal((await listTokens(store.sql)).length, 1)
   })
 
   test(`${engine.name}: a rotated token is followed by its like, and ends after the overlap`, async (t) => {
@@ -90,7 +91,7 @@ for (const engine of engines) {
   })
 
   test(`${engine.name}: a token is rotated once, its successor again`, async (t) => {
-    const { clock, tokens, find, rotate } = await open(t, engine)
+    const { store, clock, tokens, find, rotate } = await open(t, engine)
     const first = idOf(await tokens.create({ name: 'a' }))
     clock.ms -= dayMs
     const both = await Promise.allSettled([rotate(first), rotate(first)])
@@ -103,7 +104,7 @@ for (const engine of engines) {
     await t.rejects(rotate(won?.id as string), isRefused, 'what has ended is not rotated')
     await tokens.revoke(id)
     await t.rejects(rotate(id), isRefused, 'nor is what was revoked')
-    t.equal((await tokens.list()).length, 3)
+    t.equal((await listTokens(store.sql)).length, 3)
   })
 
   test(`${engine.name}: after a successor was revoked the next one has the lifetime that was first given`, async (t) => {

@@ -18,13 +18,13 @@ import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
 import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
 import { count } from '../../src/runtime/count.ts'
 import type { Store } from '../../src/store/store.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
 import { startAppender } from '../support/appenders.ts'
 import { runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
 import { tamper } from '../support/damage.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
+import { listTokens } from '../support/tokens.ts'
 
 /** A store with plants, and the path of its file. */
 async function make(t: Test, count: number): Promise<{ store: Store; url: string; path: string }> {
@@ -67,7 +67,7 @@ test('a backup that is taken while another process writes is restored: the log a
   const again = await open(t, `file:${restored}`)
   t.equal(await sumLog(again), checksum)
   t.equal(again.id, store.id)
-  t.strictSame(await new Tokens(again.sql).list(), await new Tokens(store.sql).list(), 'with its tokens')
+  t.strictSame(await listTokens(again.sql), await listTokens(store.sql), 'with its tokens')
   const db = new DatabaseSync(restored, { readOnly: true })
   t.match(
     { ...db.prepare('PRAGMA journal_mode').get() },

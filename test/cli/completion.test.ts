@@ -1,34 +1,26 @@
 // Completion in real shells: what Tab makes of a line that is half typed.
 import { execFileSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { type Test, test } from 'tap'
-import { formatZsh } from '../../src/cli/completion/zsh.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
+import { cli } from '../support/imports.ts'
 import { spawnCli } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
 
 /** What is typed, with Tab as a tab, and the arguments that the command then gets. */
 const lines: [typed: string, args: string[]][] = [
   ['tok\tcr\t--na\tx', ['token', 'create', '--name', 'x']],
-  ['token create --scope plants:w\t', ['token', 'create', '--scope', 'plants:write']],
   ['token create --scope=plants:w\t', ['token', 'create', '--scope=plants:write']],
   ['openapi -o old\t--js\t', ['openapi', '-o', 'old plants.yaml', '--json']],
   ['openapi --output=old\t', ['openapi', '--output=old plants.yaml']],
-  ['copy --fr\told\t --t\t', ['copy', '--from', 'old', '--to']],
   ['copy --from token --q\t', ['copy', '--from', 'token', '--quiet']],
-  ['completion z\t', ['completion', 'zsh']],
   ['token revoke old\t', ['token', 'revoke', 'old']],
-  ['export --format n\t', ['export', '--format', 'ndjson']],
-  ['export --compress=z\t', ['export', '--compress=zstd']],
-  ['help tok\t', ['help', 'token']],
-  ['serve --log-f\tj\t', ['serve', '--log-format', 'json']],
-  ['serve --log-time i\t', ['serve', '--log-time', 'iso']],
   ['import old\t', ['import', 'old plants.yaml']],
 ]
 
-/** The script for a shell, in a directory with one file in it. */
+/** The script for a shell, in a directory with one file in it, and with plant-store in the path. */
 async function prepare(t: Test, shell: string) {
   const directory = createDirectory(t)
   const { ended, output } = spawnCli(t, ['completion', shell], {}, directory)
@@ -37,11 +29,16 @@ async function prepare(t: Test, shell: string) {
   t.equal(stderr, '')
   writeFileSync(join(directory, 'script'), stdout)
   writeFileSync(join(directory, 'old plants.yaml'), '')
-  return directory
+  const bin = join(createDirectory(t), 'bin')
+  mkdirSync(bin)
+  const program = `#!/bin/sh\nexec '${process.execPath}' '${cli}' "$@"\n`
+  writeFileSync(join(bin, 'plant-store'), program, { mode: 0o755 })
+  const env = { PATH: `${bin}${delimiter}${process.env.PATH}`, TERM: 'dumb' }
+  return { cwd: directory, env, encoding: 'utf8' } as const
 }
 
 test('bash completes commands, options, values and files', { skip: skipWithout('bash') }, async (t) => {
-  const cwd = await prepare(t, 'bash')
+  const options = await prepare(t, 'bash')
   // A shell that reads a pipe uses readline, too, when it is told to be interactive.
   const input = [
     'PS1=; source ./script; plant-store() { printf \'<%s>\' "$@"; echo; }',
@@ -49,10 +46,8 @@ test('bash completes commands, options, values and files', { skip: skipWithout('
   ]
   const args = ['--norc', '--noprofile', '-i']
   const stdout = execFileSync('bash', args, {
-    cwd,
+    ...options,
     input: `${input.join('\n')}\n`,
-    encoding: 'utf8',
-    env: { PATH: process.env.PATH, TERM: 'dumb' },
     stdio: ['pipe', 'pipe', 'ignore'],
   })
   const got = stdout.split('\n').filter((line) => line.startsWith('<'))
@@ -61,57 +56,64 @@ test('bash completes commands, options, values and files', { skip: skipWithout('
 })
 
 test('bash runs nothing that is in the line', { skip: skipWithout('bash') }, async (t) => {
-  const cwd = await prepare(t, 'bash')
+  const options = await prepare(t, 'bash')
   const input = "source ./script\nplant-store copy --from $(touch made) '`touch made`' --t\t\u0003\n"
   execFileSync('bash', ['--norc', '--noprofile', '-i'], {
-    cwd,
+    ...options,
     input: input.replace('\u0003', '\u0015true'),
     stdio: ['pipe', 'ignore', 'ignore'],
   })
-  t.notOk(existsSync(join(cwd, 'made')))
+  t.notOk(existsSync(join(options.cwd, 'made')))
 })
 
 test('fish completes the same', { skip: skipWithout('fish') }, async (t) => {
-  const cwd = await prepare(t, 'fish')
+  const options = await prepare(t, 'fish')
   for (const [typed, expected] of lines) {
     const [line = ''] = typed.split(/\t$/)
     if (line.includes('\t') || line === typed) continue
     const script = `source ./script; complete -C ${JSON.stringify(`plant-store ${line}`)}`
-    const found = execFileSync('fish', ['-c', script], { cwd, encoding: 'utf8' })
+    const found = execFileSync('fish', ['-c', script], options)
     const last = expected.at(-1) as string
     t.equal(found.split(/[\t\n]/)[0], last === 'old' ? '' : last, line)
   }
 })
 
 test('zsh reads its script', { skip: skipWithout('zsh') }, async (t) => {
-  const cwd = await prepare(t, 'zsh')
-  t.equal(execFileSync('zsh', ['-fn', 'script'], { cwd, encoding: 'utf8' }), '')
+  t.equal(execFileSync('zsh', ['-fn', 'script'], await prepare(t, 'zsh')), '')
 })
 
-test('special characters of zsh in a name or a description are quoted', async (t) => {
-  const commands = [{ name: 'a:b', description: "what's in it" }]
-  const script = formatZsh([{ path: '', commands, options: [], values: undefined }])
-  t.match(script, String.raw`commands=('a\:b:what'\''s in it')`)
-})
-
-test('a shell that is not known is refused, and the scripts name every command', async (t) => {
+test('a shell that is not known is refused', async (t) => {
   const run = (...args: string[]) => runCommand(['completion', ...args], {}, createDirectory(t))
   t.match(await run('tcsh'), { code: 2, stdout: '', stderr: /bash, zsh, fish/ })
   t.match(await run(), { code: 2, stdout: '', stderr: /missing required argument 'shell'/ })
-  for (const shell of ['bash', 'zsh', 'fish']) {
-    const { code, stdout } = await run(shell)
+})
+
+test('the program says what a word can become, in the form of each shell', async (t) => {
+  const cases: [shell: string, words: string[], stdout: RegExp | string][] = [
+    ['bash', [''], /^serve\nconfig\ntoken\nimport\n[\s\S]*\ncompletion\nopenapi\nhelp\n$/],
+    ['bash', ['token', 'r'], 'rotate\nrevoke\n'],
+    ['bash', ['openapi', '-'], '--json\n-o\n--output\n-h\n--help\n'],
+    ['bash', ['token', 'create', '--scope=plants:w'], '--scope=plants:write\n'],
+    ['zsh', ['token', 'create', '--scope', ''], 'plants\\:read:\nplants\\:write:\n'],
+    ['zsh', ['export', '--f'], /^--format:[^\n]+\n--force:replace FILE if it exists\n$/],
+    ['fish', ['tok'], 'token\tIssue, list, rotate, revoke and explain access tokens.\n'],
+    ['fish', ['help', 'to'], /^token\t/],
+    ['fish', ['import', ''], '<file>\n'],
+    ['fish', ['import', '--rejects='], '<file>\n'],
+    ['fish', ['token', 'revoke', ''], ''],
+    ['fish', ['copy', '--from', 'tok'], ''],
+    ['bash', ['copy', '--from', 'token', '--q'], '--quiet\n'],
+    ['bash', ['completion', 'z'], 'zsh\n'],
+    ['bash', ['export', '--format', 'n'], 'ndjson\n'],
+    ['bash', ['export', '--compress=z'], '--compress=zstd\n'],
+    ['bash', ['serve', '--log-f'], '--log-format\n'],
+    ['bash', ['serve', '--log-time', 'i'], 'iso\n'],
+    ['fish', ['status', ''], ''],
+  ]
+  for (const [shell, words, expected] of cases) {
+    const { code, stdout } = await runCommand(['completion', shell, '--', ...words], {}, createDirectory(t))
     t.equal(code, 0)
-    for (const name of [
-      'serve',
-      'token',
-      'import',
-      'export',
-      'backup',
-      'restore',
-      'verify',
-      'status',
-      'completion',
-    ])
-      t.match(stdout, new RegExp(`\\b${name}\\b`))
+    if (typeof expected === 'string') t.equal(stdout, expected, words.join(' '))
+    else t.match(stdout, expected, words.join(' '))
   }
 })

@@ -8,6 +8,7 @@ import { startCluster } from '../support/cluster.ts'
 import { runCommand } from '../support/commands.ts'
 import { beginCopy, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
 import { createDirectory, type Engine, engines, sharedServer, sqlite } from '../support/engines.ts'
+import { listTokens } from '../support/tokens.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 
@@ -47,7 +48,7 @@ const targets: [title: string, begun: boolean, make: (target: Store) => Promise<
 
 async function readAll({ sql, log }: Store) {
   const meta = await sql.select("SELECT value FROM meta WHERE key = 'store'")
-  return { meta, head: (await log.head()).position, tokens: await new Tokens(sql).list() }
+  return { meta, head: (await log.head()).position, tokens: await listTokens(sql) }
 }
 
 for (const engine of engines)

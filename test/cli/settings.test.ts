@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'tap'
 import { maskUrl } from '../../src/config/mask.ts'
 import { refuseAddress } from '../../src/config/refuse-address.ts'
-import { flagOf, settingEntries } from '../../src/config/settings.ts'
+import { settingEntries } from '../../src/config/settings.ts'
 import { ConfigError } from '../../src/config/values.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
@@ -208,7 +208,7 @@ test('serve takes every setting as a flag, and says its default', async (t) => {
   const help = (await runCommand(['serve', '--help'], {}, createDirectory(t))).stdout.replaceAll(/\s+/g, ' ')
   for (const [, setting] of settingEntries) {
     const { name, value, defaultLabel = setting.default } = setting
-    t.match(help, ` ${flagOf(setting)} <${value}> `)
+    t.match(help, ` ${setting.flag} <${value}> `)
     t.match(help, `(${name}; default: ${defaultLabel})`)
   }
 })

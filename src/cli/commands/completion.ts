@@ -1,23 +1,26 @@
 // completion: a script that completes commands, options, formats and files in a shell.
 import { Argument, Command } from 'commander'
-import { formatBash } from '../completion/bash.ts'
-import { listPoints } from '../completion/completion-points.ts'
-import { formatFish } from '../completion/fish.ts'
-import { formatZsh } from '../completion/zsh.ts'
-
-const shells = { bash: formatBash, zsh: formatZsh, fish: formatFish }
+import { listCandidates } from '../completion/candidates.ts'
+import { fileAnswer, type Shell, shells } from '../completion/shells.ts'
 
 const help = `
   bash   source <(plant-store completion bash)       in ~/.bashrc
   zsh    source <(plant-store completion zsh)        in ~/.zshrc, after compinit
   fish   plant-store completion fish | source      in ~/.config/fish/config.fish`
 
-/** `buildProgram` builds the program with all its commands. */
-export function makeCommand(buildProgram: () => Promise<Command>): Command {
+/** `buildProgram` builds the program for the words of a command line. */
+export function makeCommand(buildProgram: (words: string[]) => Promise<Command>): Command {
   return new Command('completion')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(shells)))
+    .argument('[words...]', 'a line that is half typed, after --: prints what its last word can become')
     .addHelpText('after', help)
-    .action(async (shell: keyof typeof shells) => {
-      process.stdout.write(shells[shell](listPoints(await buildProgram())))
+    .action(async (shell: string, words: string[]) => {
+      const { script, format } = shells[shell] as Shell
+      if (words.length === 0) process.stdout.write(script)
+      else {
+        const found = listCandidates(await buildProgram(words), words)
+        const lines = found === 'file' ? [fileAnswer] : found.map(format)
+        process.stdout.write(lines.map((line) => `${line}\n`).join(''))
+      }
     })
 }

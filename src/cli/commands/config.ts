@@ -15,7 +15,7 @@ export function makeCommand(): Command {
   return addSettingOptions(command).action(({ json }: { json?: true }) => {
     const { found, warnings } = loadConfig(readFlags(command))
     for (const warning of warnings) console.error(`plant-store: warning: ${warning}`)
-    const rows = settingEntries.map(([key, { name, mask = String, defaultLabel = '' }]) => {
+    const rows = settingEntries.map(([key, { name, mask, defaultLabel }]) => {
       const { text, origin: from } = found[key]
       return { name, value: mask(text) || null, from, defaultLabel }
     })

@@ -1,14 +1,153 @@
-// token: issues, lists, rotates and revokes access tokens.
-import { Command } from 'commander'
-import { createCommand } from './token/create.ts'
+// token: issues, lists, rotates, revokes and explains access tokens.
+import { Command, InvalidArgumentError, Option } from 'commander'
+import pino from 'pino'
+import { loadDatabaseUrl } from '../../config/load-config.ts'
+import { hideTokens } from '../../config/mask.ts'
+import { openStore } from '../../store/open.ts'
+import { type Store, StoreRefused } from '../../store/store.ts'
+import { readTokenId } from '../../tokens/format.ts'
+import { rotateToken } from '../../tokens/rotation.ts'
+import { hashToken, type Scope, scopes, type Token, Tokens } from '../../tokens/tokens.ts'
+import { printResult } from '../console/output.ts'
+import { databaseOption } from '../setting-options.ts'
+import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
 import { explainCommand } from './token/explain.ts'
 import { listCommand } from './token/list.ts'
-import { revokeCommand } from './token/revoke.ts'
-import { rotateCommand } from './token/rotate.ts'
+
+type TokenOptions = { databaseUrl?: string; json?: true }
+type CreateOptions = TokenOptions & { name: string; scope?: Scope[]; expires?: number }
+
+const maxNameLength = 100
+
+const rotateHelp = `
+The new token has the name, the scopes and the lifetime of the old one: a token issued for 90 days is replaced by one that
+expires 90 days from now, one that never expires by one that never does. The old token stays valid for the overlap, or until
+it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
 
 export function makeCommand(): Command {
   const command = new Command('token')
   const verbs = [createCommand(), listCommand(), rotateCommand(), revokeCommand(), explainCommand()]
   for (const verb of verbs) command.addCommand(verb)
   return command
+}
+
+function createCommand(): Command {
+  return new Command('create')
+    .description('Issue a token and print it. It cannot be shown again.')
+    .requiredOption(
+      '--name <name>',
+      'the purpose or owner of the token, unique among valid tokens',
+      parseName,
+    )
+    .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
+    .option(
+      '--expires <time>',
+      'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
+      parseExpiry,
+    )
+    .addOption(databaseOption())
+    .option('--json', 'as JSON')
+    .action((options: CreateOptions) =>
+      withTokens(options, async (tokens) => {
+        const { name, scope = scopes, expires = null, json } = options
+        const allowed = [...new Set(scope)]
+        const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
+        const id = readTokenId(token)
+        const ends = formatTime(expires)
+        printResult({ id, name, scopes: allowed, expires: ends, token }, token, json)
+        if (ends !== null && !json) console.error(`${id} expires at ${ends}`)
+      }),
+    )
+}
+
+function parseName(text: string): string {
+  if (text.trim() === '' || [...text].length > maxNameLength || /\p{Cc}/u.test(text))
+    throw new InvalidArgumentError(`Expected 1 to ${maxNameLength} characters, and no control characters.`)
+  if (hideTokens(text) !== text)
+    throw new InvalidArgumentError('A name is shown in lists: it holds no token.')
+  return text
+}
+
+function rotateCommand(): Command {
+  return new Command('rotate')
+    .description('Replace a token by a new one; both are valid for a while.')
+    .argument('<token>', 'its name, its id or the whole token')
+    .addOption(
+      new Option('--overlap <duration>', 'time that the old token stays valid, such as 24h, 30m or 0s')
+        .argParser(parseDuration)
+        .default(86_400_000, '24h'),
+    )
+    .addOption(databaseOption())
+    .option('--json', 'as JSON')
+    .addHelpText('after', rotateHelp)
+    .action((text: string, options: TokenOptions & { overlap: number }) =>
+      withTokens(options, async (tokens, { sql }) => {
+        const former = await findToken(tokens, text)
+        const { overlap: overlapMs, json } = options
+        const rotated = await rotateToken(sql, former, { overlapMs, now: Date.now() })
+        const { id, token, expiresAt, formerExpiresAt } = rotated
+        const replacedExpires = formatTime(formerExpiresAt)
+        const { id: replaces, name, scopes } = former
+        const made = { id, name, scopes, expires: formatTime(expiresAt), token }
+        printResult({ ...made, replaces, replacedExpires }, token, json)
+        if (!json) console.error(`${id} takes the place of ${replaces}, which ends at ${replacedExpires}`)
+      }),
+    )
+}
+
+function revokeCommand(): Command {
+  return new Command('revoke')
+    .description('Revoke a token, within 5 seconds on every replica.')
+    .argument('<token>', 'its name, its id or the whole token')
+    .addOption(databaseOption())
+    .option('--json', 'as JSON')
+    .action((text: string, options: TokenOptions) =>
+      withTokens(options, async (tokens) => {
+        const { id, name } = await findToken(tokens, text)
+        if (!(await tokens.revoke(id))) throw new StoreRefused(`token ${id} is already revoked`)
+        printResult({ id, name }, `revoked ${id}`, options.json)
+      }),
+    )
+}
+
+/** Opens the database, which must exist, for as long as the work takes. */
+async function withTokens(
+  { databaseUrl }: TokenOptions,
+  work: (tokens: Tokens, store: Store) => Promise<void>,
+): Promise<void> {
+  const store = await openStore(loadDatabaseUrl(databaseUrl), {
+    logger: pino({ level: 'error' }, pino.destination(2)),
+    mustExist: true,
+    keepsSchema: true,
+  })
+  try {
+    await work(new Tokens(store.sql), store)
+  } finally {
+    await store.close()
+  }
+}
+
+/**
+ * Finds a token by its name, its id or its whole text, whose secret must match: the first tokens of all stores share
+ * one id. Throws StoreRefused, with a message that repeats no secret.
+ */
+async function findToken(tokens: Tokens, text: string): Promise<Token> {
+  const wholeId = readTokenId(text)
+  const id = wholeId ?? text
+  const found =
+    wholeId === undefined ? await tokens.findNamed(text) : [...(await tokens.find([wholeId])).values()]
+  const [token, ...others] = found
+  if (token === undefined)
+    throw new StoreRefused(
+      /^[0-9A-Za-z]{8}$/.test(id)
+        ? `there is no token ${id}`
+        : 'that is neither the name of a valid token, nor an id, nor a whole token (plant-store token list)',
+    )
+  if (others.length > 0)
+    throw new StoreRefused(
+      `${found.length} tokens are "${text}": give one of ${found.map((one) => one.id).join(', ')}`,
+    )
+  if (wholeId !== undefined && token.hash !== hashToken(text))
+    throw new StoreRefused(`the token ${id} of this store is another one: nothing was changed`)
+  return token
 }

@@ -96,7 +96,8 @@ export class InFlight {
     const held = (this.#bytesOf.get(exchange.owner) ?? 0) + more
     if (more > 0 && held > share * (this.#options.maxBytes - this.#bytes))
       throw new ProblemError(problems.tooManyBytes)
-    this.#bytesOf.set(exchange.owner, held)
+    if (held > 0) this.#bytesOf.set(exchange.owner, held)
+    else this.#bytesOf.delete(exchange.owner)
     this.#bytes += more
     exchange.bytes = bytes
   }

@@ -3,8 +3,7 @@ import type { JWSHeaderParameters } from 'jose'
 import type { Logger } from 'pino'
 import { keysCooldownMs, keysFreshMs, keysStaleMs, maxWaitingJwts } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
-import type { Issuer } from './issuer.ts'
-import { tooManyJwts } from './issuer-unavailable.ts'
+import { type Issuer, tooManyJwts } from './issuer.ts'
 import { type KeySet, loadKeys } from './load-keys.ts'
 
 export type Key = Awaited<ReturnType<KeySet>>

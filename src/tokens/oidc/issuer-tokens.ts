@@ -1,81 +1,74 @@
-// Verifies tokens of an issuer (OIDC, RFC 9068, RFC 8725). Good verdicts are cached for a minute, bad ones for seconds;
-// concurrent checks of a token are shared.
-import { LRUCache } from 'lru-cache'
+// Verifies tokens of an issuer (OIDC, RFC 9068, RFC 8725): their form, their claims, and last their signature.
+import { compactVerify } from 'jose'
 import type { Logger } from 'pino'
-import { maxVerdicts, maxWaitingJwts, verdictMs, verificationsAtOnce } from '../../limits.ts'
+import { issuedVerdictMs, maxWaitingJwts, verificationsAtOnce } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { Grant } from '../verifier.ts'
-import type { Issuer } from './issuer.ts'
-import { IssuerKeys } from './issuer-keys.ts'
-import { IssuerUnavailable, tooManyJwts } from './issuer-unavailable.ts'
-import { judge } from './judge.ts'
-import { looksLikeJwt, type Reason, reasons } from './jwt.ts'
+import { type Issuer, IssuerUnavailable, tooManyJwts } from './issuer.ts'
+import { IssuerKeys, type Key } from './issuer-keys.ts'
+import { findClaimFault, looksLikeJwt, type Reason, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
 
-type Verdict = NonNullable<Grant> | Reason
+/**
+ * Makes `verify(token, known)`, which resolves to undefined when a token is refused. Tokens that are `known`, which were
+ * valid before, do not wait behind others. It rejects with IssuerUnavailable, or StoreUnavailable when too many wait.
+ */
+export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger; meter: Meter }) {
+  const keys = new IssuerKeys(issuer, logger)
+  // Not awaited, so that the start does not depend on the issuer.
+  void keys.load()
+  const line = { most: maxWaitingJwts, refuse: tooManyJwts }
+  const pool = new FairPool({ slots: verificationsAtOnce, line })
+  const refused: Record<string, number> = Object.fromEntries(Object.keys(reasons).map((one) => [one, 0]))
+  const about = 'Requests with a token of the issuer that was refused.'
+  meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
 
-export class IssuerTokens {
-  readonly #issuer: Issuer
-  readonly #keys: IssuerKeys
-  readonly #good = new LRUCache<string, NonNullable<Grant>>({ max: maxVerdicts })
-  readonly #bad = new LRUCache<string, { reason: Reason; untilMs: number }>({ max: maxVerdicts })
-  readonly #judging = new Map<string, Promise<Verdict>>()
-  readonly #pool = new FairPool({
-    slots: verificationsAtOnce,
-    line: { most: maxWaitingJwts, refuse: tooManyJwts },
-  })
-  readonly #refused = Object.fromEntries(Object.keys(reasons).map((reason) => [reason, 0]))
-
-  constructor(issuer: Issuer, { logger, meter }: { logger: Logger; meter: Meter }) {
-    this.#issuer = issuer
-    this.#keys = new IssuerKeys(issuer, logger)
-    // Not awaited, so that the start does not depend on the issuer.
-    void this.#keys.load()
-    const name = 'plant_store_oidc_refused_total'
-    meter.counter(
-      name,
-      'Requests with a token of the issuer that was refused.',
-      () => this.#refused,
-      'reason',
-    )
+  /** Tokens being judged: one that thousands of requests bring at once is judged once. */
+  const judging = new Map<string, ReturnType<typeof judge>>()
+  function judgeOnce(token: string, owner: string): ReturnType<typeof judge> {
+    const run: Run = (work) => pool.run(owner, work)
+    const judged =
+      judging.get(token) ?? judge(token, issuer, { keys, run }).finally(() => judging.delete(token))
+    judging.set(token, judged)
+    return judged
   }
 
-  /** Verifies a token; `digest` is its hash. Rejects with IssuerUnavailable, or StoreUnavailable when too many wait. */
-  verify(token: string, digest: string): Grant | Promise<Grant> {
-    const nowMs = performance.now()
-    const grant = this.#good.get(digest)
-    if (grant && grant.untilMs > nowMs) return grant
-    const bad = this.#bad.get(digest)
-    if (bad && bad.untilMs > nowMs) return this.#settle(bad.reason)
+  return async function verify(token: string, known: boolean): Promise<Grant> {
     if (!looksLikeJwt(token)) return undefined
-    /* c8 ignore next: that a token was good before shows a minute later */
-    const verdict = this.#judging.get(digest) ?? this.#judge(token, digest, grant ? 'known' : 'unknown')
-    return verdict.then((made) => this.#settle(made))
-  }
-
-  /** Judges a token. Those known to be good do not wait behind others. */
-  #judge(token: string, digest: string, owner: 'known' | 'unknown'): Promise<Verdict> {
-    const run = <T>(work: () => Promise<T>) => this.#pool.run(owner, work)
-    const judging = judge(token, this.#issuer, { keys: this.#keys, run })
-      .then((verdict) => this.#keep(digest, verdict))
-      .finally(() => this.#judging.delete(digest))
-    this.#judging.set(digest, judging)
-    return judging
-  }
-
-  #keep(digest: string, verdict: Verdict): Verdict {
-    if (typeof verdict !== 'string') this.#good.set(digest, verdict)
-    else if (verdict !== 'unavailable') {
-      this.#good.delete(digest)
-      this.#bad.set(digest, { reason: verdict, untilMs: performance.now() + verdictMs })
-    }
-    return verdict
-  }
-
-  #settle(verdict: Verdict): Grant {
+    const verdict = await judgeOnce(token, known ? 'known' : 'unknown')
     if (typeof verdict !== 'string') return verdict
-    this.#refused[verdict] = (this.#refused[verdict] as number) + 1
+    refused[verdict] = Number(refused[verdict]) + 1
     if (verdict === 'unavailable') throw new IssuerUnavailable()
     return undefined
+  }
+}
+
+type Run = <T>(work: () => Promise<T>) => Promise<T>
+
+/** Returns the grant of a token, or the reason for its refusal. `run` schedules the verification of its signature. */
+export async function judge(
+  token: string,
+  issuer: Issuer,
+  { keys, run = (work) => work() }: { keys: IssuerKeys; run?: Run },
+): Promise<NonNullable<Grant> | Reason> {
+  const read = readJwt(token, issuer)
+  if (typeof read === 'string') return read
+  const { header, claims } = read
+  const fault = findClaimFault(claims, issuer, Date.now() / 1000)
+  if (fault) return fault
+  const key = await keys.find(header)
+  if (typeof key === 'string') return key
+  if (!(await run(() => isSigned(token, key)))) return 'signature'
+  const leftMs = (Number(claims.exp) + toleranceS) * 1000 - Date.now()
+  const untilMs = performance.now() + Math.min(issuedVerdictMs, leftMs)
+  return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
+}
+
+async function isSigned(token: string, key: Key): Promise<boolean> {
+  try {
+    await compactVerify(token, key)
+    return true
+  } catch {
+    return false
   }
 }

@@ -1,56 +1,47 @@
-// The issuer whose tokens are accepted, from the settings.
+// The issuer whose tokens are accepted, from the settings, and the errors when they cannot be verified now.
 import type { Config } from '../../config/load-config.ts'
+import { StoreUnavailable } from '../../store/store.ts'
 import { scopes } from '../tokens.ts'
-
-/** `audiences`: one of them must be in `aud`; `scopeClaims`: claims whose scopes are combined. */
-export type Issuer = {
-  readonly issuer: string
-  readonly audiences: readonly string[]
-  readonly jwksUrl: string | undefined
-  readonly tokenType: 'at+jwt' | 'JWT'
-  readonly scopeClaims: readonly string[]
-  readonly scopePrefix: string
-}
 
 export type IssuerConfig = Pick<
   Config,
   'oidcIssuer' | 'oidcAudience' | 'oidcJwksUrl' | 'oidcTokenType' | 'oidcScopeClaim' | 'oidcScopePrefix'
 >
+export type Issuer = IssuerConfig & { readonly oidcIssuer: string }
 
-/** Makes the issuer; undefined when none is set. */
+/** The issuer of the settings; undefined when none is set. */
 export function issuerOf(config: IssuerConfig): Issuer | undefined {
-  if (config.oidcIssuer === undefined) return undefined
-  return {
-    issuer: config.oidcIssuer,
-    audiences: config.oidcAudience,
-    jwksUrl: config.oidcJwksUrl,
-    tokenType: config.oidcTokenType,
-    scopeClaims: config.oidcScopeClaim,
-    scopePrefix: config.oidcScopePrefix,
-  }
+  const { oidcIssuer } = config
+  return oidcIssuer === undefined ? undefined : { ...config, oidcIssuer }
 }
 
-/** URLs of an issuer's metadata (OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.1). */
-export function discoveryUrls({ issuer }: Pick<Issuer, 'issuer'>): [string, string] {
-  const { origin, pathname } = new URL(issuer)
-  const path = pathname.replace(/\/$/, '')
-  return [
-    `${origin}${path}/.well-known/openid-configuration`,
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-  ]
+/** The URL of an issuer's metadata (OpenID Connect Discovery 1.0, section 4). */
+export function discoveryUrl({ oidcIssuer }: Issuer): string {
+  return `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
 /** Makes the protected resource metadata (RFC 9728) and its URL; undefined when no audience is an https URL. */
-export function describeResource({ issuer, audiences, scopePrefix }: Issuer) {
-  const resource = audiences.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
+export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: Issuer) {
+  const resource = oidcAudience.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
   if (resource === undefined) return undefined
   const { origin, pathname } = new URL(resource)
   const path = `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
   const metadata = {
     resource,
-    authorization_servers: [issuer],
-    scopes_supported: scopes.map((scope) => scopePrefix + scope),
+    authorization_servers: [oidcIssuer],
+    scopes_supported: scopes.map((scope) => oidcScopePrefix + scope),
     bearer_methods_supported: ['header'],
   }
   return { path, url: origin + path, metadata }
+}
+
+/** Answered as `unread`. The outage of the issuer is logged once, not per request. */
+export class IssuerUnavailable extends StoreUnavailable {
+  constructor() {
+    super('unread', 'the keys of the issuer cannot be had')
+  }
+}
+
+export function tooManyJwts(): StoreUnavailable {
+  return new StoreUnavailable('overloaded', 'too many tokens of the issuer wait to be verified')
 }

@@ -1,5 +1,6 @@
-// Checks the form of a JWT before any key is looked up (RFC 7515, RFC 7519, RFC 8725).
+// Checks the form and the claims of a JWT before any key is looked up (RFC 7515, RFC 7519, RFC 8725, RFC 9068).
 import { maxJwtLength } from '../../limits.ts'
+import { type Scope, scopes } from '../tokens.ts'
 import type { Issuer } from './issuer.ts'
 
 export const algorithms = [
@@ -28,7 +29,11 @@ export type Header = { alg: string; kid?: string }
 export type Claims = Record<string, unknown>
 export type Jwt = { header: Header; claims: Claims }
 
+export const toleranceS = 30
 const maxKidLength = 256
+/** Claims of tokens that are bound to a key, which is not checked here, or that have another purpose. */
+const foreign = ['cnf', 'nonce', 'at_hash', 'c_hash', 'events']
+const subjectForm = /^[\x20-\x7e]{1,255}$/
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
@@ -38,7 +43,7 @@ export function looksLikeJwt(token: string): boolean {
 }
 
 /** Returns the unverified parts of a token, or the reason for refusing it. */
-export function readJwt(token: string, { tokenType }: Issuer): Jwt | Reason {
+export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Reason {
   if (token.length > maxJwtLength || !form.test(token)) return 'form'
   const parts = token.split('.')
   if (!parts.every(isCanonical)) return 'form'
@@ -47,7 +52,7 @@ export function readJwt(token: string, { tokenType }: Issuer): Jwt | Reason {
   const { alg, kid, typ } = header
   if (kid !== undefined && (typeof kid !== 'string' || kid.length > maxKidLength)) return 'header'
   if (typeof alg !== 'string' || !algorithms.includes(alg)) return 'algorithm'
-  if (!isType(typ, tokenType)) return 'type'
+  if (!isType(typ, oidcTokenType)) return 'type'
   return claims === undefined ? 'claims' : { header: header as Header, claims }
 }
 
@@ -70,9 +75,43 @@ function isPlain(header: Claims): boolean {
 }
 
 /** Compares `typ`, with an optional `application/` (RFC 9068, section 2.1; RFC 7515, section 4.1.9). */
-function isType(typ: unknown, wanted: Issuer['tokenType']): boolean {
+function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
   if (typ === undefined) return wanted === 'JWT'
   if (typeof typ !== 'string') return false
   const name = typ.toLowerCase().replace(/^application\//, '')
   return name === 'at+jwt' || (wanted === 'JWT' && name === 'jwt')
+}
+
+/** Finds a fault of claims; undefined when they are valid now. `nowS`: seconds since 1970. */
+export function findClaimFault(
+  claims: Claims,
+  { oidcIssuer, oidcAudience }: Issuer,
+  nowS: number,
+): Reason | undefined {
+  const { iss, aud, exp, nbf, iat, sub } = claims
+  if (typeof iss !== 'string' || typeof sub !== 'string' || !subjectForm.test(sub)) return 'claims'
+  if (!isTime(exp) || exp <= 0 || ![nbf, iat].every((time) => time === undefined || isTime(time)))
+    return 'claims'
+  if (iss !== oidcIssuer) return 'issuer'
+  const given = Array.isArray(aud) ? aud : [aud]
+  if (!given.every((one) => typeof one === 'string')) return 'claims'
+  if (!given.some((one) => oidcAudience.includes(one))) return 'audience'
+  if (foreign.some((name) => name in claims)) return 'kind'
+  if (exp + toleranceS <= nowS) return 'time'
+  return [nbf, iat].some((time) => Number(time) > nowS + toleranceS) ? 'time' : undefined
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value)
+}
+
+/** Reads the known scopes among those of the claims, which have the prefix. */
+export function readScopes(claims: Claims, issuer: Issuer): ReadonlySet<Scope> {
+  const named = new Set(issuer.oidcScopeClaim.flatMap((name) => listOf(claims[name])))
+  return new Set(scopes.filter((scope) => named.has(issuer.oidcScopePrefix + scope)))
+}
+
+function listOf(value: unknown): unknown[] {
+  if (typeof value === 'string') return value.split(' ')
+  return Array.isArray(value) ? value : []
 }

@@ -1,60 +1,44 @@
 // Fetches the keys of an issuer from the URL in its metadata, or from the setting; never from a URL in a token.
-import { createLocalJWKSet, importJWK, type JWK } from 'jose'
+import { createPublicKey } from 'node:crypto'
+import { createLocalJWKSet, type JWK } from 'jose'
 import { isSecureUrl } from '../../config/values.ts'
 import { issuerLoadMs, maxIssuerBytes, maxIssuerKeys } from '../../limits.ts'
-import { discoveryUrls, type Issuer } from './issuer.ts'
+import { discoveryUrl, type Issuer } from './issuer.ts'
 
 const minRsaBits = 2048
-/** Algorithms with which a key without `alg` is tried, by kind. */
-const usual: Record<string, string> = {
-  ...{ RSA: 'RS256', 'P-256': 'ES256', 'P-384': 'ES384', 'P-521': 'ES512', Ed25519: 'EdDSA' },
-}
-
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 
 /** Resolves to the usable keys, and the reasons for dropping others. */
 export async function loadKeys(issuer: Issuer): Promise<{ keys: KeySet; dropped: string[] }> {
   const signal = AbortSignal.timeout(issuerLoadMs)
-  const url = issuer.jwksUrl ?? (await discover(issuer, signal))
+  const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
   const { keys } = await fetchObject(url, signal)
   if (!Array.isArray(keys)) throw new Error(`${url} has no list of keys`)
-  const faults = await Promise.all(keys.slice(0, maxIssuerKeys).map(findKeyFault))
+  const faults = keys.slice(0, maxIssuerKeys).map(findKeyFault)
   const dropped = faults.flatMap((fault, index) => (fault ? [`${nameOf(keys[index])}: ${fault}`] : []))
   if (keys.length > maxIssuerKeys) dropped.push(`${keys.length - maxIssuerKeys} more than ${maxIssuerKeys}`)
   const chosen = keys.filter((_, index) => index < maxIssuerKeys && faults[index] === undefined)
   return { keys: createLocalJWKSet({ keys: chosen }), dropped }
 }
 
-async function discover({ issuer, ...rest }: Issuer, signal: AbortSignal): Promise<string> {
-  let fault: unknown
-  for (const url of discoveryUrls({ issuer, ...rest }))
-    try {
-      const document = await fetchObject(url, signal)
-      if (document.issuer !== issuer) throw new Error(`the document at ${url} is of another issuer`)
-      const { jwks_uri: keys } = document
-      if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
-      return keys
-    } catch (error) {
-      fault ??= error
-    }
-  throw fault
+async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
+  const url = discoveryUrl(issuer)
+  const document = await fetchObject(url, signal)
+  if (document.issuer !== issuer.oidcIssuer) throw new Error(`the document at ${url} is of another issuer`)
+  const { jwks_uri: keys } = document
+  if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
+  return keys
 }
 
 /** The reason for not using a key: empty for one that is not for signatures, undefined for a usable one. */
-async function findKeyFault(key: JWK | null): Promise<string | undefined> {
+function findKeyFault(key: JWK | null): string | undefined {
   if (typeof key !== 'object' || key === null) return 'no key'
   if (key.use !== undefined && key.use !== 'sig') return ''
   if (key.kty === 'oct' || 'd' in key) return 'a secret key'
-  const alg = key.alg ?? usual[key.kty === 'RSA' ? 'RSA' : String(key.crv)]
-  if (alg === undefined) return 'of a kind that is not used'
   try {
-    const { algorithm } = (await importJWK(key, alg)) as {
-      algorithm: { modulusLength?: number; publicExponent?: Uint8Array }
-    }
-    const { modulusLength = minRsaBits, publicExponent = [] } = algorithm
-    return modulusLength < minRsaBits || (publicExponent.length === 1 && Number(publicExponent[0]) < 3)
-      ? 'weak'
-      : undefined
+    const { asymmetricKeyDetails } = createPublicKey({ key, format: 'jwk' })
+    const { modulusLength = minRsaBits, publicExponent = 65_537n } = asymmetricKeyDetails ?? {}
+    return modulusLength < minRsaBits || publicExponent < 3n ? 'weak' : undefined
   } catch {
     return 'malformed'
   }

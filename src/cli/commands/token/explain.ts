@@ -36,7 +36,7 @@ export function explainCommand(): Command {
 /** The service's verdict on a token. */
 async function explain(token: string, issuer: Issuer) {
   const { IssuerKeys } = await import('../../../tokens/oidc/issuer-keys.ts')
-  const { judge } = await import('../../../tokens/oidc/judge.ts')
+  const { judge } = await import('../../../tokens/oidc/issuer-tokens.ts')
   const { pino } = await import('pino')
   const keys = new IssuerKeys(issuer, pino({ level: 'warn' }, pino.destination(2)))
   return judge(token, issuer, { keys })

@@ -8,14 +8,13 @@ import { printResult } from '../../console/output.ts'
 import { formatTable } from '../../console/table.ts'
 import { databaseOption } from '../../setting-options.ts'
 import { formatTime } from './duration.ts'
-import type { TokenOptions } from './with-tokens.ts'
 
 export function listCommand(): Command {
   return new Command('list')
     .description('List all tokens, without their secrets.')
     .addOption(databaseOption())
     .option('--json', 'as JSON')
-    .action(async ({ databaseUrl, json }: TokenOptions) => {
+    .action(async ({ databaseUrl, json }: { databaseUrl?: string; json?: true }) => {
       const view = await openView(loadDatabaseUrl(databaseUrl))
       try {
         const found = await selectRows(view, tokenColumns, 'FROM tokens ORDER BY created_at, id')
