@@ -5,7 +5,7 @@ import fastify, { type FastifyInstance, type FastifySchema } from 'fastify'
 import { components as schemas } from '../../schemas/index.ts'
 import { NewPlant } from '../../schemas/plant.ts'
 import { headers, operationResponses, responses } from '../../schemas/responses.ts'
-import { discoveryUrl, type Issuer } from '../tokens/oidc/issuer.ts'
+import { discoveryUrls, type Issuer } from '../tokens/oidc/issuer.ts'
 import { version } from '../version.ts'
 
 export { stringify as toYaml } from 'yaml'
@@ -77,7 +77,7 @@ export async function makeContract(basePath: string, operations: Operations, iss
 
 /** Lets each operation accept tokens of the store or of the issuer. */
 function withIssuer(contract: Node, issuer: Issuer): Node {
-  const openIdConnectUrl = discoveryUrl(issuer)
+  const [openIdConnectUrl] = discoveryUrls(issuer)
   const description = 'An access token (JWT) of the issuer.'
   const oidc = { type: 'openIdConnect', openIdConnectUrl, description }
   const securitySchemes = { ...contract.components.securitySchemes, oidc }

@@ -14,13 +14,14 @@ const { audience, spawnAccepting, startAccepting, startIssuer } = await import('
 
 const json = (response: ServerResponse, value: unknown) => void response.end(JSON.stringify(value))
 
-test('keys are found by discovery, with a trailing slash or without, or at OIDC_JWKS_URL', async (t) => {
+test('keys are found by discovery, with a trailing slash or the place of RFC 8414, or at OIDC_JWKS_URL', async (t) => {
   for (const path of ['/realm/', '/', '', '/a/b']) {
     const issuer = await startIssuer(t, path)
     const { jwk } = await issuer.makeSigner('one')
     const bare = path.replace(/\/$/, '')
     const places: [place: string, env: NodeJS.ProcessEnv][] = [
       [`${bare}/.well-known/openid-configuration`, {}],
+      [`/.well-known/oauth-authorization-server${bare}`, {}],
       ['', { OIDC_JWKS_URL: `http://127.0.0.1:${issuer.port}/keys?appid=1` }],
     ]
     for (const [place, env] of places) {

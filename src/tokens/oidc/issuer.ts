@@ -15,9 +15,14 @@ export function issuerOf(config: IssuerConfig): Issuer | undefined {
   return oidcIssuer === undefined ? undefined : { ...config, oidcIssuer }
 }
 
-/** The URL of an issuer's metadata (OpenID Connect Discovery 1.0, section 4). */
-export function discoveryUrl({ oidcIssuer }: Issuer): string {
-  return `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+/** URLs of an issuer's metadata (OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.1). */
+export function discoveryUrls({ oidcIssuer }: Issuer): [string, string] {
+  const { origin, pathname } = new URL(oidcIssuer)
+  const path = pathname.replace(/\/$/, '')
+  return [
+    `${origin}${path}/.well-known/openid-configuration`,
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+  ]
 }
 
 /** Makes the protected resource metadata (RFC 9728) and its URL; undefined when no audience is an https URL. */

@@ -3,7 +3,7 @@ import { createPublicKey } from 'node:crypto'
 import { createLocalJWKSet, type JWK } from 'jose'
 import { isSecureUrl } from '../../config/values.ts'
 import { issuerLoadMs, maxIssuerBytes, maxIssuerKeys } from '../../limits.ts'
-import { discoveryUrl, type Issuer } from './issuer.ts'
+import { discoveryUrls, type Issuer } from './issuer.ts'
 
 const minRsaBits = 2048
 export type KeySet = ReturnType<typeof createLocalJWKSet>
@@ -22,12 +22,19 @@ export async function loadKeys(issuer: Issuer): Promise<{ keys: KeySet; dropped:
 }
 
 async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
-  const url = discoveryUrl(issuer)
-  const document = await fetchObject(url, signal)
-  if (document.issuer !== issuer.oidcIssuer) throw new Error(`the document at ${url} is of another issuer`)
-  const { jwks_uri: keys } = document
-  if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
-  return keys
+  let fault: unknown
+  for (const url of discoveryUrls(issuer))
+    try {
+      const document = await fetchObject(url, signal)
+      if (document.issuer !== issuer.oidcIssuer)
+        throw new Error(`the document at ${url} is of another issuer`)
+      const { jwks_uri: keys } = document
+      if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
+      return keys
+    } catch (error) {
+      fault ??= error
+    }
+  throw fault
 }
 
 /** The reason for not using a key: empty for one that is not for signatures, undefined for a usable one. */
