@@ -11,8 +11,6 @@ import type { Batch, Done, Failure, Request, Result, Transaction } from './write
 
 /** Interval of attempts to take the lock while another process has it. */
 const lockPollMs = 1
-/** Files checked this recently are checked again only after the commit. */
-const recentMs = 5
 
 const late: Failure = {
   outcome: 'nothing-added',
@@ -29,7 +27,6 @@ export class Transactions {
   readonly #batch: BatchInsert
   readonly #files: OpenFiles
   readonly #sleeper = new Int32Array(new SharedArrayBuffer(4))
-  #checkedMs = Number.NEGATIVE_INFINITY
 
   constructor(db: DatabaseSync, files: OpenFiles) {
     this.#db = db
@@ -51,7 +48,7 @@ export class Transactions {
     try {
       inTime = this.#beginInTime(requests)
       if (inTime.length === 0) return requests.map(() => late)
-      if (monotonicMs() - this.#checkedMs > recentMs) this.#checkFiles()
+      this.#checkFiles()
       const done = this.#run(inTime)
       if ('probe' in (inTime[0] as Request<Transaction>)) this.#db.exec('ROLLBACK')
       else {
@@ -95,7 +92,6 @@ export class Transactions {
   #checkFiles(): void {
     const fault = this.#files.findFault()
     if (fault !== undefined) throw new FilesLost(fault)
-    this.#checkedMs = monotonicMs()
   }
 
   #run(requests: Request<Transaction>[]): Done[] {
