@@ -33,7 +33,7 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'what goes wrong behind a COMMIT is called nothing added',
     file: 'src/store/sqlite/writer/transactions.ts',
-    search: "        outcome = 'unknown'\n",
+    search: "      outcome = 'unknown'\n",
     replacement: '',
     checks: [inTest('store/sqlite-files', 'a file that goes while a batch is at work')],
   },

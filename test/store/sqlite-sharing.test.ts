@@ -2,7 +2,7 @@
 // not live to do, is no fault of the others.
 import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
-import type { MessagePort } from 'node:worker_threads'
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
@@ -77,6 +77,7 @@ test('a writer that lets go of the file says so to the main thread, whichever th
   const { store, lines } = await openFile(t)
   const port = store.share?.() as MessagePort
   t.teardown(() => port.close())
+  t.match(receiveMessageOnPort(port), { message: { ids: [{}, {}, {}] } }, 'first it is told the files')
   port.postMessage({ text: breaking, values: {}, number: 1, deadlineMs: Number.MAX_SAFE_INTEGER })
   const [answer] = await once(port, 'message')
   t.match(answer, { number: 1, outcome: 'nothing-added', broken: true })

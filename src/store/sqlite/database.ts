@@ -10,7 +10,7 @@ import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
 import { StoreMissing, StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
-import { type FileIds, OpenFiles } from './files/files.ts'
+import { OpenFiles } from './files/files.ts'
 import { makeOwnFile, makePrivate } from './files/modes.ts'
 import {
   applicationId,
@@ -19,6 +19,7 @@ import {
   openReadOnly,
   pragma,
   readVersion,
+  refusal,
 } from './files/read-only.ts'
 import type { ThreadOptions } from './writer/writer-messages.ts'
 
@@ -27,38 +28,32 @@ const checkpointPages = 4000
 
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
-/** Opens the file. `known`: the files that it must be, after an I/O error. Throws StoreRefused, or errors of SQLite. */
-export function openDatabase({ path, mustExist, keepsSchema }: ThreadOptions, known?: FileIds): OpenDatabase {
-  if (known) refuseOthers(new OpenFiles(path, known))
-  const before = identify(path)
-  /* c8 ignore next: it goes in the same moment */
-  if (!before && mustExist) throw new StoreMissing(resolve(path))
-  if (before) bringUpToDate(path, mustExist, keepsSchema)
-  else makeOwnFile(path)
-  const db = new DatabaseSync(path, { timeout: sqliteLockMs })
+/** Opens the file. `reopened`: the files that it must be, after an I/O error. Throws StoreRefused. */
+export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): OpenDatabase {
+  const { path, mustExist, keepsSchema } = options
+  let db: DatabaseSync | undefined
   try {
+    const before = identify(path)
+    /* c8 ignore next: it goes in the same moment */
+    if (!before && mustExist) throw new StoreMissing(resolve(path))
+    if (before) bringUpToDate(path, mustExist, keepsSchema)
+    else makeOwnFile(path)
+    db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
     migrate(db, path)
-    if (known) rewriteLog(db)
+    if (reopened) rewriteLog(db)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
-    const files = new OpenFiles(path, known)
-    refuseOthers(files)
+    const files = reopened ?? new OpenFiles(path)
+    files.check()
     /* c8 ignore next 2: the path is given to another file in the same moment */
     if (before && !isSameFile(before, files.known.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was opened`)
     return { db, files }
-    /* c8 ignore next 4: a file that fails while it is opened: test/store/disk.slow.ts */
   } catch (error) {
-    db.close()
-    throw error
+    db?.close()
+    throw refusal(path, error as Error)
   }
-}
-
-function refuseOthers(files: OpenFiles): void {
-  const fault = files.findFault()
-  /* c8 ignore next: files that go between a look and the opening of a writer that is started again */
-  if (fault !== undefined) throw new StoreRefused(fault)
 }
 
 /** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. */

@@ -3,9 +3,9 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { segmentPlants, sqliteReadLockMs } from '../../limits.ts'
 import { type Epoch, Epochs, latestEpoch, ownerOf } from '../epochs.ts'
 import { findSources, type Source } from '../format/segments.ts'
-import { type Head, type Row, StoreRefused, type Value } from '../store.ts'
+import type { Head, Row, Value } from '../store.ts'
 import type { OpenFiles } from './files/files.ts'
-import { sqliteDialect } from './sqlite-dialect.ts'
+import { named, sqliteDialect } from './sqlite-dialect.ts'
 
 const head = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FROM plants`
 /** Query for the epochs, with the head in each row, so that both are of one moment. */
@@ -29,14 +29,15 @@ export class Reader {
   readonly #readItems: Record<Source, StatementSync>
   #head: Head = { position: 0, epochs: new Epochs([]) }
 
-  /** Opens a file. The caller checks afterwards that it is the one that the writer has open. */
-  constructor(path: string) {
-    this.#db = new DatabaseSync(path, { readOnly: true, timeout: sqliteReadLockMs })
-    this.#readHead = this.#prepare(head)
-    this.#readEpochs = this.#prepare(epochs)
+  /** Opens a file. Throws StoreRefused when its path names other files than `files`, which the writer has open. */
+  constructor(files: OpenFiles) {
+    this.#db = new DatabaseSync(files.path, { readOnly: true, timeout: sqliteReadLockMs, returnArrays: true })
+    files.check()
+    this.#readHead = this.#db.prepare(head)
+    this.#readEpochs = this.#db.prepare(epochs)
     this.#readItems = {
-      segments: this.#prepare(sources.segments),
-      plants: this.#prepare(sources.plants),
+      segments: this.#db.prepare(sources.segments),
+      plants: this.#db.prepare(sources.plants),
     }
   }
 
@@ -54,43 +55,29 @@ export class Reader {
     return { position: (rows[0] as [string, number, number])[2], epochs: new Epochs(list) }
   }
 
-  /** Reads a range; undefined when the log does not hold all of it in this epoch. */
-  read(after: number, last: number, epoch: string): Buffer | undefined {
+  /** Reads a range. Throws when the log does not hold all of it in this epoch. */
+  read(after: number, last: number, epoch: string): Buffer {
     for (const source of findSources(after, last)) {
       const row = this.#readItems[source].get(after, last)
       const [array, count, owner] = row as unknown as [Uint8Array, number, string]
       if (count === Math.max(0, last - after) && owner === epoch)
         return Buffer.from(array.buffer, array.byteOffset, array.byteLength)
     }
-    return undefined
+    throw new Error(`the log does not hold plants ${after + 1} to ${last} of epoch ${epoch}`)
   }
 
   /** Reads the id of the store. */
   readId(): string {
-    return String(this.select("SELECT value FROM meta WHERE key = 'store'", {})[0]?.value)
+    return String(this.select("SELECT value FROM meta WHERE key = 'store'")[0]?.value)
   }
 
-  select(text: string, values: Record<string, Value>): Row[] {
-    return this.#db.prepare(text).all(values) as Row[]
+  select(text: string, values: Value[] = []): Row[] {
+    const statement = this.#db.prepare(text)
+    statement.setReturnArrays(false)
+    return statement.all(named(values)) as Row[]
   }
 
   close(): void {
     if (this.#db.isOpen) this.#db.close()
   }
-
-  #prepare(text: string): StatementSync {
-    const statement = this.#db.prepare(text)
-    statement.setReturnArrays(true)
-    return statement
-  }
-}
-
-/** Opens a reader. Throws StoreRefused when the path names other files than `files`. */
-export function openReader(path: string, files: OpenFiles): Reader {
-  const reader = new Reader(path)
-  const fault = files.findFault()
-  if (fault === undefined) return reader
-  /* c8 ignore next 2: the path is given to another file in the same moment */
-  reader.close()
-  throw new StoreRefused(fault)
 }

@@ -37,15 +37,13 @@ export class BatchInsert {
   run(batches: Batch[]): Outcome[][] {
     const start = (this.#head.get() as unknown as [number])[0]
     let position = start
-    const outcomes = batches.map(({ append: flat }) => {
-      const ofBatch: Outcome[] = []
-      for (let i = 0; i < flat.length; i += 2) {
-        const outcome = this.#add(position + 1, flat[i] as string, (flat[i + 1] ?? null) as number | null)
+    const outcomes = batches.map(({ items, ids }) =>
+      items.map((item, index) => {
+        const outcome = this.#add(position + 1, item, ids[index] ?? null)
         if (outcome === 'added') position++
-        ofBatch.push(outcome)
-      }
-      return ofBatch
-    })
+        return outcome
+      }),
+    )
     this.#epochIsPending = this.#epochIsDue && position > start
     if (this.#epochIsPending) this.#addEpoch.run(makeEpoch(), start)
     for (const last of segmentEnds(start, position)) this.#keepSegment.run({ 1: last })
