@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { codeOf } from '../../store/sqlite/errors.ts'
-import { isStore, openReadOnly } from '../../store/sqlite/files/read-only.ts'
+import { openStoreFile } from '../../store/sqlite/files/read-only.ts'
 import { StoreRefused } from '../../store/store.ts'
 
 /** Pages copied between two checks of the signal. */
@@ -20,9 +20,8 @@ export type CopyOptions = {
  * (sqlite.org/c3ref/backup_finish.html). Rejects with StoreRefused, or errors of the file system.
  */
 export async function copyDatabase(from: string, to: string, options: CopyOptions = {}): Promise<void> {
-  const { db: source, checkSame } = openReadOnly(from)
+  const { db: source, checkSame } = openStoreFile(from)
   try {
-    if (!isStore(source)) throw new StoreRefused(`${from} is not a plant store`)
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: 0o600 })
     await backup(source, to, { rate: stepPages, progress: makeProgress(options) })

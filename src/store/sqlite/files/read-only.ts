@@ -1,5 +1,5 @@
 // Opens SQLite files for reading, and checks that they are ours.
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { sqliteLockMs } from '../../../limits.ts'
@@ -10,12 +10,21 @@ import { StoreRefused } from '../../store.ts'
 /** 'plnt', which marks a file as ours (SQLite, pragma application_id). */
 export const applicationId = 0x706c6e74
 const headerBytes = 100
-/** Offset of the read version in the header; 2: with a write-ahead log (sqlite.org/fileformat2.html). */
-const readVersionAt = 19
-const walVersion = 2
 
 /** `checkSame`, for a file opened without locks: throws StoreRefused when it has been written to since. */
 export type ReadOnlyFile = { db: DatabaseSync; checkSame?: () => void }
+
+/** Opens a plant store. Throws StoreRefused. */
+export function openStoreFile(path: string): ReadOnlyFile {
+  const file = openReadOnly(path)
+  try {
+    if (isStore(file.db)) return file
+    throw new StoreRefused(`${path} is not a plant store`)
+  } catch (error) {
+    file.db.close()
+    throw refusal(path, error as Error)
+  }
+}
 
 /** Opens an existing file. Throws StoreRefused. */
 export function openReadOnly(path: string): ReadOnlyFile {
@@ -25,6 +34,8 @@ export function openReadOnly(path: string): ReadOnlyFile {
   // SQLite treats a file shorter than its header as empty.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   try {
+    // SQLite itself would not say why it cannot open the file.
+    accessSync(path, constants.R_OK)
     if (isOfStranger(path, stats.uid)) return openAtRest(path)
     return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
   } catch (error) {
@@ -39,7 +50,7 @@ export function openReadOnly(path: string): ReadOnlyFile {
 function isOfStranger(path: string, owner: number): boolean {
   /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
   const user = process.geteuid?.() ?? owner
-  if (user === owner || user === 0 || !hasLog(path)) return false
+  if (user === owner || user === 0) return false
   return !['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))
 }
 
@@ -66,14 +77,6 @@ function describeState(path: string): string {
   return [ino, size, mtimeNs].join()
 }
 
-function hasLog(path: string): boolean {
-  const header = Buffer.alloc(headerBytes)
-  const descriptor = openSync(path, 'r')
-  readSync(descriptor, header)
-  closeSync(descriptor)
-  return header[readVersionAt] === walVersion
-}
-
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
@@ -92,7 +95,5 @@ export function readVersion(db: DatabaseSync): number {
 }
 
 export function pragma(db: DatabaseSync, name: string): unknown {
-  const statement = db.prepare(`PRAGMA ${name}`)
-  statement.setReturnArrays(true)
-  return (statement.get() as unknown as [unknown] | undefined)?.[0]
+  return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]
 }
