@@ -47,8 +47,8 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'an epoch whose commit failed has begun',
     file: 'src/store/sqlite/writer/batch.ts',
-    search: 'this.#addEpoch.run(makeEpoch(), start)',
-    replacement: 'this.#addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
+    search: 'this.#sql.addEpoch.run(makeEpoch(), start)',
+    replacement: 'this.#sql.addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
     checks: [inTest('store/sqlite-writer', 'an epoch whose commit failed')],
   },
   {

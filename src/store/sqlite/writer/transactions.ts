@@ -1,6 +1,6 @@
 // Runs transactions in the writer thread, one per statement, or one for all batches that wait at one moment. A commit
 // is acknowledged only if there was no error and the path still names the written files.
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { FailedOutcome } from '../../store.ts'
@@ -20,17 +20,12 @@ const late: Failure = {
 
 export class Transactions {
   readonly #db: DatabaseSync
-  readonly #begin: StatementSync
-  readonly #commit: StatementSync
   readonly #batch: BatchInsert
   readonly #files: OpenFiles
-  readonly #sleeper = new Int32Array(new SharedArrayBuffer(4))
 
   constructor(db: DatabaseSync, files: OpenFiles) {
     this.#db = db
     db.exec('PRAGMA busy_timeout = 0')
-    this.#begin = db.prepare('BEGIN IMMEDIATE')
-    this.#commit = db.prepare('COMMIT')
     this.#batch = new BatchInsert(db)
     this.#files = files
   }
@@ -50,7 +45,7 @@ export class Transactions {
       this.#files.check()
       const done = this.#run(inTime)
       outcome = 'unknown'
-      this.#commit.run()
+      this.#db.exec('COMMIT')
       this.#batch.committed()
       this.#files.check()
       for (const [index, request] of inTime.entries()) results.set(request, { done: done[index] as Done })
@@ -71,13 +66,13 @@ export class Transactions {
       const inTime = requests.filter(({ deadlineMs }) => deadlineMs - sqliteMarginMs >= nowMs)
       if (inTime.length === 0) return inTime
       try {
-        this.#begin.run()
+        this.#db.exec('BEGIN IMMEDIATE')
         return inTime
       } catch (error) {
         /* c8 ignore next: a disk that fails: test/store/disk.slow.ts */
         if (!isBusy(error)) throw error
       }
-      Atomics.wait(this.#sleeper, 0, 0, lockPollMs)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
     }
   }
 
