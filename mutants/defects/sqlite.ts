@@ -5,8 +5,8 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a commit does not wait for stable storage',
     file: 'src/store/sqlite/database.ts',
-    search: "['synchronous', 'FULL', 2]",
-    replacement: "['synchronous', 'NORMAL', 1]",
+    search: 'synchronous: 2,',
+    replacement: 'synchronous: 1,',
     checks: [inTest('store/sync-order')],
   },
   {

@@ -79,18 +79,18 @@ function refuseForeign(db: DatabaseSync, path: string): void {
  * Sets pragmas and reads them back: when SQLite refuses one (file system without shared memory), only its value tells.
  */
 function configure(db: DatabaseSync): void {
-  const settings: [name: string, value: string | number, expected: string | number][] = [
-    ['journal_mode', 'WAL', 'wal'],
+  const settings = {
+    journal_mode: 'wal',
     // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
-    ['synchronous', 'FULL', 2],
-    ['fullfsync', 'ON', 1],
-    ['wal_autocheckpoint', checkpointPages, checkpointPages],
-  ]
-  for (const [name, value, expected] of settings) {
+    synchronous: 2,
+    fullfsync: 1,
+    wal_autocheckpoint: checkpointPages,
+  }
+  for (const [name, value] of Object.entries(settings)) {
     db.exec(`PRAGMA ${name} = ${value}`)
     const actual = pragma(db, name)
     /* c8 ignore next: no SQLite that we know does so */
-    if (actual !== expected) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
+    if (actual !== value) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
   }
 }
 

@@ -1,16 +1,16 @@
 // The reading connection of an HTTP thread: a read takes microseconds.
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { segmentPlants, sqliteReadLockMs } from '../../limits.ts'
-import { type Epoch, Epochs, latestEpoch, ownerOf } from '../epochs.ts'
+import { Epochs, latestEpoch, ownerOf } from '../epochs.ts'
 import { findSources, type Source } from '../format/segments.ts'
 import type { Head, Row, Value } from '../store.ts'
 import type { OpenFiles } from './files/files.ts'
 import { named, sqliteDialect } from './sqlite-dialect.ts'
 
 const head = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FROM plants`
-/** Query for the epochs, with the head in each row, so that both are of one moment. */
-const epochs = `
-  SELECT epoch, start, (SELECT coalesce(max(position), 0) FROM plants) FROM epochs ORDER BY number`
+/** Query for the head with all epochs, so that both are of one moment. */
+const epochs = `SELECT coalesce(max(position), 0),
+  (SELECT json_group_array(json_object('epoch', epoch, 'start', start) ORDER BY number) FROM epochs) FROM plants`
 /** Sources of items. A range of a primary key is read, and so joined, in its order. */
 const sources: Record<Source, string> = {
   segments: `${selectItems(`group_concat(items, ',')`, segmentPlants)} FROM segments WHERE last > ?1 AND last <= ?2`,
@@ -50,9 +50,8 @@ export class Reader {
   }
 
   #loadHead(): Head {
-    const rows = this.#readEpochs.all() as unknown as [string, number, number][]
-    const list = rows.map(([epoch, start]): Epoch => ({ epoch, start }))
-    return { position: (rows[0] as [string, number, number])[2], epochs: new Epochs(list) }
+    const [position, list] = this.#readEpochs.get() as unknown as [number, string]
+    return { position, epochs: new Epochs(JSON.parse(list)) }
   }
 
   /** Reads a range. Throws when the log does not hold all of it in this epoch. */

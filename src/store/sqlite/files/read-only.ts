@@ -60,9 +60,10 @@ function openAtRest(path: string): ReadOnlyFile {
   if (statSync(`${target}-wal`, { throwIfNoEntry: false })?.size) throw belongsToAnother(path)
   const url = pathToFileURL(target)
   url.searchParams.set('immutable', '1')
-  const before = describeState(path)
+  const changedNs = () => statSync(path, { bigint: true }).mtimeNs
+  const before = changedNs()
   const checkSame = () => {
-    if (describeState(path) === before) return
+    if (changedNs() === before) return
     throw new StoreRefused(`${path} was written to while it was read: run this again`)
   }
   return { db: new DatabaseSync(url, { readOnly: true }), checkSame }
@@ -70,11 +71,6 @@ function openAtRest(path: string): ReadOnlyFile {
 
 export function belongsToAnother(path: string): StoreRefused {
   return new StoreRefused(`${path} belongs to another user: run this as that user`)
-}
-
-function describeState(path: string): string {
-  const { ino, size, mtimeNs } = statSync(path, { bigint: true })
-  return [ino, size, mtimeNs].join()
 }
 
 export function refusal(path: string, error: Error): StoreRefused {
