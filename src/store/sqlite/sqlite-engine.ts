@@ -5,7 +5,6 @@ import { dirname } from 'node:path'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
-import { Outage } from '../../logging/outage.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import {
   type Checkpoint,
@@ -14,22 +13,14 @@ import {
   type Store,
   type StoreOptions,
   StoreRefused,
-  StoreUnavailable,
 } from '../store.ts'
-import { codeOf } from './errors.ts'
 import { OpenFiles } from './files/files.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
-import { Reader } from './reader.ts'
+import { openReader, type Reader } from './reader.ts'
 import { named } from './sqlite-dialect.ts'
 import { PendingRequests } from './writer/pending-requests.ts'
 import { startWriter } from './writer/writer-handle.ts'
 import type { Work } from './writer/writer-messages.ts'
-
-const readWords = {
-  gone: 'the database cannot be read',
-  still: 'the database still cannot be read',
-  back: 'the database can be read again',
-}
 
 /**
  * Opens the SQLite file at a `file:` URL, relative to the working directory; creates it when it is missing. `close`
@@ -42,9 +33,9 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
   if (!mustExist) makeDirectory(dirname(path))
   const writer = await startWriter({ path, mustExist, keepsSchema }, options)
   try {
-    const reader = new Reader(writer.files)
+    const reader = openReader(writer.files, logger)
     return {
-      ...makeStore(reader, writer.requests, logger),
+      ...makeStore(reader, writer.requests),
       share: writer.share,
       async close() {
         // Close the readers first: when the writer closes last, SQLite checkpoints the write-ahead log.
@@ -61,10 +52,10 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
 
 /** Opens a store that the main thread has open; `port` is from its `share`. */
 function openShared(path: string, port: MessagePort, logger: Logger): Store {
-  const reader = new Reader(new OpenFiles(path, receiveMessageOnPort(port)?.message))
+  const reader = openReader(new OpenFiles(path, receiveMessageOnPort(port)?.message), logger)
   const requests = new PendingRequests(port)
   return {
-    ...makeStore(reader, requests, logger),
+    ...makeStore(reader, requests),
     async close() {
       reader.close()
       requests.close()
@@ -72,36 +63,18 @@ function openShared(path: string, port: MessagePort, logger: Logger): Store {
   }
 }
 
-function makeStore(reader: Reader, requests: PendingRequests, logger: Logger): Omit<Store, 'close'> {
-  const outage = new Outage(logger, readWords)
-
-  function read<T>(work: () => T): T | Promise<T> {
-    try {
-      const result = work()
-      outage.reportRecovery()
-      return result
-    } catch (cause) {
-      const { message } = cause as Error
-      outage.reportFailure(message, { code: codeOf(cause) })
-      return Promise.reject(new StoreUnavailable('unread', message, { cause, isLogged: true }))
-    }
-  }
+function makeStore(reader: Reader, requests: PendingRequests): Omit<Store, 'close'> {
   const write = (work: Work, deadlineMs = performance.now() + storeLimitMs) => requests.send(work, deadlineMs)
   const append = async (entries: Entry[], deadlineMs?: number, mark?: Checkpoint) => {
     const items = entries.map(({ item }) => item)
     const ids = entries.map(({ id }) => id)
     return (await write({ items, ids, mark }, deadlineMs)) as Outcome[]
   }
-
   return {
-    id: reader.readId(),
-    log: {
-      append,
-      head: () => read(() => reader.head()),
-      read: (after, last, epoch) => read(() => reader.read(after, last, epoch)),
-    },
+    id: reader.id,
+    log: { append, head: reader.head, read: reader.read },
     sql: {
-      select: async (text, values) => read(() => reader.select(text, values)),
+      select: reader.select,
       execute: async (text, values = []) => (await write({ text, values: named(values) })) as number,
     },
     // A batch of no plants needs all that others need.
