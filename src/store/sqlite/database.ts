@@ -2,21 +2,20 @@
 // schema.
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteLockMs } from '../../limits.ts'
 import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
 import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
-import { StoreMissing, StoreRefused } from '../store.ts'
+import { StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
 import { OpenFiles } from './files/files.ts'
 import { makeOwnFile, makePrivate } from './files/modes.ts'
 import {
   applicationId,
   belongsToAnother,
-  isStore,
-  openReadOnly,
+  checkStore,
+  openStoreFile,
   pragma,
   readVersion,
   refusal,
@@ -30,13 +29,11 @@ export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
 /** Opens the file. `reopened`: the files that it must be, after an I/O error. Throws StoreRefused. */
 export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): OpenDatabase {
-  const { path, mustExist, keepsSchema } = options
+  const { path, mustExist } = options
   let db: DatabaseSync | undefined
   try {
     const before = identify(path)
-    /* c8 ignore next: it goes in the same moment */
-    if (!before && mustExist) throw new StoreMissing(resolve(path))
-    if (before) bringUpToDate(path, mustExist, keepsSchema)
+    if (before || mustExist) bringUpToDate(options)
     else makeOwnFile(path)
     db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
@@ -56,23 +53,16 @@ export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): Open
   }
 }
 
-/** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. */
-function inspect(path: string): number {
-  if (statSync(path).size === 0) return 0
-  const { db, checkSame } = openReadOnly(path)
+/** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. Throws StoreRefused. */
+function inspect({ path, mustExist }: ThreadOptions): number {
+  if (!mustExist && statSync(path).size === 0) return 0
+  const { db, checkSame } = openStoreFile(path, !mustExist)
   try {
     if (checkSame) throw belongsToAnother(path)
-    refuseForeign(db, path)
     return readVersion(db)
   } finally {
     db.close()
   }
-}
-
-/** Throws StoreRefused when the file is foreign, or of a newer version. */
-function refuseForeign(db: DatabaseSync, path: string): void {
-  if (!isStore(db) && db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n !== 0)
-    throw new StoreRefused(`${path} is not a plant store`)
 }
 
 /**
@@ -98,10 +88,10 @@ function configure(db: DatabaseSync): void {
  * Migrates under an exclusive lock, which SQLite grants only when no other connection is open, as a service would have.
  * Others get in only with the new schema, which an older service refuses.
  */
-function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean): void {
-  const version = inspect(path)
-  if (version === 0 && mustExist) throw new StoreRefused(`${path} is not a plant store`)
-  if (version === 0 || version >= migrations.length) return
+function bringUpToDate(options: ThreadOptions): void {
+  const { path, keepsSchema } = options
+  const version = inspect(options)
+  if (version === 0 || version === migrations.length) return
   checkUpgrade(version, keepsSchema)
   const db = new DatabaseSync(path, { timeout: sqliteLockMs })
   try {
@@ -111,7 +101,7 @@ function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean):
     // Another process of this version may have been faster.
     /* c8 ignore next: a disk that fails in that moment */
     if (!isBusy(error)) throw error
-    if (inspect(path) < migrations.length) refuseInUse('another process has it open')
+    if (inspect(options) < migrations.length) refuseInUse('another process has it open')
   } finally {
     db.close()
   }
@@ -121,7 +111,7 @@ function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean):
 function migrate(db: DatabaseSync, path: string): void {
   if (readVersion(db) === migrations.length) return
   db.exec('BEGIN IMMEDIATE')
-  refuseForeign(db, path)
+  checkStore(db, path, true)
   for (const { sqlite } of migrations.slice(readVersion(db))) db.exec(sqlite)
   db.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
   db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING").run(

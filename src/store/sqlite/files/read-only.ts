@@ -14,31 +14,22 @@ const headerBytes = 100
 /** `checkSame`, for a file opened without locks: throws StoreRefused when it has been written to since. */
 export type ReadOnlyFile = { db: DatabaseSync; checkSame?: () => void }
 
-/** Opens a plant store. Throws StoreRefused. */
-export function openStoreFile(path: string): ReadOnlyFile {
-  const file = openReadOnly(path)
-  try {
-    if (isStore(file.db)) return file
-    throw new StoreRefused(`${path} is not a plant store`)
-  } catch (error) {
-    file.db.close()
-    throw refusal(path, error as Error)
-  }
-}
-
-/** Opens an existing file. Throws StoreRefused. */
-export function openReadOnly(path: string): ReadOnlyFile {
+/** Opens a plant store, or an empty database when that will do. Throws StoreRefused. */
+export function openStoreFile(path: string, mayBeEmpty = false): ReadOnlyFile {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) throw new StoreRefused(`there is no file ${path}`)
   if (stats.isDirectory()) throw new StoreRefused(`${path} is a directory`)
   // SQLite treats a file shorter than its header as empty.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
+  let file: ReadOnlyFile | undefined
   try {
     // SQLite itself would not say why it cannot open the file.
     accessSync(path, constants.R_OK)
-    if (isOfStranger(path, stats.uid)) return openAtRest(path)
-    return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
+    file = isOfStranger(path, stats.uid) ? openAtRest(path) : openWithLocks(path)
+    checkStore(file.db, path, mayBeEmpty)
+    return file
   } catch (error) {
+    file?.db.close()
     throw refusal(path, error as Error)
   }
 }
@@ -52,6 +43,10 @@ function isOfStranger(path: string, owner: number): boolean {
   const user = process.geteuid?.() ?? owner
   if (user === owner || user === 0) return false
   return !['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))
+}
+
+function openWithLocks(path: string): ReadOnlyFile {
+  return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
 }
 
 /** Opens a file without locks, if its `-wal` is empty or missing (sqlite.org/uri.html, "immutable"). */
@@ -78,11 +73,11 @@ export function refusal(path: string, error: Error): StoreRefused {
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
 }
 
-/** True for a plant store. Throws StoreRefused when it is of a newer version. */
-export function isStore(db: DatabaseSync): boolean {
-  if (pragma(db, 'application_id') !== applicationId) return false
-  checkVersion(readVersion(db))
-  return true
+/** Throws StoreRefused when a database is neither a plant store nor, if that will do, empty, or of a newer version. */
+export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean): void {
+  if (pragma(db, 'application_id') === applicationId) checkVersion(readVersion(db))
+  else if (!mayBeEmpty || db.prepare('SELECT 1 FROM sqlite_schema').get())
+    throw new StoreRefused(`${path} is not a plant store`)
 }
 
 /** Reads the number of the last migration. */

@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { FailedOutcome } from '../../store.ts'
+import type { OpenDatabase } from '../database.ts'
 import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
 import { FilesLost, type OpenFiles } from '../files/files.ts'
 import { BatchInsert } from './batch.ts'
@@ -23,7 +24,7 @@ export class Transactions {
   readonly #batch: BatchInsert
   readonly #files: OpenFiles
 
-  constructor(db: DatabaseSync, files: OpenFiles) {
+  constructor({ db, files }: OpenDatabase) {
     this.#db = db
     db.exec('PRAGMA busy_timeout = 0')
     this.#batch = new BatchInsert(db)

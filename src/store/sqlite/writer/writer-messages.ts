@@ -11,7 +11,7 @@ export type Statement = { text: string; values: Record<string, Value> }
 export type Work = Batch | Statement
 
 /** `deadlineMs`: of the clock that all threads share (src/runtime/clock.ts). */
-export type Request<W = Work> = W & { number: number; deadlineMs: number }
+export type Request = Work & { number: number; deadlineMs: number }
 
 /** Messages to the writer. `port`: of another thread, whose requests it serves from now on. */
 export type Order = Request | { port: MessagePort } | 'close'

@@ -28,9 +28,9 @@ class Writer {
   #hasFailed = false
   #waiting: Waiting[] = []
 
-  constructor({ db, files }: OpenDatabase) {
-    this.#files = files
-    this.#open = new Transactions(db, files)
+  constructor(opened: OpenDatabase) {
+    this.#files = opened.files
+    this.#open = new Transactions(opened)
     this.#listen(main)
   }
 
@@ -80,9 +80,9 @@ class Writer {
 
   #reopen(): Transactions {
     this.#files.check()
-    const { db } = openDatabase({ ...options, mustExist: true }, this.#files)
+    const opened = openDatabase({ ...options, mustExist: true }, this.#files)
     tell('reopened')
-    return new Transactions(db, this.#files)
+    return new Transactions(opened)
   }
 
   #letGo(): void {
