@@ -8,6 +8,7 @@ import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import { move } from '../support/outside.ts'
 import { add, entry, listNames, openFile, recovered, unavailable } from '../support/stores.ts'
+import { until } from '../support/until.ts'
 
 /** A store, and what shares it: for that it makes no difference that both are in one thread here. */
 async function openShared(t: Test) {
@@ -82,6 +83,7 @@ test('a writer that lets go of the file says so to the main thread, whichever th
   const [answer] = await once(port, 'message')
   t.match(answer, { number: 1, outcome: 'nothing-added', broken: true })
   t.strictSame(await store.log.append([entry('a', 1)]), ['added'])
+  await until(() => lines.length > 1)
   t.match(lines, [{ msg: 'the database failed' }, { msg: 'the database takes plants again' }])
 })
 
