@@ -6,9 +6,8 @@ export const promisedMs = 5000
 export const requestMs = 4800
 /** Deadline of the store within it, so that the store's own error, which says more, comes first. */
 export const storeLimitMs = 4500
-/** Intervals of the sweeps that find late requests: of clients, and to the writer thread. */
+/** Interval of the sweep that finds late requests. */
 export const lateSweepMs = 100
-export const overdueSweepMs = 100
 /** Time that an attempt waits for one server of a cluster. */
 export const attemptMs = 2000
 /** No attempt is made with less time left than this. */
@@ -156,7 +155,6 @@ export const maxSeconds = 3600
 const relations: [boolean, string][] = [
   [storeLimitMs < requestMs, 'the store gives up before the request does'],
   [requestMs + lateSweepMs + longTurnMs < promisedMs, 'a late request is found and answered in time'],
-  [storeLimitMs + overdueSweepMs < requestMs, 'a writer thread that hangs is given up before the request is'],
   [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
   [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
   [idleInTransactionMs < storeLimitMs - lockMs, 'a session that hears nothing ends while others wait'],

@@ -5,8 +5,8 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a commit does not wait for stable storage',
     file: 'src/store/sqlite/database.ts',
-    search: "['synchronous', 'FULL', 2]",
-    replacement: "['synchronous', 'NORMAL', 1]",
+    search: 'synchronous: 2,',
+    replacement: 'synchronous: 1,',
     checks: [inTest('store/sync-order')],
   },
   {
@@ -33,7 +33,7 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'what goes wrong behind a COMMIT is called nothing added',
     file: 'src/store/sqlite/writer/transactions.ts',
-    search: "        outcome = 'unknown'\n",
+    search: "      outcome = 'unknown'\n",
     replacement: '',
     checks: [inTest('store/sqlite-files', 'a file that goes while a batch is at work')],
   },
@@ -47,8 +47,8 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'an epoch whose commit failed has begun',
     file: 'src/store/sqlite/writer/batch.ts',
-    search: 'this.#addEpoch.run(makeEpoch(), start)',
-    replacement: 'this.#addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
+    search: 'this.#sql.addEpoch.run(makeEpoch(), start)',
+    replacement: 'this.#sql.addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
     checks: [inTest('store/sqlite-writer', 'an epoch whose commit failed')],
   },
   {

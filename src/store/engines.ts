@@ -30,10 +30,7 @@ export const engines: Engine[] = [
     scheme: /^file:./,
     dialect: sqliteDialect,
     findFault: findPathFault,
-    async open(url, options) {
-      const { openSqlite, openSharedSqlite } = await import('./sqlite/sqlite-engine.ts')
-      return options.port ? openSharedSqlite(url, options.port, options) : openSqlite(url, options)
-    },
+    open: async (url, options) => (await import('./sqlite/sqlite-engine.ts')).openSqlite(url, options),
     view: async (url) => (await import('./sqlite/sqlite-view.ts')).openSqliteView(url),
     path: sqlitePath,
   },

@@ -29,11 +29,7 @@ export class Epochs {
 
   /** The epoch that owns a position; empty for position 0. */
   owner(position: number): string {
-    for (let i = this.#epochs.length - 1; i >= 0; i--) {
-      const { epoch, start } = this.#epochs[i] as Epoch
-      if (start < position) return epoch
-    }
-    return ''
+    return this.#epochs.findLast(({ start }) => start < position)?.epoch ?? ''
   }
 }
 

@@ -1,6 +1,5 @@
 // A store opened for reading only: no database is created, migrated or written. The log only grows, so its contents up
 // to a head stay the same while a service adds plants.
-// head stay the same while a service adds plants.
 import type { EngineStatus } from './engine-status.ts'
 import type { Row, Value } from './store.ts'
 

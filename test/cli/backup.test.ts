@@ -220,13 +220,16 @@ test('restore replaces no existing file', async (t) => {
   }
   const directory = createDirectory(t)
   mkdirSync(join(directory, 'a'))
+  const broken = join(createDirectory(t), 'broken.db')
+  writeFileSync(broken, readFileSync(backup).fill(0xff, 4096))
   for (const [from, reason] of [
     [join(directory, 'none'), /^plant-store: there is no file [^\n]+\n$/],
     [join(directory, 'a'), /^plant-store: \S+\/a is a directory\n$/],
     [
       fileURLToPath(import.meta.url),
-      /^plant-store: cannot copy \S+backup\.test\.\w+ to \S+\/plants\.db: file is not a database\n$/,
+      /^plant-store: cannot open \S+backup\.test\.\w+: file is not a database\n$/,
     ],
+    [broken, /^plant-store: cannot copy \S+broken\.db to \S+\/plants\.db: [^\n]+ malformed\n$/],
   ] as const) {
     t.match(await run(['restore', from, '--quiet'], `file:${directory}/plants.db`), {
       code: 1,

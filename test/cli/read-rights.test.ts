@@ -53,8 +53,8 @@ test('another user who may read the files of SQLite does so beside a service and
   const { url, store } = await setUp(t, sqlite)
   const directory = dirname(fileURLToPath(url))
   chmodSync(directory, 0o777)
-  const readAsOther = async (...args: string[]) => {
-    for (const name of readdirSync(directory)) chmodSync(join(directory, name), 0o644)
+  const readAsOther = async (args: string[], mode = 0o644) => {
+    for (const name of readdirSync(directory)) chmodSync(join(directory, name), mode)
     // Without the tests' instruments, which that user may not use.
     const user = ['-i', 'setpriv', '--reuid', '65534', '--clear-groups']
     const ran = await runProgram(t, 'env', [...user, process.execPath, cli, ...args, '--database-url', url])
@@ -63,13 +63,14 @@ test('another user who may read the files of SQLite does so beside a service and
     return ran
   }
   const commands = [['token', 'list'], ['export', '--quiet'], ['status']]
-  for (const command of commands)
-    t.match(await readAsOther(...command), { code: 0, stderr: /^(?!plant-store)/ })
+  for (const command of commands) t.match(await readAsOther(command), { code: 0, stderr: /^(?!plant-store)/ })
   await store.close()
   for (const command of commands)
-    t.match(await readAsOther(...command), { code: 0, stderr: /^(?!plant-store)/ }, 'at rest')
+    t.match(await readAsOther(command), { code: 0, stderr: /^(?!plant-store)/ }, 'at rest')
+  const unreadable = { code: 1, stdout: '', stderr: /^plant-store: cannot open \S+: EACCES[^\n]+\n$/ }
+  for (const command of commands) t.match(await readAsOther(command, 0o600), unreadable)
   // As when the service was killed.
   writeFileSync(`${fileURLToPath(url)}-wal`, 'begun')
   const told = { code: 1, stdout: '', stderr: /belongs to another user: run this as that user\n$/ }
-  for (const command of commands) t.match(await readAsOther(...command), told)
+  for (const command of commands) t.match(await readAsOther(command), told)
 })

@@ -138,7 +138,10 @@ test('what root restores belongs to the owner of the directory', {
   const directory = createDirectory(t)
   chownSync(directory, 1234, 4321)
   const path = join(directory, 'plants.db')
-  t.match(await spawnCli(t, ['restore', kept, '--quiet'], { DATABASE_URL: `file:${path}` }).ended, {
+  // A copy: reading a file with a write-ahead log leaves files beside it.
+  const backup = join(createDirectory(t), 'plants.backup')
+  copyFileSync(kept, backup)
+  t.match(await spawnCli(t, ['restore', backup, '--quiet'], { DATABASE_URL: `file:${path}` }).ended, {
     code: 0,
   })
   const { uid, gid, mode } = statSync(path)
@@ -162,10 +165,6 @@ test('a view of another user than the owner leaves nothing behind that the owner
   t.same(listModes(directory), { 'plants.db': '644' })
   const refused = { message: /belongs to another user: run this as that user/ }
   await t.rejects(openFile(t, path), refused, 'to write')
-  process.seteuid?.(0)
-  chmodSync(path, 0o600)
-  process.seteuid?.(65_534)
-  await t.rejects(openFile(t, path), { message: /^cannot open \S+plants\.db: EACCES/ }, 'not even to read')
   process.seteuid?.(0)
   chmodSync(path, 0o644)
   writeFileSync(`${path}-wal`, 'begun')

@@ -6,8 +6,9 @@ import { Epochs } from '../../src/store/epochs.ts'
 import { checksumOf } from '../../src/store/format/checksum.ts'
 import { migrations } from '../../src/store/format/migrations.ts'
 import { sqliteDialect } from '../../src/store/sqlite/sqlite-dialect.ts'
-import { SqliteView } from '../../src/store/sqlite/sqlite-view.ts'
+import { makeView } from '../../src/store/sqlite/sqlite-view.ts'
 import { type Store, StoreRefused, StoreUnavailable } from '../../src/store/store.ts'
+import type { StoreView } from '../../src/store/view.ts'
 
 const epoch = { epoch: 'file', start: 0 }
 const pathOf = (url: string) => url.slice('ndjson:'.length)
@@ -33,23 +34,19 @@ function load(url: string): DatabaseSync {
   return db
 }
 
-class NdjsonView extends SqliteView {
-  readonly #url: string
-
-  constructor(url: string) {
-    super({ db: load(url) }, url)
-    this.#url = url
-  }
-
-  override async readStatus() {
-    const { size: bytes } = statSync(pathOf(this.#url))
-    return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
+function openView(url: string): StoreView {
+  return {
+    ...makeView({ db: load(url) }),
+    async readStatus() {
+      const { size: bytes } = statSync(pathOf(url))
+      return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
+    },
   }
 }
 
 async function open(url: string): Promise<Store> {
   const items = readItems(url)
-  const view = new NdjsonView(url)
+  const view = openView(url)
   const refuse = async () => {
     throw new StoreUnavailable('nothing-added', 'a file of NDJSON is only read')
   }
@@ -76,5 +73,5 @@ engines.push({
   dialect: sqliteDialect,
   findFault: () => undefined,
   open,
-  view: async (url) => new NdjsonView(url),
+  view: async (url) => openView(url),
 })

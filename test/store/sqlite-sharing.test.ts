@@ -2,12 +2,13 @@
 // not live to do, is no fault of the others.
 import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
-import type { MessagePort } from 'node:worker_threads'
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import { move } from '../support/outside.ts'
 import { add, entry, listNames, openFile, recovered, unavailable } from '../support/stores.ts'
+import { until } from '../support/until.ts'
 
 /** A store, and what shares it: for that it makes no difference that both are in one thread here. */
 async function openShared(t: Test) {
@@ -77,10 +78,12 @@ test('a writer that lets go of the file says so to the main thread, whichever th
   const { store, lines } = await openFile(t)
   const port = store.share?.() as MessagePort
   t.teardown(() => port.close())
+  t.match(receiveMessageOnPort(port), { message: { ids: [{}, {}, {}] } }, 'first it is told the files')
   port.postMessage({ text: breaking, values: {}, number: 1, deadlineMs: Number.MAX_SAFE_INTEGER })
   const [answer] = await once(port, 'message')
   t.match(answer, { number: 1, outcome: 'nothing-added', broken: true })
   t.strictSame(await store.log.append([entry('a', 1)]), ['added'])
+  await until(() => lines.length > 1)
   t.match(lines, [{ msg: 'the database failed' }, { msg: 'the database takes plants again' }])
 })
 

@@ -4,7 +4,7 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
 import { codeOf } from '../../store/sqlite/errors.ts'
-import { isStore, openReadOnly } from '../../store/sqlite/files/read-only.ts'
+import { openStoreFile } from '../../store/sqlite/files/read-only.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { describeFault } from '../verify/faults.ts'
 import { verifyStore } from '../verify/verify-store.ts'
@@ -49,9 +49,8 @@ export function copyVerified(from: string, to: string, options: BackupOptions) {
  * (sqlite.org/c3ref/backup_finish.html).
  */
 async function copyDatabase(from: string, to: string, { signal, onProgress }: BackupOptions): Promise<void> {
-  const { db: source, checkSame } = openReadOnly(from)
+  const { db: source, checkSame } = openStoreFile(from)
   try {
-    if (!isStore(source)) throw new StoreRefused(`${from} is not a plant store`)
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: 0o600 })
     await backup(source, to, {

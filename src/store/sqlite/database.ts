@@ -2,23 +2,23 @@
 // schema.
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteLockMs } from '../../limits.ts'
 import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
 import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
-import { StoreMissing, StoreRefused } from '../store.ts'
+import { StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
-import { type FileIds, OpenFiles } from './files/files.ts'
+import { OpenFiles } from './files/files.ts'
 import { makeOwnFile, makePrivate } from './files/modes.ts'
 import {
   applicationId,
   belongsToAnother,
-  isStore,
-  openReadOnly,
+  checkStore,
+  openStoreFile,
   pragma,
   readVersion,
+  refusal,
 } from './files/read-only.ts'
 import type { ThreadOptions } from './writer/writer-messages.ts'
 
@@ -27,75 +27,60 @@ const checkpointPages = 4000
 
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
-/** Opens the file. `known`: the files that it must be, after an I/O error. Throws StoreRefused, or errors of SQLite. */
-export function openDatabase({ path, mustExist, keepsSchema }: ThreadOptions, known?: FileIds): OpenDatabase {
-  if (known) refuseOthers(new OpenFiles(path, known))
-  const before = identify(path)
-  /* c8 ignore next: it goes in the same moment */
-  if (!before && mustExist) throw new StoreMissing(resolve(path))
-  if (before) bringUpToDate(path, mustExist, keepsSchema)
-  else makeOwnFile(path)
-  const db = new DatabaseSync(path, { timeout: sqliteLockMs })
+/** Opens the file. `reopened`: the files that it must be, after an I/O error. Throws StoreRefused. */
+export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): OpenDatabase {
+  const { path, mustExist } = options
+  let db: DatabaseSync | undefined
   try {
+    const before = identify(path)
+    if (before || mustExist) bringUpToDate(options)
+    else makeOwnFile(path)
+    db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
     migrate(db, path)
-    if (known) rewriteLog(db)
+    if (reopened) rewriteLog(db)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
-    const files = new OpenFiles(path, known)
-    refuseOthers(files)
+    const files = reopened ?? new OpenFiles(path)
+    files.check()
     /* c8 ignore next 2: the path is given to another file in the same moment */
     if (before && !isSameFile(before, files.known.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was opened`)
     return { db, files }
-    /* c8 ignore next 4: a file that fails while it is opened: test/store/disk.slow.ts */
   } catch (error) {
-    db.close()
-    throw error
+    db?.close()
+    throw refusal(path, error as Error)
   }
 }
 
-function refuseOthers(files: OpenFiles): void {
-  const fault = files.findFault()
-  /* c8 ignore next: files that go between a look and the opening of a writer that is started again */
-  if (fault !== undefined) throw new StoreRefused(fault)
-}
-
-/** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. */
-function inspect(path: string): number {
-  if (statSync(path).size === 0) return 0
-  const { db, checkSame } = openReadOnly(path)
+/** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. Throws StoreRefused. */
+function inspect({ path, mustExist }: ThreadOptions): number {
+  if (!mustExist && statSync(path).size === 0) return 0
+  const { db, checkSame } = openStoreFile(path, !mustExist)
   try {
     if (checkSame) throw belongsToAnother(path)
-    refuseForeign(db, path)
     return readVersion(db)
   } finally {
     db.close()
   }
 }
 
-/** Throws StoreRefused when the file is foreign, or of a newer version. */
-function refuseForeign(db: DatabaseSync, path: string): void {
-  if (!isStore(db) && db.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n !== 0)
-    throw new StoreRefused(`${path} is not a plant store`)
-}
-
 /**
  * Sets pragmas and reads them back: when SQLite refuses one (file system without shared memory), only its value tells.
  */
 function configure(db: DatabaseSync): void {
-  const settings: [name: string, value: string | number, expected: string | number][] = [
-    ['journal_mode', 'WAL', 'wal'],
+  const settings = {
+    journal_mode: 'wal',
     // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
-    ['synchronous', 'FULL', 2],
-    ['fullfsync', 'ON', 1],
-    ['wal_autocheckpoint', checkpointPages, checkpointPages],
-  ]
-  for (const [name, value, expected] of settings) {
+    synchronous: 2,
+    fullfsync: 1,
+    wal_autocheckpoint: checkpointPages,
+  }
+  for (const [name, value] of Object.entries(settings)) {
     db.exec(`PRAGMA ${name} = ${value}`)
     const actual = pragma(db, name)
     /* c8 ignore next: no SQLite that we know does so */
-    if (actual !== expected) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
+    if (actual !== value) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
   }
 }
 
@@ -103,10 +88,10 @@ function configure(db: DatabaseSync): void {
  * Migrates under an exclusive lock, which SQLite grants only when no other connection is open, as a service would have.
  * Others get in only with the new schema, which an older service refuses.
  */
-function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean): void {
-  const version = inspect(path)
-  if (version === 0 && mustExist) throw new StoreRefused(`${path} is not a plant store`)
-  if (version === 0 || version >= migrations.length) return
+function bringUpToDate(options: ThreadOptions): void {
+  const { path, keepsSchema } = options
+  const version = inspect(options)
+  if (version === 0 || version === migrations.length) return
   checkUpgrade(version, keepsSchema)
   const db = new DatabaseSync(path, { timeout: sqliteLockMs })
   try {
@@ -116,7 +101,7 @@ function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean):
     // Another process of this version may have been faster.
     /* c8 ignore next: a disk that fails in that moment */
     if (!isBusy(error)) throw error
-    if (inspect(path) < migrations.length) refuseInUse('another process has it open')
+    if (inspect(options) < migrations.length) refuseInUse('another process has it open')
   } finally {
     db.close()
   }
@@ -126,7 +111,7 @@ function bringUpToDate(path: string, mustExist: boolean, keepsSchema?: boolean):
 function migrate(db: DatabaseSync, path: string): void {
   if (readVersion(db) === migrations.length) return
   db.exec('BEGIN IMMEDIATE')
-  refuseForeign(db, path)
+  checkStore(db, path, true)
   for (const { sqlite } of migrations.slice(readVersion(db))) db.exec(sqlite)
   db.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
   db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING").run(

@@ -1,96 +1,98 @@
 // The reading connection of an HTTP thread: a read takes microseconds.
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync } from 'node:sqlite'
+import type { Logger } from 'pino'
 import { segmentPlants, sqliteReadLockMs } from '../../limits.ts'
-import { type Epoch, Epochs, latestEpoch, ownerOf } from '../epochs.ts'
-import { findSources, type Source } from '../format/segments.ts'
-import { type Head, type Row, StoreRefused, type Value } from '../store.ts'
+import { Outage } from '../../logging/outage.ts'
+import { Epochs, latestEpoch, ownerOf } from '../epochs.ts'
+import { findSources } from '../format/segments.ts'
+import { type Head, type Row, type Store, StoreUnavailable, type Value } from '../store.ts'
+import { codeOf } from './errors.ts'
 import type { OpenFiles } from './files/files.ts'
-import { sqliteDialect } from './sqlite-dialect.ts'
+import { named, sqliteDialect } from './sqlite-dialect.ts'
 
-const head = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FROM plants`
-/** Query for the epochs, with the head in each row, so that both are of one moment. */
-const epochs = `
-  SELECT epoch, start, (SELECT coalesce(max(position), 0) FROM plants) FROM epochs ORDER BY number`
-/** Sources of items. A range of a primary key is read, and so joined, in its order. */
-const sources: Record<Source, string> = {
-  segments: `${selectItems(`group_concat(items, ',')`, segmentPlants)} FROM segments WHERE last > ?1 AND last <= ?2`,
-  plants: `${selectItems(sqliteDialect.joinedItems, 1)} FROM plants WHERE position > ?1 AND position <= ?2`,
-}
+const headQuery = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FROM plants`
+/** Query for the head with all epochs, so that both are of one moment. */
+const epochsQuery = `SELECT coalesce(max(position), 0),
+  (SELECT json_group_array(json_object('epoch', epoch, 'start', start) ORDER BY number) FROM epochs) FROM plants`
+/** Queries for items. A range of a primary key is read, and so joined, in its order. */
+const segmentsQuery = `
+  ${selectItems(`group_concat(items, ',')`, segmentPlants)} FROM segments WHERE last > ?1 AND last <= ?2`
+const plantsQuery = `
+  ${selectItems(sqliteDialect.joinedItems, 1)} FROM plants WHERE position > ?1 AND position <= ?2`
 
 /** Query for the array as a blob, which is not decoded. */
 function selectItems(joined: string, rowPlants: number): string {
   return `SELECT CAST('[' || coalesce(${joined}, '') || ']' AS BLOB), count(*) * ${rowPlants}, coalesce(${ownerOf('?2')}, '')`
 }
 
-export class Reader {
-  readonly #db: DatabaseSync
-  readonly #readHead: StatementSync
-  readonly #readEpochs: StatementSync
-  readonly #readItems: Record<Source, StatementSync>
-  #head: Head = { position: 0, epochs: new Epochs([]) }
+const words = {
+  gone: 'the database cannot be read',
+  still: 'the database still cannot be read',
+  back: 'the database can be read again',
+}
 
-  /** Opens a file. The caller checks afterwards that it is the one that the writer has open. */
-  constructor(path: string) {
-    this.#db = new DatabaseSync(path, { readOnly: true, timeout: sqliteReadLockMs })
-    this.#readHead = this.#prepare(head)
-    this.#readEpochs = this.#prepare(epochs)
-    this.#readItems = {
-      segments: this.#prepare(sources.segments),
-      plants: this.#prepare(sources.plants),
-    }
+/** `id`: of the store. */
+export type Reader = Pick<Store['log'], 'head' | 'read'> &
+  Pick<Store['sql'], 'select'> & { readonly id: string; close(): void }
+
+/** Opens a reader. Throws StoreRefused when the path names other files than `files`, which the writer has open. */
+export function openReader(files: OpenFiles, logger: Logger): Reader {
+  const db = new DatabaseSync(files.path, { readOnly: true, timeout: sqliteReadLockMs, returnArrays: true })
+  files.check()
+  const readHead = db.prepare(headQuery)
+  const readEpochs = db.prepare(epochsQuery)
+  const readItems = { segments: db.prepare(segmentsQuery), plants: db.prepare(plantsQuery) }
+  const guard = makeGuard(logger)
+  let known: Head = { position: 0, epochs: new Epochs([]) }
+
+  function head(): Head {
+    const [position, latest] = readHead.get() as unknown as [number, string]
+    if (latest !== known.epochs.latest) {
+      const [position, list] = readEpochs.get() as unknown as [number, string]
+      known = { position, epochs: new Epochs(JSON.parse(list)) }
+    } else if (position !== known.position) known = { position, epochs: known.epochs }
+    return known
   }
 
-  head(): Head {
-    const [position, latest] = this.#readHead.get() as unknown as [number, string]
-    const { epochs } = this.#head
-    if (latest !== epochs.latest) this.#head = this.#loadHead()
-    else if (position !== this.#head.position) this.#head = { position, epochs }
-    return this.#head
-  }
-
-  #loadHead(): Head {
-    const rows = this.#readEpochs.all() as unknown as [string, number, number][]
-    const list = rows.map(([epoch, start]): Epoch => ({ epoch, start }))
-    return { position: (rows[0] as [string, number, number])[2], epochs: new Epochs(list) }
-  }
-
-  /** Reads a range; undefined when the log does not hold all of it in this epoch. */
-  read(after: number, last: number, epoch: string): Buffer | undefined {
+  function read(after: number, last: number, epoch: string): Buffer {
     for (const source of findSources(after, last)) {
-      const row = this.#readItems[source].get(after, last)
+      const row = readItems[source].get(after, last)
       const [array, count, owner] = row as unknown as [Uint8Array, number, string]
       if (count === Math.max(0, last - after) && owner === epoch)
         return Buffer.from(array.buffer, array.byteOffset, array.byteLength)
     }
-    return undefined
+    throw new Error(`the log does not hold plants ${after + 1} to ${last} of epoch ${epoch}`)
   }
 
-  /** Reads the id of the store. */
-  readId(): string {
-    return String(this.select("SELECT value FROM meta WHERE key = 'store'", {})[0]?.value)
+  function select(text: string, values: Value[] = []): Row[] {
+    const statement = db.prepare(text)
+    statement.setReturnArrays(false)
+    return statement.all(named(values)) as Row[]
   }
 
-  select(text: string, values: Record<string, Value>): Row[] {
-    return this.#db.prepare(text).all(values) as Row[]
-  }
-
-  close(): void {
-    if (this.#db.isOpen) this.#db.close()
-  }
-
-  #prepare(text: string): StatementSync {
-    const statement = this.#db.prepare(text)
-    statement.setReturnArrays(true)
-    return statement
+  return {
+    id: String(select("SELECT value FROM meta WHERE key = 'store'")[0]?.value),
+    head: () => guard(head),
+    read: (after, last, epoch) => guard(() => read(after, last, epoch)),
+    select: async (text, values) => guard(() => select(text, values)),
+    close() {
+      if (db.isOpen) db.close()
+    },
   }
 }
 
-/** Opens a reader. Throws StoreRefused when the path names other files than `files`. */
-export function openReader(path: string, files: OpenFiles): Reader {
-  const reader = new Reader(path)
-  const fault = files.findFault()
-  if (fault === undefined) return reader
-  /* c8 ignore next 2: the path is given to another file in the same moment */
-  reader.close()
-  throw new StoreRefused(fault)
+/** Makes a function that returns what its argument does, or rejects with StoreUnavailable and logs the outage. */
+function makeGuard(logger: Logger) {
+  const outage = new Outage(logger, words)
+  return <T>(work: () => T): T | Promise<T> => {
+    try {
+      const result = work()
+      outage.reportRecovery()
+      return result
+    } catch (cause) {
+      const { message } = cause as Error
+      outage.reportFailure(message, { code: codeOf(cause) })
+      return Promise.reject(new StoreUnavailable('unread', message, { cause, isLogged: true }))
+    }
+  }
 }

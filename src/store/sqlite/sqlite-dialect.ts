@@ -1,4 +1,5 @@
 // Expressions of SQL that differ between engines, for SQLite.
+import type { Value } from '../store.ts'
 import type { Dialect } from '../view.ts'
 
 /** Rows are read in the order of the primary key; an explicit order would be sorted. */
@@ -11,4 +12,9 @@ export const sqliteDialect: Dialect = {
   },
   isStandby: '0',
   integrity: 'PRAGMA integrity_check(10)',
+}
+
+/** Names parameters: in SQLite `$1` is a name, not a number. */
+export function named(values: Value[]): Record<string, Value> {
+  return Object.fromEntries(values.map((value, index) => [index + 1, value]))
 }

@@ -1,142 +1,87 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
-// slow disk never blocks the event loop.
+// slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { MessagePort } from 'node:worker_threads'
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { sqliteLockMs, storeLimitMs } from '../../limits.ts'
-import { Outage } from '../../logging/outage.ts'
+import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
+import { withTimeout } from '../../runtime/with-timeout.ts'
 import {
   type Checkpoint,
   type Entry,
-  type Head,
   type Outcome,
-  type Row,
   type Store,
   type StoreOptions,
   StoreRefused,
-  StoreUnavailable,
-  type Value,
 } from '../store.ts'
-import { type Connections, connect, connectTo } from './connections.ts'
-import { codeOf } from './errors.ts'
+import { OpenFiles } from './files/files.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
-import type { Reader } from './reader.ts'
-import type { Done, FlatEntries, Work } from './writer/writer-messages.ts'
+import { openReader, type Reader } from './reader.ts'
+import { named } from './sqlite-dialect.ts'
+import { PendingRequests } from './writer/pending-requests.ts'
+import { startWriter } from './writer/writer-handle.ts'
+import type { Work } from './writer/writer-messages.ts'
 
-const readWords = {
-  gone: 'the database cannot be read',
-  still: 'the database still cannot be read',
-  back: 'the database can be read again',
-}
-
-/** Opens the SQLite file at a `file:` URL, relative to the working directory; creates it when it is missing. */
+/**
+ * Opens the SQLite file at a `file:` URL, relative to the working directory; creates it when it is missing. `close`
+ * waits for open requests, but not for a disk that does not answer.
+ */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
-  const { logger, mustExist = false } = options
+  const { logger, port, mustExist = false, keepsSchema = false } = options
+  if (port) return openShared(sqlitePath(url), port, logger)
   const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist) makeDirectory(dirname(path))
-  const connections = await connect(path, options)
-  return { ...new SqliteStore(connections, logger), share: connections.share }
-}
-
-/** Opens a store that the main thread has open; `port` is from its `share`. Rejects with StoreUnavailable. */
-export async function openSharedSqlite(
-  url: string,
-  port: MessagePort,
-  { logger }: StoreOptions,
-): Promise<Store> {
-  return new SqliteStore(await connectTo(port, sqlitePath(url)), logger)
-}
-
-class SqliteStore implements Store {
-  readonly id: string
-  readonly #connections: Connections
-  readonly #reading: Outage
-  readonly log = {
-    append: (entries: Entry[], deadlineMs?: number, mark?: Checkpoint) =>
-      this.#append(entries, deadlineMs, mark),
-    head: () => this.#head(),
-    read: (after: number, last: number, epoch: string) =>
-      this.#read((reader) => readItems(reader, after, last, epoch)),
-  }
-  readonly sql = {
-    select: async (text: string, values: Value[] = []) =>
-      this.#read((reader): Row[] => reader.select(text, named(values))),
-    execute: async (text: string, values: Value[] = []) =>
-      (await this.#write({ text, values: named(values) })) as number,
-  }
-
-  readonly ready = async () => {
-    await this.#write({ probe: true }, performance.now() + sqliteLockMs)
-  }
-  readonly close = () => this.#connections.close()
-
-  constructor(connections: Connections, logger: Logger) {
-    this.id = connections.reader.readId()
-    this.#connections = connections
-    this.#reading = new Outage(logger, readWords)
-  }
-
-  async #append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint): Promise<Outcome[]> {
-    const outcomes = await this.#write({ append: flatten(entries), mark }, deadlineMs)
-    if (Array.isArray(outcomes) && outcomes.length === entries.length) return outcomes
-    /* c8 ignore next: an answer that the thread never gives */
-    throw new StoreUnavailable('unknown', 'the writer thread did not say what became of each plant')
-  }
-
-  #write(work: Work, deadlineMs = performance.now() + storeLimitMs): Promise<Done> {
-    return this.#connections.writer.send(work, deadlineMs)
-  }
-
-  /** Without a closure, unlike the others, as it is the most frequent call. */
-  #head(): Head | Promise<Head> {
-    try {
-      const head = this.#connections.reader.head()
-      this.#reading.reportRecovery()
-      return head
-      /* c8 ignore next 3: a disk that fails under the page with the head */
-    } catch (error) {
-      return Promise.reject(this.#unread(error))
+  const writer = await startWriter({ path, mustExist, keepsSchema }, options)
+  try {
+    const reader = openReader(writer.files, logger)
+    return {
+      ...makeStore(reader, writer.requests),
+      share: writer.share,
+      async close() {
+        // Close the readers first: when the writer closes last, SQLite checkpoints the write-ahead log.
+        reader.close()
+        await withTimeout(writer.close(), storeCloseMs, () => {})
+      },
     }
-  }
-
-  #read<T>(work: (reader: Reader) => T): T | Promise<T> {
-    try {
-      const result = work(this.#connections.reader)
-      this.#reading.reportRecovery()
-      return result
-    } catch (error) {
-      return Promise.reject(this.#unread(error))
-    }
-  }
-
-  #unread(cause: unknown): StoreUnavailable {
-    const { message } = cause as Error
-    this.#reading.reportFailure(message, { code: codeOf(cause) })
-    return new StoreUnavailable('unread', message, { cause, isLogged: true })
+    /* c8 ignore next 4: the path is given to another file in the same moment */
+  } catch (error) {
+    await writer.close()
+    throw error
   }
 }
 
-function readItems(reader: Reader, after: number, last: number, epoch: string): Buffer {
-  const array = reader.read(after, last, epoch)
-  if (array === undefined)
-    throw new Error(`the log does not hold plants ${after + 1} to ${last} of epoch ${epoch}`)
-  return array
-}
-
-function flatten(entries: Entry[]): FlatEntries {
-  const flat: FlatEntries = new Array(entries.length * 2)
-  for (let i = 0; i < entries.length; i++) {
-    const { item, id } = entries[i] as Entry
-    flat[2 * i] = item
-    flat[2 * i + 1] = id
+/** Opens a store that the main thread has open; `port` is from its `share`. */
+function openShared(path: string, port: MessagePort, logger: Logger): Store {
+  const reader = openReader(new OpenFiles(path, receiveMessageOnPort(port)?.message), logger)
+  const requests = new PendingRequests(port)
+  return {
+    ...makeStore(reader, requests),
+    async close() {
+      reader.close()
+      requests.close()
+    },
   }
-  return flat
 }
 
-/** Names the parameters: in SQLite `$1` is a name, not a number. */
-function named(values: Value[]): Record<string, Value> {
-  return Object.fromEntries(values.map((value, index) => [index + 1, value]))
+function makeStore(reader: Reader, requests: PendingRequests): Omit<Store, 'close'> {
+  const write = (work: Work, deadlineMs = performance.now() + storeLimitMs) => requests.send(work, deadlineMs)
+  const append = async (entries: Entry[], deadlineMs?: number, mark?: Checkpoint) => {
+    const items = entries.map(({ item }) => item)
+    const ids = entries.map(({ id }) => id)
+    return (await write({ items, ids, mark }, deadlineMs)) as Outcome[]
+  }
+  return {
+    id: reader.id,
+    log: { append, head: reader.head, read: reader.read },
+    sql: {
+      select: reader.select,
+      execute: async (text, values = []) => (await write({ text, values: named(values) })) as number,
+    },
+    // A batch of no plants needs all that others need.
+    async ready() {
+      await append([], performance.now() + sqliteLockMs)
+    },
+  }
 }
 
 /** Creates a directory. Throws StoreRefused. */

@@ -3,20 +3,17 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { resolveLinks } from '../../runtime/same-file.ts'
 import type { EngineStatus, ServiceStatus } from '../engine-status.ts'
-import type { StoreView } from '../view.ts'
-import { sqlitePath } from './files/path.ts'
 
 /** A process with the database open in WAL mode holds a lock behind this offset (SQLite, os.h, PENDING_BYTE). */
 const lockByte = 0x40000000
 
-export async function readSqliteStatus(view: StoreView, url: string): Promise<EngineStatus> {
-  const [row] = await view.select<[string]>('SELECT sqlite_version()')
-  const path = resolveLinks(sqlitePath(url))
+export function readSqliteStatus(path: string): EngineStatus {
+  const target = resolveLinks(path)
   const size = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0
   return {
-    engineVersion: (row as [string])[0],
-    bytes: size(path) + size(`${path}-wal`),
-    service: findService(path),
+    engineVersion: String(process.versions.sqlite),
+    bytes: size(target) + size(`${target}-wal`),
+    service: findService(target),
     cluster: null,
   }
 }

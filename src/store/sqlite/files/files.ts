@@ -5,6 +5,10 @@
 // locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
 import { statSync } from 'node:fs'
 import { type FileId, isSameFile, resolveLinks } from '../../../runtime/same-file.ts'
+import { StoreRefused } from '../../store.ts'
+
+/** The path no longer names the open files. */
+export class FilesLost extends StoreRefused {}
 
 /** `ids`: of the database, its `-wal` and its `-shm`; `bytes`: last known length of the database. */
 export type FileIds = { ids: FileId[]; bytes: number }
@@ -38,6 +42,12 @@ export class OpenFiles {
    */
   findFault(): string | undefined {
     return this.#findFaultIn(0) ?? this.#findFaultIn(1) ?? this.#findFaultIn(2)
+  }
+
+  /** Throws FilesLost when there is a fault. */
+  check(): void {
+    const fault = this.findFault()
+    if (fault !== undefined) throw new FilesLost(fault)
   }
 
   #findFaultIn(index: number): string | undefined {

@@ -1,5 +1,5 @@
 // Opens SQLite files for reading, and checks that they are ours.
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { sqliteLockMs } from '../../../limits.ts'
@@ -10,24 +10,26 @@ import { StoreRefused } from '../../store.ts'
 /** 'plnt', which marks a file as ours (SQLite, pragma application_id). */
 export const applicationId = 0x706c6e74
 const headerBytes = 100
-/** Offset of the read version in the header; 2: with a write-ahead log (sqlite.org/fileformat2.html). */
-const readVersionAt = 19
-const walVersion = 2
 
 /** `checkSame`, for a file opened without locks: throws StoreRefused when it has been written to since. */
 export type ReadOnlyFile = { db: DatabaseSync; checkSame?: () => void }
 
-/** Opens an existing file. Throws StoreRefused. */
-export function openReadOnly(path: string): ReadOnlyFile {
+/** Opens a plant store, or an empty database when that will do. Throws StoreRefused. */
+export function openStoreFile(path: string, mayBeEmpty = false): ReadOnlyFile {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) throw new StoreRefused(`there is no file ${path}`)
   if (stats.isDirectory()) throw new StoreRefused(`${path} is a directory`)
   // SQLite treats a file shorter than its header as empty.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
+  let file: ReadOnlyFile | undefined
   try {
-    if (isOfStranger(path, stats.uid)) return openAtRest(path)
-    return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
+    // SQLite itself would not say why it cannot open the file.
+    accessSync(path, constants.R_OK)
+    file = isOfStranger(path, stats.uid) ? openAtRest(path) : openWithLocks(path)
+    checkStore(file.db, path, mayBeEmpty)
+    return file
   } catch (error) {
+    file?.db.close()
     throw refusal(path, error as Error)
   }
 }
@@ -39,8 +41,12 @@ export function openReadOnly(path: string): ReadOnlyFile {
 function isOfStranger(path: string, owner: number): boolean {
   /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
   const user = process.geteuid?.() ?? owner
-  if (user === owner || user === 0 || !hasLog(path)) return false
+  if (user === owner || user === 0) return false
   return !['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))
+}
+
+function openWithLocks(path: string): ReadOnlyFile {
+  return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
 }
 
 /** Opens a file without locks, if its `-wal` is empty or missing (sqlite.org/uri.html, "immutable"). */
@@ -49,9 +55,10 @@ function openAtRest(path: string): ReadOnlyFile {
   if (statSync(`${target}-wal`, { throwIfNoEntry: false })?.size) throw belongsToAnother(path)
   const url = pathToFileURL(target)
   url.searchParams.set('immutable', '1')
-  const before = describeState(path)
+  const changedNs = () => statSync(path, { bigint: true }).mtimeNs
+  const before = changedNs()
   const checkSame = () => {
-    if (describeState(path) === before) return
+    if (changedNs() === before) return
     throw new StoreRefused(`${path} was written to while it was read: run this again`)
   }
   return { db: new DatabaseSync(url, { readOnly: true }), checkSame }
@@ -61,29 +68,16 @@ export function belongsToAnother(path: string): StoreRefused {
   return new StoreRefused(`${path} belongs to another user: run this as that user`)
 }
 
-function describeState(path: string): string {
-  const { ino, size, mtimeNs } = statSync(path, { bigint: true })
-  return [ino, size, mtimeNs].join()
-}
-
-function hasLog(path: string): boolean {
-  const header = Buffer.alloc(headerBytes)
-  const descriptor = openSync(path, 'r')
-  readSync(descriptor, header)
-  closeSync(descriptor)
-  return header[readVersionAt] === walVersion
-}
-
 export function refusal(path: string, error: Error): StoreRefused {
   if (error instanceof StoreRefused) return error
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
 }
 
-/** True for a plant store. Throws StoreRefused when it is of a newer version. */
-export function isStore(db: DatabaseSync): boolean {
-  if (pragma(db, 'application_id') !== applicationId) return false
-  checkVersion(readVersion(db))
-  return true
+/** Throws StoreRefused when a database is neither a plant store nor, if that will do, empty, or of a newer version. */
+export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean): void {
+  if (pragma(db, 'application_id') === applicationId) checkVersion(readVersion(db))
+  else if (!mayBeEmpty || db.prepare('SELECT 1 FROM sqlite_schema').get())
+    throw new StoreRefused(`${path} is not a plant store`)
 }
 
 /** Reads the number of the last migration. */
@@ -92,7 +86,5 @@ export function readVersion(db: DatabaseSync): number {
 }
 
 export function pragma(db: DatabaseSync, name: string): unknown {
-  const statement = db.prepare(`PRAGMA ${name}`)
-  statement.setReturnArrays(true)
-  return (statement.get() as unknown as [unknown] | undefined)?.[0]
+  return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]
 }

@@ -1,18 +1,17 @@
-// Runs transactions in the writer thread, one per request, or one for all batches that wait at one moment. A commit is
-// acknowledged only if there was no error and the path still names the written files.
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+// Runs transactions in the writer thread, one per statement, or one for all batches that wait at one moment. A commit
+// is acknowledged only if there was no error and the path still names the written files.
+import type { DatabaseSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import type { FailedOutcome } from '../../store.ts'
+import type { OpenDatabase } from '../database.ts'
 import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
-import type { OpenFiles } from '../files/files.ts'
+import { FilesLost, type OpenFiles } from '../files/files.ts'
 import { BatchInsert } from './batch.ts'
-import type { Batch, Done, Failure, Request, Result, Transaction } from './writer-messages.ts'
+import type { Batch, Done, Failure, Request, Result } from './writer-messages.ts'
 
 /** Interval of attempts to take the lock while another process has it. */
 const lockPollMs = 1
-/** Files checked this recently are checked again only after the commit. */
-const recentMs = 5
 
 const late: Failure = {
   outcome: 'nothing-added',
@@ -20,102 +19,103 @@ const late: Failure = {
   code: 0,
 }
 
-class FilesLost extends Error {}
-
 export class Transactions {
   readonly #db: DatabaseSync
-  readonly #begin: StatementSync
-  readonly #commit: StatementSync
   readonly #batch: BatchInsert
   readonly #files: OpenFiles
-  readonly #sleeper = new Int32Array(new SharedArrayBuffer(4))
-  #checkedMs = Number.NEGATIVE_INFINITY
 
-  constructor(db: DatabaseSync, files: OpenFiles) {
+  constructor({ db, files }: OpenDatabase) {
     this.#db = db
     db.exec('PRAGMA busy_timeout = 0')
-    this.#begin = db.prepare('BEGIN IMMEDIATE')
-    this.#commit = db.prepare('COMMIT')
     this.#batch = new BatchInsert(db)
     this.#files = files
   }
 
   /**
-   * Runs one request, or several batches, atomically and at most once; requests that are late are left out before it
+   * Runs one statement, or several batches, atomically and at most once; requests that are late are left out before it
    * begins. Returns one result per request.
    */
-  do(requests: Request<Transaction>[]): Result[] {
+  do(requests: Request[]): Result[] {
+    const results = new Map<Request, Result>(requests.map((request) => [request, late]))
     let inTime = requests
     /** Outcome of a failure: unknown from COMMIT on. */
     let outcome: FailedOutcome = 'nothing-added'
     try {
       inTime = this.#beginInTime(requests)
-      if (inTime.length === 0) return requests.map(() => late)
-      if (monotonicMs() - this.#checkedMs > recentMs) this.#checkFiles()
+      if (inTime.length === 0) return [...results.values()]
+      this.#files.check()
       const done = this.#run(inTime)
-      if ('probe' in (inTime[0] as Request<Transaction>)) this.#db.exec('ROLLBACK')
-      else {
-        outcome = 'unknown'
-        this.#commit.run()
-        this.#batch.committed()
-      }
-      this.#checkFiles()
-      return requests.map((request) => {
-        const index = inTime.indexOf(request)
-        /* c8 ignore next: one batch is late in the moment in which the lock is free for another */
-        return index < 0 ? late : { done: done[index] as Done }
-      })
+      outcome = 'unknown'
+      this.#db.exec('COMMIT')
+      this.#batch.committed()
+      this.#files.check()
+      for (const [index, request] of inTime.entries()) results.set(request, { done: done[index] as Done })
     } catch (error) {
       const failure = this.#rollBack(error, outcome)
-      /* c8 ignore next: one batch fails in the moment in which another one is late */
-      return requests.map((request) => (inTime.includes(request) ? failure : late))
+      for (const request of inTime) results.set(request, failure)
     }
+    return [...results.values()]
   }
 
   /**
    * Begins a transaction, and returns the requests that are in time then; if none is, nothing was begun. SQLite itself
    * would back off to 100 ms, and miss the gaps of a process that adds batch after batch.
    */
-  #beginInTime(requests: Request<Transaction>[]): Request<Transaction>[] {
+  #beginInTime(requests: Request[]): Request[] {
     for (;;) {
       const nowMs = monotonicMs()
       const inTime = requests.filter(({ deadlineMs }) => deadlineMs - sqliteMarginMs >= nowMs)
       if (inTime.length === 0) return inTime
       try {
-        this.#begin.run()
+        this.#db.exec('BEGIN IMMEDIATE')
         return inTime
       } catch (error) {
         /* c8 ignore next: a disk that fails: test/store/disk.slow.ts */
         if (!isBusy(error)) throw error
       }
-      Atomics.wait(this.#sleeper, 0, 0, lockPollMs)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
     }
   }
 
-  #checkFiles(): void {
-    const fault = this.#files.findFault()
-    if (fault !== undefined) throw new FilesLost(fault)
-    this.#checkedMs = monotonicMs()
-  }
-
-  #run(requests: Request<Transaction>[]): Done[] {
-    const [first] = requests as [Request<Transaction>]
-    if ('append' in first) return this.#batch.run(requests as Batch[])
-    if ('probe' in first) return [0]
+  #run(requests: Request[]): Done[] {
+    const [first] = requests as [Request]
+    if ('items' in first) return this.#batch.run(requests as Batch[])
     return [Number(this.#db.prepare(first.text).run(first.values).changes)]
   }
 
   #rollBack(error: unknown, outcome: FailedOutcome): Failure {
-    let broken = isBroken(error)
+    const failure = describeFailure(error, outcome)
     try {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
       /* c8 ignore next 3: a ROLLBACK fails: test/store/disk.slow.ts */
     } catch {
-      broken = true
+      failure.broken = true
     }
-    const lost = error instanceof FilesLost
-    const { message } = error as Error
-    const failed = isFull(error) ? `${message}: ${this.#files.path}` : message
-    return { outcome, failed, code: codeOf(error), lost, broken }
+    if (isFull(error)) failure.failed += `: ${this.#files.path}`
+    return failure
+  }
+
+  /**
+   * Closes the database. When its file was moved, SQLite would leave the write-ahead log at the old path, where it would
+   * be taken for the log of the next file there; so it is emptied first.
+   */
+  close(): void {
+    try {
+      if (this.#files.findFault() !== undefined) this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      /* c8 ignore next 3: the disk fails as well */
+    } catch {
+      // The loss itself is logged already.
+    }
+    this.#db.close()
+  }
+}
+
+export function describeFailure(error: unknown, outcome: FailedOutcome): Failure {
+  return {
+    outcome,
+    failed: (error as Error).message,
+    code: codeOf(error),
+    lost: error instanceof FilesLost,
+    broken: isBroken(error),
   }
 }

@@ -3,19 +3,15 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Checkpoint, FailedOutcome, Outcome, Value } from '../../store.ts'
 import type { FileIds } from '../files/files.ts'
 
-/** Alternating items and ids: posting a flat array is several times faster than an object per plant. */
-export type FlatEntries = (string | number | undefined)[]
+/** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
+export type Batch = { items: string[]; ids: (number | undefined)[]; mark?: Checkpoint | undefined }
 
-export type Batch = { append: FlatEntries; mark?: Checkpoint | undefined }
+export type Statement = { text: string; values: Record<string, Value> }
 
-/** `probe`: checks that a batch could begin now. */
-export type Transaction = Batch | { text: string; values: Record<string, Value> } | { probe: true }
-
-/** `files`: asks for the open files. */
-export type Work = Transaction | { files: true }
+export type Work = Batch | Statement
 
 /** `deadlineMs`: of the clock that all threads share (src/runtime/clock.ts). */
-export type Request<W = Work> = W & { number: number; deadlineMs: number }
+export type Request = Work & { number: number; deadlineMs: number }
 
 /** Messages to the writer. `port`: of another thread, whose requests it serves from now on. */
 export type Order = Request | { port: MessagePort } | 'close'
@@ -29,11 +25,14 @@ export type Failure = {
   broken?: boolean
 }
 
-export type Done = Outcome[] | number | FileIds
+export type Done = Outcome[] | number
 export type Result = { done: Done } | Failure
 export type Answer = { number: number } & Result
 
 export type ThreadOptions = { path: string; mustExist: boolean; keepsSchema: boolean }
 
-/** Messages of the writer to the main thread: the result of the start, and events for the log. */
-export type FromWriter = { opened: FileIds } | { refused: string } | Failure | 'recovered' | 'reopened'
+/** The first message of the writer to the main thread: the result of the start. */
+export type Started = { opened: FileIds } | { refused: string }
+
+/** Further messages to the main thread, for the log. `recovered`: the first success after a failure of any thread. */
+export type WriterEvent = Failure | 'recovered' | 'reopened'
