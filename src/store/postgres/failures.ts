@@ -22,13 +22,8 @@ const advice: Record<string, string> = {
   ENOTFOUND: 'there is no such host',
 }
 
-/** host:port/database, for messages. */
-export function nameServer({ host, port, database }: pg.Client): string {
-  return `${host}:${port}/${database}`
-}
-
 export class ServerFailure extends Error {
-  /** `server`: see `nameServer`. */
+  /** `server`: host:port/database. */
   constructor(server: string, cause: Error) {
     super(`${server}: ${explain(cause)}`, { cause })
   }

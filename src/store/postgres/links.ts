@@ -1,6 +1,5 @@
 // A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
 // one that was promoted.
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
@@ -11,21 +10,18 @@ import type { Session } from './session.ts'
 
 const pauseMs = 50
 
-/** `made`: the session, once it is open. */
-type Made = Connection & { made?: Session }
+type Work<T> = (session: Session) => Promise<T>
 
 export class Link {
   readonly #servers: Servers
   readonly #role: Role
-  #connection: Made | undefined
+  #connection: Connection | undefined
   #running = 0
-  #wasMade = false
   #closed = false
 
   constructor(servers: Servers, role: Role) {
     this.#servers = servers
     this.#role = role
-    servers.onChange(() => this.#leave())
   }
 
   /** Number of running pieces of work. */
@@ -38,10 +34,7 @@ export class Link {
    * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
    * when the server refuses the request, and at once when too much is running.
    */
-  async run<T>(
-    work: (session: Session) => Promise<T>,
-    deadlineMs = performance.now() + storeLimitMs,
-  ): Promise<T> {
+  async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
     if (this.#running >= maxLookups) throw new Error(`${this.#running} queries are under way already`)
     this.#running++
     try {
@@ -51,86 +44,64 @@ export class Link {
     }
   }
 
-  async #repeat<T>(work: (session: Session) => Promise<T>, deadlineMs: number): Promise<T> {
+  async #repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
     let failure: unknown = new Error('the time was up before the turn came')
-    for (;;) {
-      const leftMs = deadlineMs - performance.now()
-      if (leftMs < shortestAttemptMs) throw failure
+    while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
-        return await this.#attempt(work, Math.min(attemptMs, leftMs))
+        return await this.#attempt(work, deadlineMs)
       } catch (error) {
         if (isFinal(error)) throw error
         failure = error
         await sleep(pauseMs)
       }
     }
+    throw failure
   }
 
-  async #attempt<T>(work: (session: Session) => Promise<T>, timeoutMs: number): Promise<T> {
-    if (this.#closed) throw new StoreRefused('the store is closed')
-    this.#connection ??= this.#make()
-    const connection = this.#connection
-    let over = false
-    const late = () => {
-      over = true
+  async #attempt<T>(work: Work<T>, deadlineMs: number): Promise<T> {
+    const connection = this.#connect()
+    const { opened, late } = connection
+    if (!connection.session) await withTimeout(opened, deadlineMs - performance.now(), late)
+    const session = connection.session as Session
+    const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
+    const unanswered = () => {
       throw new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     }
-    const done = connection.session.then((session) => {
-      // The caller already has a rejection.
-      if (over) throw new Error('the time is up')
-      return work(session)
-    })
-    const fail = (error: Error) => {
-      const { made } = connection
-      // Connecting has its own time-out, which may be longer than the time left for this work.
-      if (!made) throw over ? new ServerFailure(connection.servers, error) : error
-      const failure = new ServerFailure(made.server, error)
+    try {
+      return await withTimeout(work(session), timeoutMs, unanswered)
+    } catch (error) {
+      const failure = new ServerFailure(session.server, error as Error)
       this.#giveUp(connection, failure)
       throw failure
     }
-    return withTimeout(done, timeoutMs, late).catch(fail)
   }
 
-  #make(): Made {
-    const connection: Made = this.#servers.connect(this.#role)
-    const late = () => {
-      throw new Error(`${connection.servers}: no session was ready in ${attemptMs} ms`)
-    }
-    withTimeout(connection.session, attemptMs, late).then(
-      (session) => {
-        connection.made = session
-        if (this.#wasMade) this.#servers.reconnected()
-        this.#wasMade = true
-        this.#servers.reportSuccess()
-        this.#leave()
-      },
-      (error) => this.#giveUp(connection, error),
-    )
+  #connect(): Connection {
+    if (this.#closed) throw new StoreRefused('the store is closed')
+    const session = this.#connection?.session
+    if (session && !this.#servers.follows(session.origin)) this.#drop()
+    if (this.#connection) return this.#connection
+    const connection = this.#servers.connect(this.#role)
+    connection.opened.catch((error) => this.#giveUp(connection, error))
+    this.#connection = connection
     return connection
   }
 
-  #giveUp(connection: Made, error?: Error): void {
-    connection.destroy()
+  /** Several pieces of work may report the failure of one connection. */
+  #giveUp(connection: Connection, failure: Error): void {
     if (connection !== this.#connection) return
+    this.#drop()
+    this.#servers.reportFailure(failure, this.#role)
+  }
+
+  #drop(): void {
+    this.#connection?.destroy()
     this.#connection = undefined
-    if (error && !this.#closed) this.#servers.reportFailure(error, this.#role)
-  }
-
-  #leave(): void {
-    const made = this.#connection?.made
-    // The change of servers is already logged.
-    /* c8 ignore next 2: this connection was made while another one found the new server: no event says when */
-    if (this.#connection && made && !this.#servers.follows(made.origin)) this.#giveUp(this.#connection)
-  }
-
-  /** Resolves when the connection is made. */
-  async connect(): Promise<void> {
-    await this.run(async () => {})
   }
 
   /** Closes the connection; running work rejects. */
   close(): void {
     this.#closed = true
-    this.#connection?.destroy()
+    this.#drop()
   }
 }

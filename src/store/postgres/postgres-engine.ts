@@ -21,7 +21,7 @@ export async function openPostgres(
 ): Promise<Store> {
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
-  const servers = new Servers({ urls, processId, name, logger, reconnected, use })
+  const servers = new Servers({ urls, name: `${name} ${processId}`, logger, reconnected, use })
   warnOfPlainHosts(urls, logger)
   // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
@@ -62,7 +62,7 @@ export async function openPostgres(
       const probe = probes.run((session) => session.passBarrier())
       await Promise.all([
         head(),
-        writes.connect().catch(refuse('nothing-added')),
+        writes.run(async () => {}).catch(refuse('nothing-added')),
         probe.catch(refuse('nothing-added')),
       ])
     },

@@ -119,8 +119,6 @@ export class PostgresWriter {
         }
         sent = undefined
         const [{ result, changes }] = await Promise.all([plan(session, locked), locked])
-        /* c8 ignore next: the time is up in the same moment */
-        if (session.destroyed) throw new Error('the time was up before COMMIT')
         sent = { result }
         await session.commit([...changes, ...this.#note(batch), commit]).catch((error) => {
           // The server refused a statement, and with it the transaction.
