@@ -50,10 +50,13 @@ export async function prepareSchema(session: Session, use: SchemaUse): Promise<s
     if (found) checkUpgrade(found.version, use.keepsSchema)
     if (found && found.version >= migrations.length) return found.id
     try {
-      await transact(session, () => (found ? upgrade(session, found) : create(session)))
+      await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+      await (found ? upgrade(session, found) : create(session))
+      await session.query('COMMIT')
     } catch (error) {
-      /* c8 ignore next: whether another replica is faster is a matter of moments */
+      /* c8 ignore next 2: whether another replica is faster is a matter of moments */
       if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error
+      await session.query('ROLLBACK')
     }
   }
 }
@@ -71,12 +74,14 @@ export async function findStore(session: Session): Promise<FoundStore | undefine
   const meta = found.find(({ name }) => name === 'meta')
   const foreign = found.find((table) => table.schema !== meta?.schema || !hasOwnColumns(table))
   if (foreign) throw refuseForeign(foreign)
+  const { rows } = await session.query(`
+    SELECT json_object_agg(key, value) AS values FROM meta
+    WHERE key::text IN ('store', 'version', 'compatible')`)
+  const { store, version, compatible } = rows[0].values ?? {}
   const isWhole = oldest.every((own) => found.some(({ name }) => name === own))
-  const values = await readMeta(session)
-  const [id, version] = [values.get('store'), Number(values.get('version'))]
-  if (!isWhole || id === undefined || !(version > 0)) throw refuseForeign(meta as FoundTable)
-  checkVersion(version, Number(values.get('compatible')))
-  return { id, version, schema: (meta as FoundTable).schema }
+  if (!isWhole || store === undefined || !(version > 0)) throw refuseForeign(meta as FoundTable)
+  checkVersion(Number(version), Number(compatible))
+  return { id: store, version: Number(version), schema: (meta as FoundTable).schema }
 }
 
 function hasOwnColumns({ name, columns }: FoundTable): boolean {
@@ -87,25 +92,6 @@ function refuseForeign({ schema, name }: FoundTable): StoreRefused {
   return new StoreRefused(
     `${schema}.${name} is another application's table, not a plant store's: use a database of its own`,
   )
-}
-
-async function readMeta(session: Session): Promise<Map<string, string>> {
-  const { rows } = await session.query(
-    "SELECT key, value FROM meta WHERE key::text IN ('store', 'version', 'compatible')",
-  )
-  return new Map(rows.map(({ key, value }) => [key, value]))
-}
-
-async function transact(session: Session, work: () => Promise<void>): Promise<void> {
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
-  try {
-    await work()
-    await session.query('COMMIT')
-  } catch (error) {
-    // After a lost connection there is nothing to roll back; the original error says more.
-    await session.query('ROLLBACK').catch(() => {})
-    throw error
-  }
 }
 
 async function create(session: Session): Promise<void> {
