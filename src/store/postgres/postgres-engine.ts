@@ -22,7 +22,6 @@ export async function openPostgres(
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
   const servers = new Servers({ urls, name: `${name} ${processId}`, logger, reconnected, use })
-  warnOfPlainHosts(urls, logger)
   // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')
@@ -39,6 +38,7 @@ export async function openPostgres(
   const unsafeSettings = async () => (await select(findUnsafe)).map(({ name }) => String(name))
 
   try {
+    warnOfPlainHosts(urls, logger)
     await writer.begin()
     for (const name of await unsafeSettings()) logger.warn(describeUnsafe(name))
   } catch (error) {
