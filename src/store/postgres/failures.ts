@@ -59,14 +59,9 @@ const words: Record<Failed, string> = {
   unread: 'the database could not be read',
 }
 
-/** Makes the error of a store for a failure. */
-export function unavailable(outcome: Failed, cause: unknown): StoreUnavailable {
-  return new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
-}
-
-/** Makes a handler for `catch` that throws the error of `unavailable`. */
+/** Makes a handler for `catch` that throws the error of a store. */
 export function refuse(outcome: Failed): (cause: unknown) => never {
   return (cause) => {
-    throw unavailable(outcome, cause)
+    throw new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
   }
 }

@@ -14,7 +14,7 @@ import {
   type Value,
 } from '../store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
-import { isFinal, refuse, unavailable } from './failures.ts'
+import { isFinal, refuse } from './failures.ts'
 import type { Link } from './links.ts'
 import { findItems, insert, judge, keepSegments } from './plant-batch.ts'
 import { databaseMs, type Session } from './session.ts'
@@ -128,7 +128,7 @@ export class PostgresWriter {
         return result
       }, deadlineMs)
     } catch (cause) {
-      throw unavailable(sent || wasFound ? 'unknown' : 'nothing-added', cause)
+      return refuse(sent || wasFound ? 'unknown' : 'nothing-added')(cause)
     }
   }
 
