@@ -55,8 +55,8 @@ export const postgresDefects: Defect[] = [
   {
     breaks: 'sessions with servers that are not followed stay open',
     file: 'src/store/postgres/servers.ts',
-    search: 'end(sessions.filter((session) => session !== winner))',
-    replacement: 'end([])',
+    search: 'if (other !== winner) other.destroy()',
+    replacement: 'if (other === undefined) other.destroy()',
     checks: [inTest('store/postgres', 'of several servers that answer')],
   },
 ]

@@ -3,9 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { StoreRefused } from '../store.ts'
 import { isFinal, ServerFailure } from './failures.ts'
-import type { Connection, Role, Servers } from './servers.ts'
+import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
 
 const pauseMs = 50
@@ -15,9 +14,9 @@ type Work<T> = (session: Session) => Promise<T>
 export class Link {
   readonly #servers: Servers
   readonly #role: Role
-  #connection: Connection | undefined
+  #session: Session | undefined
+  #opening: Promise<Session> | undefined
   #running = 0
-  #closed = false
 
   constructor(servers: Servers, role: Role) {
     this.#servers = servers
@@ -45,10 +44,14 @@ export class Link {
   }
 
   async #repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
-    let failure: unknown = new Error('the time was up before the turn came')
+    let failure: unknown = new Error('the time was up before the turn came or a server was connected')
+    const tooLate = () => {
+      throw failure
+    }
     while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
-        return await this.#attempt(work, deadlineMs)
+        const session = await this.#open(deadlineMs, tooLate)
+        return await this.#attempt(session, work, deadlineMs)
       } catch (error) {
         if (isFinal(error)) throw error
         failure = error
@@ -58,50 +61,39 @@ export class Link {
     throw failure
   }
 
-  async #attempt<T>(work: Work<T>, deadlineMs: number): Promise<T> {
-    const connection = this.#connect()
-    const { opened, late } = connection
-    if (!connection.session) await withTimeout(opened, deadlineMs - performance.now(), late)
-    const session = connection.session as Session
+  async #open(deadlineMs: number, tooLate: () => never): Promise<Session> {
+    const session = this.#session
+    if (session && this.#servers.follows(session)) return session
+    session?.destroy()
+    this.#opening ??= this.#connect()
+    return withTimeout(this.#opening, deadlineMs - performance.now(), tooLate)
+  }
+
+  async #connect(): Promise<Session> {
+    try {
+      this.#session = await this.#servers.connect(this.#role)
+      return this.#session
+    } finally {
+      this.#opening = undefined
+    }
+  }
+
+  async #attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
-    const unanswered = () => {
+    const tooLate = () => {
       throw new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     }
     try {
-      return await withTimeout(work(session), timeoutMs, unanswered)
+      return await withTimeout(work(session), timeoutMs, tooLate)
     } catch (error) {
       const failure = new ServerFailure(session.server, error as Error)
-      this.#giveUp(connection, failure)
+      // Other work on the session may have failed before.
+      if (session === this.#session) {
+        this.#session = undefined
+        session.destroy()
+        this.#servers.reportFailure(failure, this.#role)
+      }
       throw failure
     }
-  }
-
-  #connect(): Connection {
-    if (this.#closed) throw new StoreRefused('the store is closed')
-    const session = this.#connection?.session
-    if (session && !this.#servers.follows(session.origin)) this.#drop()
-    if (this.#connection) return this.#connection
-    const connection = this.#servers.connect(this.#role)
-    connection.opened.catch((error) => this.#giveUp(connection, error))
-    this.#connection = connection
-    return connection
-  }
-
-  /** Several pieces of work may report the failure of one connection. */
-  #giveUp(connection: Connection, failure: Error): void {
-    if (connection !== this.#connection) return
-    this.#drop()
-    this.#servers.reportFailure(failure, this.#role)
-  }
-
-  #drop(): void {
-    this.#connection?.destroy()
-    this.#connection = undefined
-  }
-
-  /** Closes the connection; running work rejects. */
-  close(): void {
-    this.#closed = true
-    this.#drop()
   }
 }

@@ -1,7 +1,6 @@
 // Finds the store in a PostgreSQL database, creates it in an empty one, and migrates an older one. Any number of
 // replicas may do so at once. Foreign tables are never written.
 import { randomBytes } from 'node:crypto'
-import type { QueryConfig } from 'pg'
 import {
   checkUpgrade,
   checkVersion,
@@ -10,13 +9,10 @@ import {
   refuseInUse,
 } from '../format/migrations.ts'
 import { type StoreOptions, StoreRefused } from '../store.ts'
-
-/** A session of any kind. */
-// biome-ignore lint/suspicious/noExplicitAny: rows are as the query says.
-export type Session = { query(query: QueryConfig | string): Promise<{ rows: any[] }> }
+import type { Session } from './session.ts'
 
 /** `schema`: its quoted name. */
-export type FoundStore = { id: string; version: number; schema: string }
+type FoundStore = { id: string; version: number; schema: string }
 
 /** Our tables, with columns that tell them from those of another application. */
 const ownColumns: Record<string, string[]> = {
@@ -36,18 +32,15 @@ const oldest = tables.slice(0, 5)
 const overtaken = ['23505', '42P07', '42710']
 const attempts = 10
 
-/** How to treat a missing store, and one of an older version. */
-export type SchemaUse = Pick<StoreOptions, 'mustExist' | 'keepsSchema'>
-
 /**
  * Creates or migrates the schema in one transaction; resolves to the store's id. Throws StoreRefused, with the database
  * untouched, when it is another application's, of an incompatible newer version, or not in UTF-8.
  */
-export async function prepareSchema(session: Session, use: SchemaUse): Promise<string> {
+export async function prepareSchema(session: Session, options: StoreOptions): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     const found = await findStore(session)
-    if (!found && use.mustExist) throw new StoreRefused('it holds no plant store')
-    if (found) checkUpgrade(found.version, use.keepsSchema)
+    if (!found && options.mustExist) throw new StoreRefused('it holds no plant store')
+    if (found) checkUpgrade(found.version, options.keepsSchema)
     if (found && found.version >= migrations.length) return found.id
     try {
       await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')

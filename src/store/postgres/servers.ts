@@ -1,55 +1,39 @@
 // Follows one server of the cluster, on one timeline, with all connections of this thread. When one of them finds that
 // another server has taken over, the others leave the old one before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import { attemptMs, handicapMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { StoreRefused } from '../store.ts'
+import { type StoreOptions, StoreRefused } from '../store.ts'
 import { mostTelling, ServerFailure } from './failures.ts'
-import { prepareSchema, type SchemaUse } from './postgres-schema.ts'
+import { prepareSchema } from './postgres-schema.ts'
 import { type Origin, Session } from './session.ts'
-
-/** A connection in the making. */
-export type Connection = {
-  /** Settles when there is a session, or none. */
-  readonly opened: Promise<void>
-  session?: Session
-  /** Throws the error of a wait for `opened` that took too long. */
-  late(): never
-  /** Ends it in any state. */
-  destroy(): void
-}
 
 /** The purpose of a session; one is open per role. */
 export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
-
-export type ServersOptions = {
-  /** A URL per server of the cluster. */
-  urls: string[]
-  /** Name of the sessions of this thread. */
-  name: string
-  logger: Logger
-  /** Called for each connection made again. */
-  reconnected: () => void
-  use: SchemaUse
-}
 
 /** Messages on connections; their effect on requests is logged where these are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
 export class Servers {
-  readonly #options: ServersOptions
+  readonly #urls: string[]
+  readonly #name: string
+  readonly #options: StoreOptions
   /** Shared by all connections. */
   readonly #outage: Outage
+  readonly #closing = new AbortController()
+  /** Roles that have had a session. */
+  readonly #served = new Set<Role>()
   #followed: Origin | undefined
   /** The latest timeline that was seen, by system. */
   readonly #latest = new Map<string, string>()
-  readonly #made = new Set<Role>()
   #storeId: string | undefined
   #isAwaited = false
 
-  constructor(options: ServersOptions) {
+  /** `urls`: one per server of the cluster; `name`: of the sessions of this thread. */
+  constructor(urls: string[], name: string, options: StoreOptions) {
+    this.#urls = urls
+    this.#name = name
     this.#options = options
     this.#outage = new Outage(options.logger, words)
   }
@@ -59,42 +43,31 @@ export class Servers {
     return this.#storeId as string
   }
 
-  follows(origin: Origin): boolean {
+  follows({ origin }: Session): boolean {
     return origin.name === this.#followed?.name
   }
 
-  /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
-  reportFailure(error: Error, role: Role): void {
-    if (this.#followed) this.#outage.reportFailure(error, { role })
-    else if (!this.#isAwaited)
-      this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')
-    this.#isAwaited = true
-  }
-
   /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
-  connect(role: Role): Connection {
+  async connect(role: Role): Promise<Session> {
+    if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
-    const { urls, name } = this.#options
-    const sessions = urls.map((url) => new Session(url, name))
-    const end = (ended: Session[]) => {
-      for (const session of ended) session.destroy()
-    }
+    const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
     const late = () => {
-      throw new Error(`${sessions.map(({ server }) => server)}: no session was ready in time`)
-    }
-    const keep = (winner: Session) => {
-      end(sessions.filter((session) => session !== winner))
-      this.#follow(winner, before)
-      this.#noteMade(role)
-      connection.session = winner
+      throw new Error(`${sessions.map(({ server }) => server)}: no session was ready in ${attemptMs} ms`)
     }
     const admitted = sessions.map((session) => this.#admit(session, role === 'writer' ? 0 : attemptMs))
-    const first = Promise.any(admitted).catch(({ errors }: AggregateError) => {
-      throw mostTelling(errors)
-    })
-    const opened = withTimeout(first, attemptMs, late).then(keep)
-    const connection: Connection = { opened, late, destroy: () => end(sessions) }
-    return connection
+    try {
+      const winner = await withTimeout(Promise.any(admitted), attemptMs, late)
+      this.#follow(winner, before)
+      for (const other of sessions) if (other !== winner) other.destroy()
+      this.#noteMade(role)
+      return winner
+    } catch (error) {
+      for (const session of sessions) session.destroy()
+      const failure = error instanceof AggregateError ? mostTelling(error.errors) : (error as Error)
+      this.reportFailure(failure, role)
+      throw failure
+    }
   }
 
   /** Resolves once a session can be trusted: its server takes writes, has this store, and its log is on the standbys. */
@@ -103,7 +76,7 @@ export class Servers {
       await session.open(timeoutMs)
       this.#see(session.origin)
       // A server restored from a backup may have an older schema, or another store.
-      const id = await prepareSchema(session, this.#options.use)
+      const id = await prepareSchema(session, this.#options)
       this.#storeId ??= id
       if (id !== this.#storeId) throw new StoreRefused(`it holds another store (${id})`)
       /* c8 ignore next: an old primary that can commit without standbys */
@@ -128,8 +101,9 @@ export class Servers {
   }
 
   /** `before`: the origin that was followed when the attempt began. */
-  #follow({ origin, server }: Session, before: Origin | undefined): void {
-    if (this.follows(origin)) return
+  #follow(session: Session, before: Origin | undefined): void {
+    if (this.follows(session)) return
+    const { origin, server } = session
     /* c8 ignore next: two connections that find two primaries in the same moment */
     if (before !== this.#followed) throw new Error(`${server} was left for another server meanwhile`)
     if (this.#followed)
@@ -139,8 +113,23 @@ export class Servers {
   }
 
   #noteMade(role: Role): void {
-    if (this.#made.has(role)) this.#options.reconnected()
-    this.#made.add(role)
     this.#outage.reportRecovery()
+    if (this.#served.has(role)) this.#options.reconnected?.()
+    this.#served.add(role)
+  }
+
+  /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
+  reportFailure(error: Error, role: Role): void {
+    if (this.#closing.signal.aborted) return
+    if (this.#followed) this.#outage.reportFailure(error, { role })
+    else if (!this.#isAwaited)
+      this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')
+    this.#isAwaited = true
+  }
+
+  /** Ends all sessions, none of which is used any more; what runs on them rejects. */
+  close(): void {
+    this.#closing.abort()
+    this.#followed = undefined
   }
 }

@@ -1,4 +1,5 @@
 // A session with one server: its settings, the origin of its log, and the barrier before it is trusted.
+import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
 import { CopiedRows } from './copied-rows.ts'
@@ -21,11 +22,12 @@ export class Session {
   #warning: string | undefined
   #firstError: unknown
 
-  /** `name`: for pg_stat_activity, unless the URL has one. */
-  constructor(url: string, name: string) {
+  /** `name`: for pg_stat_activity, unless the URL has one. `closing` ends the session in any state. */
+  constructor(url: string, name: string, closing?: AbortSignal) {
     this.#url = url
     const options = { application_name: name, pipeline: true, keepAlive: true }
     this.#client = new pg.Client({ connectionString: url, ...options })
+    if (closing) addAbortSignal(closing, this.#client.connection.stream)
     const { host, port, database } = this.#client
     this.server = `${host}:${port}/${database}`
     // 64-bit integers become numbers: ours are within ±(2^53−1).
