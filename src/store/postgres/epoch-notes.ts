@@ -8,25 +8,20 @@ import type { Session } from './session.ts'
 /** Subquery for the last position of the log. */
 export const lastPosition = '(SELECT coalesce(max(position), 0) FROM plants)'
 
-/** Reads the head of the log, with the epochs only when there is a new one. */
+/** Query for the head, and for the epochs unless $1 is the latest. In two statements, positions could get wrong owners. */
+const head = `
+  SELECT position, CASE WHEN latest <> $1 THEN (
+    SELECT coalesce(json_agg(json_build_object('epoch', epoch, 'start', start) ORDER BY number), '[]') FROM epochs
+  ) END AS epochs
+  FROM (SELECT ${lastPosition} AS position, coalesce(${latestEpoch}, '') AS latest) AS head`
+
 export class HeadReader {
   #epochs = new Epochs([])
 
   async look(session: Session): Promise<Head> {
-    const text = `SELECT ${lastPosition} AS position, ${latestEpoch} AS latest`
-    const { rows } = await session.query({ name: 'head', text })
-    const { position, latest } = rows[0]
-    if (latest === this.#epochs.latest) return { position, epochs: this.#epochs }
-    return this.#reload(session)
-  }
-
-  /** Reads head and epochs in one statement: from two moments, positions could get wrong owners. */
-  async #reload(session: Session): Promise<Head> {
-    const { rows } = await session.query(`
-      SELECT ${lastPosition} AS position, (
-        SELECT json_agg(json_build_object('epoch', epoch, 'start', start) ORDER BY number) FROM epochs) AS epochs`)
-    const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] }
-    this.#epochs = new Epochs(epochs)
+    const { rows } = await session.query({ name: 'head', text: head, values: [this.#epochs.latest] })
+    const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] | null }
+    if (epochs) this.#epochs = new Epochs(epochs)
     return { position, epochs: this.#epochs }
   }
 }

@@ -22,13 +22,8 @@ const advice: Record<string, string> = {
   ENOTFOUND: 'there is no such host',
 }
 
-/** host:port/database, for messages. */
-export function nameServer({ host, port, database }: pg.Client): string {
-  return `${host}:${port}/${database}`
-}
-
 export class ServerFailure extends Error {
-  /** `server`: see `nameServer`. */
+  /** `server`: host:port/database. */
   constructor(server: string, cause: Error) {
     super(`${server}: ${explain(cause)}`, { cause })
   }
@@ -64,14 +59,9 @@ const words: Record<Failed, string> = {
   unread: 'the database could not be read',
 }
 
-/** Makes the error of a store for a failure. */
-export function unavailable(outcome: Failed, cause: unknown): StoreUnavailable {
-  return new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
-}
-
-/** Makes a handler for `catch` that throws the error of `unavailable`. */
+/** Makes a handler for `catch` that throws the error of a store. */
 export function refuse(outcome: Failed): (cause: unknown) => never {
   return (cause) => {
-    throw unavailable(outcome, cause)
+    throw new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })
   }
 }

@@ -1,5 +1,4 @@
 // Reads `postgres://` URLs: their servers and parameters.
-import { StoreRefused } from '../store.ts'
 
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 /**
@@ -11,16 +10,9 @@ const parameters = [
   ...['user', 'password', 'host', 'port', 'application_name', 'options'],
 ]
 
-/** Splits a URL into one per server, as pg needs. Throws StoreRefused when it cannot be used. */
-export function splitHosts(url: string): string[] {
-  const fault = findUrlFault(url)
-  if (fault === undefined) return split(url)
-  throw new StoreRefused(`DATABASE_URL ${fault}`)
-}
-
 /** The fault of a URL, as the end of a sentence, without values, which may be passwords. */
 export function findUrlFault(url: string): string | undefined {
-  const urls = split(url)
+  const urls = splitHosts(url)
   // An unescaped `?` or `#` in a password would turn its rest into parameters.
   if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
     return 'must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded'
@@ -39,12 +31,8 @@ function isPort(text: string): boolean {
   return text === '' || (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535)
 }
 
-function split(url: string): string[] {
-  const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as unknown as [
-    string,
-    string,
-    string,
-    string,
-  ]
+/** Splits a URL into one per server, as pg needs. */
+export function splitHosts(url: string): string[] {
+  const [, start, hosts = '', end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) ?? []
   return hosts.split(',').map((host) => `${start}${host}${end}`)
 }

@@ -1,31 +1,26 @@
 // A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
 // one that was promoted.
-
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { StoreRefused } from '../store.ts'
 import { isFinal, ServerFailure } from './failures.ts'
-import type { Connection, Role, Servers } from './servers.ts'
+import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
 
 const pauseMs = 50
 
-/** `made`: the session, once it is open. */
-type Made = Connection & { made?: Session }
+type Work<T> = (session: Session) => Promise<T>
 
 export class Link {
   readonly #servers: Servers
   readonly #role: Role
-  #connection: Made | undefined
+  #session: Session | undefined
+  #opening: Promise<Session> | undefined
   #running = 0
-  #wasMade = false
-  #closed = false
 
   constructor(servers: Servers, role: Role) {
     this.#servers = servers
     this.#role = role
-    servers.onChange(() => this.#leave())
   }
 
   /** Number of running pieces of work. */
@@ -38,10 +33,7 @@ export class Link {
    * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
    * when the server refuses the request, and at once when too much is running.
    */
-  async run<T>(
-    work: (session: Session) => Promise<T>,
-    deadlineMs = performance.now() + storeLimitMs,
-  ): Promise<T> {
+  async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
     if (this.#running >= maxLookups) throw new Error(`${this.#running} queries are under way already`)
     this.#running++
     try {
@@ -51,86 +43,57 @@ export class Link {
     }
   }
 
-  async #repeat<T>(work: (session: Session) => Promise<T>, deadlineMs: number): Promise<T> {
-    let failure: unknown = new Error('the time was up before the turn came')
-    for (;;) {
-      const leftMs = deadlineMs - performance.now()
-      if (leftMs < shortestAttemptMs) throw failure
+  async #repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
+    let failure: unknown = new Error('the time was up before the turn came or a server was connected')
+    const tooLate = () => {
+      throw failure
+    }
+    while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
-        return await this.#attempt(work, Math.min(attemptMs, leftMs))
+        const session = await this.#open(deadlineMs, tooLate)
+        return await this.#attempt(session, work, deadlineMs)
       } catch (error) {
         if (isFinal(error)) throw error
         failure = error
         await sleep(pauseMs)
       }
     }
+    throw failure
   }
 
-  async #attempt<T>(work: (session: Session) => Promise<T>, timeoutMs: number): Promise<T> {
-    if (this.#closed) throw new StoreRefused('the store is closed')
-    this.#connection ??= this.#make()
-    const connection = this.#connection
-    let over = false
-    const late = () => {
-      over = true
+  async #open(deadlineMs: number, tooLate: () => never): Promise<Session> {
+    const session = this.#session
+    if (session && this.#servers.follows(session)) return session
+    session?.destroy()
+    this.#opening ??= this.#connect()
+    return withTimeout(this.#opening, deadlineMs - performance.now(), tooLate)
+  }
+
+  async #connect(): Promise<Session> {
+    try {
+      this.#session = await this.#servers.connect(this.#role)
+      return this.#session
+    } finally {
+      this.#opening = undefined
+    }
+  }
+
+  async #attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
+    const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
+    const tooLate = () => {
       throw new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     }
-    const done = connection.session.then((session) => {
-      // The caller already has a rejection.
-      if (over) throw new Error('the time is up')
-      return work(session)
-    })
-    const fail = (error: Error) => {
-      const { made } = connection
-      // Connecting has its own time-out, which may be longer than the time left for this work.
-      if (!made) throw over ? new ServerFailure(connection.servers, error) : error
-      const failure = new ServerFailure(made.server, error)
-      this.#giveUp(connection, failure)
+    try {
+      return await withTimeout(work(session), timeoutMs, tooLate)
+    } catch (error) {
+      const failure = new ServerFailure(session.server, error as Error)
+      // Other work on the session may have failed before.
+      if (session === this.#session) {
+        this.#session = undefined
+        session.destroy()
+        this.#servers.reportFailure(failure, this.#role)
+      }
       throw failure
     }
-    return withTimeout(done, timeoutMs, late).catch(fail)
-  }
-
-  #make(): Made {
-    const connection: Made = this.#servers.connect(this.#role)
-    const late = () => {
-      throw new Error(`${connection.servers}: no session was ready in ${attemptMs} ms`)
-    }
-    withTimeout(connection.session, attemptMs, late).then(
-      (session) => {
-        connection.made = session
-        if (this.#wasMade) this.#servers.reconnected()
-        this.#wasMade = true
-        this.#servers.reportSuccess()
-        this.#leave()
-      },
-      (error) => this.#giveUp(connection, error),
-    )
-    return connection
-  }
-
-  #giveUp(connection: Made, error?: Error): void {
-    connection.destroy()
-    if (connection !== this.#connection) return
-    this.#connection = undefined
-    if (error && !this.#closed) this.#servers.reportFailure(error, this.#role)
-  }
-
-  #leave(): void {
-    const made = this.#connection?.made
-    // The change of servers is already logged.
-    /* c8 ignore next 2: this connection was made while another one found the new server: no event says when */
-    if (this.#connection && made && !this.#servers.follows(made.origin)) this.#giveUp(this.#connection)
-  }
-
-  /** Resolves when the connection is made. */
-  async connect(): Promise<void> {
-    await this.run(async () => {})
-  }
-
-  /** Closes the connection; running work rejects. */
-  close(): void {
-    this.#closed = true
-    this.#connection?.destroy()
   }
 }

@@ -5,7 +5,7 @@ import { attemptMs } from '../../limits.ts'
 import { StoreRefused } from '../store.ts'
 
 /** An irregular order, so that even a pooler that alternates between sessions is detected. */
-const order = [0, 1, 1, 0, 0, 1, 0] as const
+const order = [0, 1, 1, 0, 0, 1, 0]
 
 /**
  * Throws StoreRefused when the sessions behind `client`, which is connected to `url`, change. A second connection is
@@ -20,10 +20,10 @@ export async function refuseSharedSessions(client: pg.Client, url: string): Prom
   other.on('error', () => {})
   try {
     await other.connect()
-    const backends: number[][] = [[], []]
-    for (const n of order) backends[n]?.push(await findBackend([client, other][n] as pg.Client))
-    const count = backends.map((seen) => new Set(seen).size)
-    if (count.every((one) => one === 1) && new Set(backends.flat()).size === 2) return
+    const backends: number[] = []
+    for (const n of order) backends.push(await findBackend(n === 0 ? client : other))
+    const [first, second] = backends
+    if (first !== second && order.every((n, at) => backends[at] === backends[n])) return
   } finally {
     other.connection.stream.destroy()
   }

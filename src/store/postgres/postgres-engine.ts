@@ -15,14 +15,11 @@ import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
-export async function openPostgres(
-  url: string,
-  { logger, name = 'plant-store', reconnected = () => {}, ...use }: StoreOptions,
-): Promise<Store> {
+export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
+  const { logger, name = 'plant-store' } = options
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
-  const servers = new Servers({ urls, processId, name, logger, reconnected, use })
-  warnOfPlainHosts(urls, logger)
+  const servers = new Servers(urls, `${name} ${processId}`, options)
   // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
   const heads = new Link(servers, 'head')
   const lookUps = new Link(servers, 'look-up')
@@ -39,10 +36,11 @@ export async function openPostgres(
   const unsafeSettings = async () => (await select(findUnsafe)).map(({ name }) => String(name))
 
   try {
+    warnOfPlainHosts(urls, logger)
     await writer.begin()
     for (const name of await unsafeSettings()) logger.warn(describeUnsafe(name))
   } catch (error) {
-    for (const part of [writes, lookUps]) part.close()
+    servers.close()
     throw new StoreRefused(`cannot use the database of DATABASE_URL: ${(error as Error).message}`)
   }
   return {
@@ -62,13 +60,13 @@ export async function openPostgres(
       const probe = probes.run((session) => session.passBarrier())
       await Promise.all([
         head(),
-        writes.connect().catch(refuse('nothing-added')),
+        writes.run(async () => {}).catch(refuse('nothing-added')),
         probe.catch(refuse('nothing-added')),
       ])
     },
     async close() {
       await writer.idle()
-      for (const part of [heads, lookUps, writes, probes, ...reads]) part.close()
+      servers.close()
     },
   }
 }

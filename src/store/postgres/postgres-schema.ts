@@ -1,7 +1,6 @@
 // Finds the store in a PostgreSQL database, creates it in an empty one, and migrates an older one. Any number of
 // replicas may do so at once. Foreign tables are never written.
 import { randomBytes } from 'node:crypto'
-import type { QueryConfig } from 'pg'
 import {
   checkUpgrade,
   checkVersion,
@@ -10,13 +9,10 @@ import {
   refuseInUse,
 } from '../format/migrations.ts'
 import { type StoreOptions, StoreRefused } from '../store.ts'
-
-/** A session of any kind. */
-// biome-ignore lint/suspicious/noExplicitAny: rows are as the query says.
-export type Session = { query(query: QueryConfig | string): Promise<{ rows: any[] }> }
+import type { Session } from './session.ts'
 
 /** `schema`: its quoted name. */
-export type FoundStore = { id: string; version: number; schema: string }
+type FoundStore = { id: string; version: number; schema: string }
 
 /** Our tables, with columns that tell them from those of another application. */
 const ownColumns: Record<string, string[]> = {
@@ -36,24 +32,24 @@ const oldest = tables.slice(0, 5)
 const overtaken = ['23505', '42P07', '42710']
 const attempts = 10
 
-/** How to treat a missing store, and one of an older version. */
-export type SchemaUse = Pick<StoreOptions, 'mustExist' | 'keepsSchema'>
-
 /**
  * Creates or migrates the schema in one transaction; resolves to the store's id. Throws StoreRefused, with the database
  * untouched, when it is another application's, of an incompatible newer version, or not in UTF-8.
  */
-export async function prepareSchema(session: Session, use: SchemaUse): Promise<string> {
+export async function prepareSchema(session: Session, options: StoreOptions): Promise<string> {
   for (let attempt = 1; ; attempt++) {
     const found = await findStore(session)
-    if (!found && use.mustExist) throw new StoreRefused('it holds no plant store')
-    if (found) checkUpgrade(found.version, use.keepsSchema)
+    if (!found && options.mustExist) throw new StoreRefused('it holds no plant store')
+    if (found) checkUpgrade(found.version, options.keepsSchema)
     if (found && found.version >= migrations.length) return found.id
     try {
-      await transact(session, () => (found ? upgrade(session, found) : create(session)))
+      await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+      await (found ? upgrade(session, found) : create(session))
+      await session.query('COMMIT')
     } catch (error) {
-      /* c8 ignore next: whether another replica is faster is a matter of moments */
+      /* c8 ignore next 2: whether another replica is faster is a matter of moments */
       if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error
+      await session.query('ROLLBACK')
     }
   }
 }
@@ -71,12 +67,14 @@ export async function findStore(session: Session): Promise<FoundStore | undefine
   const meta = found.find(({ name }) => name === 'meta')
   const foreign = found.find((table) => table.schema !== meta?.schema || !hasOwnColumns(table))
   if (foreign) throw refuseForeign(foreign)
+  const { rows } = await session.query(`
+    SELECT json_object_agg(key, value) AS values FROM meta
+    WHERE key::text IN ('store', 'version', 'compatible')`)
+  const { store, version, compatible } = rows[0].values ?? {}
   const isWhole = oldest.every((own) => found.some(({ name }) => name === own))
-  const values = await readMeta(session)
-  const [id, version] = [values.get('store'), Number(values.get('version'))]
-  if (!isWhole || id === undefined || !(version > 0)) throw refuseForeign(meta as FoundTable)
-  checkVersion(version, Number(values.get('compatible')))
-  return { id, version, schema: (meta as FoundTable).schema }
+  if (!isWhole || store === undefined || !(version > 0)) throw refuseForeign(meta as FoundTable)
+  checkVersion(Number(version), Number(compatible))
+  return { id: store, version: Number(version), schema: (meta as FoundTable).schema }
 }
 
 function hasOwnColumns({ name, columns }: FoundTable): boolean {
@@ -87,25 +85,6 @@ function refuseForeign({ schema, name }: FoundTable): StoreRefused {
   return new StoreRefused(
     `${schema}.${name} is another application's table, not a plant store's: use a database of its own`,
   )
-}
-
-async function readMeta(session: Session): Promise<Map<string, string>> {
-  const { rows } = await session.query(
-    "SELECT key, value FROM meta WHERE key::text IN ('store', 'version', 'compatible')",
-  )
-  return new Map(rows.map(({ key, value }) => [key, value]))
-}
-
-async function transact(session: Session, work: () => Promise<void>): Promise<void> {
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
-  try {
-    await work()
-    await session.query('COMMIT')
-  } catch (error) {
-    // After a lost connection there is nothing to roll back; the original error says more.
-    await session.query('ROLLBACK').catch(() => {})
-    throw error
-  }
 }
 
 async function create(session: Session): Promise<void> {

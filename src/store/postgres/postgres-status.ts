@@ -5,41 +5,35 @@ import type { StoreView } from '../view.ts'
 import { findUnsafe } from './durability.ts'
 import { tables } from './postgres-schema.ts'
 
-const server = `
-  SELECT current_setting('server_version'), coalesce(host(inet_server_addr()), 'localhost'),
-    current_setting('port'), pg_is_in_recovery()::text,
-    (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint
-      FROM unnest($1::text[]) AS name)`
+type View = Pick<StoreView, 'select'>
 
-export async function readPostgresStatus(view: StoreView): Promise<EngineStatus> {
-  const [row] = await view.select<[string, string, string, string, number]>(server, [`{${tables}}`])
-  const [engineVersion, host, port, standby, bytes] = row as [string, string, string, string, number]
-  const cluster: ClusterStatus = {
-    server: `${host}:${port}`,
-    role: standby === 'true' ? 'standby' : 'primary',
-    standbys: await listStandbys(view),
-    unsafe: (await view.select<[string]>(findUnsafe)).flat(),
-  }
-  return { engineVersion, bytes, cluster, service: await findService(view, cluster.role) }
+const server = `
+  SELECT current_setting('server_version'),
+    coalesce(host(inet_server_addr()), 'localhost') || ':' || current_setting('port'),
+    CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END,
+    (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint FROM unnest($1::text[]) AS name)`
+
+export async function readPostgresStatus(view: View): Promise<EngineStatus> {
+  type Fields = [version: string, server: string, role: ClusterStatus['role'], bytes: number]
+  const [row] = await view.select<Fields>(server, [`{${tables}}`])
+  const [engineVersion, address, role, bytes] = row as Fields
+  const unsafe = (await view.select<[string]>(findUnsafe)).flat()
+  const cluster = { server: address, role, standbys: await listStandbys(view), unsafe }
+  return { engineVersion, bytes, cluster, service: await findService(view, role) }
 }
 
+/** Query for the standbys as JSON objects. */
 const standbys = `
-  SELECT application_name, host(client_addr), state, sync_state,
-    CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint END,
-    extract(epoch FROM replay_lag)::float8
-  FROM pg_stat_replication ORDER BY application_name, pid`
+  SELECT row_to_json(standby) FROM (
+    SELECT application_name AS name, host(client_addr) AS address, state, sync_state AS sync,
+      CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint END
+        AS "lagBytes",
+      extract(epoch FROM replay_lag)::float8 AS "lagSeconds"
+    FROM pg_stat_replication ORDER BY application_name, pid) AS standby`
 
-async function listStandbys(view: StoreView): Promise<Standby[]> {
-  type Fields = [string, string | null, string | null, string | null, number | null, number | null]
-  const rows = await view.select<Fields>(standbys)
-  return rows.map(([name, address, state, sync, lagBytes, lagSeconds]) => ({
-    name,
-    address,
-    state,
-    sync,
-    lagBytes,
-    lagSeconds,
-  }))
+async function listStandbys(view: View): Promise<Standby[]> {
+  const rows: unknown[][] = await view.select(standbys)
+  return rows.flat() as Standby[]
 }
 
 /** Query for services: the sessions of each thread share a name. */
@@ -48,7 +42,7 @@ const threads = `
   WHERE datname = current_database() AND application_name LIKE $1 || ' %' GROUP BY 1 ORDER BY 1`
 
 /** Finds running services; unknown on a standby, as services use the primary. */
-async function findService(view: StoreView, role: ClusterStatus['role']): Promise<ServiceStatus> {
+async function findService(view: View, role: ClusterStatus['role']): Promise<ServiceStatus> {
   const clients = await view.select<[string, number]>(threads, [serviceName])
   const isUnknown = clients.length === 0 && role === 'standby'
   const by = clients.map(([host, number]) => `serve (${host}${number > 1 ? `, ${number} threads` : ''})`)

@@ -1,60 +1,41 @@
 // Follows one server of the cluster, on one timeline, with all connections of this thread. When one of them finds that
-// another server has taken over, the others leave the old one, too.
+// another server has taken over, the others leave the old one before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
-import { handicapMs } from '../../limits.ts'
+import { attemptMs, handicapMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
-import { StoreRefused } from '../store.ts'
+import { withTimeout } from '../../runtime/with-timeout.ts'
+import { type StoreOptions, StoreRefused } from '../store.ts'
 import { mostTelling, ServerFailure } from './failures.ts'
-import { prepareSchema, type SchemaUse } from './postgres-schema.ts'
+import { prepareSchema } from './postgres-schema.ts'
 import { type Origin, Session } from './session.ts'
-
-/** A session being opened; `servers`: names of those asked; `destroy` ends it in any state. */
-export type Connection = { readonly session: Promise<Session>; readonly servers: string; destroy(): void }
 
 /** The purpose of a session; one is open per role. */
 export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
-
-export type ServersOptions = {
-  /** A URL per server of the cluster. */
-  urls: string[]
-  /** Identifies this thread in the database. */
-  processId: string
-  /** Name of its sessions. */
-  name: string
-  logger: Logger
-  reconnected: () => void
-  use: SchemaUse
-}
 
 /** Messages on connections; their effect on requests is logged where these are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
 export class Servers {
-  /** Called for each connection made again. */
-  readonly reconnected: () => void
-  readonly #logger: Logger
-  /** Shared by all connections. */
-  readonly #outage: Outage
   readonly #urls: string[]
   readonly #name: string
-  readonly #use: SchemaUse
-  readonly #listeners: (() => void)[] = []
+  readonly #options: StoreOptions
+  /** Shared by all connections. */
+  readonly #outage: Outage
+  readonly #closing = new AbortController()
+  /** Roles that have had a session. */
+  readonly #served = new Set<Role>()
   #followed: Origin | undefined
-  /** Number of changes of the followed server: an attempt that began before the last one must not undo it. */
-  #changes = 0
-  /** The latest timeline that was followed, by system. */
-  readonly #latest = new Map<string, number>()
+  /** The latest timeline that was seen, by system. */
+  readonly #latest = new Map<string, string>()
   #storeId: string | undefined
   #isAwaited = false
 
-  constructor({ urls, processId, name, logger, reconnected, use }: ServersOptions) {
-    this.#use = use
+  /** `urls`: one per server of the cluster; `name`: of the sessions of this thread. */
+  constructor(urls: string[], name: string, options: StoreOptions) {
     this.#urls = urls
-    this.#name = `${name} ${processId}`
-    this.#logger = logger
-    this.#outage = new Outage(logger, words)
-    this.reconnected = reconnected
+    this.#name = name
+    this.#options = options
+    this.#outage = new Outage(options.logger, words)
   }
 
   /** The store's id, once a first connection was made. */
@@ -62,90 +43,93 @@ export class Servers {
     return this.#storeId as string
   }
 
-  /** Calls `leave` when another server is followed, as sessions with the former one are useless then. */
-  onChange(leave: () => void): void {
-    this.#listeners.push(leave)
-  }
-
-  follows(origin: Origin): boolean {
+  follows({ origin }: Session): boolean {
     return origin.name === this.#followed?.name
   }
 
-  /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
-  reportFailure(error: Error, role: Role): void {
-    if (this.#followed) this.#outage.reportFailure(error, { role })
-    else if (!this.#isAwaited)
-      this.#logger.warn({ reason: error.message }, 'cannot connect to the database yet')
-    this.#isAwaited = true
-  }
-
-  reportSuccess(): void {
-    this.#outage.reportRecovery()
-  }
-
   /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
-  connect(role: Role): Connection {
-    const began = this.#changes
-    const sessions = this.#urls.map((url) => new Session(url, this.#name, role !== 'writer'))
-    const destroy = () => {
-      for (const session of sessions) session.destroy()
+  async connect(role: Role): Promise<Session> {
+    if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
+    const before = this.#followed
+    const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
+    const late = () => {
+      throw new Error(`${sessions.map(({ server }) => server)}: no session was ready in ${attemptMs} ms`)
     }
-    const session = Promise.any(sessions.map((candidate) => this.#admit(candidate))).then(
-      (winner) => {
-        for (const other of sessions) if (other !== winner) other.destroy()
-        this.#follow(winner, began)
-        return winner
-      },
-      ({ errors }: AggregateError) => {
-        throw mostTelling(errors)
-      },
-    )
-    return { session, servers: sessions.map(({ server }) => server).join(), destroy }
+    const admitted = sessions.map((session) => this.#admit(session, role === 'writer' ? 0 : attemptMs))
+    try {
+      const winner = await withTimeout(Promise.any(admitted), attemptMs, late)
+      this.#follow(winner, before)
+      for (const other of sessions) if (other !== winner) other.destroy()
+      this.#noteMade(role)
+      return winner
+    } catch (error) {
+      for (const session of sessions) session.destroy()
+      const failure = error instanceof AggregateError ? mostTelling(error.errors) : (error as Error)
+      this.reportFailure(failure, role)
+      throw failure
+    }
   }
 
   /** Resolves once a session can be trusted: its server takes writes, has this store, and its log is on the standbys. */
-  async #admit(session: Session): Promise<Session> {
+  async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
-      await session.open()
+      await session.open(timeoutMs)
       this.#see(session.origin)
-      await this.#prepare(session)
-      await session.passBarrier()
-      /* c8 ignore next 2: an old primary that can commit without standbys; a session that was given up in the same moment */
+      // A server restored from a backup may have an older schema, or another store.
+      const id = await prepareSchema(session, this.#options)
+      this.#storeId ??= id
+      if (id !== this.#storeId) throw new StoreRefused(`it holds another store (${id})`)
+      /* c8 ignore next: an old primary that can commit without standbys */
       if (this.#isOlder(session.origin)) await sleep(handicapMs, undefined, { ref: false })
-      if (session.destroyed) throw new Error('it was given up meanwhile')
+      await session.passBarrier()
       return session
     } catch (error) {
       throw new ServerFailure(session.server, error as Error)
     }
   }
 
-  /** Prepares the schema: a server restored from a backup may have an older one, or another store. */
-  async #prepare(session: Session): Promise<void> {
-    const id = await prepareSchema(session, this.#use)
-    this.#storeId ??= id
-    if (id !== this.#storeId) throw new StoreRefused(`it holds another store (${id})`)
-  }
-
   #see({ system, timeline }: Origin): void {
-    this.#latest.set(system, Math.max(timeline, this.#latest.get(system) ?? 0))
+    const latest = this.#latest.get(system)
+    if (latest === undefined || latest < timeline) this.#latest.set(system, timeline)
   }
 
   /** True for an old primary that still runs, and for a restored backup. */
   #isOlder({ system, timeline }: Origin): boolean {
     /* c8 ignore next: the same old primary */
-    if (timeline < (this.#latest.get(system) ?? 0)) return true
+    if (timeline !== this.#latest.get(system)) return true
     return this.#followed !== undefined && system !== this.#followed.system
   }
 
-  #follow({ origin, server }: Session, began: number): void {
-    if (this.follows(origin)) return
+  /** `before`: the origin that was followed when the attempt began. */
+  #follow(session: Session, before: Origin | undefined): void {
+    if (this.follows(session)) return
+    const { origin, server } = session
     /* c8 ignore next: two connections that find two primaries in the same moment */
-    if (began !== this.#changes) throw new Error(`${server} was left for another server meanwhile`)
+    if (before !== this.#followed) throw new Error(`${server} was left for another server meanwhile`)
     if (this.#followed)
-      this.#logger.warn({ server, origin: origin.name }, 'another database server is followed now')
+      this.#options.logger.warn({ server, origin: origin.name }, 'another database server is followed now')
     this.#followed = origin
-    this.#changes++
     this.#latest.set(origin.system, origin.timeline)
-    for (const leave of this.#listeners) leave()
+  }
+
+  #noteMade(role: Role): void {
+    this.#outage.reportRecovery()
+    if (this.#served.has(role)) this.#options.reconnected?.()
+    this.#served.add(role)
+  }
+
+  /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
+  reportFailure(error: Error, role: Role): void {
+    if (this.#closing.signal.aborted) return
+    if (this.#followed) this.#outage.reportFailure(error, { role })
+    else if (!this.#isAwaited)
+      this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')
+    this.#isAwaited = true
+  }
+
+  /** Ends all sessions, none of which is used any more; what runs on them rejects. */
+  close(): void {
+    this.#closing.abort()
+    this.#followed = undefined
   }
 }

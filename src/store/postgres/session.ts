@@ -1,39 +1,37 @@
 // A session with one server: its settings, the origin of its log, and the barrier before it is trusted.
+import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
-import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
+import { idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
 import { CopiedRows } from './copied-rows.ts'
-import { nameServer } from './failures.ts'
 import { refuseSharedSessions } from './pooler.ts'
 
-/** The history that a server writes. `name` also distinguishes its restarts and its databases. */
-export type Origin = { readonly name: string; readonly system: string; readonly timeline: number }
+/**
+ * The history that a server writes. `name` also distinguishes its restarts and its databases; `timeline` has a fixed
+ * number of digits.
+ */
+export type Origin = { readonly name: string; readonly system: string; readonly timeline: string }
+
+type Query = pg.QueryConfig & { rowMode?: 'array' }
 
 export class Session {
-  /** See `nameServer`. */
+  /** host:port/database, for messages. */
   readonly server: string
   readonly #url: string
   readonly #client: pg.Client
-  readonly #keepsTime: boolean
   #origin: Origin | undefined
   #warning: string | undefined
   #firstError: unknown
-  #destroyed = false
 
-  /**
-   * `name`: for pg_stat_activity, unless the URL has one. `keepsTime`: the server ends statements that take too long,
-   * except in sessions that write.
-   */
-  constructor(url: string, name: string, keepsTime: boolean) {
+  /** `name`: for pg_stat_activity, unless the URL has one. `closing` ends the session in any state. */
+  constructor(url: string, name: string, closing?: AbortSignal) {
     this.#url = url
-    this.#client = new pg.Client({
-      connectionString: url,
-      application_name: name,
-      pipeline: true,
-      keepAlive: true,
-      types,
-    })
-    this.server = nameServer(this.#client)
-    this.#keepsTime = keepsTime
+    const options = { application_name: name, pipeline: true, keepAlive: true }
+    this.#client = new pg.Client({ connectionString: url, ...options })
+    if (closing) addAbortSignal(closing, this.#client.connection.stream)
+    const { host, port, database } = this.#client
+    this.server = `${host}:${port}/${database}`
+    // 64-bit integers become numbers: ours are within ±(2^53−1).
+    this.#client.setTypeParser(pg.types.builtins.INT8, Number)
     // Errors between queries are ignored here; the next query fails.
     this.#client.on('error', () => {})
     // The session asks for warnings only. Their severity is in the server's language, and not needed.
@@ -42,19 +40,22 @@ export class Session {
     })
   }
 
-  /** Connects. Rejects when the server accepts no writes. */
-  async open(): Promise<void> {
+  async connect(): Promise<void> {
     await this.#client.connect()
     await refuseSharedSessions(this.#client, this.#url)
-    const { rows } = await this.#client.query(prepareSession, [this.#keepsTime ? `${attemptMs}` : '0'])
+  }
+
+  /**
+   * Connects, to write or to read what was written. Rejects when the server accepts no writes. `timeoutMs`: the server
+   * ends statements that take longer; 0: it ends none.
+   */
+  async open(timeoutMs: number): Promise<void> {
+    await this.connect()
+    const { rows } = await this.#client.query(prepareSession, [`${timeoutMs}`])
     const { read_only, system, timeline, place } = rows[0]
     if (timeline === null) throw new Error('it is a standby, and accepts no writes')
     if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
-    this.#origin = {
-      name: `${system}/${timeline}/${place}`,
-      system,
-      timeline: Number.parseInt(timeline, 16),
-    }
+    this.#origin = { name: `${system}/${timeline}/${place}`, system, timeline }
   }
 
   /** The origin when the session was opened; a session does not survive a change of it. */
@@ -62,13 +63,9 @@ export class Session {
     return this.#origin as Origin
   }
 
-  get destroyed(): boolean {
-    return this.#destroyed
-  }
-
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
   // biome-ignore lint/suspicious/noExplicitAny: rows are as the query says.
-  async query<R extends pg.QueryResultRow = any>(query: pg.QueryConfig | string): Promise<pg.QueryResult<R>> {
+  async query<R extends pg.QueryResultRow = any>(query: Query | string): Promise<pg.QueryResult<R>> {
     return this.#client.query<R>(query).catch(this.#fail)
   }
 
@@ -105,7 +102,6 @@ export class Session {
   }
 
   destroy(): void {
-    this.#destroyed = true
     this.#client.connection.stream.destroy()
   }
 }
@@ -153,11 +149,3 @@ const prepareSession = `
     set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
-
-/** Parses 64-bit integers as numbers: ours are within ±(2^53−1). */
-export const types: pg.CustomTypesConfig = {
-  getTypeParser: ((oid: number, format: 'text') =>
-    oid === pg.types.builtins.INT8
-      ? Number
-      : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
-}

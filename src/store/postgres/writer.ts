@@ -14,7 +14,7 @@ import {
   type Value,
 } from '../store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
-import { isFinal, refuse, unavailable } from './failures.ts'
+import { isFinal, refuse } from './failures.ts'
 import type { Link } from './links.ts'
 import { findItems, insert, judge, keepSegments } from './plant-batch.ts'
 import { databaseMs, type Session } from './session.ts'
@@ -119,8 +119,6 @@ export class PostgresWriter {
         }
         sent = undefined
         const [{ result, changes }] = await Promise.all([plan(session, locked), locked])
-        /* c8 ignore next: the time is up in the same moment */
-        if (session.destroyed) throw new Error('the time was up before COMMIT')
         sent = { result }
         await session.commit([...changes, ...this.#note(batch), commit]).catch((error) => {
           // The server refused a statement, and with it the transaction.
@@ -130,7 +128,7 @@ export class PostgresWriter {
         return result
       }, deadlineMs)
     } catch (cause) {
-      throw unavailable(sent || wasFound ? 'unknown' : 'nothing-added', cause)
+      return refuse(sent || wasFound ? 'unknown' : 'nothing-added')(cause)
     }
   }
 
