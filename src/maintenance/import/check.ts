@@ -8,7 +8,6 @@ import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
 import { type Columns, type FieldName, type Fields, fieldNames, numbers, required } from './fields.ts'
 import type { InputRecord } from './record.ts'
-import { invalidMark, type Utf8Chunks } from './utf8.ts'
 
 export type CheckOptions = {
   fields: Fields
@@ -16,8 +15,6 @@ export type CheckOptions = {
   columns: Columns | undefined
   /** Removes white space around texts, and around the cells of numbers. */
   trim: boolean
-  /** Tells whether invalid bytes were masked. */
-  utf8: Utf8Chunks
 }
 
 /** Faults of a record. */
@@ -42,11 +39,10 @@ export class RecordCheck {
     this.#pointers = new Map(fieldNames.map((field) => [`/${escapePointer(fields[field])}`, field]))
   }
 
-  check({ source, fault }: InputRecord): Entry | Refused {
+  check({ text, cells, fault }: InputRecord): Entry | Refused {
     if (fault) return { faults: [fault] }
-    if (this.#options.utf8.sawInvalid && source.toString().includes(invalidMark))
-      return { faults: [{ code: 'format', detail: 'is not UTF-8', pointer: '' }] }
-    return typeof source === 'string' ? this.#checkText(source) : this.#checkCells(source)
+    if (!text.isWellFormed()) return { faults: [{ code: 'format', detail: 'is not UTF-8', pointer: '' }] }
+    return cells === undefined ? this.#checkText(text) : this.#checkCells(cells)
   }
 
   #checkText(text: string): Entry | Refused {

@@ -1,7 +1,6 @@
 // Finds the fields of a plant in the input: members of JSON objects, or columns of CSV.
 import { NewPlant } from '../../../schemas/plant.ts'
 import { InputError } from './input-error.ts'
-import { invalidMark } from './utf8.ts'
 
 export type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
@@ -28,8 +27,7 @@ export type Columns = Record<FieldName, number> & { width: number }
 
 /** Finds the columns of the fields. Throws InputError when the header row does not fit them. */
 export function findColumns(header: string[], fields: Fields, line: number): Columns {
-  const refuse = (reason: string) => new InputError(reason.replaceAll(invalidMark, '\ufffd'), line)
-  if (header.some((column) => column.includes(invalidMark))) throw refuse('the header row is not UTF-8')
+  const refuse = (reason: string) => new InputError(reason, line)
   const twice = header.find((column, index) => header.indexOf(column) !== index)
   if (twice !== undefined) throw refuse(`the column ${quote(twice)} is there twice`)
   const columns = { width: header.length } as Columns

@@ -57,10 +57,10 @@ async function importOnce(
     const fields = resolveFields(options)
     const records = await openRecords(input, { format, fields, trim })
     const readAs = { format: records.format, fields, trim }
-    const { identity } = records
+    const { hashes } = records
     rejects.header = records.header
     const idPointer = `/${escapePointer(fields.id)}`
-    const writer = await openWriter({ ...options, input, identity, readAs, rejects, isLook, idPointer })
+    const writer = await openWriter({ ...options, input, hashes, readAs, rejects, isLook, idPointer })
     return await new Run(options, input, rejects).readInto(writer, records).finally(() => writer.close())
   } catch (error) {
     /* c8 ignore next 2: with a fault of the program itself, the process is over before it has said what was covered */

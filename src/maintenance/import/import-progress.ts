@@ -2,22 +2,22 @@
 import { randomUUID } from 'node:crypto'
 import { type Checkpoint, type Row, type Store, StoreRefused } from '../../store/store.ts'
 import { type Owner, thisProcess } from './import-owner.ts'
-import type { Fingerprint, InputIdentity } from './input-identity.ts'
 
 /** `records`, `line`: read up to there; `rejects`: length of the file of rejected records, in bytes. */
 export type Position = { records: number; line: number; rejects: number }
 
 /**
- * `run`: the last import; `at`: its time, in milliseconds since 1970; `options`: those that change what a record is.
+ * `run`: the last import; `at`: its time, in milliseconds since 1970; `options`: those that change what a record is;
+ * `hash`: of the first records that were consumed.
  */
 export type ImportProgress = Position &
-  Owner &
-  Fingerprint & { run: string; name: string; at: number; done: boolean; options: string }
+  Owner & { run: string; name: string; at: number; done: boolean; options: string; hash: string }
 
 /** Progress with its row. */
 export type Found = { key: string; value: string; progress: ImportProgress }
 
-export type Import = { name: string; identity: InputIdentity; options: unknown }
+/** `hashes`: of the first records, see `Records`. */
+export type Import = { name: string; hashes: string[]; options: unknown }
 
 const prefix = 'import:'
 /** Number of finished imports that are remembered, so that resuming one of them adds nothing. */
@@ -25,25 +25,25 @@ const keptImports = 100
 
 export class ProgressStore {
   readonly #store: Store
-  readonly #identity: InputIdentity
+  readonly #hashes: string[]
   readonly #own: Owner & Pick<ImportProgress, 'run' | 'name' | 'options'>
   readonly #ownKey: string
   #key: string
 
-  constructor(store: Store, { name, identity, options }: Import) {
+  constructor(store: Store, { name, hashes, options }: Import) {
     this.#store = store
-    this.#identity = identity
+    this.#hashes = hashes
     this.#own = { ...thisProcess(), run: randomUUID(), name, options: JSON.stringify(options) }
-    this.#ownKey = prefix + identity.fingerprint(Number.POSITIVE_INFINITY).hash
+    this.#ownKey = prefix + hashes.at(-1)
     this.#key = this.#ownKey
   }
 
   /** Finds the most advanced progress of this input, or of an input that this one begins with. */
   async find(): Promise<Found | undefined> {
     const rank = ({ key, progress }: Found) =>
-      key === this.#ownKey ? Number.POSITIVE_INFINITY : progress.hashed
+      key === this.#ownKey ? Number.POSITIVE_INFINITY : this.#hashes.indexOf(progress.hash)
     const [found] = (await this.#readAll())
-      .filter(({ key, progress }) => key === this.#ownKey || this.#identity.beginsWith(progress))
+      .filter((row) => rank(row) > 0)
       .toSorted((a, b) => rank(b) - rank(a))
     return found && this.#readSettled(found.key)
   }
@@ -89,8 +89,8 @@ export class ProgressStore {
 
   /** Makes the checkpoint of a batch that ends at the position. */
   mark(position: Position, done = false): Checkpoint {
-    const fingerprint = this.#identity.fingerprint(position.records)
-    const progress: ImportProgress = { ...this.#own, ...position, ...fingerprint, at: Date.now(), done }
+    const hash = this.#hashes[Math.min(position.records, this.#hashes.length - 1)] as string
+    const progress: ImportProgress = { ...this.#own, ...position, hash, at: Date.now(), done }
     return { key: this.#key, value: JSON.stringify(progress) }
   }
 

@@ -9,7 +9,6 @@ import { defaultPatienceMs, type ImportOptions } from './import-options.ts'
 import { isAtWork } from './import-owner.ts'
 import { type Found, type Position, ProgressStore } from './import-progress.ts'
 import type { Input } from './input.ts'
-import type { InputIdentity } from './input-identity.ts'
 import type { Rejects } from './rejects.ts'
 
 const beginning: Position = { records: 0, line: 0, rejects: 0 }
@@ -17,7 +16,7 @@ const beginning: Position = { records: 0, line: 0, rejects: 0 }
 /** `readAs`: options that change what a record is; `isLook`: a first pass, which asks the store and adds nothing. */
 export type OpenOptions = Omit<ImportOptions, 'rejects'> & {
   input: Input
-  identity: InputIdentity
+  hashes: string[]
   readAs: unknown
   isLook: boolean
   idPointer: string
@@ -25,7 +24,7 @@ export type OpenOptions = Omit<ImportOptions, 'rejects'> & {
 }
 
 export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
-  const { input, path, identity, readAs, rejects, say, signal, patienceMs = defaultPatienceMs } = options
+  const { input, path, hashes, readAs, rejects, say, signal, patienceMs = defaultPatienceMs } = options
   const { dryRun, isLook, idPointer } = options
   const store = dryRun && !isLook ? undefined : await options.openStore()
   const shared = { rejects, idPointer, signal, patienceMs, say }
@@ -41,7 +40,7 @@ export async function openWriter(options: OpenOptions): Promise<BatchWriter> {
       })
     }
     const name = path === '-' ? input.name : resolve(path)
-    const progressStore = new ProgressStore(store, { name, identity, options: readAs })
+    const progressStore = new ProgressStore(store, { name, hashes, options: readAs })
     const found = await progressStore.find()
     const start = await findStart(progressStore, found, options)
     rejects.open(start)

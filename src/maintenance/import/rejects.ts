@@ -7,7 +7,6 @@ import { describeFaults } from './check.ts'
 import type { Position } from './import-progress.ts'
 import { FileError } from './input-error.ts'
 import type { InputRecord } from './record.ts'
-import { invalidMark } from './utf8.ts'
 
 const shownRejects = 10
 /** The beginning of every line of the file. */
@@ -71,14 +70,14 @@ export class Rejects {
     this.flush()
   }
 
-  add({ line, source, text = String(source) }: InputRecord, faults: Reason[]): void {
+  add({ line, text }: InputRecord, faults: Reason[]): void {
     const reason = describeFaults(faults)
     this.#count++
     const { name, path, say } = this.#options
     if (this.#count <= shownRejects) say(`${name}, line ${line}: ${reason}`)
     if (path === undefined) return
-    const shown = text.replaceAll(invalidMark, '\ufffd')
-    this.#pending += `${JSON.stringify({ line, reason, errors: faults, header: this.header, text: shown })}\n`
+    const reject = { line, reason, errors: faults, header: this.header, text: text.toWellFormed() }
+    this.#pending += `${JSON.stringify(reject)}\n`
   }
 
   /** Writes added records to the file. */
