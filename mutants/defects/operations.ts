@@ -39,7 +39,7 @@ export const operationDefects: Defect[] = [
   },
   {
     breaks: 'an import forgets that a batch may be there, and adds it twice',
-    file: 'src/maintenance/import/batch-writer.ts',
+    file: 'src/maintenance/import/run.ts',
     search: 'mayBeThere ||= ',
     replacement: 'mayBeThere = ',
     checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],

@@ -471,7 +471,7 @@ test('a pipe that does not fit on the disk for its check is reported in one line
   const limit = ['-i', `DATABASE_URL=${url}`, `TMPDIR=${TMPDIR}`, 'sh', '-c', 'ulimit -f 32; exec "$0" "$@"']
   const args = [...limit, process.execPath, cli, 'import', '-', '--strict']
   const full = await runProgram(t, 'env', args, { input: good.repeat(4000) })
-  t.match(full, { code: 1, stderr: /^plant-store: cannot write \S+input \(TMPDIR\): E[^\n]+\n$/ })
+  t.match(full, { code: 1, stderr: /^plant-store: cannot write \S+ \(TMPDIR\): E[^\n]+\n$/ })
   t.strictSame(await readPlants(url), [])
 })
 

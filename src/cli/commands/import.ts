@@ -12,7 +12,6 @@ import {
   type ImportResult,
 } from '../../maintenance/import/import-options.ts'
 import { importPlants } from '../../maintenance/import/import-plants.ts'
-import type { Input } from '../../maintenance/import/input.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
 import { type Format, formats } from '../../maintenance/import/input-format.ts'
 import { count, separate } from '../../runtime/count.ts'
@@ -21,16 +20,6 @@ import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, numberOption } from '../setting-options.ts'
-
-/** The result of an import that ends before its first record. */
-const nothing: ImportResult = {
-  records: 0,
-  skipped: 0,
-  added: 0,
-  replayed: 0,
-  conflict: 0,
-  rejected: 0,
-}
 
 type Map = Partial<Record<FieldName, string>>
 type Flags = {
@@ -121,15 +110,10 @@ async function run(path: string, flags: Flags): Promise<void> {
   setFlagsFromString('--heap-growing-percent=100')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
-  let result: ImportResult | undefined
-  const end = (ended: ImportResult) => {
-    result = ended
-    report(ended, (performance.now() - startMs) / 1000, flags)
-  }
+  let records = 0
   const work: LongWorkOptions = {
     quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () =>
-      `interrupted at record ${separate(result?.records ?? 0)}${flags.dryRun ? '' : `; ${how}`}`,
+    describe: () => `interrupted at record ${separate(records)}${flags.dryRun ? '' : `; ${how}`}`,
   }
   await doLongWork(work, (progress, signal) =>
     importPlants({
@@ -140,21 +124,19 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
-      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plant'),
-      onEnd(ended) {
+      onProgress(read, share) {
+        const total = share && Math.max(read, Math.round(read / share))
+        progress.show(read, total, 'plant')
+      },
+      onEnd(result) {
+        records = result.records
         progress.end()
-        end(ended)
+        report(result, (performance.now() - startMs) / 1000, flags)
       },
     }).catch((error) => {
-      if (!result) end(nothing)
-      throw explain(error, flags.dryRun ? undefined : result)
+      throw explain(error, flags.dryRun ? 0 : records)
     }),
   )
-}
-
-/** Estimated number of records, by the share of the file read so far. */
-function estimate(records: number, { size, bytesRead }: Input): number | undefined {
-  return size === undefined ? undefined : Math.max(records, Math.round((records * size) / bytesRead()))
 }
 
 function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
@@ -178,8 +160,7 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
 
 const how = 'run the same command with --resume to go on'
 
-function explain(error: unknown, result: ImportResult | undefined): unknown {
-  const records = result?.records ?? 0
+function explain(error: unknown, records: number): unknown {
   if (error instanceof InputError && records > 0)
     return new StoreRefused(`${error.message}; correct it, and ${how}`)
   if (!(error instanceof StoreUnavailable)) return error

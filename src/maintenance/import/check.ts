@@ -105,12 +105,12 @@ export class RecordCheck {
 
   #judge(plant: unknown, found: Fault[]): Entry | Refused {
     const faults = this.#findFaults(plant, found)
-    if (faults.length > 0) return { faults: faults.map((fault) => this.#locate(fault)) }
+    if (faults.length > 0) return { faults: faults.map((fault) => this.locate(fault)) }
     return { item: serializeItem(plant as NewPlant), id: (plant as NewPlant).id }
   }
 
   /** Points a fault at the member or column of the input. */
-  #locate(fault: Fault): Fault {
+  locate<T extends { pointer?: string }>(fault: T): T {
     const field = fieldNames.find((name) => fault.pointer === `/${name}`)
     if (field === undefined) return fault
     return { ...fault, pointer: `/${escapePointer(this.#options.fields[field])}` }

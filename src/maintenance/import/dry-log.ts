@@ -35,8 +35,7 @@ export class DryLog {
     return sameItem(stored ?? String(this.#select.get(id)?.item), item) ? 'replayed' : 'conflict'
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#items.close()
-    await this.#store?.close()
   }
 }

@@ -15,7 +15,8 @@ export type RecordOptions = { format: Format | undefined; fields: Fields; trim: 
 
 /** `groups`: all records, in order; each group is to be read before the next. */
 export type Records = {
-  format: Detected
+  /** What decides what a record is. */
+  readAs: string
   /** The text of the header row of a CSV input. */
   header: string | undefined
   check: RecordCheck
@@ -37,7 +38,7 @@ export async function openRecords(input: Input, options: RecordOptions): Promise
   const header = isCsv ? head.shift() : undefined
   const columns = isCsv ? readColumns(header, fields, trim) : undefined
   return {
-    format,
+    readAs: JSON.stringify({ format, fields, trim }),
     header: header?.text,
     check: new RecordCheck({ fields, columns, trim }),
     hashes: hashRecords(head, header),
