@@ -25,23 +25,14 @@ type Value = Record<string, unknown>
 export class RecordCheck {
   readonly #options: CheckOptions
   readonly #findFaults = makeBodyCheck('NewPlant')
-  readonly #renamed: boolean
-  /** Fields with a column in a CSV input. */
-  readonly #fieldsThere: FieldName[]
-  /** Fields by the JSON Pointer of their member in the input. */
-  readonly #pointers: Map<string, FieldName>
 
   constructor(options: CheckOptions) {
     this.#options = options
-    const { fields, columns } = options
-    this.#fieldsThere = fieldNames.filter((field) => columns && columns[field] >= 0)
-    this.#renamed = fields.ignoreOthers
-    this.#pointers = new Map(fieldNames.map((field) => [`/${escapePointer(fields[field])}`, field]))
   }
 
   check({ text, cells, fault }: InputRecord): Entry | Refused {
     if (fault) return { faults: [fault] }
-    if (!text.isWellFormed()) return { faults: [{ code: 'format', detail: 'is not UTF-8', pointer: '' }] }
+    if (!text.isWellFormed()) return refuse('is not UTF-8')
     return cells === undefined ? this.#checkText(text) : this.#checkCells(cells)
   }
 
@@ -50,11 +41,10 @@ export class RecordCheck {
     try {
       value = JSON.parse(text)
     } catch {
-      const detail = text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON'
-      return { faults: [{ code: 'format', detail, pointer: '' }] }
+      return refuse(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return this.#judge(value, [])
-    const plant = this.#trim(this.#renamed ? this.#rename(value as Value) : (value as Value))
+    const plant = this.#trim(this.#rename(value as Value))
     const checked = this.#judge(plant, [])
     if (isAsWritten(text, checked)) return checked
     const found = this.#findMemberFaults(text, value)
@@ -63,15 +53,16 @@ export class RecordCheck {
 
   #findMemberFaults(text: string, value: object): Fault[] {
     const faults = findMemberFaults(text, value)
-    if (!this.#renamed) return faults
+    if (!this.#options.fields.ignoreOthers) return faults
     return faults.flatMap((fault) => {
-      const field = this.#pointers.get(String(fault.pointer))
+      const field = fieldNames.find((name) => fault.pointer === this.#pointTo(name))
       return field === undefined ? [] : { ...fault, pointer: `/${field}` }
     })
   }
 
   #rename(value: Value): Value {
     const { fields } = this.#options
+    if (!fields.ignoreOthers) return value
     const plant: Value = {}
     for (const field of fieldNames)
       if (Object.hasOwn(value, fields[field])) plant[field] = value[fields[field]]
@@ -91,14 +82,14 @@ export class RecordCheck {
   #checkCells(cells: string[]): Entry | Refused {
     const { trim } = this.#options
     const columns = this.#options.columns as Columns
-    const { width } = columns
-    if (cells.length !== width) return { faults: [ragged(cells.length, width)] }
+    if (cells.length !== columns.width)
+      return refuse(`has ${count(cells.length, 'cell')}, the header row has ${columns.width}`)
     const plant: Value = {}
-    for (const field of this.#fieldsThere) {
-      const cell = cells[columns[field]] as string
-      const text = trim ? cell.trim() : cell
+    for (const field of fieldNames) {
+      const cell = cells[columns[field]]
+      const text = trim ? cell?.trim() : cell
       // An empty cell of an optional field means none.
-      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text) : text
+      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text as string) : text
     }
     return this.#judge(plant, [])
   }
@@ -113,7 +104,11 @@ export class RecordCheck {
   locate<T extends { pointer?: string }>(fault: T): T {
     const field = fieldNames.find((name) => fault.pointer === `/${name}`)
     if (field === undefined) return fault
-    return { ...fault, pointer: `/${escapePointer(this.#options.fields[field])}` }
+    return { ...fault, pointer: this.#pointTo(field) }
+  }
+
+  #pointTo(field: FieldName): string {
+    return `/${escapePointer(this.#options.fields[field])}`
   }
 }
 
@@ -129,8 +124,8 @@ function readNumber(text: string): number | string {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
 
-function ragged(cells: number, width: number): Fault {
-  return { code: 'format', detail: `has ${count(cells, 'cell')}, the header row has ${width}`, pointer: '' }
+function refuse(detail: string): Refused {
+  return { faults: [{ code: 'format', detail, pointer: '' }] }
 }
 
 /** Describes the faults of a record in one line. */

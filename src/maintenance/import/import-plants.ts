@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settleMs } from '../../limits.ts'
-import { DryLog } from './dry-log.ts'
+import type { Store } from '../../store/store.ts'
+import { makeDryLog } from './dry-log.ts'
 import { resolveFields } from './fields.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { beginning, ProgressStore } from './import-progress.ts'
@@ -16,8 +17,12 @@ import { openRecords } from './records.ts'
 import { Rejects } from './rejects.ts'
 import { Run, type RunOptions } from './run.ts'
 
-/** `file`: a copy of the input; `isLook`: a first pass, which asks the store and adds nothing. */
-type Pass = ImportOptions & { result: ImportResult; file?: string | undefined; isLook?: boolean }
+/** `file`: a copy of the input; `openStore`: with `dryRun`, ids are compared with those of a store, if there is one. */
+type Pass = Omit<ImportOptions, 'openStore'> & {
+  result: ImportResult
+  file?: string | undefined
+  openStore: () => Promise<Store | undefined>
+}
 
 /**
  * Imports the plants of an input. Throws InputError when the rest of the input cannot be read, StoreRefused or
@@ -25,7 +30,8 @@ type Pass = ImportOptions & { result: ImportResult; file?: string | undefined; i
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
   const { strict, dryRun, signal, onEnd } = options
-  const pass = { ...options, result: makeResult() }
+  const openStore = dryRun ? async () => undefined : options.openStore
+  const pass = { ...options, openStore, result: makeResult() }
   const done = strict && !dryRun ? importAllOrNothing(pass) : importOnce(pass)
   try {
     await Promise.race([done, endAfterAbort(signal)])
@@ -56,7 +62,7 @@ async function importAllOrNothing(pass: Pass): Promise<void> {
   try {
     const file = (await keepCopy(path, copy, signal)) ? copy : undefined
     const look = makeResult()
-    await importOnce({ ...pass, file, result: look, dryRun: true, isLook: true }).finally(() => {
+    await importOnce({ ...pass, file, result: look, dryRun: true }).finally(() => {
       result.rejected = look.rejected
       result.conflict = look.conflict
     })
@@ -85,20 +91,20 @@ async function importOnce(pass: Pass): Promise<void> {
 type Opened = Omit<Pass, 'rejects'> & Pick<RunOptions, 'input' | 'records' | 'rejects'>
 
 async function importRecords(opened: Opened): Promise<void> {
-  const { dryRun, isLook, rejects } = opened
-  const store = dryRun && !isLook ? undefined : await opened.openStore()
+  const { dryRun, rejects } = opened
+  const store = await opened.openStore()
   try {
-    if (!store || isLook) {
-      rejects.open(beginning)
-      const log = new DryLog(store)
-      const run = new Run({ ...opened, log, progress: undefined, start: beginning })
-      await run.run().finally(() => log.close())
-    } else {
+    if (store && !dryRun) {
       const progress = new ProgressStore(store, opened)
       const start = await progress.findStart(opened)
       rejects.open(start)
       await progress.claim(start)
       await new Run({ ...opened, log: store.log, progress, start }).run()
+    } else {
+      rejects.open(beginning)
+      const log = makeDryLog(store)
+      const run = new Run({ ...opened, log, progress: undefined, start: beginning })
+      await run.run().finally(() => log.close())
     }
   } finally {
     await store?.close()

@@ -4,7 +4,7 @@ import { RecordCheck } from './check.ts'
 import { type Columns, type Fields, findColumns } from './fields.ts'
 import type { Input } from './input.ts'
 import { InputError } from './input-error.ts'
-import { type Detected, detectFormat, type Format, makeSplitter } from './input-format.ts'
+import { type Detected, detectFormat, type Format, splitters } from './input-format.ts'
 import type { InputRecord } from './record.ts'
 import { decodeUtf8 } from './utf8.ts'
 
@@ -33,59 +33,48 @@ export async function openRecords(input: Input, options: RecordOptions): Promise
   const { fields, trim } = options
   const format = options.format ?? detectFormat(input.head)
   const groups = split(input, format)
-  const { head, fault } = await readHead(groups)
+  const { head, hashes, fault } = await readHead(groups)
   const isCsv = format === 'csv' || (format === 'mended' && head[0]?.cells !== undefined)
   const header = isCsv ? head.shift() : undefined
+  if (header) hashes.shift()
   const columns = isCsv ? readColumns(header, fields, trim) : undefined
   return {
     readAs: JSON.stringify({ format, fields, trim }),
     header: header?.text,
     check: new RecordCheck({ fields, columns, trim }),
-    hashes: hashRecords(head, header),
+    hashes,
     groups: join(head, fault, groups),
   }
 }
 
 async function* split(input: Input, format: Detected): AsyncGenerator<Iterable<InputRecord>> {
-  const splitter = makeSplitter(format)
+  const splitter = splitters[format]()
   for await (const text of decodeUtf8(input.chunks)) yield splitter.split(text, false)
   yield splitter.split('', true)
 }
 
-type Head = { head: InputRecord[]; fault?: unknown }
-
-async function readHead(groups: AsyncGenerator<Iterable<InputRecord>>): Promise<Head> {
+/** Reads the beginning, with the header row, if any. */
+async function readHead(groups: AsyncGenerator<Iterable<InputRecord>>) {
   const head: InputRecord[] = []
+  const hashes = ['']
   let bytes = 0
+  let fault: unknown
   try {
     while (bytes < headBytes) {
       const { done, value } = await groups.next()
       if (done) break
       for (const record of value) {
         head.push(record)
-        bytes += sizeOf(record)
+        if (bytes >= headBytes) continue
+        bytes += Buffer.byteLength(record.text) + 1
+        hashes.push(hash('sha256', `${hashes.at(-1)}\n${record.text}`))
       }
     }
-  } catch (fault) {
-    if (head.length > 0) return { head, fault }
-    throw fault
+  } catch (error) {
+    if (head.length === 0) throw error
+    fault = error
   }
-  return { head }
-}
-
-function sizeOf({ text }: InputRecord): number {
-  return Buffer.byteLength(text) + 1
-}
-
-function hashRecords(head: InputRecord[], header: InputRecord | undefined): string[] {
-  const hashes = [hash('sha256', header?.text ?? '')]
-  let bytes = header ? sizeOf(header) : 0
-  for (const record of head) {
-    if (bytes >= headBytes) break
-    bytes += sizeOf(record)
-    hashes.push(hash('sha256', `${hashes.at(-1)}\n${record.text}`))
-  }
-  return hashes
+  return { head, hashes, fault }
 }
 
 function readColumns(header: InputRecord | undefined, fields: Fields, trim: boolean): Columns {

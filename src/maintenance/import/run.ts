@@ -26,7 +26,7 @@ const conflict: Reason = {
 }
 
 /** `result`: what was done so far; `progress`: undefined when nothing is added; `start`: where an earlier run ended. */
-export type RunOptions = Omit<ImportOptions, 'rejects'> & {
+export type RunOptions = Omit<ImportOptions, 'rejects' | 'openStore'> & {
   result: ImportResult
   input: Input
   records: Records
