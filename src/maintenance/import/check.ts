@@ -44,11 +44,9 @@ export class RecordCheck {
       return refuse(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return this.#judge(value, [])
-    const plant = this.#trim(this.#rename(value as Value))
+    const plant = this.#takeMembers(value as Value)
     const checked = this.#judge(plant, [])
-    if (isAsWritten(text, checked)) return checked
-    const found = this.#findMemberFaults(text, value)
-    return found.length > 0 ? this.#judge(plant, found) : checked
+    return isAsWritten(text, checked) ? checked : this.#judge(plant, this.#findMemberFaults(text, value))
   }
 
   #findMemberFaults(text: string, value: object): Fault[] {
@@ -60,23 +58,16 @@ export class RecordCheck {
     })
   }
 
-  #rename(value: Value): Value {
-    const { fields } = this.#options
-    if (!fields.ignoreOthers) return value
-    const plant: Value = {}
-    for (const field of fieldNames)
-      if (Object.hasOwn(value, fields[field])) plant[field] = value[fields[field]]
-    return plant
-  }
-
-  #trim(plant: Value): Value {
-    if (!this.#options.trim) return plant
-    const trimmed = { ...plant }
+  #takeMembers(value: Value): Value {
+    const { fields, trim } = this.#options
+    if (!trim && !fields.ignoreOthers) return value
+    const plant = fields.ignoreOthers ? {} : { ...value }
     for (const field of fieldNames) {
-      const value = plant[field]
-      if (typeof value === 'string') trimmed[field] = value.trim()
+      if (!Object.hasOwn(value, fields[field])) continue
+      const member = value[fields[field]]
+      plant[field] = trim && typeof member === 'string' ? member.trim() : member
     }
-    return trimmed
+    return plant
   }
 
   #checkCells(cells: string[]): Entry | Refused {
