@@ -5,15 +5,16 @@ import pino from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { maxBatchPlants, maxSeconds } from '../../limits.ts'
-import { type FieldName, fieldNames, required } from '../../maintenance/import/fields.ts'
+import { type FieldMap, fieldNames, required } from '../../maintenance/import/fields.ts'
 import {
   defaultBatchPlants,
   defaultPatienceMs,
+  type ImportOptions,
   type ImportResult,
 } from '../../maintenance/import/import-options.ts'
 import { importPlants } from '../../maintenance/import/import-plants.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
-import { type Format, formats } from '../../maintenance/import/input-format.ts'
+import { formats } from '../../maintenance/import/input-format.ts'
 import { count, separate } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
@@ -21,22 +22,12 @@ import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, numberOption } from '../setting-options.ts'
 
-type Map = Partial<Record<FieldName, string>>
-type Flags = {
+type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> & {
   databaseUrl?: string
-  format?: Format
-  map?: Map
-  ignoreUnknown?: true
-  trim?: true
-  strict?: true
-  rejects?: string
-  resume?: true
-  restart?: true
-  dryRun?: true
   batch: number
   patience: number
-  json?: true
-  quiet?: true
+  json?: boolean
+  quiet?: boolean
 }
 
 const members = joinWords(
@@ -147,14 +138,15 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
   const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
   const [valid, invalid] = [added + replayed, rejected + conflicting]
-  const counts = dryRun
-    ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }
-    : { added, replayed, conflicting, rejected }
-  const done = dryRun
-    ? [`${separate(valid)} valid`]
-    : [`${separate(added)} added`, `${separate(replayed)} replayed`, `${separate(conflicting)} conflicting`]
-  const text = `${done.join(', ')}, ${separate(counts.rejected)} rejected ${words}${dryRun ? '; nothing was added' : ''}`
-  print({ valid, ...counts, skipped, ...time }, text, json)
+  if (dryRun) {
+    const counts = { valid, added: 0, replayed: 0, conflicting: 0, rejected: invalid, skipped }
+    const text = `${separate(valid)} valid, ${separate(invalid)} rejected ${words}; nothing was added`
+    print({ ...counts, ...time }, text, json)
+  } else {
+    const counts = { added, replayed, conflicting, rejected }
+    const list = Object.entries(counts).map(([name, number]) => `${separate(number)} ${name}`)
+    print({ valid, ...counts, skipped, ...time }, `${list.join(', ')} ${words}`, json)
+  }
   if (invalid > 0) process.exitCode = 1
 }
 
@@ -167,7 +159,7 @@ function explain(error: unknown, records: number): unknown {
   return new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
 }
 
-function parseMap(text: string, map: Map = {}): Map {
+function parseMap(text: string, map: FieldMap = {}): FieldMap {
   const [, name, column] = /^(\w+)=(.+)$/s.exec(text) ?? []
   const field = fieldNames.find((one) => one === name)
   if (field === undefined || column === undefined || field in map)

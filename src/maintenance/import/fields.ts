@@ -13,7 +13,9 @@ export const numbers: ReadonlySet<string> = new Set(
 /** Names of members or columns by field; `ignoreOthers`: others are left out instead of being faults. */
 export type Fields = Record<FieldName, string> & { ignoreOthers: boolean }
 
-export type FieldOptions = { map?: Partial<Record<FieldName, string>>; ignoreUnknown?: boolean }
+/** Names of members or columns that are not those of their fields. */
+export type FieldMap = Partial<Record<FieldName, string>>
+export type FieldOptions = { map?: FieldMap; ignoreUnknown?: boolean }
 
 /** Resolves the fields. Mapping one implies that other columns and members are ignored. */
 export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions): Fields {
