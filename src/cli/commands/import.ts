@@ -5,16 +5,16 @@ import pino from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { maxBatchPlants, maxSeconds } from '../../limits.ts'
-import { type FieldName, fieldNames, required } from '../../maintenance/import/fields.ts'
+import { type FieldMap, fieldNames, required } from '../../maintenance/import/fields.ts'
 import {
   defaultBatchPlants,
   defaultPatienceMs,
+  type ImportOptions,
   type ImportResult,
 } from '../../maintenance/import/import-options.ts'
 import { importPlants } from '../../maintenance/import/import-plants.ts'
-import type { Input } from '../../maintenance/import/input.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
-import { type Format, formats } from '../../maintenance/import/input-format.ts'
+import { formats } from '../../maintenance/import/input-format.ts'
 import { count, separate } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
@@ -22,32 +22,12 @@ import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, numberOption } from '../setting-options.ts'
 
-/** The result of an import that ends before its first record. */
-const nothing: ImportResult = {
-  records: 0,
-  skipped: 0,
-  added: 0,
-  replayed: 0,
-  conflict: 0,
-  rejected: 0,
-}
-
-type Map = Partial<Record<FieldName, string>>
-type Flags = {
+type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> & {
   databaseUrl?: string
-  format?: Format
-  map?: Map
-  ignoreUnknown?: true
-  trim?: true
-  strict?: true
-  rejects?: string
-  resume?: true
-  restart?: true
-  dryRun?: true
   batch: number
   patience: number
-  json?: true
-  quiet?: true
+  json?: boolean
+  quiet?: boolean
 }
 
 const members = joinWords(
@@ -121,15 +101,10 @@ async function run(path: string, flags: Flags): Promise<void> {
   setFlagsFromString('--heap-growing-percent=100')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
-  let result: ImportResult | undefined
-  const end = (ended: ImportResult) => {
-    result = ended
-    report(ended, (performance.now() - startMs) / 1000, flags)
-  }
+  let records = 0
   const work: LongWorkOptions = {
     quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () =>
-      `interrupted at record ${separate(result?.records ?? 0)}${flags.dryRun ? '' : `; ${how}`}`,
+    describe: () => `interrupted at record ${separate(records)}${flags.dryRun ? '' : `; ${how}`}`,
   }
   await doLongWork(work, (progress, signal) =>
     importPlants({
@@ -140,21 +115,19 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: (line) => progress.say(line),
-      onProgress: (records, input) => progress.show(records, estimate(records, input), 'plant'),
-      onEnd(ended) {
+      onProgress(read, share) {
+        const total = share && Math.max(read, Math.round(read / share))
+        progress.show(read, total, 'plant')
+      },
+      onEnd(result) {
+        records = result.records
         progress.end()
-        end(ended)
+        report(result, (performance.now() - startMs) / 1000, flags)
       },
     }).catch((error) => {
-      if (!result) end(nothing)
-      throw explain(error, flags.dryRun ? undefined : result)
+      throw explain(error, flags.dryRun ? 0 : records)
     }),
   )
-}
-
-/** Estimated number of records, by the share of the file read so far. */
-function estimate(records: number, { size, bytesRead }: Input): number | undefined {
-  return size === undefined ? undefined : Math.max(records, Math.round((records * size) / bytesRead()))
 }
 
 function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
@@ -165,28 +138,28 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
   const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
   const [valid, invalid] = [added + replayed, rejected + conflicting]
-  const counts = dryRun
-    ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }
-    : { added, replayed, conflicting, rejected }
-  const done = dryRun
-    ? [`${separate(valid)} valid`]
-    : [`${separate(added)} added`, `${separate(replayed)} replayed`, `${separate(conflicting)} conflicting`]
-  const text = `${done.join(', ')}, ${separate(counts.rejected)} rejected ${words}${dryRun ? '; nothing was added' : ''}`
-  print({ valid, ...counts, skipped, ...time }, text, json)
+  if (dryRun) {
+    const counts = { valid, added: 0, replayed: 0, conflicting: 0, rejected: invalid, skipped }
+    const text = `${separate(valid)} valid, ${separate(invalid)} rejected ${words}; nothing was added`
+    print({ ...counts, ...time }, text, json)
+  } else {
+    const counts = { added, replayed, conflicting, rejected }
+    const list = Object.entries(counts).map(([name, number]) => `${separate(number)} ${name}`)
+    print({ valid, ...counts, skipped, ...time }, `${list.join(', ')} ${words}`, json)
+  }
   if (invalid > 0) process.exitCode = 1
 }
 
 const how = 'run the same command with --resume to go on'
 
-function explain(error: unknown, result: ImportResult | undefined): unknown {
-  const records = result?.records ?? 0
+function explain(error: unknown, records: number): unknown {
   if (error instanceof InputError && records > 0)
     return new StoreRefused(`${error.message}; correct it, and ${how}`)
   if (!(error instanceof StoreUnavailable)) return error
   return new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
 }
 
-function parseMap(text: string, map: Map = {}): Map {
+function parseMap(text: string, map: FieldMap = {}): FieldMap {
   const [, name, column] = /^(\w+)=(.+)$/s.exec(text) ?? []
   const field = fieldNames.find((one) => one === name)
   if (field === undefined || column === undefined || field in map)

@@ -8,7 +8,6 @@ import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
 import { type Columns, type FieldName, type Fields, fieldNames, numbers, required } from './fields.ts'
 import type { InputRecord } from './record.ts'
-import { invalidMark, type Utf8Chunks } from './utf8.ts'
 
 export type CheckOptions = {
   fields: Fields
@@ -16,8 +15,6 @@ export type CheckOptions = {
   columns: Columns | undefined
   /** Removes white space around texts, and around the cells of numbers. */
   trim: boolean
-  /** Tells whether invalid bytes were masked. */
-  utf8: Utf8Chunks
 }
 
 /** Faults of a record. */
@@ -28,25 +25,15 @@ type Value = Record<string, unknown>
 export class RecordCheck {
   readonly #options: CheckOptions
   readonly #findFaults = makeBodyCheck('NewPlant')
-  readonly #renamed: boolean
-  /** Fields with a column in a CSV input. */
-  readonly #fieldsThere: FieldName[]
-  /** Fields by the JSON Pointer of their member in the input. */
-  readonly #pointers: Map<string, FieldName>
 
   constructor(options: CheckOptions) {
     this.#options = options
-    const { fields, columns } = options
-    this.#fieldsThere = fieldNames.filter((field) => columns && columns[field] >= 0)
-    this.#renamed = fields.ignoreOthers
-    this.#pointers = new Map(fieldNames.map((field) => [`/${escapePointer(fields[field])}`, field]))
   }
 
-  check({ source, fault }: InputRecord): Entry | Refused {
+  check({ text, cells, fault }: InputRecord): Entry | Refused {
     if (fault) return { faults: [fault] }
-    if (this.#options.utf8.sawInvalid && source.toString().includes(invalidMark))
-      return { faults: [{ code: 'format', detail: 'is not UTF-8', pointer: '' }] }
-    return typeof source === 'string' ? this.#checkText(source) : this.#checkCells(source)
+    if (!text.isWellFormed()) return refuse('is not UTF-8')
+    return cells === undefined ? this.#checkText(text) : this.#checkCells(cells)
   }
 
   #checkText(text: string): Entry | Refused {
@@ -54,70 +41,65 @@ export class RecordCheck {
     try {
       value = JSON.parse(text)
     } catch {
-      const detail = text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON'
-      return { faults: [{ code: 'format', detail, pointer: '' }] }
+      return refuse(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return this.#judge(value, [])
-    const plant = this.#trim(this.#renamed ? this.#rename(value as Value) : (value as Value))
+    const plant = this.#takeMembers(value as Value)
     const checked = this.#judge(plant, [])
-    if (isAsWritten(text, checked)) return checked
-    const found = this.#findMemberFaults(text, value)
-    return found.length > 0 ? this.#judge(plant, found) : checked
+    return isAsWritten(text, checked) ? checked : this.#judge(plant, this.#findMemberFaults(text, value))
   }
 
   #findMemberFaults(text: string, value: object): Fault[] {
     const faults = findMemberFaults(text, value)
-    if (!this.#renamed) return faults
+    if (!this.#options.fields.ignoreOthers) return faults
     return faults.flatMap((fault) => {
-      const field = this.#pointers.get(String(fault.pointer))
+      const field = fieldNames.find((name) => fault.pointer === this.#pointTo(name))
       return field === undefined ? [] : { ...fault, pointer: `/${field}` }
     })
   }
 
-  #rename(value: Value): Value {
-    const { fields } = this.#options
-    const plant: Value = {}
-    for (const field of fieldNames)
-      if (Object.hasOwn(value, fields[field])) plant[field] = value[fields[field]]
-    return plant
-  }
-
-  #trim(plant: Value): Value {
-    if (!this.#options.trim) return plant
-    const trimmed = { ...plant }
+  #takeMembers(value: Value): Value {
+    const { fields, trim } = this.#options
+    if (!trim && !fields.ignoreOthers) return value
+    const plant = fields.ignoreOthers ? {} : { ...value }
     for (const field of fieldNames) {
-      const value = plant[field]
-      if (typeof value === 'string') trimmed[field] = value.trim()
+      if (!Object.hasOwn(value, fields[field])) continue
+      const member = value[fields[field]]
+      plant[field] = trim && typeof member === 'string' ? member.trim() : member
     }
-    return trimmed
+    return plant
   }
 
   #checkCells(cells: string[]): Entry | Refused {
     const { trim } = this.#options
     const columns = this.#options.columns as Columns
-    const { width } = columns
-    if (cells.length !== width) return { faults: [ragged(cells.length, width)] }
+    if (cells.length !== columns.width)
+      return refuse(`has ${count(cells.length, 'cell')}, the header row has ${columns.width}`)
     const plant: Value = {}
-    for (const field of this.#fieldsThere) {
-      const cell = cells[columns[field]] as string
-      const text = trim ? cell.trim() : cell
+    for (const field of fieldNames) {
+      const cell = cells[columns[field]]
+      const text = trim ? cell?.trim() : cell
       // An empty cell of an optional field means none.
-      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text) : text
+      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text as string) : text
     }
     return this.#judge(plant, [])
   }
 
   #judge(plant: unknown, found: Fault[]): Entry | Refused {
     const faults = this.#findFaults(plant, found)
-    if (faults.length > 0) return { faults: faults.map((fault) => this.#locate(fault)) }
+    if (faults.length > 0) return { faults: faults.map((fault) => this.locate(fault)) }
     return { item: serializeItem(plant as NewPlant), id: (plant as NewPlant).id }
   }
 
   /** Points a fault at the member or column of the input. */
-  #locate(fault: Fault): Fault {
+  locate<T extends { pointer?: string }>(fault: T): T {
     const field = fieldNames.find((name) => fault.pointer === `/${name}`)
     if (field === undefined) return fault
-    return { ...fault, pointer: `/${escapePointer(this.#options.fields[field])}` }
+    return { ...fault, pointer: this.#pointTo(field) }
+  }
+
+  #pointTo(field: FieldName): string {
+    return `/${escapePointer(this.#options.fields[field])}`
   }
 }
 
@@ -133,8 +115,8 @@ function readNumber(text: string): number | string {
   return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : text
 }
 
-function ragged(cells: number, width: number): Fault {
-  return { code: 'format', detail: `has ${count(cells, 'cell')}, the header row has ${width}`, pointer: '' }
+function refuse(detail: string): Refused {
+  return { faults: [{ code: 'format', detail, pointer: '' }] }
 }
 
 /** Describes the faults of a record in one line. */

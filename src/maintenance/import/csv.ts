@@ -1,6 +1,7 @@
 // CSV (RFC 4180) by csv-parse: a header row, then a row per plant. Empty lines are skipped.
-import { type CsvError, type InfoRecord, type Parser, parse } from 'csv-parse'
+import { type CsvError, parse } from 'csv-parse/sync'
 import { InputError } from './input-error.ts'
+import { LineSplitter, trimReturn } from './lines.ts'
 import { type InputRecord, maxRecordLength, type Splitter } from './record.ts'
 
 /** Our messages for the errors of csv-parse. */
@@ -13,63 +14,54 @@ const tooLong = `is longer than ${maxRecordLength / 1024} KiB; is a quote left o
 
 /** Splits CSV into rows; the first is the header. */
 export class CsvSplitter implements Splitter {
-  readonly #parser: Parser
-  #found: InputRecord[] = []
-  /** Line of the next row: csv-parse counts a CRLF inside quotes twice. */
-  #line = 1
-  #emptyLines = 0
-  /** The unread rest with the last chunk, its offset in the input, and the offset of the next row within it. */
-  #read = Buffer.alloc(0)
-  #start = 0
-  #next = 0
+  readonly #lines = new LineSplitter()
+  /** The row that the next line belongs to, if a quote is open. */
+  #begun: InputRecord | undefined;
 
-  constructor() {
-    this.#parser = parse({
-      record_delimiter: ['\r\n', '\n'],
-      relax_column_count: true,
-      skip_empty_lines: true,
-      on_record: (cells: string[], info: InfoRecord) => this.#take(cells, info),
-    })
-    // Errors are reported by the call that caused them.
-    this.#parser.on('error', () => {})
+  *split(piece: string, isLast: boolean): Generator<InputRecord> {
+    const rows: InputRecord[] = []
+    for (const line of this.#lines.split(piece, isLast)) {
+      const isOpen = hasOddQuotes(line) !== (this.#begun !== undefined)
+      const row = this.#begun ?? { line: this.#lines.line, text: '' }
+      row.text += line
+      this.#begun = undefined
+      if (isOpen && row.text.length <= maxRecordLength) {
+        row.text += '\n'
+        this.#begun = row
+        continue
+      }
+      row.text = trimReturn(row.text)
+      if (row.text !== '') rows.push(row)
+    }
+    if (isLast && this.#begun) rows.push(this.#begun)
+    yield* parseRows(rows)
   }
+}
 
-  async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
-    this.#found = found
-    this.#read = Buffer.concat([this.#read.subarray(this.#next), chunk])
-    this.#start += this.#next
-    this.#next = 0
-    await this.#wait((done) => this.#parser.write(chunk, done))
-    while (this.#read[this.#next] === 0x0a || this.#read[this.#next] === 0x0d) this.#next++
-    if (this.#read.toString('utf8', this.#next).length > maxRecordLength)
-      throw new InputError(tooLong, this.#line)
-  }
+/** True for a line in which a row begins or ends to be open: quotes inside quotes are doubled. */
+function hasOddQuotes(line: string): boolean {
+  let isOdd = false
+  for (let i = line.indexOf('"'); i !== -1; i = line.indexOf('"', i + 1)) isOdd = !isOdd
+  return isOdd
+}
 
-  end(found: InputRecord[]): Promise<void> {
-    this.#found = found
-    this.#parser.resume()
-    return this.#wait((done) => this.#parser.once('error', done).once('end', done).end())
+/** Adds the cells to rows. */
+function* parseRows(rows: InputRecord[]): Generator<InputRecord> {
+  const parsed: InputRecord[] = []
+  const take = (cells: string[]): undefined => {
+    const row = rows[parsed.length] as InputRecord
+    if (row.text.length > maxRecordLength) throw new InputError(tooLong, row.line)
+    parsed.push({ ...row, cells })
   }
-
-  async #wait(work: (done: (error?: Error | null) => void) => unknown): Promise<void> {
-    const error = await new Promise<Error | null | undefined>((resolve) => work(resolve))
-    if (!error) return
-    if (error instanceof InputError) throw error
-    /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
-    throw new InputError(reasons[(error as CsvError).code] ?? error.message, this.#line)
+  let fault: CsvError | InputError | undefined
+  try {
+    const text = rows.map(({ text }) => text).join('\n')
+    parse(text, { record_delimiter: '\n', relax_column_count: true, on_record: take })
+  } catch (error) {
+    fault = error as CsvError | InputError
   }
-
-  /** Takes a row. Returning nothing keeps it out of csv-parse's own queue. */
-  #take(cells: string[], { bytes, empty_lines }: InfoRecord): undefined {
-    this.#line += empty_lines - this.#emptyLines
-    this.#emptyLines = empty_lines
-    const end = bytes - this.#start
-    const text = this.#read.toString('utf8', this.#next, end).replace(/^[\r\n]+|\r?\n$/g, '')
-    this.#next = end
-    if (text.length > maxRecordLength) throw new InputError(tooLong, this.#line)
-    this.#found.push({ line: this.#line, source: cells, text })
-    this.#line++
-    for (const cell of cells)
-      for (let i = cell.indexOf('\n'); i !== -1; i = cell.indexOf('\n', i + 1)) this.#line++
-  }
+  yield* parsed
+  if (fault instanceof InputError) throw fault
+  /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
+  if (fault) throw new InputError(reasons[fault.code] ?? fault.message, rows[parsed.length]?.line)
 }

@@ -1,65 +1,69 @@
 // Decompresses gzip and zstd, recognized by their first bytes, also with several members or frames in a row.
+import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { InputError } from './input-error.ts'
 
-const chunkSize = 128 * 1024
+/** A write is called back once the decoder has consumed it, and only then the next is made. */
+const options = { chunkSize: 128 * 1024, writableHighWaterMark: 1 }
 
 const codings = [
-  { name: 'gzip', magic: Buffer.from([0x1f, 0x8b]), open: () => createGunzip({ chunkSize }) },
-  {
-    name: 'zstd',
-    magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]),
-    open: () => createZstdDecompress({ chunkSize }),
-  },
+  { name: 'gzip', magic: '1f8b', open: () => createGunzip(options) },
+  { name: 'zstd', magic: '28b52ffd', open: () => createZstdDecompress(options) },
 ]
 
 type Coding = (typeof codings)[number]
 
+/** Chunks of bytes that are read once. */
+type Chunks = AsyncIteratorObject<Buffer, undefined>
+
 /** Yields the decompressed bytes. Throws InputError when the input is damaged. */
-export async function* decompress(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  const source = new Source(bytes)
-  const head = await source.peek(4)
-  const coding = codings.find(({ magic }) => magic.equals(head.subarray(0, magic.length)))
-  if (coding) yield* decode(coding, source)
-  else yield* source
+export async function* decompress(bytes: Chunks): AsyncGenerator<Buffer> {
+  const head = await readHead(bytes, 4)
+  const coding = codings.find(({ magic }) => head.toString('hex', 0, 4).startsWith(magic))
+  const all = prepend(head, bytes)
+  yield* coding ? decode(coding, all) : all
 }
 
-/** Decodes gzip or zstd. Node's decoder of zstd stops silently at the end of a frame: a new one decodes the rest. */
-async function* decode(coding: Coding, source: Source): AsyncGenerator<Buffer> {
-  do {
+/** Reads chunks until they have so many bytes, or end. */
+export async function readHead(bytes: Chunks, count: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for (let length = 0; length < count; ) {
+    const { done, value } = await bytes.next()
+    if (done) break
+    chunks.push(value)
+    length += value.length
+  }
+  return Buffer.concat(chunks)
+}
+
+export async function* prepend(head: Buffer, rest: Chunks): AsyncGenerator<Buffer> {
+  yield head
+  yield* rest
+}
+
+/** Node's decoder of zstd stops silently where a frame ends: a new one decodes the rest. */
+async function* decode(coding: Coding, chunks: Chunks): AsyncGenerator<Buffer> {
+  let chunk: Buffer | undefined = (await chunks.next()).value
+  while (chunk) {
     const decoder = coding.open()
-    const fed = feed(decoder, source)
+    const feed = async function* () {
+      for (let fed = 0; chunk; chunk = (await chunks.next()).value) {
+        fed += chunk.length
+        yield chunk
+        const unread = fed - decoder.bytesWritten
+        if (unread === 0) continue
+        chunk = chunk.subarray(-unread)
+        return
+      }
+    }
+    const fed = pipeline(feed, decoder)
+    fed.catch(() => {})
     try {
       yield* decoder
       await fed
     } catch (error) {
-      await fed
       throw explain(coding, error as NodeJS.ErrnoException)
-    } finally {
-      decoder.destroy()
     }
-  } while ((await source.peek(1)).length > 0)
-}
-
-/** Feeds a decoder. Never rejects: an error of the source destroys the decoder, which reports it. */
-async function feed(decoder: ReturnType<Coding['open']>, source: Source): Promise<void> {
-  // A write on which the decoder fails is never called back.
-  let written: (() => void) | undefined
-  decoder.once('close', () => written?.())
-  try {
-    for (let chunk = await source.next(); chunk; chunk = await source.next()) {
-      const before = decoder.bytesWritten
-      await new Promise<void>((resolve) => {
-        written = resolve
-        decoder.write(chunk, () => resolve())
-      })
-      const used = decoder.bytesWritten - before
-      if (decoder.destroyed) return
-      if (used < chunk.length) return source.unread(chunk.subarray(used))
-    }
-    decoder.end()
-  } catch (error) {
-    decoder.destroy(error as Error)
   }
 }
 
@@ -68,41 +72,4 @@ function explain({ name }: Coding, error: NodeJS.ErrnoException): Error {
   if (/^(Z_|ZSTD_)/.test(String(error.code)))
     return new InputError(`the ${name} data is damaged: ${error.message}`)
   return error
-}
-
-/** Chunks with look-ahead and push-back. */
-class Source {
-  readonly #chunks: AsyncIterator<Buffer>
-  #held: Buffer | undefined
-
-  constructor(bytes: AsyncIterable<Buffer>) {
-    this.#chunks = bytes[Symbol.asyncIterator]()
-  }
-
-  async next(): Promise<Buffer | undefined> {
-    const held = this.#held
-    this.#held = undefined
-    if (held) return held
-    const { done, value } = await this.#chunks.next()
-    return done ? undefined : value
-  }
-
-  unread(chunk: Buffer): void {
-    this.#held = chunk
-  }
-
-  /** Returns the next bytes without consuming them; fewer only at the end. */
-  async peek(count: number): Promise<Buffer> {
-    let held = Buffer.alloc(0)
-    for (let chunk = await this.next(); chunk; chunk = await this.next()) {
-      held = Buffer.concat([held, chunk])
-      if (held.length >= count) break
-    }
-    if (held.length > 0) this.#held = held
-    return held
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    for (let chunk = await this.next(); chunk; chunk = await this.next()) yield chunk
-  }
 }

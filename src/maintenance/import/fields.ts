@@ -1,7 +1,6 @@
 // Finds the fields of a plant in the input: members of JSON objects, or columns of CSV.
 import { NewPlant } from '../../../schemas/plant.ts'
 import { InputError } from './input-error.ts'
-import { invalidMark } from './utf8.ts'
 
 export type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
@@ -14,7 +13,9 @@ export const numbers: ReadonlySet<string> = new Set(
 /** Names of members or columns by field; `ignoreOthers`: others are left out instead of being faults. */
 export type Fields = Record<FieldName, string> & { ignoreOthers: boolean }
 
-export type FieldOptions = { map?: Partial<Record<FieldName, string>>; ignoreUnknown?: boolean }
+/** Names of members or columns that are not those of their fields. */
+export type FieldMap = Partial<Record<FieldName, string>>
+export type FieldOptions = { map?: FieldMap; ignoreUnknown?: boolean }
 
 /** Resolves the fields. Mapping one implies that other columns and members are ignored. */
 export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions): Fields {
@@ -28,8 +29,7 @@ export type Columns = Record<FieldName, number> & { width: number }
 
 /** Finds the columns of the fields. Throws InputError when the header row does not fit them. */
 export function findColumns(header: string[], fields: Fields, line: number): Columns {
-  const refuse = (reason: string) => new InputError(reason.replaceAll(invalidMark, '\ufffd'), line)
-  if (header.some((column) => column.includes(invalidMark))) throw refuse('the header row is not UTF-8')
+  const refuse = (reason: string) => new InputError(reason, line)
   const twice = header.find((column, index) => header.indexOf(column) !== index)
   if (twice !== undefined) throw refuse(`the column ${quote(twice)} is there twice`)
   const columns = { width: header.length } as Columns

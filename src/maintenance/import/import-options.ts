@@ -1,8 +1,6 @@
 // Options and result of an import.
-import type { Store } from '../../store/store.ts'
-import type { Tally } from './batch-writer.ts'
+import type { Outcome, Store } from '../../store/store.ts'
 import type { FieldOptions } from './fields.ts'
-import type { Input } from './input.ts'
 import type { Format } from './input-format.ts'
 
 /** Such a batch holds the database's lock for some tens of milliseconds, so that others can write in between. */
@@ -32,14 +30,15 @@ export type ImportOptions = FieldOptions & {
   openStore: () => Promise<Store>
   /** Called with lines that the user should see at once. */
   say: (line: string) => void
-  onProgress?: (records: number, input: Input) => void
-  /** Called with the result of an import that has begun, however it ends. */
+  /** `readShare`: share of the file that was read; undefined for a pipe. */
+  onProgress?: (records: number, readShare: number | undefined) => void
+  /** Called once with the result, however the import ends. */
   onEnd?: (result: ImportResult) => void
-  /** Plants added in one transaction. */
+  /** Records in one batch, whose plants are added in one transaction. */
   batchPlants?: number
   /** A batch that fails because the store is unavailable is retried for this long. */
   patienceMs?: number
 }
 
 /** `records`: records processed; `skipped`: those of them that an earlier run had processed. */
-export type ImportResult = Tally & { records: number; skipped: number; rejected: number }
+export type ImportResult = Record<Outcome, number> & { records: number; skipped: number; rejected: number }

@@ -1,23 +1,29 @@
 // The progress of an import, kept in the store in the same transaction as each batch, so that it is always exact.
 import { randomUUID } from 'node:crypto'
+import { resolve } from 'node:path'
+import { count } from '../../runtime/count.ts'
 import { type Checkpoint, type Row, type Store, StoreRefused } from '../../store/store.ts'
-import { type Owner, thisProcess } from './import-owner.ts'
-import type { Fingerprint, InputIdentity } from './input-identity.ts'
+import type { ImportOptions } from './import-options.ts'
+import { isAtWork, type Owner, thisProcess } from './import-owner.ts'
+import type { Input } from './input.ts'
+import type { Records } from './records.ts'
 
 /** `records`, `line`: read up to there; `rejects`: length of the file of rejected records, in bytes. */
 export type Position = { records: number; line: number; rejects: number }
 
+export const beginning: Position = { records: 0, line: 0, rejects: 0 }
+
 /**
- * `run`: the last import; `at`: its time, in milliseconds since 1970; `options`: those that change what a record is.
+ * `run`: the last import; `path`: of its input; `readAs`: options that change what a record is; `hash`: of the first
+ * records that were consumed; `at`: in milliseconds since 1970.
  */
-export type ImportProgress = Position &
-  Owner &
-  Fingerprint & { run: string; name: string; at: number; done: boolean; options: string }
+type Progress = Position &
+  Owner & { run: string; path: string; readAs: string; hash: string; at: number; done: boolean }
 
 /** Progress with its row. */
-export type Found = { key: string; value: string; progress: ImportProgress }
+type Found = { key: string; value: string; progress: Progress }
 
-export type Import = { name: string; identity: InputIdentity; options: unknown }
+export type ImportId = { path: string; input: Input; records: Records }
 
 const prefix = 'import:'
 /** Number of finished imports that are remembered, so that resuming one of them adds nothing. */
@@ -25,58 +31,88 @@ const keptImports = 100
 
 export class ProgressStore {
   readonly #store: Store
-  readonly #identity: InputIdentity
-  readonly #own: Owner & Pick<ImportProgress, 'run' | 'name' | 'options'>
-  readonly #ownKey: string
+  readonly #name: string
+  readonly #hashes: string[]
+  readonly #own: Owner & Pick<Progress, 'run' | 'path' | 'readAs'>
   #key: string
+  /** The progress that this run goes on with, or replaces. */
+  #found: Found | undefined
 
-  constructor(store: Store, { name, identity, options }: Import) {
+  constructor(store: Store, { path, input: { name }, records: { hashes, readAs } }: ImportId) {
     this.#store = store
-    this.#identity = identity
-    this.#own = { ...thisProcess(), run: randomUUID(), name, options: JSON.stringify(options) }
-    this.#ownKey = prefix + identity.fingerprint(Number.POSITIVE_INFINITY).hash
-    this.#key = this.#ownKey
+    this.#name = name
+    this.#hashes = hashes
+    const own = { run: randomUUID(), path: path === '-' ? path : resolve(path), readAs }
+    this.#own = { ...thisProcess(), ...own }
+    this.#key = prefix + hashes.at(-1)
+  }
+
+  /**
+   * Finds where to start. Throws StoreRefused when an import of the input runs, or was interrupted and neither `resume`
+   * nor `restart` is set.
+   */
+  async findStart({
+    resume,
+    restart,
+    say,
+  }: Pick<ImportOptions, 'resume' | 'restart' | 'say'>): Promise<Position> {
+    const found = await this.#find()
+    if (!found) {
+      if (resume && (await this.#hasNamesake()))
+        throw new StoreRefused(
+          `${this.#name} does not begin like the input whose import was cut short: it cannot be resumed`,
+        )
+      return beginning
+    }
+    const { records, line, rejects, done, readAs, ...owner } = found.progress
+    if (!done && isAtWork(owner))
+      throw new StoreRefused(
+        `an import of ${this.#name} is running, as process ${owner.pid}: wait until it ends`,
+      )
+    // A finished import whose input has grown keeps its own row, unless it is resumed.
+    if (!done || resume || found.key === this.#key) {
+      this.#key = found.key
+      this.#found = found
+    }
+    const already = count(records, 'record')
+    if (resume) {
+      if (readAs !== this.#own.readAs)
+        throw new StoreRefused(
+          `${this.#name}: the options differ from those of the import that was cut short: it cannot be resumed`,
+        )
+      say(`${this.#name}: ${already} already imported`)
+      return { records, line, rejects }
+    }
+    if (!done && records > 0 && !restart)
+      throw new StoreRefused(
+        `${this.#name}: an import was cut short after ${already}; --resume goes on there, --restart begins anew and adds them again`,
+      )
+    return beginning
   }
 
   /** Finds the most advanced progress of this input, or of an input that this one begins with. */
-  async find(): Promise<Found | undefined> {
+  async #find(): Promise<Found | undefined> {
     const rank = ({ key, progress }: Found) =>
-      key === this.#ownKey ? Number.POSITIVE_INFINITY : progress.hashed
+      key === this.#key ? Number.POSITIVE_INFINITY : this.#hashes.indexOf(progress.hash)
     const [found] = (await this.#readAll())
-      .filter(({ key, progress }) => key === this.#ownKey || this.#identity.beginsWith(progress))
+      .filter((row) => rank(row) > 0)
       .toSorted((a, b) => rank(b) - rank(a))
     return found && this.#readSettled(found.key)
   }
 
-  /** True when the earlier import had other options. */
-  isOtherwise({ progress }: Found): boolean {
-    return progress.options !== this.#own.options
-  }
-
   /** True when the import of another input of this name was interrupted. */
-  async hasNamesake(): Promise<boolean> {
-    return (await this.#readAll()).some(({ progress }) => progress.name === this.#own.name && !progress.done)
+  async #hasNamesake(): Promise<boolean> {
+    return (await this.#readAll()).some(({ progress }) => progress.path === this.#own.path && !progress.done)
   }
 
-  /**
-   * Claims the progress for this run. A finished import whose input has grown keeps its own row, unless it is resumed.
-   * Throws StoreRefused when another import was faster.
-   */
-  async claim(start: Position, known: Found | undefined, isResumed: boolean): Promise<void> {
-    const isKept = known?.progress.done && !isResumed && known.key !== this.#ownKey
-    const found = isKept ? undefined : known
-    if (found) this.#key = found.key
+  /** Claims the progress for this run. Throws StoreRefused when another import was faster. */
+  async claim(start: Position): Promise<void> {
     const { key, value } = this.mark(start)
-    const claimed = await (found
-      ? this.#store.sql.execute('UPDATE meta SET value = $1 WHERE key = $2 AND value = $3', [
-          value,
-          key,
-          found.value,
-        ])
-      : this.#store.sql.execute(
-          'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING',
-          [key, value],
-        ))
+    const claimed = await this.#store.sql.execute(
+      `INSERT INTO meta (key, value) VALUES ($1, $2)
+      ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE meta.value = $3`,
+      [key, value, this.#found?.value ?? null],
+    )
     /* c8 ignore next: two imports of one input claim it at the same moment */
     if (claimed === 0) throw this.#overtaken()
   }
@@ -89,8 +125,8 @@ export class ProgressStore {
 
   /** Makes the checkpoint of a batch that ends at the position. */
   mark(position: Position, done = false): Checkpoint {
-    const fingerprint = this.#identity.fingerprint(position.records)
-    const progress: ImportProgress = { ...this.#own, ...position, ...fingerprint, at: Date.now(), done }
+    const hash = this.#hashes[Math.min(position.records, this.#hashes.length - 1)] as string
+    const progress: Progress = { ...this.#own, ...position, hash, at: Date.now(), done }
     return { key: this.#key, value: JSON.stringify(progress) }
   }
 
@@ -109,7 +145,7 @@ export class ProgressStore {
   }
 
   #overtaken(): StoreRefused {
-    return new StoreRefused(`another import of ${this.#own.name} has begun`)
+    return new StoreRefused(`another import of ${this.#name} has begun`)
   }
 
   /**

@@ -11,7 +11,7 @@ export type Format = (typeof formats)[number]
 /** `mended`: a file of rejects that `import` has written. */
 export type Detected = Format | 'mended'
 
-const splitters: Record<Detected, () => Splitter> = {
+export const splitters: Record<Detected, () => Splitter> = {
   ndjson: () => new NdjsonSplitter(),
   json: () => new JsonArraySplitter(),
   csv: () => new CsvSplitter(),
@@ -31,8 +31,4 @@ export function detectFormat(head: Buffer): Detected {
   if (text.includes('\0'))
     throw new InputError('is not text: expected NDJSON, JSON or CSV, in UTF-8, perhaps in gzip or zstd', 1)
   return 'csv'
-}
-
-export function makeSplitter(format: Detected): Splitter {
-  return splitters[format]()
 }

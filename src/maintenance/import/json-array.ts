@@ -3,108 +3,94 @@ import { InputError } from './input-error.ts'
 import { type InputRecord, maxRecordLength, type Splitter } from './record.ts'
 
 /** Expected next, beside white space. */
-type Expected = 'array' | 'element or end' | 'element' | 'rest of element' | 'nothing'
+type Expected = 'array' | 'element or end' | 'element' | 'nothing'
 
-const lineFeed = 0x0a
-const quote = 0x22
-const comma = 0x2c
-const openBracket = 0x5b
-const backslash = 0x5c
-const closeBracket = 0x5d
-const openBrace = 0x7b
-const closeBrace = 0x7d
+const space = /[ \t\r\n]*/y
 
 export class JsonArraySplitter implements Splitter {
   #expected: Expected = 'array'
-  #line = 1
-  /** The current element: its text so far, the line where it began, and the state of the scan. */
-  #text = ''
-  #start = 1
-  #depth = 0
-  #inString = false
-  #escaped = false
+  /** The beginning of an element. */
+  #rest = ''
+  /** The line of its first character. */
+  #line = 1;
 
-  push(chunk: Buffer, found: InputRecord[]): void {
-    const text = this.#text + chunk.toString()
-    // Start of the current element.
-    let from = this.#inElement ? 0 : text.length
-    for (let i = this.#text.length; i < text.length; i++) {
-      const code = text.charCodeAt(i)
-      if (code === lineFeed) this.#feed()
-      if (!this.#inElement) {
-        if (isSpace(code)) continue
-        this.#begin(code)
-        if (!this.#inElement) continue
-        from = i
+  *split(piece: string, isLast: boolean): Generator<InputRecord> {
+    const text = this.#rest + piece
+    let at = this.#pass(text, 0, findSpaceEnd(text, 0))
+    while (at < text.length) {
+      let end = at
+      if (!this.#takePunctuation(text.charAt(at))) {
+        end = findElementEnd(text, at)
+        const length = (end < 0 ? text.length : end) - at
+        if (length > maxRecordLength) throw this.#refuse(tooLong)
+        if (end < 0) break
+        yield { line: this.#line, text: text.slice(at, end).trimEnd() }
+        this.#expected = text.charAt(end) === ',' ? 'element' : 'nothing'
       }
-      if (!this.#ends(code)) continue
-      found.push(this.#element(text.slice(from, i)))
-      from = text.length
-      this.#expected = code === comma ? 'element' : 'nothing'
+      at = this.#pass(text, at, findSpaceEnd(text, end + 1))
     }
-    this.#text = text.slice(from)
-    this.#checkLength(this.#text.length)
+    this.#rest = text.slice(at)
+    if (isLast) this.#end()
   }
 
-  end(): void {
-    if (this.#expected === 'array') throw new InputError('is empty, expected a JSON array')
-    if (this.#expected === 'nothing') return
-    throw new InputError('the JSON array does not end: the input is cut short', this.#line)
+  /** Counts the lines up to an index, and returns it. */
+  #pass(text: string, from: number, to: number): number {
+    for (let i = text.indexOf('\n', from); i !== -1 && i < to; i = text.indexOf('\n', i + 1)) this.#line++
+    return to
   }
 
-  get #inElement(): boolean {
-    return this.#expected === 'rest of element'
-  }
-
-  #feed(): void {
-    if (this.#inString) throw new InputError('a string does not end on its line', this.#line)
-    this.#line++
-  }
-
-  /** Takes the first character of an element or of punctuation. */
-  #begin(code: number): void {
+  /** Takes a bracket around the elements; returns false for the first character of an element. */
+  #takePunctuation(character: string): boolean {
     const expected = this.#expected
-    if (expected === 'nothing') throw new InputError('text follows the JSON array', this.#line)
+    if (expected === 'nothing') throw this.#refuse('text follows the JSON array')
     if (expected === 'array') {
-      if (code !== openBracket) throw new InputError('is not a JSON array', this.#line)
+      if (character !== '[') throw this.#refuse('is not a JSON array')
       this.#expected = 'element or end'
-    } else if (code === closeBracket && expected === 'element or end') this.#expected = 'nothing'
-    else if (code === closeBracket || code === comma)
-      throw new InputError(`expected an element before "${String.fromCharCode(code)}"`, this.#line)
-    else {
-      this.#expected = 'rest of element'
-      this.#start = this.#line
+      return true
     }
+    if (character !== ']' && character !== ',') return false
+    if (character === ',' || expected === 'element')
+      throw this.#refuse(`expected an element before "${character}"`)
+    this.#expected = 'nothing'
+    return true
   }
 
-  /** True when this character is the first after the element. Mismatched brackets are found when it is parsed. */
-  #ends(code: number): boolean {
-    if (this.#inString) {
-      if (this.#escaped) this.#escaped = false
-      else if (code === backslash) this.#escaped = true
-      else if (code === quote) this.#inString = false
-    } else if (code === quote) this.#inString = true
-    else if (code === openBrace || code === openBracket) this.#depth++
-    else if (this.#depth > 0) {
-      if (code === closeBrace || code === closeBracket) this.#depth--
-    } else return code === comma || code === closeBracket
-    return false
+  #end(): void {
+    if (this.#expected === 'array') throw new InputError('is empty, expected a JSON array')
+    if (this.#expected !== 'nothing')
+      throw this.#refuse('the JSON array does not end: the input is cut short')
   }
 
-  #element(text: string): InputRecord {
-    this.#checkLength(text.length)
-    return { line: this.#start, source: text.trimEnd() }
-  }
-
-  #checkLength(length: number): void {
-    if (length > maxRecordLength)
-      throw new InputError(
-        `the element that begins here is longer than ${maxRecordLength / 1024} KiB`,
-        this.#start,
-      )
+  #refuse(reason: string): InputError {
+    return new InputError(reason, this.#line)
   }
 }
 
-function isSpace(code: number): boolean {
-  return code === 0x20 || code === lineFeed || code === 0x0d || code === 0x09
+const tooLong = `the element that begins here is longer than ${maxRecordLength / 1024} KiB`
+
+function findSpaceEnd(text: string, from: number): number {
+  space.lastIndex = from
+  space.test(text)
+  return space.lastIndex
+}
+
+/**
+ * Finds the comma or bracket behind an element; -1 when it is not in the text. Brackets that do not match are found
+ * when the element is parsed.
+ */
+function findElementEnd(text: string, from: number): number {
+  let depth = 0
+  let isInString = false
+  for (let i = from; i < text.length; i++) {
+    const character = text[i]
+    if (isInString) {
+      if (character === '\\') i++
+      else if (character === '"') isInString = false
+    } else if (character === '"') isInString = true
+    else if (character === '{' || character === '[') depth++
+    else if (depth > 0) {
+      if (character === '}' || character === ']') depth--
+    } else if (character === ',' || character === ']') return i
+  }
+  return -1
 }

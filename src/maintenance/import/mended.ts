@@ -11,50 +11,34 @@ type Reject = { header?: string; text: string }
 
 export class MendedSplitter implements Splitter {
   readonly #lines = new NdjsonSplitter()
-  #header: string | undefined
+  #header: string | undefined;
 
-  async push(chunk: Buffer, found: InputRecord[]): Promise<void> {
-    const lines: InputRecord[] = []
-    this.#lines.push(chunk, lines)
-    await this.#take(lines, found)
-  }
-
-  async end(found: InputRecord[]): Promise<void> {
-    const lines: InputRecord[] = []
-    this.#lines.end(lines)
-    await this.#take(lines, found)
-  }
-
-  async #take(lines: InputRecord[], found: InputRecord[]): Promise<void> {
-    for (const record of lines) {
-      const { header, text } = readReject(record)
-      if (header === undefined) found.push({ ...record, source: text })
-      else await this.#takeRow(record.line, { header, text }, found)
+  *split(piece: string, isLast: boolean): Generator<InputRecord> {
+    for (const record of this.#lines.split(piece, isLast)) {
+      const { header, text } = readReject(record.text)
+      if (header === undefined) yield { ...record, text }
+      else yield* this.#splitRow(record.line, header, text)
     }
   }
 
-  /** Takes the row of a reject, and before the first one its header row. All have the line of their reject. */
-  async #takeRow(line: number, { header, text }: Required<Reject>, found: InputRecord[]): Promise<void> {
-    const rows: InputRecord[] = []
-    const csv = new CsvSplitter()
+  /** Yields the row of a reject, and before the first one its header row. All have the line of their reject. */
+  *#splitRow(line: number, header: string, text: string): Generator<InputRecord> {
     const before = this.#header === undefined ? `${header}\n` : ''
     this.#header ??= header
     if (header !== this.#header) throw new InputError('has other columns than the rejects before it', line)
     try {
-      await csv.push(Buffer.from(`${before}${text}\n`), rows)
-      await csv.end(rows)
+      for (const row of new CsvSplitter().split(before + text, true)) yield { ...row, line }
     } catch (error) {
       throw new InputError((error as InputError).reason, line)
     }
-    for (const row of rows) found.push({ ...row, line })
   }
 }
 
 /** Reads a reject. Any other line is taken as a record itself, and the check reports its fault. */
-function readReject({ source }: InputRecord): Reject {
+function readReject(line: string): Reject {
   try {
-    const { header, text } = JSON.parse(source as string)
+    const { header, text } = JSON.parse(line)
     if (typeof text === 'string') return { ...(typeof header === 'string' && { header }), text }
   } catch {}
-  return { text: source as string }
+  return { text: line }
 }

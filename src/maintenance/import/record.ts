@@ -15,18 +15,15 @@ const plantBytes = Object.entries<TSchema>(NewPlant.properties)
 export const maxRecordLength = Math.ceil(plantBytes / 8192) * 64 * 1024
 
 /**
- * `source`: JSON text, or the cells of a row; `text`: the row as it was; `line`: counted from 1; `fault`: the reason
- * why the record was cut off.
+ * `line`: counted from 1; `text`: as it is in the input; `cells`: of a CSV row; `fault`: the reason why it was cut off.
  */
-export type InputRecord = { line: number; source: string | string[]; text?: string; fault?: Fault }
+export type InputRecord = { line: number; text: string; cells?: string[]; fault?: Fault }
 
-/**
- * Splits chunks of text in one format into records, which it adds to `found`. Throws InputError when the rest cannot be
- * read; records found before stay valid.
- */
+/** Splits an input in one format into records. */
 export interface Splitter {
-  /** Adds the records that end in a chunk of valid UTF-8, which ends with a whole character. */
-  push(chunk: Buffer, found: InputRecord[]): void | Promise<void>
-  /** Adds the records that end with the input. */
-  end(found: InputRecord[]): void | Promise<void>
+  /**
+   * Yields the records that end in the next piece of the text, or with the text. Throws InputError when the rest cannot
+   * be read; records yielded before stay valid.
+   */
+  split(text: string, isLast: boolean): Iterable<InputRecord>
 }

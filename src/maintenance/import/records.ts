@@ -1,92 +1,94 @@
 // Reads the records of an input in any format.
-import { type CheckOptions, RecordCheck } from './check.ts'
+import { hash } from 'node:crypto'
+import { RecordCheck } from './check.ts'
 import { type Columns, type Fields, findColumns } from './fields.ts'
-import { headBytes, type Input } from './input.ts'
+import type { Input } from './input.ts'
 import { InputError } from './input-error.ts'
-import { type Detected, detectFormat, type Format, makeSplitter } from './input-format.ts'
-import { InputIdentity } from './input-identity.ts'
+import { type Detected, detectFormat, type Format, splitters } from './input-format.ts'
 import type { InputRecord } from './record.ts'
-import { Utf8Chunks } from './utf8.ts'
+import { decodeUtf8 } from './utf8.ts'
+
+/** An input is recognized by its records up to this size. */
+const headBytes = 64 * 1024
 
 export type RecordOptions = { format: Format | undefined; fields: Fields; trim: boolean }
 
-/** `groups`: all records, in order; `identity`: of the records in the beginning. */
+/** `groups`: all records, in order; each group is to be read before the next. */
 export type Records = {
-  format: Detected
+  /** What decides what a record is. */
+  readAs: string
   /** The text of the header row of a CSV input. */
   header: string | undefined
   check: RecordCheck
-  identity: InputIdentity
-  groups: AsyncIterable<InputRecord[]>
+  /**
+   * Hashes of the first 0, 1, 2 and more records: an input is recognized by those that were consumed, and by nothing
+   * behind them. It may have grown since, and a fault there may have been fixed.
+   */
+  hashes: string[]
+  groups: AsyncIterable<Iterable<InputRecord>>
 }
 
 /** Reads the beginning. Throws InputError when it has a fault before the first record. */
 export async function openRecords(input: Input, options: RecordOptions): Promise<Records> {
   const { fields, trim } = options
   const format = options.format ?? detectFormat(input.head)
-  const utf8 = new Utf8Chunks()
-  const groups = split(input, format, utf8)
-  const { head, fault } = await readHead(groups, input.head.length < headBytes)
-  const isCsv = format === 'csv' || (format === 'mended' && Array.isArray(head[0]?.source))
+  const groups = split(input, format)
+  const { head, hashes, fault } = await readHead(groups)
+  const isCsv = format === 'csv' || (format === 'mended' && head[0]?.cells !== undefined)
   const header = isCsv ? head.shift() : undefined
+  if (header) hashes.shift()
   const columns = isCsv ? readColumns(header, fields, trim) : undefined
-  const checked: CheckOptions = { fields, columns, trim, utf8 }
   return {
-    format,
+    readAs: JSON.stringify({ format, fields, trim }),
     header: header?.text,
-    check: new RecordCheck(checked),
-    identity: new InputIdentity(head, header?.source),
+    check: new RecordCheck({ fields, columns, trim }),
+    hashes,
     groups: join(head, fault, groups),
   }
 }
 
-async function* split(input: Input, format: Detected, utf8: Utf8Chunks): AsyncGenerator<InputRecord[]> {
-  const splitter = makeSplitter(format)
-  for await (const chunk of input.chunks) yield* find((found) => splitter.push(utf8.push(chunk), found))
-  yield* find((found) => splitter.push(utf8.end(), found))
-  yield* find((found) => splitter.end(found))
+async function* split(input: Input, format: Detected): AsyncGenerator<Iterable<InputRecord>> {
+  const splitter = splitters[format]()
+  for await (const text of decodeUtf8(input.chunks)) yield splitter.split(text, false)
+  yield splitter.split('', true)
 }
 
-/** Yields the records before a fault, then throws it. */
-async function* find(work: (found: InputRecord[]) => void | Promise<void>): AsyncGenerator<InputRecord[]> {
-  const found: InputRecord[] = []
-  try {
-    await work(found)
-  } catch (error) {
-    yield found
-    throw error
-  }
-  yield found
-}
-
-type Head = { head: InputRecord[]; fault?: unknown }
-
-/** Reads the records of the beginning. When that is the whole input, they include those that end with it. */
-async function readHead(groups: AsyncGenerator<InputRecord[]>, isWhole: boolean): Promise<Head> {
+/** Reads the beginning, with the header row, if any. */
+async function readHead(groups: AsyncGenerator<Iterable<InputRecord>>) {
   const head: InputRecord[] = []
+  const hashes = ['']
+  let bytes = 0
+  let fault: unknown
   try {
-    for (let next = await groups.next(); !next.done; next = await groups.next()) {
-      head.push(...next.value)
-      if (head.length > 0 && !isWhole) break
+    while (bytes < headBytes) {
+      const { done, value } = await groups.next()
+      if (done) break
+      for (const record of value) {
+        head.push(record)
+        if (bytes >= headBytes) continue
+        bytes += Buffer.byteLength(record.text) + 1
+        hashes.push(hash('sha256', `${hashes.at(-1)}\n${record.text}`))
+      }
     }
-  } catch (fault) {
-    if (head.length > 0) return { head, fault }
-    throw fault
+  } catch (error) {
+    if (head.length === 0) throw error
+    fault = error
   }
-  return { head }
+  return { head, hashes, fault }
 }
 
 function readColumns(header: InputRecord | undefined, fields: Fields, trim: boolean): Columns {
-  if (header === undefined) throw new InputError('is empty, expected a header row')
-  const cells = header.source as string[]
-  return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, header.line)
+  if (header?.cells === undefined) throw new InputError('is empty, expected a header row')
+  const { cells, line, text } = header
+  if (!text.isWellFormed()) throw new InputError('the header row is not UTF-8', line)
+  return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, line)
 }
 
 async function* join(
   head: InputRecord[],
   fault: unknown,
-  rest: AsyncIterable<InputRecord[]>,
-): AsyncGenerator<InputRecord[]> {
+  rest: AsyncIterable<Iterable<InputRecord>>,
+): AsyncGenerator<Iterable<InputRecord>> {
   yield head
   if (fault !== undefined) throw fault
   yield* rest

@@ -7,7 +7,6 @@ import { describeFaults } from './check.ts'
 import type { Position } from './import-progress.ts'
 import { FileError } from './input-error.ts'
 import type { InputRecord } from './record.ts'
-import { invalidMark } from './utf8.ts'
 
 const shownRejects = 10
 /** The beginning of every line of the file. */
@@ -17,30 +16,27 @@ const firstBytes = Buffer.from('{"line":')
 export type Reason = Omit<Fault, 'code'> & { code: Fault['code'] | 'id-conflict' }
 
 export type RejectsOptions = {
-  /** The name of the input, for messages. */
-  name: string
-  /** The file for rejects, if wanted; `-` is stdout. */
-  path: string | undefined
   /** The path of the input, which the file must not be. */
-  input: string
+  path: string
+  /** The file for rejects, if wanted; `-` is stdout. */
+  rejects?: string | undefined
   say: (line: string) => void
 }
 
 export class Rejects {
   readonly #options: RejectsOptions
-  /** The header row of a CSV input. */
-  header: string | undefined
+  readonly #name: string
+  readonly #header: string | undefined
   #file: number | undefined
   #pending = ''
   #bytes = 0
   #count = 0
 
-  constructor(options: RejectsOptions) {
+  /** `name`: of the input, for messages; `header`: the header row of a CSV input. */
+  constructor(options: RejectsOptions, name: string, header: string | undefined) {
     this.#options = options
-  }
-
-  get count(): number {
-    return this.#count
+    this.#name = name
+    this.#header = header
   }
 
   /** The length of the file. */
@@ -53,7 +49,7 @@ export class Rejects {
    * file holds anything else.
    */
   open({ records, rejects: kept, line }: Position): void {
-    const { path, input } = this.#options
+    const { path: input, rejects: path } = this.#options
     if (path === undefined || path === '-') return
     this.#try(() => {
       if (isSameFile(identify(path), identify(input))) throw new Error('it is the input; name another file')
@@ -71,14 +67,14 @@ export class Rejects {
     this.flush()
   }
 
-  add({ line, source, text = String(source) }: InputRecord, faults: Reason[]): void {
+  add({ line, text }: InputRecord, faults: Reason[]): void {
     const reason = describeFaults(faults)
     this.#count++
-    const { name, path, say } = this.#options
-    if (this.#count <= shownRejects) say(`${name}, line ${line}: ${reason}`)
+    const { rejects: path, say } = this.#options
+    if (this.#count <= shownRejects) say(`${this.#name}, line ${line}: ${reason}`)
     if (path === undefined) return
-    const shown = text.replaceAll(invalidMark, '\ufffd')
-    this.#pending += `${JSON.stringify({ line, reason, errors: faults, header: this.header, text: shown })}\n`
+    const reject = { line, reason, errors: faults, header: this.#header, text: text.toWellFormed() }
+    this.#pending += `${JSON.stringify(reject)}\n`
   }
 
   /** Writes added records to the file. */
@@ -86,7 +82,7 @@ export class Rejects {
     if (this.#pending === '') return
     const pending = Buffer.from(this.#pending)
     this.#pending = ''
-    if (this.#options.path === '-') process.stdout.write(pending)
+    if (this.#options.rejects === '-') process.stdout.write(pending)
     else
       this.#try(() => {
         for (let done = 0; done < pending.length; )
@@ -99,7 +95,7 @@ export class Rejects {
   close(): void {
     this.flush()
     if (this.#file !== undefined) closeSync(this.#file)
-    const { path, say } = this.#options
+    const { rejects: path, say } = this.#options
     const more = this.#count - shownRejects
     if (more <= 0) return
     say(`and ${separate(more)} more${whereAll(path)}`)
@@ -109,7 +105,7 @@ export class Rejects {
     try {
       work()
     } catch (error) {
-      throw new FileError('write', String(this.#options.path), error as Error)
+      throw new FileError('write', String(this.#options.rejects), error as Error)
     }
   }
 }

@@ -1,108 +1,168 @@
-// One pass through an input: reads and checks its records, and hands them to the writer in batches.
-import { once } from 'node:events'
+// One pass through an input: reads and checks its records, and appends them to the log in batches, one by one. The next
+// is read meanwhile, and appended only once the outcome of the last is certain.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { settleMs } from '../../limits.ts'
-import type { Batch, BatchWriter } from './batch-writer.ts'
-import type { RecordCheck } from './check.ts'
-import { defaultBatchPlants, type ImportOptions, type ImportResult } from './import-options.ts'
+import { listShown } from '../../../schemas/plant.ts'
+import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
+import {
+  defaultBatchPlants,
+  defaultPatienceMs,
+  type ImportOptions,
+  type ImportResult,
+} from './import-options.ts'
+import type { Position, ProgressStore } from './import-progress.ts'
 import type { Input } from './input.ts'
 import { InputError } from './input-error.ts'
 import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
-import type { Rejects } from './rejects.ts'
+import type { Reason, Rejects } from './rejects.ts'
 
-/** A batch is also handed over after `batchPlants` times this many records, so that the progress is saved. */
-const recordsPerPlant = 20
+/** `records`: the input of each entry; `size`: with those that were rejected; `end`: the position behind the batch. */
+type Batch = { entries: Entry[]; records: InputRecord[]; size: number; end: Omit<Position, 'rejects'> }
 
-export class Run {
-  readonly #options: ImportOptions
-  readonly #input: Input
-  readonly #rejects: Rejects
-  #batch = makeBatch()
-  #count = 0
-  /** Number of records up to the end of the last batch that was handed over. */
-  #handedOver = 0
-
-  constructor(options: ImportOptions, input: Input, rejects: Rejects) {
-    this.#options = options
-    this.#input = input
-    this.#rejects = rejects
-  }
-
-  /** Reads all records into the writer, and reports the result however it ends. */
-  async readInto(writer: BatchWriter, records: Records): Promise<ImportResult> {
-    try {
-      const done = this.#read(records, writer).then(() => writer.end())
-      await Promise.race([done, endAfterAbort(this.#options.signal)])
-      return this.#describe(writer)
-    } finally {
-      this.#options.onEnd?.(this.#describe(writer))
-    }
-  }
-
-  #describe({ tally, start, committed }: BatchWriter): ImportResult {
-    const rejected = this.#rejects.count - tally.conflict
-    return { ...tally, rejected, records: committed.records, skipped: start.records }
-  }
-
-  /** Reads the records. Those before an unreadable one are added. */
-  async #read({ groups, check }: Records, writer: BatchWriter): Promise<void> {
-    const { signal, onProgress } = this.#options
-    try {
-      for await (const group of groups) {
-        for (const record of group) {
-          if (++this.#count <= writer.start.records) continue
-          const handedOver = this.#take(record, check, writer)
-          // Awaiting nothing would take as long as reading a record.
-          if (handedOver) await handedOver
-        }
-        signal.throwIfAborted()
-        onProgress?.(this.#count, this.#input)
-      }
-    } catch (error) {
-      if (error instanceof InputError) await this.#handOver(writer)
-      throw error
-    } finally {
-      // Let the current batch end in any case.
-      await writer.settle()
-    }
-    await this.#handOver(writer)
-    await writer.settle()
-  }
-
-  /** Adds a record to the batch. Returns a promise only when the batch is handed over. */
-  #take(record: InputRecord, check: RecordCheck, writer: BatchWriter): Promise<void> | undefined {
-    const checked = check.check(record)
-    if ('faults' in checked) this.#rejects.add(record, checked.faults)
-    else {
-      this.#batch.entries.push(checked)
-      // Without an id there is no conflict, and the record is not needed again.
-      this.#batch.records.push(checked.id === undefined ? undefined : record)
-    }
-    this.#batch.end = { records: this.#count, line: record.line }
-    const { batchPlants = defaultBatchPlants } = this.#options
-    if (this.#batch.entries.length >= batchPlants) return this.#handOver(writer)
-    return this.#count - this.#handedOver >= batchPlants * recordsPerPlant
-      ? this.#handOver(writer)
-      : undefined
-  }
-
-  async #handOver(writer: BatchWriter): Promise<void> {
-    const batch = this.#batch
-    if (batch.end.records <= this.#handedOver) return
-    this.#handedOver = batch.end.records
-    this.#batch = makeBatch()
-    await writer.write(batch)
-  }
+const conflict: Reason = {
+  code: 'id-conflict',
+  detail: `is the id of a plant that already exists with a different ${listShown('or')}`,
+  pointer: '/id',
 }
 
-/** Rejects some time after the signal: most batches end before, and a longer one is not waited for. */
-async function endAfterAbort(signal: AbortSignal): Promise<never> {
-  if (!signal.aborted) await once(signal, 'abort')
-  await sleep(settleMs, undefined, { ref: false })
-  throw signal.reason
+/** `result`: what was done so far; `progress`: undefined when nothing is added; `start`: where an earlier run ended. */
+export type RunOptions = Omit<ImportOptions, 'rejects' | 'openStore'> & {
+  result: ImportResult
+  input: Input
+  records: Records
+  rejects: Rejects
+  log: Pick<PlantLog, 'append'>
+  progress: ProgressStore | undefined
+  start: Position
+}
+
+const roomEveryMs = 25
+const roomMs = 2
+const firstPauseMs = 100
+const longestPauseMs = 2000
+
+export class Run {
+  readonly #options: RunOptions
+  /** The position up to which batches are certainly committed. */
+  #committed: Position
+  #madeRoomAtMs = performance.now()
+
+  constructor(options: RunOptions) {
+    this.#options = options
+    this.#committed = options.start
+  }
+
+  /** Adds all records. Those before an unreadable one are added, too. */
+  async run(): Promise<void> {
+    const { result, start, progress } = this.#options
+    result.skipped = start.records
+    result.records = start.records
+    let underWay = Promise.resolve()
+    try {
+      for await (const batch of this.#readBatches()) {
+        await underWay
+        underWay = this.#commit(batch)
+        underWay.catch(() => {})
+      }
+    } finally {
+      // Let the current batch end in any case.
+      await underWay
+    }
+    await progress?.finish(this.#committed)
+  }
+
+  async *#readBatches(): AsyncGenerator<Batch> {
+    const { records, start, batchPlants = defaultBatchPlants, signal, onProgress, input } = this.#options
+    let count = 0
+    let batch = makeBatch()
+    let fault: InputError | undefined
+    try {
+      for await (const group of records.groups) {
+        for (const record of group) {
+          if (++count <= start.records) continue
+          this.#take(record, batch)
+          batch.end = { records: count, line: record.line }
+          if (batch.size < batchPlants) continue
+          yield batch
+          batch = makeBatch()
+        }
+        signal.throwIfAborted()
+        onProgress?.(count, input.readShare())
+      }
+    } catch (error) {
+      if (!(error instanceof InputError)) throw error
+      fault = error
+    }
+    if (batch.size > 0) yield batch
+    if (fault) throw fault
+  }
+
+  #take(record: InputRecord, batch: Batch): void {
+    const { records, rejects, result } = this.#options
+    const checked = records.check.check(record)
+    batch.size++
+    if ('faults' in checked) {
+      result.rejected++
+      rejects.add(record, checked.faults)
+    } else {
+      batch.entries.push(checked)
+      batch.records.push(record)
+    }
+  }
+
+  async #commit(batch: Batch): Promise<void> {
+    const { progress, rejects, records, result } = this.#options
+    rejects.flush()
+    await progress?.guard()
+    const end = { ...batch.end, rejects: rejects.bytes }
+    const outcomes = await this.#append(batch.entries, end)
+    this.#committed = end
+    result.records = end.records
+    outcomes.forEach((outcome, index) => {
+      result[outcome]++
+      if (outcome === 'conflict')
+        rejects.add(batch.records[index] as InputRecord, [records.check.locate(conflict)])
+    })
+    // Conflicts are known to this process alone, so write them out at once.
+    rejects.flush()
+    await this.#makeRoom()
+  }
+
+  /** Pauses now and then: other processes poll for the lock of a SQLite file. */
+  async #makeRoom(): Promise<void> {
+    if (performance.now() - this.#madeRoomAtMs < roomEveryMs) return
+    await sleep(roomMs)
+    this.#madeRoomAtMs = performance.now()
+  }
+
+  async #append(entries: Entry[], end: Position): Promise<Outcome[]> {
+    const { log, progress, signal, patienceMs = defaultPatienceMs, say } = this.#options
+    const untilMs = performance.now() + patienceMs
+    let mayBeThere = false
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+      try {
+        if (mayBeThere && (await progress?.holds(end))) return await this.#repeat(entries)
+        return await log.append(entries, undefined, progress?.mark(end))
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error
+        mayBeThere ||= error.outcome === 'unknown'
+        if (performance.now() + pauseMs > untilMs) throw error
+        if (pauseMs === firstPauseMs) say(`the store is unavailable, retrying: ${error.message}`)
+        await sleep(pauseMs, undefined, { signal })
+      }
+    }
+  }
+
+  /**
+   * Returns the outcomes of a batch that is in the log already: appends its plants with an id again, which is safe and
+   * says `replayed` of each; those without an id were added.
+   */
+  async #repeat(entries: Entry[]): Promise<Outcome[]> {
+    const known = await this.#options.log.append(entries.filter(({ id }) => id !== undefined))
+    return entries.map(({ id }) => (id === undefined ? 'added' : (known.shift() as Outcome)))
+  }
 }
 
 function makeBatch(): Batch {
-  return { entries: [], records: [], end: { records: 0, line: 0 } }
+  return { entries: [], records: [], size: 0, end: { records: 0, line: 0 } }
 }

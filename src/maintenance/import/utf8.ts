@@ -1,64 +1,31 @@
-// Checks UTF-8: Node and csv-parse would silently replace invalid bytes by U+FFFD.
+// Decodes UTF-8. Node would silently replace invalid bytes by U+FFFD, which may be in a text as well.
 import { isUtf8 } from 'node:buffer'
 
-/**
- * Replaces an invalid byte. This character is allowed neither raw in JSON nor in a plant, so its record is rejected.
- */
-export const invalidMark = '\x1a'
-const markByte = 0x1a
-const maxSequence = 4
+/** The longest character, in bytes. */
+const longest = 4
+/** Stands for invalid bytes. No UTF-8 spells it: `isWellFormed` tells a text that has one. */
+const loneSurrogate = '\udfff'
 
-export class Utf8Chunks {
-  #rest: Buffer = Buffer.alloc(0)
-  #sawInvalid = false
-
-  /** True once an invalid byte was replaced. */
-  get sawInvalid(): boolean {
-    return this.#sawInvalid
+/** Yields the texts of chunks, each with whole characters. */
+export async function* decodeUtf8(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of chunks) {
+    const bytes = Buffer.concat([rest, chunk])
+    // Bytes that continue a character are 10xxxxxx; the last character may be incomplete.
+    const last = bytes.findLastIndex((byte) => byte >> 6 !== 0b10)
+    const isOpen = (bytes[last] ?? 0) >= 0x80 && bytes.length - last < longest
+    const end = isOpen ? last : bytes.length
+    rest = bytes.subarray(end)
+    yield decode(bytes.subarray(0, end))
   }
-
-  /** Returns the rest of the last chunk and this one, up to the last whole character. */
-  push(chunk: Buffer): Buffer {
-    const all = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk
-    const end = all.length - countOpenBytes(all)
-    this.#rest = all.subarray(end)
-    return this.#check(all.subarray(0, end))
-  }
-
-  /** Returns the rest: part of a character, or nothing. */
-  end(): Buffer {
-    return this.#check(this.#rest)
-  }
-
-  #check(chunk: Buffer): Buffer {
-    if (isUtf8(chunk)) return chunk
-    this.#sawInvalid = true
-    return mask(chunk)
-  }
+  yield decode(rest)
 }
 
-/** Counts the bytes of an incomplete character at the end. */
-function countOpenBytes(bytes: Buffer): number {
-  for (let count = 1; count < maxSequence && count <= bytes.length; count++) {
-    const length = sequenceLength(bytes[bytes.length - count] as number)
-    if (length > 0) return length > count ? count : 0
-  }
-  return 0
-}
-
-/** Length of the character that begins with this byte; 0 if none can. */
-function sequenceLength(byte: number): number {
-  if (byte < 0x80) return 1
-  if (byte < 0xc2 || byte > 0xf4) return 0
-  return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4
-}
-
-function mask(bytes: Buffer): Buffer {
-  const masked = Buffer.from(bytes)
-  for (let i = 0; i < masked.length; ) {
-    const length = sequenceLength(masked[i] as number)
-    if (length === 1 || (length > 1 && isUtf8(masked.subarray(i, i + length)))) i += length
-    else masked[i++] = markByte
-  }
-  return masked
+function decode(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString()
+  return bytes
+    .toString('latin1')
+    .split('\xef\xbf\xbd')
+    .map((part) => Buffer.from(part, 'latin1').toString().replaceAll('\ufffd', loneSurrogate))
+    .join('\ufffd')
 }
