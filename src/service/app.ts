@@ -28,7 +28,7 @@ import { describeResource, type IssuerConfig, issuerOf } from '../tokens/oidc/is
 import { Tokens } from '../tokens/tokens.ts'
 import { makeVerifier } from '../tokens/verifier.ts'
 import { collectWhenIdle } from './idle-collection.ts'
-import type { Shared } from './threads/shared.ts'
+import { makeShared, type Shared } from './threads/shared.ts'
 
 export type AppOptions = {
   store: Store
@@ -54,8 +54,6 @@ export type AppOptions = {
   connections?: ConnectionLimit
   /** Takes the metrics of the parts. */
   meter?: Meter
-  /** True before a shutdown, when each answer ends its connection. */
-  isDraining?: () => boolean
 }
 
 /*
@@ -101,14 +99,14 @@ function makeParts({
   logger,
   report = () => {},
   beginSpan,
-  shared,
+  shared = makeShared(1),
   connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }),
   meter = noMeter,
-  isDraining = () => false,
 }: AppOptions) {
   const failures = new FailureLog(logger)
   const log = new ConnectionLog(logger)
-  const maxBytes = Math.max(threadBytes, inFlightBytes / (shared?.counts.length ?? 1))
+  const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
+  const isDraining = () => Atomics.load(shared.draining, 0) !== 0
   const slices = new TimeSlices((error) => logger.error({ err: error }, 'an answer failed'))
   const inFlight = new InFlight({ log, slices, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)

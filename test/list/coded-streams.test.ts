@@ -14,6 +14,7 @@ import { codecJobs, maxCodedLists, pagePlants, streamReads } from '../../src/lim
 import { Codec, type Compression } from '../../src/plants/list/coding/codec.ts'
 import { CodedStream } from '../../src/plants/list/coding/coded-stream.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
+import { noMeter } from '../../src/runtime/meter.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { askList, compressions, decode } from '../support/coded.ts'
@@ -68,10 +69,10 @@ async function start(t: Test, { engine = sqlite, count = plants } = {}) {
   const { url, port } = await startApp(t, '', {
     store,
     meter: {
+      ...noMeter,
       gauge(name, _help, read) {
         if (name === 'plant_store_answer_bytes_in_flight') bytesInFlight = read
       },
-      counter() {},
     },
     report: ({ status, sentBytes, url }) => answered.push({ status, sentBytes, url } as Access),
   })

@@ -55,8 +55,7 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (
   app,
   { access, log, slices, meter },
 ) => {
-  const commits = new GroupCommit(log, adder, slices)
-  meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => commits.waiting)
+  const commits = new GroupCommit(log, adder, slices, meter)
 
   app.post('/plants', {
     ...access,

@@ -1,6 +1,7 @@
 // Group commit: requests that arrive while a batch is being committed form the next batch, so that they share one wait
 // for stable storage.
 import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
+import { type Meter, noMeter, secondBounds } from '../../runtime/meter.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
 import { BatchDelay } from './batch-delay.ts'
@@ -9,6 +10,8 @@ import { Delivery, type Recipient } from './delivery.ts'
 /** Callbacks for requests. `handedOver`: from now on the entry may be added, even if no outcome arrives. */
 export type Adder<T> = Recipient<Outcome, T> & { handedOver(waiting: T): void }
 
+const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
+
 type Pending<T> = { entry: Entry; waiting: T; deadlineMs: number }
 
 export class GroupCommit<T> {
@@ -16,18 +19,29 @@ export class GroupCommit<T> {
   readonly #adder: Adder<T>
   readonly #delivery: Delivery<Outcome, T>
   readonly #delay = new BatchDelay()
+  readonly #countPlants: (plants: number) => void
+  readonly #countCommit: (seconds: number, outcome?: string) => void
   #line: Pending<T>[] = []
   #committing = false
 
-  constructor(log: PlantLog, adder: Adder<T>, slices: TimeSlices) {
+  constructor(log: PlantLog, adder: Adder<T>, slices: TimeSlices, meter: Meter = noMeter) {
     this.#log = log
     this.#adder = adder
     this.#delivery = new Delivery(adder, slices)
-  }
-
-  /** Number of plants waiting for the next batch. */
-  get waiting(): number {
-    return this.#line.length
+    const waiting = 'Plants that wait for the next batch.'
+    meter.gauge('plant_store_plants_waiting', waiting, () => this.#line.length)
+    this.#countPlants = meter.histogram({
+      name: 'plant_store_batch_plants',
+      help: 'Plants in a batch.',
+      bounds: plantBounds,
+    })
+    this.#countCommit = meter.histogram({
+      name: 'plant_store_commit_duration_seconds',
+      help: 'Time from handing a batch to the database to its outcome.',
+      bounds: secondBounds,
+      label: 'outcome',
+      values: ['committed', 'failed'],
+    })
   }
 
   /**
@@ -75,6 +89,9 @@ export class GroupCommit<T> {
 
   async #commit(batch: Pending<T>[]): Promise<void> {
     let outcomes: Outcome[]
+    this.#countPlants(batch.length)
+    const startMs = performance.now()
+    const count = (outcome: string) => this.#countCommit((performance.now() - startMs) / 1000, outcome)
     try {
       for (const { waiting } of batch) this.#adder.handedOver(waiting)
       outcomes = await this.#log.append(
@@ -82,7 +99,9 @@ export class GroupCommit<T> {
         Math.min(...batch.map(({ deadlineMs }) => deadlineMs)),
       )
       checkCount(outcomes, batch)
+      count('committed')
     } catch (error) {
+      count('failed')
       for (const { waiting } of batch) this.#delivery.fail(error, waiting)
       return
     }
