@@ -81,7 +81,7 @@ export const plantDefects: Defect[] = [
   },
   {
     breaks: 'a compressed list whose client left before it was read stays open',
-    file: 'src/plants/list/coding/coded-stream.ts',
+    file: 'src/plants/list/list-stream.ts',
     search: 'list.destroy()',
     replacement: '',
     checks: [inTest('list/coded-streams', 'a compressed list that nobody reads closes its source')],

@@ -1,6 +1,7 @@
 // Sends lists: a page from its cache or the log, a longer list part by part, each in the coding that its client
 // prefers.
 import { isAscii } from 'node:buffer'
+import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { type AnswerHeaders, sendAnswer } from '../../http/answer.ts'
 import { type Coding, varyByCoding } from '../../http/codings.ts'
@@ -13,8 +14,7 @@ import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { PlantLog } from '../../store/store.ts'
 import { Codec } from './coding/codec.ts'
 import { CodedPages } from './coding/coded-pages.ts'
-import { CodedStream } from './coding/coded-stream.ts'
-import { ListStream } from './list-stream.ts'
+import { compressList } from './list-stream.ts'
 import { PageCache } from './page-cache.ts'
 import { type PageReader, Pages } from './pages.ts'
 import type { Form, Listed } from './representations.ts'
@@ -113,12 +113,12 @@ export class ListSender {
    * Sends a list that was read: plain, if it is not compressed yet or if many others are, unless the client refuses
    * that.
    */
-  #sendRead(reply: FastifyReply, { listed, codings }: Wanted, list: Buffer | ListStream): void {
+  #sendRead(reply: FastifyReply, { listed, codings }: Wanted, list: Buffer | Readable): void {
     const { page, form } = listed
     const { owner } = exchangeOf(reply.request)
     const best = codings[0] as Coding
     const isPlainGood = codings.includes('identity')
-    if (list instanceof ListStream) {
+    if (!Buffer.isBuffer(list)) {
       const isBusy = this.#codedLists >= maxCodedLists
       this.#sendStream(reply, form(isPlainGood && isBusy ? 'identity' : best), list)
     } else if (best === 'identity') this.#sendPage(reply, form(best), list)
@@ -149,13 +149,18 @@ export class ListSender {
   }
 
   /** Sends a stream. An error resets the connection, so that no client takes a part for the whole, even in HTTP/1.0. */
-  #sendStream(reply: FastifyReply, form: Form, list: ListStream): void {
+  #sendStream(reply: FastifyReply, form: Form, list: Readable): void {
     const exchange = exchangeOf(reply.request)
     // One part being sent, and one ahead.
     const bytes = 2 * pageBytes + (form.coding === 'identity' ? 0 : codecBytes)
     this.#inFlight.hold(exchange, bytes, listShare)
     const sent = this.#encode(list, form, exchange.owner)
-    exchange.stream = sent
+    exchange.bodyBytes = 0
+    reply.raw.once('pipe', () => {
+      sent.on('data', ({ length }) => {
+        exchange.bodyBytes = Number(exchange.bodyBytes) + length
+      })
+    })
     sent.on('error', (error) => {
       this.#failures.failed(error, exchange, 'a list was broken off')
       reply.request.raw.socket.resetAndDestroy()
@@ -165,11 +170,11 @@ export class ListSender {
     if (sent !== list) reply.raw.flushHeaders()
   }
 
-  #encode(list: ListStream, { page, coding }: Form, owner: string): ListStream | CodedStream {
+  #encode(list: Readable, { page, coding }: Form, owner: string): Readable {
     if (coding === 'identity') return list
     const codec = new Codec(coding, page.last - page.after)
     this.#codedLists++
-    const stream = new CodedStream(list, { codec, jobs: this.#jobs, owner })
+    const stream = compressList(list, { codec, jobs: this.#jobs, owner })
     return stream.once('close', () => this.#codedLists--)
   }
 }
