@@ -5,13 +5,14 @@ import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { type AnswerHeaders, sendAnswer } from '../../http/answer.ts'
 import { type Coding, varyByCoding } from '../../http/codings.ts'
-import { exchangeOf, type InFlight, waits } from '../../http/connection/in-flight.ts'
+import { exchangeOf, type InFlight } from '../../http/connection/in-flight.ts'
 import type { FailureLog } from '../../http/failure-log.ts'
 import { codecBytes, codecJobs, listShare, maxCodedLists, pageBytes, pageShare } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { PlantLog } from '../../store/store.ts'
+import { failWith, makeDelivery, replies } from '../delivery.ts'
 import { Codec } from './coding/codec.ts'
 import { CodedPages } from './coding/coded-pages.ts'
 import { compressList } from './list-stream.ts'
@@ -33,7 +34,7 @@ export type ListSenderOptions = {
 }
 
 export class ListSender {
-  readonly #slices: TimeSlices
+  readonly #deliver: ReturnType<typeof makeDelivery<FastifyReply>>
   readonly #inFlight: InFlight
   readonly #failures: FailureLog
   readonly #pages: Pages
@@ -50,7 +51,7 @@ export class ListSender {
   constructor({ log, slices, inFlight, failures, meter }: ListSenderOptions) {
     const cache = new PageCache()
     cache.show(meter)
-    this.#slices = slices
+    this.#deliver = makeDelivery({ ...replies, owner }, slices)
     this.#inFlight = inFlight
     this.#failures = failures
     this.#pages = new Pages(log, cache)
@@ -94,18 +95,9 @@ export class ListSender {
 
   /** Sends later answers in turns, so that what was read is sent, and counted, before much more is read. */
   #sendLater<T>(reply: FastifyReply, coming: Promise<T>, sendNow: (come: T) => void): void {
-    const line = `read for ${exchangeOf(reply.request).owner}`
-    const sendUnlessGone = (come: T) => {
-      if (!waits(reply)) return
-      try {
-        sendNow(come)
-      } catch (error) {
-        reply.send(error)
-      }
-    }
     coming.then(
-      (come) => this.#slices.run(() => sendUnlessGone(come), line),
-      (error) => this.#slices.run(() => waits(reply) && reply.send(error), line),
+      (come) => this.#deliver(reply, () => sendNow(come)),
+      (error) => this.#deliver(reply, failWith(error)),
     )
   }
 
@@ -177,6 +169,11 @@ export class ListSender {
     const stream = compressList(list, { codec, jobs: this.#jobs, owner })
     return stream.once('close', () => this.#codedLists--)
   }
+}
+
+/** Other than that of answers which come at once. */
+function owner({ request }: FastifyReply): string {
+  return `read for ${exchangeOf(request).owner}`
 }
 
 /** Adds CORS's `Vary` to that of the list. Headers are kept off `reply`, so that an error sent instead has none. */
