@@ -24,26 +24,14 @@ import { type Meter, noMeter } from '../runtime/meter.ts'
 import { TimeSlices } from '../runtime/time-slices.ts'
 import { serveDocs, serveResource } from '../site/serve-docs.ts'
 import type { Store } from '../store/store.ts'
-import { describeResource, type IssuerConfig, issuerOf } from '../tokens/oidc/issuer.ts'
+import { describeResource, issuerOf } from '../tokens/oidc/issuer.ts'
 import { Tokens } from '../tokens/tokens.ts'
 import { makeVerifier } from '../tokens/verifier.ts'
-import { collectWhenIdle } from './idle-collection.ts'
 import { makeShared, type Shared } from './threads/shared.ts'
 
 export type AppOptions = {
   store: Store
-  config: Pick<
-    Config,
-    | 'accessTokens'
-    | 'basePath'
-    | 'trustProxy'
-    | 'corsOrigin'
-    | 'rateLimit'
-    | 'authFailureLimit'
-    | 'maxConnections'
-    | 'keepAliveMs'
-  > &
-    IssuerConfig
+  config: Config
   logger: Logger
   /** Called for every request that has ended. */
   report?: (exchange: Exchange) => void
@@ -73,7 +61,6 @@ export type AppOptions = {
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const parts = makeParts(options)
   const app = makeServer(options, parts)
-  watchConnections(app, parts)
   const { config } = options
   if (config.corsOrigin !== false) {
     app.addHook('onRequest', parts.guard.beforeCors)
@@ -126,7 +113,9 @@ function makeParts({
   return { failures, slices, inFlight, connections, meter, guard, handleError, socketContext, ...access }
 }
 
-function makeServer({ config }: AppOptions, { guard, handleError, socketContext }: Parts): FastifyInstance {
+/** Makes the server, and sets up connections, from their beginning to the end of the app. */
+function makeServer({ config }: AppOptions, parts: Parts): FastifyInstance {
+  const { guard, handleError, socketContext, connections, inFlight } = parts
   const app: FastifyInstance = fastify({
     logger: false,
     http: {
@@ -150,14 +139,6 @@ function makeServer({ config }: AppOptions, { guard, handleError, socketContext 
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(guard.notFound)
   acceptJsonBodies(app)
-  return app
-}
-
-/** Sets up connections, from their beginning to the end of the app. */
-function watchConnections(
-  app: FastifyInstance,
-  { guard, connections, inFlight, socketContext }: Parts,
-): void {
   connections.guard(app.server, socketContext)
   answerOddRequests(app.server, socketContext)
   app.addHook('onRequest', guard.onRequest)
@@ -166,12 +147,11 @@ function watchConnections(
     inFlight.drain(app.server, drainMs)
     connections.close()
   })
-  const collection = collectWhenIdle(() => inFlight.isIdle)
   app.addHook('onClose', async () => {
-    collection.close()
     inFlight.close()
     socketContext.log.close()
   })
+  return app
 }
 
 async function servePlants(
