@@ -291,7 +291,10 @@ test('a codec that fails in the middle of a step keeps nobody waiting', async (t
   t.teardown(() => make(described?.value))
   // No text has a compressor fail, but almost every one has its opposite do so.
   make(() => zlib.createGunzip())
-  const codec = new Codec('gzip', plants)
+  const { Codec: Failing } = await import(
+    `${import.meta.resolve('../../src/plants/list/coding/codec.ts')}?failing`
+  )
+  const codec = new Failing('gzip', plants)
   await t.rejects(codec.add(text), { code: 'Z_DATA_ERROR' })
   await t.rejects(codec.finish(), { code: 'ERR_STREAM_DESTROYED' })
 })
