@@ -60,9 +60,10 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
     if (after === undefined || after > head.position) throw badCursor()
     const listed = represent(head, after, limit)
     const codings = negotiate(request.headers['accept-encoding'])
-    const current = findCurrent(request, () => sender.formsOf({ listed, codings }), 'list')
+    const forms = () => sender.formsOf({ listed, codings })
+    const current = findCurrent(request, forms, 'list')
     if (current) sender.sendHead(reply.code(304), current.current)
-    else if (request.method === 'HEAD') sender.sendHead(reply, sender.formNow({ listed, codings }).headers)
+    else if (request.method === 'HEAD') sender.sendHead(reply, forms()[0].headers)
     else sender.send(reply, { listed, codings })
   }
 }

@@ -58,15 +58,11 @@ export class ListSender {
     this.#codedPages = new CodedPages(cache, this.#jobs)
   }
 
-  /** The representation that a client would get now. */
-  formNow({ listed, codings }: Wanted): Form {
-    return listed.form(this.#codedPages.predictCoding(listed.page, codings))
-  }
-
-  /** All representations that the client accepts, that one first. */
-  formsOf({ listed, codings }: Wanted): Form[] {
+  /** All representations that the client accepts; the one that it would get now comes first. */
+  formsOf({ listed, codings }: Wanted): [Form, ...Form[]] {
     const now = this.#codedPages.predictCoding(listed.page, codings)
-    return [now, ...codings.filter((coding) => coding !== now)].map(listed.form)
+    const others = codings.filter((coding) => coding !== now)
+    return [listed.form(now), ...others.map(listed.form)]
   }
 
   /** Sends an answer without a body. */
