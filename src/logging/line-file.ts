@@ -1,56 +1,42 @@
-// Writes the lines of the log with two buffers: one fills while the other is written. Callers never wait; beyond a
-// limit lines are dropped and counted. pino's own destination takes only text, and access lines are bytes
+// Writes the lines of the log: some gather while others are written. Callers never wait; beyond a limit lines are
+// dropped and counted. pino's own destination takes only text, and access lines are bytes
 // (docs/decisions/0004-a-lean-request-path.md).
 import { write } from 'node:fs'
 
 /** Size of one write, and so the step in which a slow reader makes room. */
 const writeBytes = 256 * 1024
-/** A buffer that has grown beyond this is released once it is written. */
-const usualBytes = 512 * 1024
 /** Pause before a write is retried on a descriptor that does not block. */
 const retryMs = 100
 const lineFeed = 0x0a
 
-export type LineFileOptions = {
-  descriptor: number
-  /** The most bytes kept while the log is not read. */
-  maxBytes: number
-  /** Called with the number of dropped lines once there is room again. */
-  dropped: (lines: number) => void
-}
+/** `maxBytes`: the most kept while nobody reads; `tellDropped`: called with new dropped lines once there is room again. */
+export type LineFileOptions = { descriptor: number; maxBytes: number; tellDropped: (lines: number) => void }
 
 export class LineFile {
-  readonly #descriptor: number
-  readonly #maxBytes: number
-  readonly #tell: (lines: number) => void
-  #filling = Buffer.allocUnsafeSlow(usualBytes)
-  #length = 0
-  #writing = Buffer.allocUnsafeSlow(usualBytes)
-  /** The unwritten part of `#writing`. */
-  #from = 0
-  #to = 0
+  /** Number of lines dropped so far. */
+  dropped = 0
+  readonly #options: LineFileOptions
+  #gathered: Buffer[] = []
+  #gatheredBytes = 0
+  /** What is being written, and what is left of it. */
+  #writing: Buffer = Buffer.alloc(0)
   #isUnderWay = false
   #isGone = false
   #ended: (() => void) | undefined
-  #dropped = 0
   #told = 0
 
-  constructor({ descriptor, maxBytes, dropped }: LineFileOptions) {
-    this.#descriptor = descriptor
-    this.#maxBytes = maxBytes
-    this.#tell = dropped
+  constructor(options: LineFileOptions) {
+    this.#options = options
   }
 
-  /** Number of lines dropped so far. */
-  get dropped(): number {
-    return this.#dropped
-  }
-
-  /** Copies whole lines into the buffer. */
+  /** Copies whole lines. */
   write(lines: Uint8Array | string): void {
-    const bytes = typeof lines === 'string' ? Buffer.byteLength(lines) : lines.length
-    if (this.#isGone || this.#kept + bytes > this.#maxBytes) this.#drop(lines)
-    else this.#keep(lines, bytes)
+    const bytes = typeof lines === 'string' ? Buffer.from(lines) : Buffer.from(lines)
+    if (this.#isGone || this.#kept + bytes.length > this.#options.maxBytes) this.dropped += countLines(bytes)
+    else {
+      this.#gathered.push(bytes)
+      this.#gatheredBytes += bytes.length
+    }
     // Retry a write that failed before.
     if (!this.#isUnderWay) this.#writeOn()
   }
@@ -64,47 +50,25 @@ export class LineFile {
   }
 
   get #kept(): number {
-    return this.#length + this.#to - this.#from
-  }
-
-  #drop(lines: Uint8Array | string): void {
-    this.#dropped += countLines(typeof lines === 'string' ? Buffer.from(lines) : lines)
-  }
-
-  #keep(lines: Uint8Array | string, bytes: number): void {
-    this.#makeRoom(bytes)
-    if (typeof lines === 'string') this.#filling.write(lines, this.#length)
-    else this.#filling.set(lines, this.#length)
-    this.#length += bytes
-  }
-
-  #makeRoom(bytes: number): void {
-    const needed = this.#length + bytes
-    if (needed <= this.#filling.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#filling.length * 2))
-    this.#filling.copy(larger, 0, 0, this.#length)
-    this.#filling = larger
+    return this.#gatheredBytes + this.#writing.length
   }
 
   #writeOn(): void {
-    if (this.#from === this.#to) this.#exchange()
-    this.#isUnderWay = this.#from < this.#to
+    if (this.#writing.length === 0) this.#writing = this.#takeGathered()
+    this.#isUnderWay = this.#writing.length > 0
     if (!this.#isUnderWay) {
       this.#ended?.()
       return
     }
-    const bytes = Math.min(this.#to - this.#from, writeBytes)
-    write(this.#descriptor, this.#writing, this.#from, bytes, null, this.#written)
+    const bytes = Math.min(this.#writing.length, writeBytes)
+    write(this.#options.descriptor, this.#writing, 0, bytes, null, this.#written)
   }
 
-  /** Swaps the two buffers. */
-  #exchange(): void {
-    const written = this.#writing
-    this.#writing = this.#filling
-    this.#from = 0
-    this.#to = this.#length
-    this.#filling = written.length > usualBytes ? Buffer.allocUnsafeSlow(usualBytes) : written
-    this.#length = 0
+  #takeGathered(): Buffer {
+    const gathered = this.#gathered
+    this.#gathered = []
+    this.#gatheredBytes = 0
+    return gathered.length === 1 ? (gathered[0] as Buffer) : Buffer.concat(gathered)
   }
 
   readonly #written = (error: NodeJS.ErrnoException | null, bytes: number): void => {
@@ -112,12 +76,12 @@ export class LineFile {
       this.#fail(error)
       return
     }
-    this.#from += bytes
+    this.#writing = this.#writing.subarray(bytes)
     this.#writeOn()
-    if (this.#dropped > this.#told && this.#kept < this.#maxBytes / 2) {
-      const lines = this.#dropped - this.#told
-      this.#told = this.#dropped
-      this.#tell(lines)
+    const lines = this.dropped - this.#told
+    if (lines > 0 && this.#kept < this.#options.maxBytes / 2) {
+      this.#told = this.dropped
+      this.#options.tellDropped(lines)
     }
   }
 
@@ -136,9 +100,8 @@ export class LineFile {
   /** Drops everything: the reader is gone for good. */
   #giveUp(): void {
     this.#isGone = true
-    const unread = [this.#writing.subarray(this.#from, this.#to), this.#filling.subarray(0, this.#length)]
-    for (const lines of unread) this.#dropped += countLines(lines)
-    this.#from = this.#to = this.#length = 0
+    this.dropped += countLines(this.#writing) + countLines(this.#takeGathered())
+    this.#writing = Buffer.alloc(0)
   }
 }
 

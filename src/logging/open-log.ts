@@ -12,46 +12,38 @@ import { makeMask } from './secrets.ts'
 export type LineSink = { write(lines: Uint8Array | string): void }
 
 /** `accessTokens`: tokens that no line may show. */
-export type LogConfig = {
-  logLevel: string
-  logFormat: string
-  logTime: string
-  accessTokens: string[]
-}
+export type LogConfig = { logLevel: string; logFormat: string; logTime: string; accessTokens: string[] }
 
-export type ServiceLog = {
-  readonly logger: Logger
-  readonly sink: LineSink
-  /** Masks tokens in a text. */
-  readonly mask: (text: string) => string
-  /** Number of lines dropped so far. */
-  droppedLines(): number
-  /** Writes what is left. When the reader takes it too slowly, ends the process by `signal` (default: SIGKILL). */
-  end(signal?: NodeJS.Signals): Promise<void>
-}
+export type ServiceLog = Awaited<ReturnType<typeof openLog>>
 
-export async function openLog({
-  logLevel,
-  logFormat,
-  logTime,
-  accessTokens,
-}: LogConfig): Promise<ServiceLog> {
+export async function openLog({ logFormat, accessTokens, ...config }: LogConfig) {
   const isText = logFormat === 'text' || (logFormat === 'auto' && process.stderr.isTTY === true)
   const toText = isText ? (await import('./text-lines.ts')).toTextLines : undefined
   const mask = makeMask(accessTokens)
   const file = new LineFile({
     descriptor: 2,
     maxBytes: maxLogBytes,
-    dropped: (lines) => logger.warn({ lines }, 'lines of the log were dropped: they were not read in time'),
+    tellDropped(lines) {
+      logger.warn({ lines }, 'lines of the log were dropped: they were not read in time')
+    },
   })
   const sink: LineSink = {
     write(lines) {
       const masked = typeof lines === 'string' ? mask(lines) : lines
-      file.write(toText ? toText(decode(masked)) : masked)
+      file.write(toText ? toText(Buffer.from(masked).toString()) : masked)
     },
   }
-  const logger = makeLogger(sink, { logLevel, logTime })
-  return { logger, sink, mask, droppedLines: () => file.dropped, end: (signal) => endLog(file, signal) }
+  const logger: Logger = makeLogger(sink, config)
+  return {
+    logger,
+    sink,
+    /** Masks tokens in a text. */
+    mask,
+    /** Number of lines dropped so far. */
+    droppedLines: () => file.dropped,
+    /** Writes what is left. When the reader takes it too slowly, ends the process by `signal` (default: SIGKILL). */
+    end: (signal?: NodeJS.Signals) => endLog(file, signal),
+  }
 }
 
 /** Makes a logger that writes to `sink`. */
@@ -61,12 +53,6 @@ export function makeLogger(
 ): Logger {
   const timestamp = logTime === 'iso' ? pino.stdTimeFunctions.isoTime : pino.stdTimeFunctions.epochTime
   return pino({ level: logLevel, base: { pid: process.pid }, timestamp }, sink)
-}
-
-function decode(lines: Uint8Array | string): string {
-  return typeof lines === 'string'
-    ? lines
-    : Buffer.from(lines.buffer, lines.byteOffset, lines.length).toString()
 }
 
 /**

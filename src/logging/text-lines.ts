@@ -9,21 +9,12 @@ type Line = {
   [name: string]: unknown
 }
 
-const levels: Record<number, string> = {
-  10: 'TRACE',
-  20: 'DEBUG',
-  30: 'INFO',
-  40: 'WARN',
-  50: 'ERROR',
-  60: 'FATAL',
-}
+/** By tens of pino's numbers. */
+const levels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
 
 /** Turns whole lines of JSON into lines of text. */
 export function toTextLines(json: string): string {
-  return json
-    .split('\n')
-    .map((line) => (line === '' ? '' : format(line)))
-    .join('\n')
+  return json.replace(/[^\n]+/g, format)
 }
 
 /** Formats a line; one that is not JSON, because a mask hit the digits of a number, stays as it is. */
@@ -34,28 +25,23 @@ function format(line: string): string {
   } catch {
     return printable(line)
   }
-  return formatLine(parsed)
-}
-
-function formatLine(line: Line): string {
-  return line.msg === 'request' ? formatRequest(line) : formatMessage(line)
+  return parsed.msg === 'request' ? formatRequest(parsed) : formatMessage(parsed)
 }
 
 function formatRequest(line: Line): string {
-  const { method, url, status, durationMs, bytes, problem, token, remoteAddress, requestId } = line
+  const { time, method, url, status, durationMs, bytes, problem, token, remoteAddress, requestId } = line
   const paint = Number(status) >= 500 ? 'red' : Number(status) >= 400 ? 'yellow' : 'green'
-  const took = `${Number(durationMs).toFixed(1)} ms`
   // Quote an issuer's text, as spaces in it could pass for other parts of the line.
   const owner = String(token).startsWith('oidc:') ? toText(token) : token
-  const rest = [problem, owner, remoteAddress].filter((part) => part !== undefined).map(printable)
+  const optional = [problem, owner, remoteAddress].filter((part) => part !== undefined)
   return [
-    formatTime(line),
+    formatTime(time),
     printable(method),
     printable(url),
     color(paint, String(status)),
-    took,
+    `${Number(durationMs).toFixed(1)} ms`,
     formatBytes(Number(bytes)),
-    ...rest,
+    ...optional.map(printable),
     color('dim', printable(requestId)),
   ].join(' ')
 }
@@ -65,27 +51,25 @@ function formatMessage({ level, time, msg, err, pid: _, ...rest }: Line): string
   const details = Object.entries(rest).map(
     ([name, value]) => `${color('dim', `${name}=`)}${printable(toText(value))}`,
   )
-  const head = [formatTime({ time }), color(paint, String(levels[level])), printable(msg), ...details].join(
-    ' ',
-  )
-  return err ? `${head}\n${indent(err.stack)}` : head
+  const head = [
+    formatTime(time),
+    color(paint, String(levels[level / 10 - 1])),
+    printable(msg),
+    ...details,
+  ].join(' ')
+  const stack = err?.stack.split('\n').map((line) => `\n    ${printable(line)}`) ?? []
+  return head + stack.join('')
 }
 
 function toText(value: unknown): string {
   return typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value)
 }
 
-function indent(text: string): string {
-  const lines = text.split('\n').map((line) => `    ${printable(line)}`)
-  return lines.join('\n')
-}
-
 /** The local time of day. */
-function formatTime({ time }: Pick<Line, 'time'>): string {
+function formatTime(time: number | string): string {
   const at = new Date(time)
-  const pad = (value: number, length = 2) => String(value).padStart(length, '0')
-  const clock = [at.getHours(), at.getMinutes(), at.getSeconds()].map((value) => pad(value)).join(':')
-  return color('dim', `${clock}.${pad(at.getMilliseconds(), 3)}`)
+  const ms = String(at.getMilliseconds()).padStart(3, '0')
+  return color('dim', `${at.toTimeString().slice(0, 8)}.${ms}`)
 }
 
 function formatBytes(bytes: number): string {

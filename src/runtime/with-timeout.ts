@@ -13,3 +13,25 @@ export async function withTimeout<T, L = never>(work: Promise<T>, ms: number, la
     clearTimeout(timer)
   }
 }
+
+/**
+ * Makes a function that resolves to what `read` returns, or to undefined when it fails or times out. Concurrent callers
+ * share a read, so that a store that does not answer is not asked again and again.
+ */
+export function makeInTime<T>(read: () => T | Promise<T>, timeoutMs: number): () => Promise<T | undefined> {
+  let pending: Promise<T | undefined> | undefined
+
+  // The store logs its failures itself.
+  const begin = () =>
+    Promise.resolve()
+      .then(read)
+      .catch(() => undefined)
+      .finally(() => {
+        pending = undefined
+      })
+
+  return async () => {
+    pending ??= begin()
+    return await withTimeout(pending, timeoutMs, () => undefined)
+  }
+}

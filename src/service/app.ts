@@ -24,26 +24,14 @@ import { type Meter, noMeter } from '../runtime/meter.ts'
 import { TimeSlices } from '../runtime/time-slices.ts'
 import { serveDocs, serveResource } from '../site/serve-docs.ts'
 import type { Store } from '../store/store.ts'
-import { describeResource, type IssuerConfig, issuerOf } from '../tokens/oidc/issuer.ts'
+import { describeResource, issuerOf } from '../tokens/oidc/issuer.ts'
 import { Tokens } from '../tokens/tokens.ts'
 import { makeVerifier } from '../tokens/verifier.ts'
-import { collectWhenIdle } from './idle-collection.ts'
-import type { Shared } from './threads/shared.ts'
+import { makeShared, type Shared } from './threads/shared.ts'
 
 export type AppOptions = {
   store: Store
-  config: Pick<
-    Config,
-    | 'accessTokens'
-    | 'basePath'
-    | 'trustProxy'
-    | 'corsOrigin'
-    | 'rateLimit'
-    | 'authFailureLimit'
-    | 'maxConnections'
-    | 'keepAliveMs'
-  > &
-    IssuerConfig
+  config: Config
   logger: Logger
   /** Called for every request that has ended. */
   report?: (exchange: Exchange) => void
@@ -54,8 +42,6 @@ export type AppOptions = {
   connections?: ConnectionLimit
   /** Takes the metrics of the parts. */
   meter?: Meter
-  /** True before a shutdown, when each answer ends its connection. */
-  isDraining?: () => boolean
 }
 
 /*
@@ -75,7 +61,6 @@ export type AppOptions = {
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const parts = makeParts(options)
   const app = makeServer(options, parts)
-  watchConnections(app, parts)
   const { config } = options
   if (config.corsOrigin !== false)
     await app.register(import('@fastify/cors'), {
@@ -99,14 +84,14 @@ function makeParts({
   logger,
   report = () => {},
   beginSpan,
-  shared,
+  shared = makeShared(1),
   connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }),
   meter = noMeter,
-  isDraining = () => false,
 }: AppOptions) {
   const failures = new FailureLog(logger)
   const log = new ConnectionLog(logger)
-  const maxBytes = Math.max(threadBytes, inFlightBytes / (shared?.counts.length ?? 1))
+  const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
+  const isDraining = () => Atomics.load(shared.draining, 0) !== 0
   const slices = new TimeSlices((error) => logger.error({ err: error }, 'an answer failed'))
   const inFlight = new InFlight({ log, slices, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
@@ -126,7 +111,9 @@ function makeParts({
   return { failures, slices, inFlight, connections, meter, guard, handleError, socketContext, ...access }
 }
 
-function makeServer({ config }: AppOptions, { guard, handleError, socketContext }: Parts): FastifyInstance {
+/** Makes the server, and sets up connections, from their beginning to the end of the app. */
+function makeServer({ config }: AppOptions, parts: Parts): FastifyInstance {
+  const { guard, handleError, socketContext, connections, inFlight } = parts
   const app: FastifyInstance = fastify({
     logger: false,
     http: {
@@ -150,14 +137,6 @@ function makeServer({ config }: AppOptions, { guard, handleError, socketContext 
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(guard.notFound)
   acceptJsonBodies(app)
-  return app
-}
-
-/** Sets up connections, from their beginning to the end of the app. */
-function watchConnections(
-  app: FastifyInstance,
-  { guard, connections, inFlight, socketContext }: Parts,
-): void {
   connections.guard(app.server, socketContext)
   answerOddRequests(app.server, socketContext)
   app.addHook('onRequest', guard.onRequest)
@@ -166,12 +145,11 @@ function watchConnections(
     inFlight.drain(app.server, drainMs)
     connections.close()
   })
-  const collection = collectWhenIdle(() => inFlight.isIdle)
   app.addHook('onClose', async () => {
-    collection.close()
     inFlight.close()
     socketContext.log.close()
   })
+  return app
 }
 
 async function servePlants(

@@ -1,6 +1,5 @@
 // The service on all of its threads, which listens, drains and closes as one.
 import type { AddressInfo } from 'node:net'
-import type { FastifyInstance } from 'fastify'
 import type { Metrics } from './admin/metrics.ts'
 import { listen, refuseTaken } from './listen.ts'
 import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.ts'
@@ -12,20 +11,7 @@ import { countThreads, Threads } from './threads/threads.ts'
  */
 export type ServiceOptions = Omit<HttpWorkerOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
 
-export type Service = {
-  /** The app of the main thread. */
-  readonly app: FastifyInstance
-  /** True when a thread hangs. */
-  readonly hasHung: boolean
-  /** Resolves to the address when all threads listen. Rejects as `listen` does. */
-  listen(): Promise<AddressInfo>
-  /** Ends each connection of the other threads with its next answer; `isDraining` does so for the main thread. */
-  drain(): void
-  /** Resolves when all requests are answered and the store is closed. */
-  close(): Promise<void>
-}
-
-export async function buildService({ metrics, ...options }: ServiceOptions): Promise<Service> {
+export async function buildService({ metrics, ...options }: ServiceOptions) {
   const { config, store, log } = options
   const count = countThreads(config.threads, log.logger)
   const shared = makeShared(count)
@@ -37,10 +23,10 @@ export async function buildService({ metrics, ...options }: ServiceOptions): Pro
   if (metrics) threads.show(metrics)
 
   return {
+    threads,
+    /** The app of the main thread. */
     app: worker.app,
-    get hasHung() {
-      return threads.hasHung
-    },
+    /** Resolves to the address when all threads listen. Rejects as `listen` does. */
     async listen() {
       const place = { ...config, reusePort: count > 1 }
       if (place.reusePort) await refuseTaken(place)
@@ -49,9 +35,11 @@ export async function buildService({ metrics, ...options }: ServiceOptions): Pro
       await threads.start({ ...config, port: address.port })
       return address
     },
+    /** Ends each connection with its next answer from now on. */
     drain() {
-      threads.drain()
+      Atomics.store(shared.draining, 0, 1)
     },
+    /** Resolves when all requests are answered and the store is closed. */
     async close() {
       await Promise.all([worker.close(), threads.close()])
       await Promise.all([store.close(), threads.end(), worker.sendSpans()])

@@ -8,6 +8,7 @@ import { problems } from '../../schemas/problems.ts'
 import { unknownTokens } from '../../src/limits.ts'
 import { line } from '../../src/plants/list/pages.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
+import { noMeter } from '../../src/runtime/meter.ts'
 import { makeShared } from '../../src/service/threads/shared.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Outcome, Store } from '../../src/store/store.ts'
@@ -111,7 +112,7 @@ test('requests that end in another order than they began are all removed', async
   const requests = new EventEmitter()
   const { url } = await startApp(t, '', {
     store: { ...store, log: { ...store.log, read } },
-    meter: { gauge, counter() {} },
+    meter: { ...noMeter, gauge },
     report: () => requests.emit('ended'),
   })
   const answers: Promise<{ status: number }>[] = []

@@ -12,8 +12,9 @@ import tap, { type Test, test } from 'tap'
 import type { Exchange } from '../../src/http/connection/exchange.ts'
 import { codecJobs, maxCodedLists, pagePlants, streamReads } from '../../src/limits.ts'
 import { Codec, type Compression } from '../../src/plants/list/coding/codec.ts'
-import { CodedStream } from '../../src/plants/list/coding/coded-stream.ts'
+import { compressList } from '../../src/plants/list/list-stream.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
+import { noMeter } from '../../src/runtime/meter.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { askList, compressions, decode } from '../support/coded.ts'
@@ -68,10 +69,10 @@ async function start(t: Test, { engine = sqlite, count = plants } = {}) {
   const { url, port } = await startApp(t, '', {
     store,
     meter: {
+      ...noMeter,
       gauge(name, _help, read) {
         if (name === 'plant_store_answer_bytes_in_flight') bytesInFlight = read
       },
-      counter() {},
     },
     report: ({ status, sentBytes, url }) => answered.push({ status, sentBytes, url } as Exchange),
   })
@@ -263,7 +264,7 @@ test('a compressed list is taken as its reader takes it, and frees its codec', a
   })
   const codec = new Codec('gzip', plants)
   const jobs = new FairPool({ slots: codecJobs })
-  const stream = new CodedStream(list, { codec, jobs, owner: 'a' })
+  const stream = compressList(list, { codec, jobs, owner: 'a' })
   const reader = new Writable({
     highWaterMark: 1,
     write(_chunk, _encoding, _done) {
@@ -290,14 +291,17 @@ test('a codec that fails in the middle of a step keeps nobody waiting', async (t
   t.teardown(() => make(described?.value))
   // No text has a compressor fail, but almost every one has its opposite do so.
   make(() => zlib.createGunzip())
-  const codec = new Codec('gzip', plants)
+  const { Codec: Failing } = await import(
+    `${import.meta.resolve('../../src/plants/list/coding/codec.ts')}?failing`
+  )
+  const codec = new Failing('gzip', plants)
   await t.rejects(codec.add(text), { code: 'Z_DATA_ERROR' })
   await t.rejects(codec.finish(), { code: 'ERR_STREAM_DESTROYED' })
 })
 
 test('a list may end without any bytes, or without any more bytes', async (t) => {
   const jobs = new FairPool({ slots: codecJobs })
-  const stream = new CodedStream(Readable.from([Buffer.from('[1,'), Buffer.from('2]')]), {
+  const stream = compressList(Readable.from([Buffer.from('[1,'), Buffer.from('2]')]), {
     codec: new Codec('br', plants),
     jobs,
     owner: 'a',
@@ -308,7 +312,7 @@ test('a list may end without any bytes, or without any more bytes', async (t) =>
 test('a compressed list that nobody reads closes its source', async (t) => {
   const list = new Readable({ read() {} })
   const jobs = new FairPool({ slots: codecJobs })
-  const stream = new CodedStream(list, { codec: new Codec('br', plants), jobs, owner: 'a' })
+  const stream = compressList(list, { codec: new Codec('br', plants), jobs, owner: 'a' })
   stream.destroy()
   await once(stream, 'close')
   t.ok(list.destroyed)

@@ -8,6 +8,7 @@ import { CodedPages } from '../../src/plants/list/coding/coded-pages.ts'
 import { PageCache } from '../../src/plants/list/page-cache.ts'
 import { pageOf } from '../../src/plants/list/pages.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
+import { noMeter } from '../../src/runtime/meter.ts'
 import { Epochs } from '../../src/store/epochs.ts'
 import { askList, compressions, decode, type Reply } from '../support/coded.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
@@ -125,7 +126,7 @@ test('a page that waits for its compression counts as in flight', async (t) => {
   const gauge = (name: string, _help: string, read: () => number) => {
     if (name === 'plant_store_answer_bytes_in_flight') bytesInFlight = read
   }
-  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { meter: { gauge, counter() {} } })
+  const { url, store } = await startApp(t, await sqlite.createDatabase(t), { meter: { ...noMeter, gauge } })
   await store.log.append(plants.map((plant) => ({ item: JSON.stringify(plant), id: undefined })))
   const { body } = await askList(`${url}/plants`)
   const seen = new Set<number>()
@@ -325,7 +326,7 @@ test('the thread pool has a few jobs at a time, for one owner after the other', 
 test('compressed pages have their part in the bytes of the cache', async (t) => {
   const { cache, coded } = makePages()
   let shown = () => 0
-  cache.show({ gauge: (_name, _help, read) => (shown = read), counter() {} })
+  cache.show({ ...noMeter, gauge: (_name, _help, read) => (shown = read) })
   const bytes = randomBytes(2 ** 20)
   const all = Array.from({ length: 40 }, (_, n) => pageOf(n, n + 1, epochs))
   for (const page of all) await coded.make(page, 'zstd', { bytes, owner: 'a' })

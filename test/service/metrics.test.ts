@@ -3,12 +3,14 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
-import { Registry } from 'prom-client'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
+import { GroupCommit } from '../../src/plants/add/group-commit.ts'
+import { TimeSlices } from '../../src/runtime/time-slices.ts'
+import { showStore } from '../../src/service/admin/admin.ts'
 import { Health } from '../../src/service/admin/health.ts'
 import { Metrics } from '../../src/service/admin/metrics.ts'
-import { showStore, watchLog } from '../../src/service/admin/watched-log.ts'
+import { openCounted } from '../../src/service/threads/http-worker.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { PlantLog } from '../../src/store/store.ts'
 import { ask, findAdmin, startAdmin } from '../support/admin.ts'
@@ -164,11 +166,11 @@ test('values that the store does not give in time are left out, and it is not as
     return isAway ? away.promise : store.log.head()
   }
   const unsafeSettings = async () => (isAway ? await away.promise : ['fsync', 'full_page_writes'])
-  showStore({ ...store, log: { ...store.log, head }, unsafeSettings }, metrics.registry)
+  showStore({ ...store, log: { ...store.log, head }, unsafeSettings }, metrics.own)
   for (const { status, text } of await Promise.all([ask(url), ask(url), ask(url)])) {
     t.equal(status, 200)
     t.notMatch(text, /^plant_store_(head_position|epoch_info)\b/m)
-    t.match(text, /^plant_store_database_reconnects_total/m)
+    t.match(text, /^plant_store_ready/m)
     t.match(text, /^process_cpu_seconds_total/m)
   }
   t.equal(asked, 1)
@@ -197,26 +199,38 @@ test('an error of the metrics reveals no internals', async (t) => {
 
 test('a service that is not ready says so in its metrics', async (t) => {
   const health = new Health()
-  const { registry } = new Metrics({ health, engine: 'none' })
-  t.match(await registry.metrics(), /^plant_store_ready 0$/m)
+  const metrics = new Metrics({ health, engine: 'none' })
+  t.match(await metrics.write(), /^plant_store_ready 0$/m)
   health.serve({ ready: async () => {} })
-  t.match(await registry.metrics(), /^plant_store_ready 1$/m)
+  t.match(await metrics.write(), /^plant_store_ready 1$/m)
 })
 
 test('failed commits are counted separately, and all values are in their buckets', async (t) => {
   const { store, faults } = await openFailing(t)
   t.teardown(() => store.close())
-  const registry = new Registry()
-  const log = watchLog(store.log, registry)
-  const entries = (count: number) =>
-    Array.from({ length: count }, () => ({ item: '{"name":"a","tag":""}', id: undefined }))
-  await log.append(entries(3))
-  await log.append(entries(5000))
+  const metrics = new Metrics({ health: new Health(), engine: 'none' })
+  let told = Promise.withResolvers<void>()
+  let left = 0
+  const tell = () => {
+    if (--left === 0) told.resolve()
+  }
+  const adder = { waits: () => true, handedOver() {}, answer: tell, fail: tell }
+  const slices = new TimeSlices((error) => t.error(error))
+  const commits = new GroupCommit<undefined>(store.log, adder, slices, metrics.own)
+  const add = async (count: number) => {
+    told = Promise.withResolvers<void>()
+    left = count
+    const entry = { item: '{"name":"a","tag":""}', id: undefined }
+    for (let n = 0; n < count; n++) commits.append(entry, undefined, Number.POSITIVE_INFINITY)
+    await told.promise
+  }
+  await add(3)
+  await add(4000)
   faults.push('nothing-added')
-  await t.rejects(log.append(entries(1)))
-  const text = await registry.metrics()
-  const expected = ['bucket{le="1"} 1', 'bucket{le="2"} 1', 'bucket{le="4"} 2', 'bucket{le="4096"} 2']
-  for (const line of [...expected, 'bucket{le="+Inf"} 3', 'sum 5004', 'count 3'])
+  await add(1)
+  const text = await metrics.write()
+  const expected = ['bucket{le="1"} 1', 'bucket{le="2"} 1', 'bucket{le="4"} 2', 'bucket{le="2048"} 2']
+  for (const line of [...expected, 'bucket{le="+Inf"} 3', 'sum 4004', 'count 3'])
     t.match(text, `\nplant_store_batch_plants_${line}\n`)
   t.match(text, '_seconds_count{outcome="committed"} 2\n')
   t.match(text, '_seconds_count{outcome="failed"} 1\n')
@@ -227,17 +241,13 @@ test('a new connection to PostgreSQL after a lost one is counted', async (t) => 
   const [, postgres] = engines
   const url = String(await postgres?.createDatabase(t))
   const { metrics, countReconnects } = await startMetrics(t)
-  const options = {
-    logger: pino({ level: 'silent' }),
-    name: 'counted',
-    reconnected: metrics.own.countReconnect,
-  }
-  const store = await openStore(url, options)
+  const store = await openCounted(url, { logger: pino({ level: 'silent' }) }, metrics.own)
   t.teardown(() => store.close())
   await store.log.head()
   t.equal(await countReconnects(), 0)
+  const database = new URL(url).pathname.slice(1)
   await server.query(
-    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE 'counted%'",
+    `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${database}'`,
   )
   await store.log.head()
   t.equal(await countReconnects(), 1)
@@ -248,8 +258,7 @@ test('a new connection to PostgreSQL after a lost one is counted', async (t) => 
 test('a restarted writer of SQLite is counted', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { metrics, countReconnects } = await startMetrics(t)
-  const options = { logger: pino({ level: 'silent' }), reconnected: metrics.own.countReconnect }
-  const store = await openStore(url, options)
+  const store = await openCounted(url, { logger: pino({ level: 'silent' }) }, metrics.own)
   t.teardown(() => store.close())
   t.equal(await countReconnects(), 0)
   // SQLite cannot open that: the writer lets go of the file.

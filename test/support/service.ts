@@ -66,7 +66,7 @@ export async function startThreads(
   })
   const metrics = new Metrics({ health: new Health(), engine: 'none' })
   const store = await openCounted(databaseUrl, log, metrics.own)
-  const service = await buildService({ config, store, log, metrics, isDraining: () => false })
+  const service = await buildService({ config, store, log, metrics })
   const { app } = service
   watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
   let closed: Promise<void> | undefined

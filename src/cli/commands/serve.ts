@@ -49,8 +49,7 @@ async function start(config: Config, log: ServiceLog): Promise<void> {
   try {
     const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own)
     admin?.show(store)
-    const isDraining = () => health.isDraining
-    const service = await buildService({ config, store, log, isDraining, metrics: admin?.metrics })
+    const service = await buildService({ config, store, log, metrics: admin?.metrics })
     close = async () => {
       await service.close()
       admin?.close()
@@ -69,7 +68,7 @@ async function start(config: Config, log: ServiceLog): Promise<void> {
     shutdown.arm({ finish, limitMs: config.drainDelayMs + stopMs })
 
     const address = await service.listen().catch(refuseAddress('', config))
-    health.serve(store, service)
+    health.serve(store, service.threads)
     console.log(`store: ${database}`)
     await announce(address, store, config)
     if (admin) console.log(`admin on ${origin(admin.address)}`)

@@ -33,10 +33,8 @@ export class Exchange {
   bytes = 0
   /** True when the answer has more headers than those of every answer. */
   hasExtraHeaders = false
-  /** Length of the answer's body, unless the framework sends it. */
+  /** Length of the answer's body, of a stream so far, unless the framework sends it. */
   bodyBytes: number | undefined
-  /** The answer's body if it is a stream. */
-  stream: { readonly sentBytes: number } | undefined
   /** Index among all open requests; -1 once the request has ended. */
   index = -1
   /** The status, or 499 when the client left before it had the whole answer. */
@@ -98,6 +96,6 @@ export class Exchange {
     if (!raw.headersSent || this.raw.method === 'HEAD') return 0
     // The answer was still waiting behind an earlier one of its connection.
     if (!raw.writableFinished && raw.socket === null) return 0
-    return this.stream?.sentBytes ?? this.bodyBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
+    return this.bodyBytes ?? Number(this.reply.getHeader('content-length') ?? 0)
   }
 }

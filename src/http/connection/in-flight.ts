@@ -13,9 +13,6 @@ import { Connection, type ConnectionOptions, connectionOf } from './connection.t
 import { Exchange } from './exchange.ts'
 import { makeRequestIds } from './request-ids.ts'
 
-const idleRequests = 4
-const idleBytes = 2 ** 20
-
 type Carrier = IncomingMessage & { exchange: Exchange }
 
 /** The exchange of a request. */
@@ -178,11 +175,6 @@ export class InFlight {
       }
       server.closeAllConnections()
     }, graceMs).unref()
-  }
-
-  /** True while the load is low. */
-  get isIdle(): boolean {
-    return this.#open.length <= idleRequests && this.#bytes <= idleBytes
   }
 
   /** Publishes the number of requests, and of the bytes of their answers. */

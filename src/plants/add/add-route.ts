@@ -7,17 +7,15 @@ import { problems } from '../../../schemas/problems.ts'
 import type { AccessHooks } from '../../http/access/authentication.ts'
 import { sendAnswer } from '../../http/answer.ts'
 import { requirePlainJson } from '../../http/bodies.ts'
-import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
+import { exchangeOf } from '../../http/connection/in-flight.ts'
 import { ProblemError } from '../../http/problem-error.ts'
 import { requestMs, storeLimitMs } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Outcome, PlantLog } from '../../store/store.ts'
+import { replies } from '../delivery.ts'
 import { serializeItem } from '../item.ts'
 import { type Adder, GroupCommit } from './group-commit.ts'
-
-/** A request that waits for its plant. */
-type Adding = { reply: FastifyReply; item: string }
 
 export type AddOptions = { access: AccessHooks; log: PlantLog; slices: TimeSlices; meter: Meter }
 
@@ -35,19 +33,15 @@ export const addSchema = {
 
 const jsonHeaders = { 'content-type': 'application/json' }
 
-const adder: Adder<Adding> = {
-  waits: ({ reply }) => waits(reply),
-  owner: ({ reply }) => exchangeOf(reply.request).owner,
-  handedOver({ reply }) {
-    exchangeOf(reply.request).timeoutOutcome = 'unknown'
+const adder: Adder<FastifyReply> = {
+  ...replies,
+  handedOver({ request }) {
+    exchangeOf(request).timeoutOutcome = 'unknown'
   },
-  answer(outcome, { reply, item }) {
+  answer(outcome, reply, { item }) {
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
     checkAdded(outcome)
     sendAnswer(reply, jsonHeaders, item)
-  },
-  fail(error, { reply }) {
-    reply.send(error)
   },
 }
 
@@ -55,8 +49,7 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (
   app,
   { access, log, slices, meter },
 ) => {
-  const commits = new GroupCommit(log, adder, slices)
-  meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => commits.waiting)
+  const commits = new GroupCommit(log, adder, slices, meter)
 
   app.post('/plants', {
     ...access,
@@ -69,7 +62,7 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (
       const item = serializeItem(request.body)
       // The store's deadline leaves time for the answer.
       const deadlineMs = exchangeOf(reply.request).deadlineMs - (requestMs - storeLimitMs)
-      commits.append({ item, id: request.body.id }, { reply, item }, deadlineMs)
+      commits.append({ item, id: request.body.id }, reply, deadlineMs)
     },
   })
 }

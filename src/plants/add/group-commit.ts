@@ -1,33 +1,50 @@
 // Group commit: requests that arrive while a batch is being committed form the next batch, so that they share one wait
 // for stable storage.
 import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
+import { type Meter, noMeter, secondBounds } from '../../runtime/meter.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
+import { failWith, makeDelivery, type Recipient } from '../delivery.ts'
 import { BatchDelay } from './batch-delay.ts'
-import { Delivery, type Recipient } from './delivery.ts'
 
 /** Callbacks for requests. `handedOver`: from now on the entry may be added, even if no outcome arrives. */
-export type Adder<T> = Recipient<Outcome, T> & { handedOver(waiting: T): void }
+export type Adder<T> = Recipient<T> & {
+  handedOver(waiting: T): void
+  answer(outcome: Outcome, waiting: T, entry: Entry): void
+}
+
+const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
 type Pending<T> = { entry: Entry; waiting: T; deadlineMs: number }
 
 export class GroupCommit<T> {
   readonly #log: PlantLog
   readonly #adder: Adder<T>
-  readonly #delivery: Delivery<Outcome, T>
+  readonly #deliver: ReturnType<typeof makeDelivery<T>>
   readonly #delay = new BatchDelay()
+  readonly #countPlants: (plants: number) => void
+  readonly #countCommit: (seconds: number, outcome?: string) => void
   #line: Pending<T>[] = []
   #committing = false
 
-  constructor(log: PlantLog, adder: Adder<T>, slices: TimeSlices) {
+  constructor(log: PlantLog, adder: Adder<T>, slices: TimeSlices, meter: Meter = noMeter) {
     this.#log = log
     this.#adder = adder
-    this.#delivery = new Delivery(adder, slices)
-  }
-
-  /** Number of plants waiting for the next batch. */
-  get waiting(): number {
-    return this.#line.length
+    this.#deliver = makeDelivery(adder, slices)
+    const waiting = 'Plants that wait for the next batch.'
+    meter.gauge('plant_store_plants_waiting', waiting, () => this.#line.length)
+    this.#countPlants = meter.histogram({
+      name: 'plant_store_batch_plants',
+      help: 'Plants in a batch.',
+      bounds: plantBounds,
+    })
+    this.#countCommit = meter.histogram({
+      name: 'plant_store_commit_duration_seconds',
+      help: 'Time from handing a batch to the database to its outcome.',
+      bounds: secondBounds,
+      label: 'outcome',
+      values: ['committed', 'failed'],
+    })
   }
 
   /**
@@ -65,38 +82,43 @@ export class GroupCommit<T> {
     const line = this.#line.filter(({ waiting }) => this.#adder.waits(waiting))
     this.#line = []
     const soonMs = performance.now() + shortestAttemptMs
-    const batch = line.filter(({ deadlineMs }) => deadlineMs >= soonMs)
-    if (batch.length < line.length) {
-      const error = new StoreUnavailable('nothing-added', 'a plant was not added in time')
-      for (const { waiting, deadlineMs } of line) if (deadlineMs < soonMs) this.#delivery.fail(error, waiting)
-    }
-    return batch
+    const late = line.filter(({ deadlineMs }) => deadlineMs < soonMs)
+    if (late.length === 0) return line
+    this.#fail(late, new StoreUnavailable('nothing-added', 'a plant was not added in time'))
+    return line.filter(({ deadlineMs }) => deadlineMs >= soonMs)
+  }
+
+  #fail(batch: Pending<T>[], error: unknown): void {
+    const answer = failWith(error)
+    for (const { waiting } of batch) this.#deliver(waiting, answer)
   }
 
   async #commit(batch: Pending<T>[]): Promise<void> {
     let outcomes: Outcome[]
+    this.#countPlants(batch.length)
+    const startMs = performance.now()
+    const count = (outcome: string) => this.#countCommit((performance.now() - startMs) / 1000, outcome)
     try {
       for (const { waiting } of batch) this.#adder.handedOver(waiting)
       outcomes = await this.#log.append(
         batch.map(({ entry }) => entry),
         Math.min(...batch.map(({ deadlineMs }) => deadlineMs)),
       )
-      checkCount(outcomes, batch)
+      if (outcomes.length !== batch.length) throw miscounted(outcomes, batch)
+      count('committed')
     } catch (error) {
-      for (const { waiting } of batch) this.#delivery.fail(error, waiting)
+      count('failed')
+      this.#fail(batch, error)
       return
     }
-    batch.forEach(({ waiting }, index) => {
-      this.#delivery.give(outcomes[index] as Outcome, waiting)
+    batch.forEach(({ waiting, entry }, index) => {
+      this.#deliver(waiting, () => this.#adder.answer(outcomes[index] as Outcome, waiting, entry))
     })
   }
 }
 
 /** The store must return one outcome per entry. */
-function checkCount(outcomes: Outcome[], batch: unknown[]): void {
-  if (outcomes.length !== batch.length)
-    throw new StoreUnavailable(
-      'unknown',
-      `the store gave ${outcomes.length} outcomes for ${batch.length} plants`,
-    )
+function miscounted(outcomes: Outcome[], batch: unknown[]): StoreUnavailable {
+  const message = `the store gave ${outcomes.length} outcomes for ${batch.length} plants`
+  return new StoreUnavailable('unknown', message)
 }

@@ -5,17 +5,14 @@ import { ref } from '../../../schemas/component.ts'
 import { ListHeaders, ListQuery, PlantList } from '../../../schemas/plant.ts'
 import { listCodings, makeNegotiator } from '../../http/codings.ts'
 import { findCurrent } from '../../http/conditions.ts'
-import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
 import { invalid, type ProblemError } from '../../http/problem-error.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
+import { replies } from '../delivery.ts'
 import { makeCursors } from './cursor.ts'
 import type { ListSender } from './list-sender.ts'
 import { makeRepresentations } from './representations.ts'
 import { SharedHead } from './shared-head.ts'
-
-/** A request that waits for the head. */
-type Listing = { request: FastifyRequest; reply: FastifyReply }
 
 /** `path`: the base path as clients see it, which ends with a slash, for the `Link` to the next page. */
 export type ListOptions = {
@@ -45,31 +42,28 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   const { access, log, storeId, path, slices, sender } = options
   const cursors = makeCursors(storeId)
   const represent = makeRepresentations({ storeId, path, cursors })
-  const owner = ({ request }: Listing) => exchangeOf(request).owner
-  const head = new SharedHead<Listing>(
-    log,
-    { waits: ({ reply }) => waits(reply), owner, answer, fail: (error, { reply }) => reply.send(error) },
-    slices,
-  )
+  const head = new SharedHead(log, { ...replies, answer }, slices)
   const route = {
     onRequest: access,
     schema: listSchema,
-    handler(request: FastifyRequest, reply: FastifyReply): void {
-      head.wait({ request, reply })
+    handler(_request: FastifyRequest, reply: FastifyReply): void {
+      head.wait(reply)
     },
   }
   app.get('/plants', route)
   app.head('/plants', route)
 
-  function answer(head: Head, { request, reply }: Listing): void {
+  function answer(head: Head, reply: FastifyReply): void {
+    const { request } = reply
     const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
     const after = cursor === undefined ? 0 : cursors.decode(cursor, head.epochs)
     if (after === undefined || after > head.position) throw badCursor()
     const listed = represent(head, after, limit)
     const codings = negotiate(request.headers['accept-encoding'])
-    const current = findCurrent(request, () => sender.formsOf({ listed, codings }), 'list')
+    const forms = () => sender.formsOf({ listed, codings })
+    const current = findCurrent(request, forms, 'list')
     if (current) sender.sendHead(reply.code(304), current.current)
-    else if (request.method === 'HEAD') sender.sendHead(reply, sender.formNow({ listed, codings }).headers)
+    else if (request.method === 'HEAD') sender.sendHead(reply, forms()[0].headers)
     else sender.send(reply, { listed, codings })
   }
 }

@@ -1,20 +1,21 @@
 // Sends lists: a page from its cache or the log, a longer list part by part, each in the coding that its client
 // prefers.
 import { isAscii } from 'node:buffer'
+import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { type AnswerHeaders, sendAnswer } from '../../http/answer.ts'
 import { type Coding, varyByCoding } from '../../http/codings.ts'
-import { exchangeOf, type InFlight, waits } from '../../http/connection/in-flight.ts'
+import { exchangeOf, type InFlight } from '../../http/connection/in-flight.ts'
 import type { FailureLog } from '../../http/failure-log.ts'
 import { codecBytes, codecJobs, listShare, maxCodedLists, pageBytes, pageShare } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { PlantLog } from '../../store/store.ts'
+import { failWith, makeDelivery, replies } from '../delivery.ts'
 import { Codec } from './coding/codec.ts'
 import { CodedPages } from './coding/coded-pages.ts'
-import { CodedStream } from './coding/coded-stream.ts'
-import { ListStream } from './list-stream.ts'
+import { compressList } from './list-stream.ts'
 import { PageCache } from './page-cache.ts'
 import { type PageReader, Pages } from './pages.ts'
 import type { Form, Listed } from './representations.ts'
@@ -33,7 +34,7 @@ export type ListSenderOptions = {
 }
 
 export class ListSender {
-  readonly #slices: TimeSlices
+  readonly #deliver: ReturnType<typeof makeDelivery<FastifyReply>>
   readonly #inFlight: InFlight
   readonly #failures: FailureLog
   readonly #pages: Pages
@@ -50,22 +51,18 @@ export class ListSender {
   constructor({ log, slices, inFlight, failures, meter }: ListSenderOptions) {
     const cache = new PageCache()
     cache.show(meter)
-    this.#slices = slices
+    this.#deliver = makeDelivery({ ...replies, owner }, slices)
     this.#inFlight = inFlight
     this.#failures = failures
     this.#pages = new Pages(log, cache)
     this.#codedPages = new CodedPages(cache, this.#jobs)
   }
 
-  /** The representation that a client would get now. */
-  formNow({ listed, codings }: Wanted): Form {
-    return listed.form(this.#codedPages.predictCoding(listed.page, codings))
-  }
-
-  /** All representations that the client accepts, that one first. */
-  formsOf({ listed, codings }: Wanted): Form[] {
+  /** All representations that the client accepts; the one that it would get now comes first. */
+  formsOf({ listed, codings }: Wanted): [Form, ...Form[]] {
     const now = this.#codedPages.predictCoding(listed.page, codings)
-    return [now, ...codings.filter((coding) => coding !== now)].map(listed.form)
+    const others = codings.filter((coding) => coding !== now)
+    return [listed.form(now), ...others.map(listed.form)]
   }
 
   /** Sends an answer without a body. */
@@ -94,18 +91,9 @@ export class ListSender {
 
   /** Sends later answers in turns, so that what was read is sent, and counted, before much more is read. */
   #sendLater<T>(reply: FastifyReply, coming: Promise<T>, sendNow: (come: T) => void): void {
-    const line = `read for ${exchangeOf(reply.request).owner}`
-    const sendUnlessGone = (come: T) => {
-      if (!waits(reply)) return
-      try {
-        sendNow(come)
-      } catch (error) {
-        reply.send(error)
-      }
-    }
     coming.then(
-      (come) => this.#slices.run(() => sendUnlessGone(come), line),
-      (error) => this.#slices.run(() => waits(reply) && reply.send(error), line),
+      (come) => this.#deliver(reply, () => sendNow(come)),
+      (error) => this.#deliver(reply, failWith(error)),
     )
   }
 
@@ -113,12 +101,12 @@ export class ListSender {
    * Sends a list that was read: plain, if it is not compressed yet or if many others are, unless the client refuses
    * that.
    */
-  #sendRead(reply: FastifyReply, { listed, codings }: Wanted, list: Buffer | ListStream): void {
+  #sendRead(reply: FastifyReply, { listed, codings }: Wanted, list: Buffer | Readable): void {
     const { page, form } = listed
     const { owner } = exchangeOf(reply.request)
     const best = codings[0] as Coding
     const isPlainGood = codings.includes('identity')
-    if (list instanceof ListStream) {
+    if (!Buffer.isBuffer(list)) {
       const isBusy = this.#codedLists >= maxCodedLists
       this.#sendStream(reply, form(isPlainGood && isBusy ? 'identity' : best), list)
     } else if (best === 'identity') this.#sendPage(reply, form(best), list)
@@ -149,13 +137,18 @@ export class ListSender {
   }
 
   /** Sends a stream. An error resets the connection, so that no client takes a part for the whole, even in HTTP/1.0. */
-  #sendStream(reply: FastifyReply, form: Form, list: ListStream): void {
+  #sendStream(reply: FastifyReply, form: Form, list: Readable): void {
     const exchange = exchangeOf(reply.request)
     // One part being sent, and one ahead.
     const bytes = 2 * pageBytes + (form.coding === 'identity' ? 0 : codecBytes)
     this.#inFlight.hold(exchange, bytes, listShare)
     const sent = this.#encode(list, form, exchange.owner)
-    exchange.stream = sent
+    exchange.bodyBytes = 0
+    reply.raw.once('pipe', () => {
+      sent.on('data', ({ length }) => {
+        exchange.bodyBytes = Number(exchange.bodyBytes) + length
+      })
+    })
     sent.on('error', (error) => {
       this.#failures.failed(error, exchange, 'a list was broken off')
       reply.request.raw.socket.resetAndDestroy()
@@ -165,13 +158,18 @@ export class ListSender {
     if (sent !== list) reply.raw.flushHeaders()
   }
 
-  #encode(list: ListStream, { page, coding }: Form, owner: string): ListStream | CodedStream {
+  #encode(list: Readable, { page, coding }: Form, owner: string): Readable {
     if (coding === 'identity') return list
     const codec = new Codec(coding, page.last - page.after)
     this.#codedLists++
-    const stream = new CodedStream(list, { codec, jobs: this.#jobs, owner })
+    const stream = compressList(list, { codec, jobs: this.#jobs, owner })
     return stream.once('close', () => this.#codedLists--)
   }
+}
+
+/** Other than that of answers which come at once. */
+function owner({ request }: FastifyReply): string {
+  return `read for ${exchangeOf(request).owner}`
 }
 
 /** Adds CORS's `Vary` to that of the list. Headers are kept off `reply`, so that an error sent instead has none. */

@@ -6,16 +6,20 @@ import type { Meter } from '../../runtime/meter.ts'
 /** Approximate size of an entry without its bytes and its name. */
 const entryBytes = 200
 
-export class PageCache {
-  readonly #kept = new LRUCache<string, Buffer>({
-    maxSize: maxCachedBytes,
-    sizeCalculation: (bytes, name) => bytes.length + name.length + entryBytes,
-  })
+export class PageCache extends LRUCache<string, Buffer> {
   #hits = 0
   #misses = 0
 
-  get(name: string): Buffer | undefined {
-    const bytes = this.#kept.get(name)
+  constructor() {
+    super({
+      maxSize: maxCachedBytes,
+      sizeCalculation: (bytes, name) => bytes.length + name.length + entryBytes,
+    })
+  }
+
+  /** Returns a page, and counts it, if it is cached. */
+  look(name: string): Buffer | undefined {
+    const bytes = this.get(name)
     if (bytes) this.#hits++
     return bytes
   }
@@ -25,22 +29,11 @@ export class PageCache {
     this.#misses++
   }
 
-  has(name: string): boolean {
-    return this.#kept.has(name)
-  }
-
-  set(name: string, bytes: Buffer): void {
-    this.#kept.set(name, bytes)
-  }
-
   show(meter: Meter): void {
     const name = 'plant_store_page_cache'
+    const size = 'Size of the cached pages and their compressed forms.'
     meter.counter(`${name}_hits_total`, 'Pages that were in the cache.', () => this.#hits)
     meter.counter(`${name}_misses_total`, 'Pages that were not in the cache.', () => this.#misses)
-    meter.gauge(
-      `${name}_bytes`,
-      'Size of the cached pages and their compressed forms.',
-      () => this.#kept.calculatedSize,
-    )
+    meter.gauge(`${name}_bytes`, size, () => this.calculatedSize)
   }
 }

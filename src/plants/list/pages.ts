@@ -1,11 +1,12 @@
 // Reads and caches pages. The plants at given positions in a given epoch never change, and neither does their JSON: a
 // page is cached under its name, and can never be stale.
+import type { Readable } from 'node:stream'
 import { maxWaitingReads, pageBytes, pagePlants, readConnections } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Epochs } from '../../store/epochs.ts'
 import { type PlantLog, StoreUnavailable } from '../../store/store.ts'
 import { itemFormat } from '../item.ts'
-import { ListStream } from './list-stream.ts'
+import { streamList } from './list-stream.ts'
 import { PageCache } from './page-cache.ts'
 import { type Part, PartReader, type Range } from './parts.ts'
 
@@ -43,17 +44,17 @@ export class Pages {
   }
 
   /** Returns the JSON array of a page: synchronously when it is cached, as a stream when it is large. */
-  read(page: Page, reader: PageReader): Buffer | Promise<Buffer | ListStream> {
+  read(page: Page, reader: PageReader): Buffer | Promise<Buffer | Readable> {
     if (page.after === page.last) return emptyList
-    const cached = this.#cache.get(page.name)
+    const cached = this.#cache.look(page.name)
     if (cached) return cached
     this.#cache.miss()
     return this.#open(page, this.#reading.get(page.name) ?? this.#begin(page, reader))
   }
 
-  async #open(page: Page, reading: Promise<Buffer | Part>): Promise<Buffer | ListStream> {
+  async #open(page: Page, reading: Promise<Buffer | Part>): Promise<Buffer | Readable> {
     const begun = await reading
-    return 'array' in begun ? new ListStream(this.#parts, page, begun) : begun
+    return 'array' in begun ? streamList(this.#parts, page, begun) : begun
   }
 
   /** Begins to read a page. Only the first request reserves room; the others share its bytes. */

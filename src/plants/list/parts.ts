@@ -67,13 +67,13 @@ export class PartReader {
   }
 
   /**
-   * Runs the next read of a long list when few enough others are running, so that pages do not wait behind them. Each
-   * has its own turn of the event loop, so that many synchronous reads do not block it.
+   * Reads the next part of a long list when few enough others are being read, so that pages do not wait behind them.
+   * Each has its own turn of the event loop, so that many synchronous reads do not block it.
    */
-  readInTurn<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
+  readInTurn(range: Range, { reached, meanBytes }: Part): Promise<Part> {
     return this.#longReads.run('', async () => {
       await new Promise(setImmediate)
-      return await read()
+      return await this.read(range, reached, meanBytes)
     })
   }
 }

@@ -20,37 +20,9 @@ export async function startAdminServer(
   metrics: Metrics,
   { host, port }: { host: string; port: number | undefined },
 ): Promise<Server> {
-  const server = makeAdminServer(health, metrics)
-  const listening = once(server, 'listening')
-  server.listen(port, host)
-  await listening
-  return server
-}
-
-function makeAdminServer(health: Health, metrics: Metrics): Server {
-  const pages: Record<string, () => Promise<Page>> = {
-    '/livez': async () =>
-      health.isLive
-        ? jsonPage(200, { status: 'live' })
-        : jsonPage(503, { status: 'hung', reason: 'thread-hangs' }),
-    '/readyz': async () => readyPage(health),
-    '/metrics': async () => ({
-      status: 200,
-      headers: { 'content-type': metrics.contentType },
-      text: await metrics.write(),
-    }),
-  }
-
-  function open(method: string, url: string): Promise<Page> {
-    const page = pages[url.split('?', 1)[0] as string]
-    if (!page) throw new ProblemError(problems.nothingHere)
-    if (methods.includes(method)) return page()
-    const headers = { allow: methods.join(', ') }
-    throw new ProblemError(problems.otherMethods(methods), { headers })
-  }
-
-  return createServer(async ({ method, url }, response) => {
-    const { status, headers, text } = await openSafely(() => open(String(method), String(url)))
+  const openPage = makePages(health, metrics)
+  const server = createServer(async ({ method, url }, response) => {
+    const { status, headers, text } = await openPage(String(method), String(url)).catch(describe)
     response
       .writeHead(status, {
         ...headers,
@@ -60,25 +32,42 @@ function makeAdminServer(health: Health, metrics: Metrics): Server {
       })
       .end(text)
   })
+  const listening = once(server, 'listening')
+  server.listen(port, host)
+  await listening
+  return server
 }
 
-async function openSafely(open: () => Promise<Page>): Promise<Page> {
-  try {
-    return await open()
-  } catch (error) {
-    const known = error instanceof ProblemError ? error : new ProblemError(problems.ours)
-    const { status, problem, headers } = describeProblem(known)
-    return { status, headers, text: JSON.stringify(problem) }
+function makePages(health: Health, metrics: Metrics): (method: string, url: string) => Promise<Page> {
+  const pages: Record<string, () => Promise<Page>> = {
+    '/livez': async () => {
+      if (health.isLive) return jsonPage(200, { status: 'live' })
+      return jsonPage(503, { status: 'hung', reason: 'thread-hangs' })
+    },
+    '/readyz': async () => {
+      const reason = await health.findFault()
+      return reason ? jsonPage(503, { status: 'unready', reason }) : jsonPage(200, { status: 'ready' })
+    },
+    '/metrics': async () => {
+      const headers = { 'content-type': metrics.contentType }
+      return { status: 200, headers, text: await metrics.write() }
+    },
   }
-}
-
-async function readyPage(health: Health): Promise<Page> {
-  const reason = await health.findFault()
-  return reason === undefined
-    ? jsonPage(200, { status: 'ready' })
-    : jsonPage(503, { status: 'unready', reason })
+  return async (method, url) => {
+    const page = pages[url.split('?', 1)[0] as string]
+    if (!page) throw new ProblemError(problems.nothingHere)
+    if (methods.includes(method)) return await page()
+    const headers = { allow: methods.join(', ') }
+    throw new ProblemError(problems.otherMethods(methods), { headers })
+  }
 }
 
 function jsonPage(status: number, body: object): Page {
   return { status, headers: { 'content-type': 'application/json' }, text: `${JSON.stringify(body)}\n` }
+}
+
+function describe(error: unknown): Page {
+  const known = error instanceof ProblemError ? error : new ProblemError(problems.ours)
+  const { status, problem, headers } = describeProblem(known)
+  return { status, headers, text: JSON.stringify(problem) }
 }

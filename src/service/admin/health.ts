@@ -1,8 +1,8 @@
 // Readiness: false until the service listens, during a shutdown, and while its store cannot be written.
 
 import { readyMs } from '../../limits.ts'
+import { makeInTime } from '../../runtime/with-timeout.ts'
 import type { Store } from '../../store/store.ts'
-import { makeInTime } from './in-time.ts'
 
 export type Unready = 'starting' | 'draining' | 'store-not-writable'
 
@@ -28,10 +28,6 @@ export class Health {
   /** False when only a restart helps. */
   get isLive(): boolean {
     return !this.#service.hasHung
-  }
-
-  get isDraining(): boolean {
-    return this.#isDraining
   }
 
   /** Resolves within a second to the reason for not being ready; undefined when ready. */

@@ -1,5 +1,4 @@
-// Metrics for Prometheus: of the process, and sums over its threads. Values that the store does not return in time are
-// left out: the others are needed most when the store does not answer.
+// Metrics for Prometheus: of the process, and sums over its threads.
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import { build } from '../../version.ts'
 import type { Health } from './health.ts'
@@ -8,48 +7,39 @@ import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
 /** Gauges with `_total` in their names, against the rules of Prometheus; the ones without it say more. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
-export type MetricsOptions = {
-  health: Health
-  /** Name of the engine. */
-  engine: string
-}
+/** `engine`: the name of the engine. */
+export type MetricsOptions = { health: Health; engine: string }
 
 export class Metrics {
-  /** Metrics of the process. */
-  readonly registry = new Registry()
-  /** Metrics of this thread. */
+  /** Metrics that Node and the system have of the process. */
+  readonly #registry = new Registry()
+  /** Metrics of this thread, and those that the process has once. */
   readonly own = new ThreadMetrics()
   /** Returns the counts of the other threads. */
   others: () => Promise<Snapshot[]> = async () => []
 
   constructor({ health, engine }: MetricsOptions) {
-    const registers = [this.registry]
-    collectDefaultMetrics({ register: this.registry })
-    for (const name of misnamed) this.registry.removeSingleMetric(name)
-    new Gauge({
-      name: 'plant_store_ready',
-      help: 'Whether /readyz says that requests should come.',
-      registers,
-      async collect() {
-        this.set((await health.findFault()) === undefined ? 1 : 0)
-      },
-    })
+    const registers = [this.#registry]
+    collectDefaultMetrics({ register: this.#registry })
+    for (const name of misnamed) this.#registry.removeSingleMetric(name)
     const labelNames = ['version', 'node', 'engine']
     const help = 'What is running.'
     new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(
       { version: build, node: process.version, engine },
       1,
     )
+    const isReady = async () => Number((await health.findFault()) === undefined)
+    this.own.gauge('plant_store_ready', 'Whether /readyz says that requests should come.', isReady)
   }
 
   get contentType(): string {
-    return this.registry.contentType
+    return this.#registry.contentType
   }
 
   /** Formats all metrics as Prometheus's text. */
   async write(): Promise<string> {
     const snapshots = [await this.own.takeSnapshot(), ...(await this.others())]
     const sums = AggregatorRegistry.aggregate(snapshots)
-    return `${await this.registry.metrics()}\n${await sums.metrics()}`
+    return `${await this.#registry.metrics()}\n${await sums.metrics()}`
   }
 }

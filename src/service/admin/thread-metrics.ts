@@ -1,15 +1,13 @@
-// Counts one thread's requests, connections and store operations.
+// Metrics of one thread: of its requests, and what its parts publish.
 import { Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
 import type { Exchange } from '../../http/connection/exchange.ts'
-import type { Counts, Meter } from '../../runtime/meter.ts'
+import { type Counts, type Distribution, type Meter, secondBounds } from '../../runtime/meter.ts'
 
 /** The counts of one thread, in a form that can be posted to another. */
 export type Snapshot = MetricObject[]
 
-/** Buckets of request and commit durations. */
-export const secondBounds = [
-  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-]
+/** What a scrape reads; undefined: nothing is published. */
+type Read = () => Counts | undefined | Promise<Counts | undefined>
 
 /** Reasons of refused requests by the code of their problem. */
 const reasons: Record<string, string> = {
@@ -21,79 +19,64 @@ const reasons: Record<string, string> = {
 }
 
 export class ThreadMetrics implements Meter {
-  readonly registry = new Registry()
-  readonly #durations: Histogram
-  readonly #refused: Counter
-  readonly #reconnects: Counter
+  readonly #registry = new Registry()
+  readonly #registers = [this.#registry]
+  readonly #durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the head of a request to the end of its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: secondBounds,
+    registers: this.#registers,
+  })
+  readonly #refused = Object.fromEntries(Object.values(reasons).map((reason) => [reason, 0]))
 
   constructor() {
-    const registers = [this.registry]
-    this.#durations = new Histogram({
-      name: 'http_request_duration_seconds',
-      help: 'Time from the head of a request to the end of its answer.',
-      labelNames: ['method', 'route', 'status'],
-      buckets: secondBounds,
-      registers,
-    })
-    this.#refused = new Counter({
-      name: 'plant_store_refused_total',
-      help: 'Requests that were refused for their rate, an overload, or their token.',
-      labelNames: ['reason'],
-      registers,
-    })
-    for (const reason of Object.values(reasons)) this.#refused.inc({ reason }, 0)
-    this.#reconnects = new Counter({
-      name: 'plant_store_database_reconnects_total',
-      help: 'Connections to the database that were made anew.',
-      registers,
-    })
+    const help = 'Requests that were refused for their rate, an overload, or their token.'
+    this.counter('plant_store_refused_total', help, () => this.#refused, 'reason')
   }
 
-  gauge(
-    name: string,
-    help: string,
-    read: () => number | Promise<number>,
-    aggregator: 'sum' | 'max' = 'sum',
-  ): void {
-    new Gauge({
-      name,
-      help,
-      aggregator,
-      registers: [this.registry],
-      async collect() {
-        this.set(await read())
-      },
-    })
+  gauge(name: string, help: string, read: Read, aggregator: 'sum' | 'max' = 'sum', label = ''): void {
+    new Gauge({ name, help, aggregator, registers: this.#registers, ...readInto(read, label) })
   }
 
-  counter(name: string, help: string, read: () => Counts, label = ''): void {
-    new Counter({
-      name,
-      help,
-      labelNames: label ? [label] : [],
-      registers: [this.registry],
-      collect() {
-        this.reset()
-        const counts = read()
-        if (typeof counts === 'number') this.inc(counts)
-        else for (const [value, count] of Object.entries(counts)) this.inc({ [label]: value }, count)
-      },
-    })
+  counter(name: string, help: string, read: Read, label = ''): void {
+    new Counter({ name, help, registers: this.#registers, ...readInto(read, label) })
+  }
+
+  histogram({ name, help, bounds, label = '', values = [] }: Distribution) {
+    const registers = this.#registers
+    const histogram = new Histogram({ name, help, buckets: bounds, labelNames: namesOf(label), registers })
+    for (const value of values) histogram.zero({ [label]: value })
+    return (number: number, value?: string) => histogram.observe(value ? { [label]: value } : {}, number)
   }
 
   /** Returns the counts so far. */
   async takeSnapshot(): Promise<Snapshot> {
-    return await this.registry.getMetricsAsJSON()
+    return await this.#registry.getMetricsAsJSON()
   }
 
   /** Counts a request. Those without a route share a label, so that a scan adds no series. */
   readonly count = ({ method, route = 'other', status, durationMs, problem }: Exchange): void => {
     this.#durations.observe({ method, route, status }, durationMs / 1000)
     const reason = problem && reasons[problem]
-    if (reason) this.#refused.inc({ reason })
+    if (reason) this.#refused[reason] = Number(this.#refused[reason]) + 1
   }
+}
 
-  readonly countReconnect = (): void => {
-    this.#reconnects.inc()
+function namesOf(label: string): string[] {
+  return label ? [label] : []
+}
+
+/** The options of a metric that is read on each scrape. */
+function readInto(read: Read, label: string) {
+  return {
+    labelNames: namesOf(label),
+    async collect(this: Counter | Gauge) {
+      const counts = await read()
+      this.reset()
+      if (typeof counts === 'number') this.inc(counts)
+      else if (counts) for (const value in counts) this.inc({ [label]: value }, counts[value])
+      else if (!label) this.remove()
+    },
   }
 }

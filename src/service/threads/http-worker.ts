@@ -1,11 +1,10 @@
 // The parts of an HTTP thread: the store, an app on it, and a log line per request.
-import type { FastifyInstance } from 'fastify'
 import type { Config } from '../../config/load-config.ts'
 import { traceOptionsOf } from '../../config/trace-settings.ts'
 import { makeAccessLog } from '../../http/access-log.ts'
 import type { Exchange } from '../../http/connection/exchange.ts'
 import type { ServiceLog } from '../../logging/open-log.ts'
-import { noMeter } from '../../runtime/meter.ts'
+import { type Meter, noMeter } from '../../runtime/meter.ts'
 import { openStore } from '../../store/open.ts'
 import { type Store, type StoreOptions, serviceName } from '../../store/store.ts'
 import type { ThreadMetrics } from '../admin/thread-metrics.ts'
@@ -14,17 +13,19 @@ import type { Shared } from './shared.ts'
 
 const logFlushMs = 250
 
-/** Opens the store by its URL, or through the `port` at which it is shared; `metrics` count its operations. */
-export async function openCounted(
+/** Opens the store by its URL, or through the `port` at which it is shared, and counts its connections. */
+export function openCounted(
   url: string,
   options: Pick<StoreOptions, 'logger' | 'port'>,
-  metrics: ThreadMetrics | undefined,
+  meter: Meter = noMeter,
 ): Promise<Store> {
-  if (!metrics) return await openStore(url, { ...options, name: serviceName })
-  const { countReconnect: reconnected, registry } = metrics
-  const store = await openStore(url, { ...options, name: serviceName, reconnected })
-  const { watchLog } = await import('../admin/watched-log.ts')
-  return { ...store, log: watchLog(store.log, registry) }
+  let reconnects = 0
+  meter.counter(
+    'plant_store_database_reconnects_total',
+    'Connections to the database that were made anew.',
+    () => reconnects,
+  )
+  return openStore(url, { ...options, name: serviceName, reconnected: () => reconnects++ })
 }
 
 export type HttpWorkerOptions = {
@@ -33,50 +34,33 @@ export type HttpWorkerOptions = {
   log: Pick<ServiceLog, 'logger' | 'sink' | 'mask'>
   metrics: ThreadMetrics | undefined
   shared: Shared
-  isDraining: () => boolean
 }
 
-/** `close` ends the app after requests in flight, and leaves the store open; `sendSpans` is called after it. */
-export type HttpWorker = { readonly app: FastifyInstance; close(): Promise<void>; sendSpans(): Promise<void> }
-
-export async function buildHttpWorker({
-  store,
-  config,
-  log: { logger, sink, mask },
-  metrics,
-  shared,
-  isDraining,
-}: HttpWorkerOptions): Promise<HttpWorker> {
+export async function buildHttpWorker({ store, config, log, metrics, shared }: HttpWorkerOptions) {
+  const { logger, sink, mask } = log
+  const meter = metrics ?? noMeter
   const accessLog = makeAccessLog(sink, { isIso: config.logTime === 'iso', mask })
   const flushing = setInterval(accessLog.flush, logFlushMs).unref()
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const options = traceOptionsOf(config)
   // Loaded on demand, with its libraries.
   const { Traces } = options ? await import('../traces.ts') : {}
-  const around = { logger, mask, meter: metrics ?? noMeter, ...shared }
-  const traces = options && Traces && new Traces(options, around)
+  const traces = options && Traces && new Traces(options, { logger, mask, meter, ...shared })
   const report = (exchange: Exchange) => {
     add(exchange)
     metrics?.count(exchange)
     traces?.add(exchange)
   }
-  const app = await buildApp({
-    store,
-    config,
-    logger,
-    report,
-    beginSpan: traces?.begin,
-    shared,
-    isDraining,
-    ...(metrics && { meter: metrics }),
-  })
+  const app = await buildApp({ store, config, logger, report, beginSpan: traces?.begin, shared, meter })
   return {
     app,
+    /** Ends the app after requests in flight, and leaves the store open. */
     async close() {
       await app.close()
       clearInterval(flushing)
       accessLog.flush()
     },
+    /** Sends the last spans, after `close`. */
     sendSpans: async () => await traces?.end(),
   }
 }

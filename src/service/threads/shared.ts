@@ -2,30 +2,24 @@
 import { randomUUID } from 'node:crypto'
 import { makeRateMemory } from '../../http/access/gcra.ts'
 
-/**
- * `counts`, `idle`: open and idle connections per thread; `beats`: heartbeats; `thread`: index of this thread;
- * `instanceId`: of the process; `rates`, `failures`: memory of the rate limits of tokens and of failed authentications.
- */
-export type Shared = {
-  readonly counts: Int32Array
-  readonly idle: Int32Array
-  readonly beats: Int32Array
-  readonly rates: SharedArrayBuffer
-  readonly failures: SharedArrayBuffer
-  readonly thread: number
-  readonly instanceId: string
-}
+export type Shared = ReturnType<typeof makeShared>
 
 /** Makes the memory for a number of threads, as the first of them sees it. */
-export function makeShared(threads: number): Shared {
-  const counters = () => new Int32Array(new SharedArrayBuffer(threads * Int32Array.BYTES_PER_ELEMENT))
+export function makeShared(threads: number) {
+  const integers = (count: number) =>
+    new Int32Array(new SharedArrayBuffer(count * Int32Array.BYTES_PER_ELEMENT))
   return {
-    counts: counters(),
-    idle: counters(),
-    beats: counters(),
+    /** Open and idle connections per thread. */
+    counts: integers(threads),
+    idle: integers(threads),
+    /** Not 0 before a shutdown, when each answer ends its connection. */
+    draining: integers(1),
+    /** Memory of the rate limits of tokens and of failed authentications. */
     rates: makeRateMemory(),
     failures: makeRateMemory(),
+    /** Index of this thread. */
     thread: 0,
+    /** Id of the process. */
     instanceId: randomUUID(),
   }
 }

@@ -1,40 +1,76 @@
-// THREADS: the threads that serve requests beside the main one, on the same port. A thread that dies ends the process,
-// like an uncaught error in the main thread.
-
+// THREADS: the threads that serve requests beside the main one, on the same port. A thread that dies ends the process:
+// nothing listens for its error, which so becomes an uncaught one of the main thread. A thread that hangs is noticed by
+// the main one; when that hangs itself, its health server does not answer.
+import { once } from 'node:events'
+import { extname, join } from 'node:path'
+import { type MessagePort, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/load-config.ts'
-import { storeCloseMs } from '../../limits.ts'
+import { beatMs, gaugeMs, hungMs, storeCloseMs } from '../../limits.ts'
 import type { LineSink } from '../../logging/open-log.ts'
-import { withTimeout } from '../../runtime/with-timeout.ts'
+import { Outage } from '../../logging/outage.ts'
+import { makeInTime, withTimeout } from '../../runtime/with-timeout.ts'
 import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../admin/metrics.ts'
-import { Heartbeats } from './heartbeats.ts'
-import { HttpWorkerHandle } from './http-worker-handle.ts'
+import type { Snapshot } from '../admin/thread-metrics.ts'
 import type { Shared } from './shared.ts'
 
+/** TypeScript or compiled, like this file. */
+const threadFile = join(import.meta.dirname, `worker-thread${extname(import.meta.filename)}`)
+/** Three times the flag of the launcher (bin/plant-store.js); by default it would grow to twice as much. */
+const youngMiB = 24
+const words = { gone: 'a thread hangs', back: 'no thread hangs any more' }
+
+/** `config`: with the main thread's port; `store`: the port at which the store is shared, if it is. */
+export type WorkerData = {
+  config: Config
+  shared: Shared
+  store: MessagePort | undefined
+  isCounted: boolean
+}
+
+/** `close`: accept no more requests; `count`: send the counts. */
+export type ToWorker = 'close' | 'count'
+
+/** Emitted as an event of the worker. `closed`: all requests are answered. */
+export type FromWorker =
+  | ['listening' | 'closed' | 'beat']
+  | ['log', Uint8Array<ArrayBuffer> | string]
+  | ['counted', Snapshot]
+
+/** `missedBeats`: in a row. While the whole process is stopped, none are missed. */
+type Thread = {
+  number: number
+  worker: Worker
+  closed: Promise<unknown>
+  ended: Promise<unknown>
+  count: () => Promise<Snapshot>
+  missedBeats: number
+}
+
+/** `shared`: memory for all threads, of which the main one is the first; `isCounted`: true when metrics are on. */
 export type ThreadsOptions = {
   store: Store
-  /** Memory for all threads; the main one is the first. */
   shared: Shared
   log: { logger: Logger; sink: LineSink }
-  /** True when metrics are on. */
   isCounted: boolean
 }
 
 export class Threads {
   readonly #options: ThreadsOptions
-  readonly #running = new Set<HttpWorkerHandle>()
-  readonly #heartbeats: Heartbeats
-  #isDraining = false
+  readonly #running = new Set<Thread>()
+  readonly #outage: Outage
+  #looking: NodeJS.Timeout | undefined
   #isClosing = false
 
   constructor(options: ThreadsOptions) {
     this.#options = options
-    this.#heartbeats = new Heartbeats(options.shared.beats, options.log.logger)
+    this.#outage = new Outage(options.log.logger, words)
   }
 
+  /** True when a thread hangs. */
   get hasHung(): boolean {
-    return this.#heartbeats.hasHung
+    return [...this.#running].some(isHung)
   }
 
   /** Starts all threads; `config` has the main thread's port. Resolves when all listen. Rejects when one cannot. */
@@ -43,21 +79,15 @@ export class Threads {
     if (this.#isClosing) return
     const count = this.#options.shared.counts.length - 1
     const threads = Array.from({ length: count }, (_, index) => this.#start(index + 1, config))
-    await Promise.all(threads.map(({ listening }) => listening))
-    this.#heartbeats.watch()
-  }
-
-  /** Ends each connection with its next answer from now on. */
-  drain(): void {
-    this.#isDraining = true
-    for (const thread of this.#running) thread.post('drain')
+    await Promise.all(threads.map(({ worker }) => once(worker, 'listening')))
+    this.#looking = setInterval(() => this.#look(), beatMs).unref()
   }
 
   /** Resolves when all have answered their requests. */
   async close(): Promise<void> {
     this.#isClosing = true
-    this.#heartbeats.close()
-    for (const thread of this.#running) thread.post('close')
+    clearInterval(this.#looking)
+    for (const { worker } of this.#running) worker.postMessage('close' satisfies ToWorker)
     await Promise.all([...this.#running].map(({ closed }) => closed))
   }
 
@@ -65,35 +95,64 @@ export class Threads {
   async end(): Promise<void> {
     const all = [...this.#running]
     await withTimeout(Promise.all(all.map(({ ended }) => ended)), storeCloseMs, () => {})
-    await Promise.all(all.map((thread) => thread.terminate()))
+    await Promise.all(all.map(({ worker }) => worker.terminate()))
   }
 
   /** Adds the counts of the threads to `metrics`. */
   show(metrics: Metrics): void {
-    metrics.others = () => Promise.all([...this.#running].map((thread) => thread.count()))
+    metrics.others = () => Promise.all([...this.#running].map(({ count }) => count()))
     metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
   }
 
-  #start(number: number, config: Config): HttpWorkerHandle {
+  #start(number: number, config: Config): Thread {
     const { store, shared, log, isCounted } = this.#options
-    const data = { config, shared: { ...shared, thread: number }, store: store.share?.(), isCounted }
-    const thread = new HttpWorkerHandle(data, log.sink)
-    this.#running.add(thread)
-    /* c8 ignore next: SIGTERM between the starts of two threads */
-    if (this.#isDraining) thread.post('drain')
-    void thread.ended.then((cause) => {
-      this.#running.delete(thread)
-      if (thread.isListening && !this.#isClosing) failProcess(new Error(`thread ${number} ended`, { cause }))
+    const port = store.share?.()
+    const worker = new Worker(threadFile, {
+      workerData: { config, shared: { ...shared, thread: number }, store: port, isCounted },
+      transferList: port ? [port] : [],
+      resourceLimits: { maxYoungGenerationSizeMb: youngMiB },
     })
+    const ended = new Promise((resolve) => worker.once('exit', resolve))
+    const closed = Promise.race([new Promise((resolve) => worker.once('closed', resolve)), ended])
+    const thread = { number, worker, closed, ended, count: makeCount(worker, ended), missedBeats: 0 }
+    worker.on('message', ([event, value]: FromWorker) => worker.emit(event, value))
+    worker.on('log', (lines) => log.sink.write(lines))
+    worker.on('beat', () => {
+      thread.missedBeats = 0
+    })
+    this.#running.add(thread)
+    void ended.then(() => this.#running.delete(thread))
     return thread
+  }
+
+  /* c8 ignore next 6: a process whose thread hangs is killed (test/service/threads.test.ts), and leaves no coverage */
+  #look(): void {
+    for (const thread of this.#running) thread.missedBeats++
+    const hung = [...this.#running].find(isHung)
+    if (hung) this.#outage.reportFailure(`thread ${hung.number} does not answer`)
+    else this.#outage.reportRecovery()
   }
 }
 
-/** Throws outside of any promise, so that the process ends as with an uncaught error of the main thread. */
-function failProcess(error: Error): void {
-  setImmediate(() => {
-    throw error
+function isHung({ missedBeats }: Thread): boolean {
+  return missedBeats * beatMs >= hungMs
+}
+
+/** Makes a function that resolves to a thread's counts, or to the latest known ones when it does not answer in time. */
+function makeCount(worker: Worker, ended: Promise<unknown>): () => Promise<Snapshot> {
+  let latest: Snapshot = []
+  worker.on('counted', (counted) => {
+    latest = counted
   })
+  const ask = makeInTime(async () => {
+    const counted = new Promise((resolve) => worker.once('counted', resolve))
+    worker.postMessage('count' satisfies ToWorker)
+    await Promise.race([counted, ended])
+  }, gaugeMs)
+  return async () => {
+    await ask()
+    return latest
+  }
 }
 
 /**

@@ -7,64 +7,51 @@ import { pagePlants } from '../../../limits.ts'
 
 export type Compression = Exclude<Coding, 'identity'>
 
-/** Pages are compressed once and cached, longer lists for each request. The number of plants alone decides. */
-type Level = 'page' | 'long'
-
 const kibibyte = 1024
-/** Size of the output buffers. */
-const chunkBytes = 64 * kibibyte
 
 // Measured on 100 plants, and on 400,000: docs/decisions/0020-codings.md.
-const gzipLevels = { page: 6, long: 2 }
-const zstdLevels = { page: 9, long: 1 }
-const brotliLevel = 5
-/** Window sizes as powers of two, most of a codec's memory. Larger ones would make no page smaller, and take time. */
-const zstdWindows = { page: 18, long: 19 }
-const zstdTables = 16
-/** Brotli gathers twice as much before its first output: less than one part of a list. */
-const brotliWindow = 16
-/** Any constant: by default it is the size of the first piece, which changes the bytes. */
-const brotliSizeHint = 256 * kibibyte
+const zstd = (level: number, window: number) => ({
+  params: {
+    [zlib.ZSTD_c_compressionLevel]: level,
+    // A power of two, most of a codec's memory. A larger one would make no page smaller, and take time.
+    [zlib.ZSTD_c_windowLog]: window,
+    [zlib.ZSTD_c_hashLog]: 16,
+    [zlib.ZSTD_c_chainLog]: 16,
+  },
+})
+const brotli = {
+  params: {
+    [zlib.BROTLI_PARAM_QUALITY]: 5,
+    // Brotli gathers twice as much before its first output: less than one part of a list.
+    [zlib.BROTLI_PARAM_LGWIN]: 16,
+    // Any constant: by default it is the size of the first piece, which changes the bytes.
+    [zlib.BROTLI_PARAM_SIZE_HINT]: 256 * kibibyte,
+  },
+}
 
 const codecs = {
   zstd: {
+    make: createZstdCompress,
     finish: zlib.ZSTD_e_end,
-    version: [process.versions.zstd, zstdLevels, zstdWindows, zstdTables],
-    make: (level: Level) =>
-      createZstdCompress({
-        ...streamOptions(),
-        params: {
-          [zlib.ZSTD_c_compressionLevel]: zstdLevels[level],
-          [zlib.ZSTD_c_windowLog]: zstdWindows[level],
-          [zlib.ZSTD_c_hashLog]: zstdTables,
-          [zlib.ZSTD_c_chainLog]: zstdTables,
-        },
-      }),
+    version: process.versions.zstd,
+    options: { page: zstd(9, 18), long: zstd(1, 19) },
   },
   br: {
+    make: createBrotliCompress,
     finish: zlib.BROTLI_OPERATION_FINISH,
-    version: [process.versions.brotli, brotliLevel, brotliWindow, brotliSizeHint],
-    make: () =>
-      createBrotliCompress({
-        ...streamOptions(),
-        params: {
-          [zlib.BROTLI_PARAM_QUALITY]: brotliLevel,
-          [zlib.BROTLI_PARAM_LGWIN]: brotliWindow,
-          [zlib.BROTLI_PARAM_SIZE_HINT]: brotliSizeHint,
-        },
-      }),
+    version: process.versions.brotli,
+    options: { page: brotli, long: brotli },
   },
   gzip: {
+    make: createGzip,
     finish: zlib.Z_FINISH,
-    version: [process.versions.zlib, gzipLevels],
-    make: (level: Level) => createGzip({ ...streamOptions(), level: gzipLevels[level] }),
+    version: process.versions.zlib,
+    options: { page: { level: 6 }, long: { level: 2 } },
   },
 }
 
 /** Buffers that hold all output of a part, so that a step consumes its part whole and returns all output. */
-function streamOptions() {
-  return { chunkSize: chunkBytes, readableHighWaterMark: Number.MAX_SAFE_INTEGER }
-}
+const buffers = { chunkSize: 64 * kibibyte, readableHighWaterMark: Number.MAX_SAFE_INTEGER }
 
 /**
  * Names the bytes that a codec makes, which may differ with its version, the size of pages, the processor, and the
@@ -73,8 +60,9 @@ function streamOptions() {
 export const codecNames = { zstd: nameCodec('zstd'), br: nameCodec('br'), gzip: nameCodec('gzip') }
 
 function nameCodec(coding: Compression): string {
-  const version = JSON.stringify([codecs[coding].version, pagePlants, process.platform, process.arch])
-  return `${coding}-${createHash('sha256').update(version).digest('base64url').slice(0, 4)}`
+  const { version, options } = codecs[coding]
+  const made = JSON.stringify([version, options, pagePlants, process.platform, process.arch])
+  return `${coding}-${createHash('sha256').update(made).digest('base64url').slice(0, 4)}`
 }
 
 const nothing = Buffer.alloc(0)
@@ -86,8 +74,9 @@ export class Codec {
 
   /** `plants`: number of plants in the list. */
   constructor(coding: Compression, plants: number) {
-    const { make, finish } = codecs[coding]
-    this.#stream = make(plants > pagePlants ? 'long' : 'page')
+    const { make, finish, options } = codecs[coding]
+    // Pages are compressed once and cached, longer lists for each request. The number of plants alone decides.
+    this.#stream = make({ ...buffers, ...options[plants > pagePlants ? 'long' : 'page'] })
     this.#finish = finish
     // Steps reject with their own errors; later ones do not matter.
     this.#stream.on('error', () => {})

@@ -25,7 +25,7 @@ export class CodedPages {
 
   /** Returns the page in a coding if it is cached. */
   find(page: Page, coding: Compression): Buffer | undefined {
-    return this.#cache.get(nameOf(page, coding))
+    return this.#cache.look(nameOf(page, coding))
   }
 
   /** Predicts the coding in which a list would be sent now, before it is read. */
