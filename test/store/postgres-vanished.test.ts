@@ -6,7 +6,8 @@ import { assertWithin } from '../support/full.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
-const { requestMs, storeLimitMs, vanishedMs } = await import('../../src/limits.ts')
+const { attemptMs, requestMs, storeLimitMs, vanishedMs } = await import('../../src/limits.ts')
+const { openView } = await import('../../src/store/open.ts')
 const { engines, sharedServer } = await import('../support/engines.ts')
 const { entries, namesIn, openLog } = await import('../support/logs.ts')
 const { startRelay } = await import('../support/relay.ts')
@@ -113,6 +114,15 @@ tap.test('a server that is frozen', { timeout: 60_000 }, async (t) => {
     })
   relay.thaw()
   t.strictSame(await store.log.append(entries('d')), ['added'], 'service resumes by itself')
+})
+
+tap.test('a command that reads gives up a server that is frozen', { timeout: 60_000 }, async (t) => {
+  const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
+  relay.freeze()
+  const answer = openView(url)
+  answer.catch(() => {})
+  assertWithin(t, await settledAfter(answer), attemptMs + 1000, 'it is told')
+  await t.rejects(answer, { message: /cannot use the database .* 127\.0\.0\.1:\d+\/\w+: no answer in/ })
 })
 
 tap.test('a batch gives up at the deadline that it is given', { timeout: 60_000 }, async (t) => {
