@@ -77,11 +77,10 @@ export const keysCooldownMs = 10_000
 /** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */
 export const keysFreshMs = 300_000
 export const keysStaleMs = 86_400_000
-/** Time slice for deferred answers and pipelined requests in one turn of the event loop. */
+/** Time slice for requests in a row and for refusals in one turn of the event loop. */
 export const turnMs = 10
-/** With more deferred work than this the slice is longer: objects that wait long survive collections, and slow them. */
-export const maxPutOff = 64
-export const longTurnMs = 80
+/** Requests that wait for a look at the head; more of them would leave the processor's caches meanwhile. */
+export const maxHeadRequests = 64
 /** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
 export const readyMs = 600
 export const gaugeMs = 500
@@ -154,7 +153,7 @@ export const maxSeconds = 3600
 
 const relations: [boolean, string][] = [
   [storeLimitMs < requestMs, 'the store gives up before the request does'],
-  [requestMs + lateSweepMs + longTurnMs < promisedMs, 'a late request is found and answered in time'],
+  [requestMs + lateSweepMs + turnMs < promisedMs, 'a late request is found and answered in time'],
   [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
   [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
   [idleInTransactionMs < storeLimitMs - lockMs, 'a session that hears nothing ends while others wait'],

@@ -1,47 +1,22 @@
-// Spreads work for many requests over turns of the event loop, owner by owner, so that answering thousands of requests
-// does not keep others waiting.
-
-import { longTurnMs, maxPutOff, turnMs } from '../limits.ts'
-import { FairQueue } from './fair-pool.ts'
-
-/** Owner of the work of connections with pipelined requests. */
-export const inARow = 'requests in a row'
+// Spreads what a client can send without waiting for answers over turns of the event loop, so that others are served
+// between: the next requests of a connection with requests in a row, and answers to refused ones.
+import { turnMs } from '../limits.ts'
 
 export class TimeSlices {
-  readonly #report: (error: unknown) => void
-  readonly #later = new FairQueue<() => void>()
+  readonly #later: (() => void)[] = []
   #underWay = false
   #startMs = 0
-  #isMakingRoom = false
-
-  /** `report` is called with errors that work throws; other work goes on. */
-  constructor(report: (error: unknown) => void) {
-    this.#report = report
-  }
 
   /** True while work waits for a later turn. */
   get isBusy(): boolean {
-    return this.#later.size > 0
+    return this.#later.length > 0
   }
 
-  /**
-   * Runs `work` now if this turn has time left, otherwise in a later one, in order per owner. When much is deferred,
-   * runs some of that instead and stretches the turn, except beside pipelined requests, which come as fast as they are
-   * answered.
-   */
-  run(work: () => void, owner = ''): void {
+  /** Runs `work` now if this turn has time left, otherwise in a later one, in order. */
+  run(work: () => void): void {
     if (!this.#underWay) this.#begin()
-    const spentMs = performance.now() - this.#startMs
-    if (this.#later.size === 0 && spentMs <= turnMs) {
-      this.#do(work)
-      return
-    }
-    this.#later.put(owner, work)
-    if (this.#later.size <= maxPutOff || spentMs > longTurnMs || this.#isMakingRoom) return
-    if (this.#later.count(inARow) > 0) return
-    this.#isMakingRoom = true
-    this.#do(this.#later.take() as () => void)
-    this.#isMakingRoom = false
+    if (this.#later.length === 0 && performance.now() - this.#startMs <= turnMs) work()
+    else this.#later.push(work)
   }
 
   #begin(): void {
@@ -52,17 +27,9 @@ export class TimeSlices {
 
   readonly #next = (): void => {
     this.#underWay = false
-    if (this.#later.size === 0) return
+    if (this.#later.length === 0) return
     this.#begin()
-    do this.#do(this.#later.take() as () => void)
-    while (this.#later.size > 0 && performance.now() - this.#startMs <= turnMs)
-  }
-
-  #do(work: () => void): void {
-    try {
-      work()
-    } catch (error) {
-      this.#report(error)
-    }
+    do this.#later.shift()?.()
+    while (this.#later.length > 0 && performance.now() - this.#startMs <= turnMs)
   }
 }

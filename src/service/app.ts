@@ -92,7 +92,7 @@ function makeParts({
   const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
   const isDraining = () => Atomics.load(shared.draining, 0) !== 0
-  const slices = new TimeSlices((error) => logger.error({ err: error }, 'an answer failed'))
+  const slices = new TimeSlices()
   const inFlight = new InFlight({ log, slices, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
     report(exchange)
@@ -164,8 +164,8 @@ async function servePlants(
   const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
   const bearer = await requireBearer(app, verify, { ...config, shared, slices, challenge })
   const prefix = config.basePath.slice(0, -1)
-  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, slices, meter })
+  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, meter })
   const access = bearer('plants:read').onRequest
-  const sender = new ListSender({ log, slices, inFlight, failures, meter })
-  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, slices, sender })
+  const sender = new ListSender({ log, inFlight, failures, meter })
+  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, sender })
 }

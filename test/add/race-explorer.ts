@@ -5,7 +5,6 @@ import fc, { type Scheduler } from 'fast-check'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
 import { Pages, pageOf } from '../../src/plants/list/pages.ts'
 import { SharedHead } from '../../src/plants/list/shared-head.ts'
-import { TimeSlices } from '../../src/runtime/time-slices.ts'
 import type { Entry, Head, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { seed } from '../support/seed.ts'
@@ -17,29 +16,20 @@ const mostIdleTurns = 1_000_000
 
 /** One process of the service, as the operations join its parts. */
 function startReplica(log: MemoryLog, oracle: Oracle) {
-  const slices = new TimeSlices((error) => oracle.object(String(error)))
-  const commits = new GroupCommit<Adding>(
-    log,
-    {
-      waits: (adding) => !adding.gone && adding.told.length === 0,
-      handedOver(adding) {
-        adding.lost = 'unknown'
-      },
-      answer: (outcome, adding) => oracle.told(adding, outcome),
-      fail: (error, adding) => oracle.told(adding, (error as StoreUnavailable).outcome),
+  const commits = new GroupCommit<Adding>(log, {
+    waits: (adding) => !adding.gone && adding.told.length === 0,
+    handedOver(adding) {
+      adding.lost = 'unknown'
     },
-    slices,
-  )
+    answer: (outcome, adding) => oracle.told(adding, outcome),
+    fail: (error, adding) => oracle.told(adding, (error as StoreUnavailable).outcome),
+  })
   const pages = new Pages(log)
-  const head = new SharedHead<Listing>(
-    log,
-    {
-      waits: (listing) => !listing.gone,
-      answer: (seen, listing) => void answerList(seen, listing),
-      fail: (error, listing) => oracle.failed(error, listing),
-    },
-    slices,
-  )
+  const head = new SharedHead<Listing>(log, {
+    waits: (listing) => !listing.gone,
+    answer: (seen, listing) => void answerList(seen, listing),
+    fail: (error, listing) => oracle.failed(error, listing),
+  })
 
   async function answerList({ position, epochs }: Head, listing: Listing): Promise<void> {
     const { after, limit } = listing.ask

@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { requestsPerConnection, stalledMs } from '../../limits.ts'
-import { inARow, type TimeSlices } from '../../runtime/time-slices.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Grant } from '../../tokens/verifier.ts'
 import { endGently } from './end-gently.ts'
 import type { Exchange } from './exchange.ts'
@@ -134,7 +134,7 @@ export class Connection {
     this.#options.slices.run(() => {
       this.#goesOn = false
       if (!this.socket.destroyed && !this.#last) this.#parse()
-    }, inARow)
+    })
   }
 
   #parse(): void {

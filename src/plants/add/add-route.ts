@@ -11,13 +11,12 @@ import { exchangeOf } from '../../http/connection/in-flight.ts'
 import { ProblemError } from '../../http/problem-error.ts'
 import { requestMs, storeLimitMs } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Outcome, PlantLog } from '../../store/store.ts'
 import { replies } from '../delivery.ts'
 import { serializeItem } from '../item.ts'
 import { type Adder, GroupCommit } from './group-commit.ts'
 
-export type AddOptions = { access: AccessHooks; log: PlantLog; slices: TimeSlices; meter: Meter }
+export type AddOptions = { access: AccessHooks; log: PlantLog; meter: Meter }
 
 export const addSchema = {
   tags: ['plants'],
@@ -45,11 +44,8 @@ const adder: Adder<FastifyReply> = {
   },
 }
 
-export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (
-  app,
-  { access, log, slices, meter },
-) => {
-  const commits = new GroupCommit(log, adder, slices, meter)
+export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { access, log, meter }) => {
+  const commits = new GroupCommit(log, adder, meter)
 
   app.post('/plants', {
     ...access,

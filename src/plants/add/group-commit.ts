@@ -2,9 +2,8 @@
 // for stable storage.
 import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
 import { type Meter, noMeter, secondBounds } from '../../runtime/meter.ts'
-import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
-import { failWith, makeDelivery, type Recipient } from '../delivery.ts'
+import { deliver, failWith, type Recipient } from '../delivery.ts'
 import { BatchDelay } from './batch-delay.ts'
 
 /** Callbacks for requests. `handedOver`: from now on the entry may be added, even if no outcome arrives. */
@@ -20,17 +19,15 @@ type Pending<T> = { entry: Entry; waiting: T; deadlineMs: number }
 export class GroupCommit<T> {
   readonly #log: PlantLog
   readonly #adder: Adder<T>
-  readonly #deliver: ReturnType<typeof makeDelivery<T>>
   readonly #delay = new BatchDelay()
   readonly #countPlants: (plants: number) => void
   readonly #countCommit: (seconds: number, outcome?: string) => void
   #line: Pending<T>[] = []
   #committing = false
 
-  constructor(log: PlantLog, adder: Adder<T>, slices: TimeSlices, meter: Meter = noMeter) {
+  constructor(log: PlantLog, adder: Adder<T>, meter: Meter = noMeter) {
     this.#log = log
     this.#adder = adder
-    this.#deliver = makeDelivery(adder, slices)
     const waiting = 'Plants that wait for the next batch.'
     meter.gauge('plant_store_plants_waiting', waiting, () => this.#line.length)
     this.#countPlants = meter.histogram({
@@ -90,7 +87,7 @@ export class GroupCommit<T> {
 
   #fail(batch: Pending<T>[], error: unknown): void {
     const answer = failWith(error)
-    for (const { waiting } of batch) this.#deliver(waiting, answer)
+    for (const { waiting } of batch) deliver(this.#adder, waiting, answer)
   }
 
   async #commit(batch: Pending<T>[]): Promise<void> {
@@ -112,7 +109,7 @@ export class GroupCommit<T> {
       return
     }
     batch.forEach(({ waiting, entry }, index) => {
-      this.#deliver(waiting, () => this.#adder.answer(outcomes[index] as Outcome, waiting, entry))
+      deliver(this.#adder, waiting, () => this.#adder.answer(outcomes[index] as Outcome, waiting, entry))
     })
   }
 }

@@ -6,7 +6,6 @@ import { ListHeaders, ListQuery, PlantList } from '../../../schemas/plant.ts'
 import { listCodings, makeNegotiator } from '../../http/codings.ts'
 import { findCurrent } from '../../http/conditions.ts'
 import { invalid, type ProblemError } from '../../http/problem-error.ts'
-import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
 import { replies } from '../delivery.ts'
 import { makeCursors } from './cursor.ts'
@@ -20,7 +19,6 @@ export type ListOptions = {
   log: PlantLog
   storeId: string
   path: string
-  slices: TimeSlices
   sender: ListSender
 }
 
@@ -39,10 +37,10 @@ export const listSchema = {
 const negotiate = makeNegotiator(listCodings)
 
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
-  const { access, log, storeId, path, slices, sender } = options
+  const { access, log, storeId, path, sender } = options
   const cursors = makeCursors(storeId)
   const represent = makeRepresentations({ storeId, path, cursors })
-  const head = new SharedHead(log, { ...replies, answer }, slices)
+  const head = new SharedHead(log, { ...replies, answer })
   const route = {
     onRequest: access,
     schema: listSchema,

@@ -10,9 +10,8 @@ import type { FailureLog } from '../../http/failure-log.ts'
 import { codecBytes, codecJobs, listShare, maxCodedLists, pageBytes, pageShare } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { PlantLog } from '../../store/store.ts'
-import { failWith, makeDelivery, replies } from '../delivery.ts'
+import { deliver, failWith, replies } from '../delivery.ts'
 import { Codec } from './coding/codec.ts'
 import { CodedPages } from './coding/coded-pages.ts'
 import { compressList } from './list-stream.ts'
@@ -27,14 +26,12 @@ const maxCopiedBytes = 8 * 1024
 
 export type ListSenderOptions = {
   log: PlantLog
-  slices: TimeSlices
   inFlight: InFlight
   failures: FailureLog
   meter: Meter
 }
 
 export class ListSender {
-  readonly #deliver: ReturnType<typeof makeDelivery<FastifyReply>>
   readonly #inFlight: InFlight
   readonly #failures: FailureLog
   readonly #pages: Pages
@@ -48,10 +45,9 @@ export class ListSender {
   /** Number of long lists being compressed. */
   #codedLists = 0
 
-  constructor({ log, slices, inFlight, failures, meter }: ListSenderOptions) {
+  constructor({ log, inFlight, failures, meter }: ListSenderOptions) {
     const cache = new PageCache()
     cache.show(meter)
-    this.#deliver = makeDelivery({ ...replies, owner }, slices)
     this.#inFlight = inFlight
     this.#failures = failures
     this.#pages = new Pages(log, cache)
@@ -89,11 +85,10 @@ export class ListSender {
     return { owner: exchange.owner, reserve }
   }
 
-  /** Sends later answers in turns, so that what was read is sent, and counted, before much more is read. */
   #sendLater<T>(reply: FastifyReply, coming: Promise<T>, sendNow: (come: T) => void): void {
     coming.then(
-      (come) => this.#deliver(reply, () => sendNow(come)),
-      (error) => this.#deliver(reply, failWith(error)),
+      (come) => deliver(replies, reply, () => sendNow(come)),
+      (error) => deliver(replies, reply, failWith(error)),
     )
   }
 
@@ -165,11 +160,6 @@ export class ListSender {
     const stream = compressList(list, { codec, jobs: this.#jobs, owner })
     return stream.once('close', () => this.#codedLists--)
   }
-}
-
-/** Other than that of answers which come at once. */
-function owner({ request }: FastifyReply): string {
-  return `read for ${exchangeOf(request).owner}`
 }
 
 /** Adds CORS's `Vary` to that of the list. Headers are kept off `reply`, so that an error sent instead has none. */

@@ -1,9 +1,8 @@
 // Reads the head of the log once for all requests that wait at one moment: they share its cost, and are answered
 // together.
-import { maxPutOff } from '../../limits.ts'
-import type { TimeSlices } from '../../runtime/time-slices.ts'
+import { maxHeadRequests } from '../../limits.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
-import { failWith, makeDelivery, type Recipient } from '../delivery.ts'
+import { deliver, failWith, type Recipient } from '../delivery.ts'
 
 /** Callbacks for a request that waits for the head. */
 export type Reader<T> = Recipient<T> & { answer(head: Head, waiting: T): void }
@@ -11,15 +10,13 @@ export type Reader<T> = Recipient<T> & { answer(head: Head, waiting: T): void }
 export class SharedHead<T> {
   readonly #log: PlantLog
   readonly #reader: Reader<T>
-  readonly #deliver: ReturnType<typeof makeDelivery<T>>
   #waiting: T[] = []
   #looking = false
 
   /** `reader` answers each request that still waits, with the head or with the error of reading it. */
-  constructor(log: PlantLog, reader: Reader<T>, slices: TimeSlices) {
+  constructor(log: PlantLog, reader: Reader<T>) {
     this.#log = log
     this.#reader = reader
-    this.#deliver = makeDelivery(reader, slices)
   }
 
   /** Answers `waiting` with a head read after this call, which counts every plant acknowledged before. */
@@ -27,7 +24,7 @@ export class SharedHead<T> {
     const count = this.#waiting.push(waiting)
     if (this.#looking) return
     if (count === 1) setImmediate(() => this.#looking || this.#look())
-    else if (count > maxPutOff) void this.#look()
+    else if (count > maxHeadRequests) void this.#look()
   }
 
   /**
@@ -41,7 +38,7 @@ export class SharedHead<T> {
     // The next read runs while these are answered.
     this.#looking = this.#waiting.length > 0
     if (this.#looking) void this.#look()
-    if (answer) for (const one of waiting) this.#deliver(one, answer)
+    if (answer) for (const one of waiting) deliver(this.#reader, one, answer)
   }
 
   /** Reads the head; returns a function that answers a request. */
