@@ -27,8 +27,8 @@ export class PendingRequests {
     const number = ++this.#number
     const leftMs = Math.max(0, deadlineMs - performance.now())
     const answer = Promise.withResolvers<Done>()
-    this.#waiting.set(number, answer)
     this.#port.postMessage({ ...work, number, deadlineMs: monotonicMs() + leftMs } satisfies Request)
+    this.#waiting.set(number, answer)
     return await withTimeout(answer.promise, leftMs, () => {
       this.#overdue.add(number)
       throw new StoreUnavailable('unknown', 'the writer thread did not answer in time')
