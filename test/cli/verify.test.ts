@@ -77,7 +77,7 @@ for (const engine of engines) {
     }
     t.strictSame(await verifyStore(url, { onProgress }), {
       engine: engine.name,
-      schemaVersion: 5,
+      schemaVersion: 2,
       plants: many,
       unchecked: 0,
       checksum,
@@ -98,9 +98,9 @@ for (const engine of engines) {
     t.equal(await version(), 1, 'nothing is changed')
     const { code, stdout, stderr } = await runCommand(['verify', url, '--repair'])
     t.same({ code, stderr }, { code: 0, stderr: '' })
-    t.match(stdout, `, schema version 5: ${items.length} plants, `)
+    t.match(stdout, `, schema version 2: ${items.length} plants, `)
     t.match(stdout, `${items.length} plants had no checksum and got one\nno faults\n`)
-    t.match(await verifyStore(url), { ...found, schemaVersion: 5, unchecked: 0, checksum })
+    t.match(await verifyStore(url), { ...found, schemaVersion: 2, unchecked: 0, checksum })
     await tamper(url, `UPDATE plants SET item = replace(item, 'Monstera', 'Monster') WHERE position = 1`)
     t.strictSame(await findFaults(url), ['plant 1 does not match its checksum'])
   })
@@ -338,7 +338,7 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
   const url = await make(t, sqlite)
   const run = (args: string[], env = {}) => runCommand(['verify', ...args], env)
   const { checksum } = await verifyStore(url)
-  const words = `SQLite, schema version 5: 61 plants, SHA-256 ${checksum}\n`
+  const words = `SQLite, schema version 2: 61 plants, SHA-256 ${checksum}\n`
   const good = { code: 0, stdout: `${words}no faults\n`, stderr: '' }
   t.strictSame(await run([], { DATABASE_URL: url }), good)
   await tamper(

@@ -6,7 +6,7 @@ import { makeBodyCheck } from '../../http/validation.ts'
 import { scannedPlants, segmentPlants } from '../../limits.ts'
 import { serializeItem } from '../../plants/item.ts'
 import { checksumOf, lineOf } from '../../store/format/checksum.ts'
-import { checksumVersion, segmentsVersion } from '../../store/format/migrations.ts'
+import { epochsVersion } from '../../store/format/migrations.ts'
 import type { Range, StoreView } from '../../store/view.ts'
 import type { Fault } from './faults.ts'
 
@@ -25,7 +25,7 @@ type Row = [position: number, id: number | null, item: string, checksum: number 
 /** Checks the first plants of a range, whose last position must have a plant. Rejects with StoreUnavailable. */
 export async function checkPage(view: StoreView, { after, last: head }: Range): Promise<PageReport> {
   const rows = await view.select<Row>(
-    `SELECT position, id, item, ${view.version < checksumVersion ? 'NULL' : 'checksum'} FROM plants
+    `SELECT position, id, item, ${view.version < epochsVersion ? 'NULL' : 'checksum'} FROM plants
       WHERE position > $1 AND position <= $2 ORDER BY position LIMIT ${scannedPlants}`,
     [after, head],
   )
@@ -78,7 +78,7 @@ function findItemFault(id: number | null, item: string, isText: boolean): string
 
 /** Checks segments with the page in which they end, once its plants were found in order. */
 async function findSegmentFaults(view: StoreView, { after, last }: Range): Promise<Fault[]> {
-  if (view.version < segmentsVersion) return []
+  if (view.version < epochsVersion) return []
   const rows = await view.select<[number]>(
     `SELECT last FROM segments WHERE last > $1 AND last <= $2 AND items <> coalesce(
       (SELECT ${view.dialect.joinedItems} FROM plants WHERE position > last - ${segmentPlants} AND position <= last), '')`,

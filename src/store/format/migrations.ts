@@ -41,11 +41,21 @@ export const migrations: Migration[] = [
         FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
       ${tokens}`,
   },
-  // Plants of a store without epochs get a first one. `origin`: see postgres/epoch-notes.ts.
+  // From 1.0.0 to 2.0.0. Plants that are there get a first epoch now (`origin`: see postgres/epoch-notes.ts), and their
+  // checksums and segments by `verify --repair`: here these would delay the start by minutes.
   {
     sqlite: `
       CREATE TABLE epochs (number INTEGER PRIMARY KEY, epoch TEXT NOT NULL, start INTEGER NOT NULL) STRICT;
-      INSERT INTO epochs VALUES (1, lower(hex(randomblob(6))), 0);`,
+      INSERT INTO epochs VALUES (1, lower(hex(randomblob(6))), 0);
+      ALTER TABLE plants ADD COLUMN checksum INTEGER;
+      DROP TRIGGER plants_no_update;
+      CREATE TRIGGER plants_no_update BEFORE UPDATE OF position, id, item ON plants
+        BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
+      CREATE TABLE segments (last INTEGER PRIMARY KEY, items TEXT NOT NULL) STRICT;`,
+    // Segments of other plants may remain from before a dump of an older version was restored. They are stored
+    // uncompressed: expanding pglz takes as long as reading the plants. The head row becomes a mere lock, and each batch
+    // inserts a note. A process of 1.0.0 fails on the missing `position` and the conflict on `id`, so that it can neither
+    // add plants nor serve a log that has stopped.
     postgres: `
       CREATE TABLE epochs (
         number BIGINT PRIMARY KEY,
@@ -53,52 +63,27 @@ export const migrations: Migration[] = [
         start BIGINT NOT NULL,
         origin TEXT NOT NULL
       );
-      INSERT INTO epochs VALUES (1, substr(md5(random()::text), 1, 12), 0, '');`,
-  },
-  // Existing rows get their checksums by `verify --repair`: here it would delay the start by minutes.
-  {
-    sqlite: `
-      ALTER TABLE plants ADD COLUMN checksum INTEGER;
-      DROP TRIGGER plants_no_update;
-      CREATE TRIGGER plants_no_update BEFORE UPDATE OF position, id, item ON plants
-        BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;`,
-    postgres: `
+      INSERT INTO epochs VALUES (1, substr(md5(random()::text), 1, 12), 0, '');
       ALTER TABLE plants ADD COLUMN checksum BIGINT;
       DROP TRIGGER plants_no_change ON plants;
       CREATE TRIGGER plants_no_change BEFORE UPDATE OF position, id, item OR DELETE ON plants
-        FOR EACH ROW EXECUTE FUNCTION plants_append_only();`,
-  },
-  // Existing plants get their segments by `verify --repair`, too.
-  {
-    sqlite: 'CREATE TABLE segments (last INTEGER PRIMARY KEY, items TEXT NOT NULL) STRICT;',
-    // Segments of other plants may remain from before a dump of an older version was restored. They are stored
-    // uncompressed: expanding pglz takes as long as reading the plants.
-    postgres: `
+        FOR EACH ROW EXECUTE FUNCTION plants_append_only();
       DROP TABLE IF EXISTS segments;
       CREATE TABLE segments (last BIGINT PRIMARY KEY, items TEXT NOT NULL);
-      ALTER TABLE segments ALTER COLUMN items SET STORAGE EXTERNAL;`,
-  },
-  // PostgreSQL: the head row becomes a mere lock, and each batch inserts a note. A process of an older version fails on
-  // the missing `position` and the conflict on `id`, so that it can neither add plants nor serve a log that has
-  // stopped.
-  {
-    sqlite: '',
-    postgres: `
+      ALTER TABLE segments ALTER COLUMN items SET STORAGE EXTERNAL;
       ALTER TABLE head RENAME COLUMN position TO lock;
       ALTER TABLE writers DROP CONSTRAINT writers_pkey, ADD PRIMARY KEY (id, batch);`,
   },
 ]
 
-/** The schema versions that introduced epochs, checksums of rows, and segments. */
+/** The schema version that introduced epochs, checksums of rows, and segments. */
 export const epochsVersion = 2
-export const checksumVersion = 3
-export const segmentsVersion = 4
 
 /**
  * The oldest schema version whose code works on the current schema: in a rolling upgrade old replicas run on the new
  * schema beside new ones. Raise it only when they cannot, one release after the one that stopped needing it.
  */
-export const oldestCompatible = 5
+export const oldestCompatible = 2
 
 /** Throws StoreRefused when the schema is of an older version and is not to be migrated. */
 export function checkUpgrade(version: number, keepsSchema = false): void {
