@@ -68,6 +68,7 @@ function writeOnce(file: string, text: string): void {
       throw new FileRefused(
         `FIRST_TOKEN_FILE ${file} already exists, so no token was made: move it away, and start again`,
       )
+    /* c8 ignore next: the disk is full */
     if (existsSync(file)) rmSync(file)
     throw new FileRefused(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)
   }

@@ -6,10 +6,10 @@ export type Candidate = { name: string; description: string }
 /** `file`: the name of any file. */
 export type Candidates = Candidate[] | 'file'
 
-/** Candidates for the last of the words that follow the name of the program. */
+/** Candidates for the last of the words, of which there is at least one, that follow the name of the program. */
 export function listCandidates(program: Command, words: string[]): Candidates {
   const command = words.slice(0, -1).reduce(enter, program)
-  const current = words.at(-1) ?? ''
+  const current = words.at(-1) as string
   const [, start = '', name = words.at(-2), value = current] = /^((--[^=]+)=)(.*)$/s.exec(current) ?? []
   const options = command.createHelp().visibleOptions(command)
   const option = options.find(({ short, long, required }) => required && [short, long].includes(name))

@@ -114,7 +114,7 @@ export class ConnectionLimit {
 
   /** Closes idle connections that are too many in all threads, and tells the others how many there are here. */
   #sweep(inFlight: InFlight): void {
-    for (let more = sum(this.#counts) - this.max; more > 0 && inFlight.closeIdle(); more--);
+    for (let more = sum(this.#counts) - this.max; more > 0; more--) inFlight.closeIdle()
     this.#idle[this.#thread] = inFlight.idle
   }
 

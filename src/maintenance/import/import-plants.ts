@@ -37,6 +37,7 @@ export async function importPlants(options: ImportOptions): Promise<ImportResult
     await Promise.race([done, endAfterAbort(signal)])
     return pass.result
   } catch (error) {
+    /* c8 ignore next: an interrupted process reports no coverage */
     throw signal.aborted ? signal.reason : error
   } finally {
     onEnd?.({ ...pass.result })

@@ -33,6 +33,6 @@ function isPort(text: string): boolean {
 
 /** Splits a URL into one per server, as pg needs. */
 export function splitHosts(url: string): string[] {
-  const [, start, hosts = '', end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) ?? []
-  return hosts.split(',').map((host) => `${start}${host}${end}`)
+  const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as string[]
+  return (hosts as string).split(',').map((host) => `${start}${host}${end}`)
 }

@@ -47,7 +47,7 @@ export async function prepareSchema(session: Session, options: StoreOptions): Pr
       await (found ? upgrade(session, found) : create(session))
       await session.query('COMMIT')
     } catch (error) {
-      /* c8 ignore next 2: whether another replica is faster is a matter of moments */
+      /* c8 ignore next 3: whether another replica is faster is a matter of moments */
       if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error
       await session.query('ROLLBACK')
     }

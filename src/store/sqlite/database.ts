@@ -58,6 +58,7 @@ function inspect({ path, mustExist }: ThreadOptions): number {
   if (!mustExist && statSync(path).size === 0) return 0
   const { db, checkSame } = openStoreFile(path, !mustExist)
   try {
+    /* c8 ignore next: it takes another user, in a process of its own */
     if (checkSame) throw belongsToAnother(path)
     return readVersion(db)
   } finally {

@@ -43,8 +43,8 @@ function findKeyFault(key: JWK | null): string | undefined {
   if (key.use !== undefined && key.use !== 'sig') return ''
   if (key.kty === 'oct' || 'd' in key) return 'a secret key'
   try {
-    const { asymmetricKeyDetails } = createPublicKey({ key, format: 'jwk' })
-    const { modulusLength = minRsaBits, publicExponent = 65_537n } = asymmetricKeyDetails ?? {}
+    const { asymmetricKeyDetails = {} } = createPublicKey({ key, format: 'jwk' })
+    const { modulusLength = minRsaBits, publicExponent = 65_537n } = asymmetricKeyDetails
     return modulusLength < minRsaBits || publicExponent < 3n ? 'weak' : undefined
   } catch {
     return 'malformed'

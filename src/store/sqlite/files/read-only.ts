@@ -86,5 +86,5 @@ export function readVersion(db: DatabaseSync): number {
 }
 
 export function pragma(db: DatabaseSync, name: string): unknown {
-  return Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+  return Object.values(db.prepare(`PRAGMA ${name}`).get() as object)[0]
 }
