@@ -133,8 +133,9 @@ export const maxWaitingPages = 100
 export const maxCodedLists = 16
 /** Requests of one connection served at a time; the next one is not parsed before. */
 export const requestsPerConnection = 4
-/** The most unknown tokens that are looked up by one query. */
+/** The most unknown tokens that wait for the next look-up, and the tokens of one of its queries. */
 export const unknownTokens = 4096
+export const tokensPerQuery = 1024
 /** Keys (tokens, or client addresses) in the memory of a rate limit; a power of two. */
 export const ratedKeys = 2 ** 16
 /** The longest `Authorization` kept with its connection: thousands of connections would hold megabytes. */

@@ -1,5 +1,5 @@
 // Creates and announces the first token of a new store, or tells how to get one when all are lost.
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { FileRefused } from '../runtime/new-file.ts'
 import { syncDirectoryOf } from '../runtime/sync.ts'
@@ -63,13 +63,13 @@ function writeOnce(file: string, text: string): void {
     writeFileSync(file, text, { flag: 'wx', mode: 0o600, flush: true })
     syncDirectoryOf(file)
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
+    const { code, message, syscall } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
       throw new FileRefused(
         `FIRST_TOKEN_FILE ${file} already exists, so no token was made: move it away, and start again`,
       )
-    /* c8 ignore next: the disk is full */
-    if (existsSync(file)) rmSync(file)
+    // The file was made, but not written in full.
+    if (syscall !== 'open') rmSync(file, { force: true })
     throw new FileRefused(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)
   }
 }

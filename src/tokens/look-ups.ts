@@ -1,7 +1,7 @@
 // Looks up many tokens in one query: those that ask while a query is in progress share the next one, so that a flood of
 // made-up tokens costs a few queries, and known tokens do not wait behind it.
 import { setImmediate } from 'node:timers/promises'
-import { unknownTokens } from '../limits.ts'
+import { tokensPerQuery, unknownTokens } from '../limits.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import type { Token, Tokens } from './tokens.ts'
 
@@ -27,13 +27,24 @@ export class LookUps {
     return (await query.found).get(id)
   }
 
+  /** Finds tokens in queries of a size that SQLite, which searches parameters one by one, answers in a few milliseconds. */
+  async #findAll(ids: string[]): Promise<Map<string, Token>> {
+    const all = new Map<string, Token>()
+    for (let start = 0; start < ids.length; start += tokensPerQuery) {
+      if (start > 0) await setImmediate()
+      const found = await this.#tokens.find(ids.slice(start, start + tokensPerQuery))
+      for (const [id, token] of found) all.set(id, token)
+    }
+    return all
+  }
+
   #prepare(): Query {
     const ids = new Set<string>()
     const found = this.#last.then(async () => {
       // Those of the same turn of the event loop come along.
       await setImmediate()
       this.#next = undefined
-      return this.#tokens.find([...ids])
+      return this.#findAll([...ids])
     })
     this.#last = found.catch(() => {})
     return { ids, unknown: 0, found }

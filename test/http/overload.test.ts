@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { problems } from '../../schemas/problems.ts'
-import { unknownTokens } from '../../src/limits.ts'
+import { tokensPerQuery, unknownTokens } from '../../src/limits.ts'
 import { line } from '../../src/plants/list/pages.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
@@ -74,9 +74,9 @@ test('the number of unknown tokens in a look-up is bounded, and known ones do no
   const known = lookUps.find('known', { known: true })
   await t.rejects(all.pop() as Promise<unknown>, { name: 'StoreUnavailable', outcome: 'overloaded' })
   await Promise.all([...all, known])
-  t.equal(asked.length, 1)
-  t.ok(asked[0]?.includes('known'))
-  t.equal(asked[0]?.length, unknownTokens + 1)
+  t.ok(asked.at(-1)?.includes('known'))
+  t.equal(asked.flat().length, unknownTokens + 1)
+  t.equal(Math.max(...asked.map(({ length }) => length)), tokensPerQuery)
 })
 
 test('a page whose client left while it was being read is not sent', async (t) => {

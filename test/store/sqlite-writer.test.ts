@@ -191,7 +191,8 @@ test('an epoch whose commit failed begins with the next one', async (t) => {
     "CREATE TRIGGER full AFTER INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN INSERT INTO owned VALUES (1); END",
   )
   await t.rejects(add(store, 'bad'), unavailable('unknown'))
-  t.equal(await countEpochs(store), 1)
+  await execute('DELETE FROM owned')
+  t.equal(await countEpochs(store), 1, 'a statement between them begins none')
   await add(store, 'b')
   t.equal(await countEpochs(store), 2)
   t.strictSame(await listNames(store), ['b'])

@@ -79,9 +79,9 @@ export class Servers {
       const id = await prepareSchema(session, this.#options)
       this.#storeId ??= id
       if (id !== this.#storeId) throw new StoreRefused(`it holds another store (${id})`)
+      await session.passBarrier()
       /* c8 ignore next: an old primary that can commit without standbys */
       if (this.#isOlder(session.origin)) await sleep(handicapMs, undefined, { ref: false })
-      await session.passBarrier()
       return session
     } catch (error) {
       throw new ServerFailure(session.server, error as Error)

@@ -49,10 +49,11 @@ function openWithLocks(path: string): ReadOnlyFile {
   return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
 }
 
-/** Opens a file without locks, if its `-wal` is empty or missing (sqlite.org/uri.html, "immutable"). */
+/** Opens a file without locks, if no log beside it holds anything (sqlite.org/uri.html, "immutable"). */
 function openAtRest(path: string): ReadOnlyFile {
   const target = resolveLinks(path)
-  if (statSync(`${target}-wal`, { throwIfNoEntry: false })?.size) throw belongsToAnother(path)
+  const sizeOf = (ending: string) => statSync(target + ending, { throwIfNoEntry: false })?.size
+  if (sizeOf('-wal') || sizeOf('-journal')) throw belongsToAnother(path)
   const url = pathToFileURL(target)
   url.searchParams.set('immutable', '1')
   const changedNs = () => statSync(path, { bigint: true }).mtimeNs

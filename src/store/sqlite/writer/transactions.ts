@@ -47,7 +47,7 @@ export class Transactions {
       const done = this.#run(inTime)
       outcome = 'unknown'
       this.#db.exec('COMMIT')
-      this.#batch.committed()
+      if ('items' in (inTime[0] as Request)) this.#batch.committed()
       this.#files.check()
       for (const [index, request] of inTime.entries()) results.set(request, { done: done[index] as Done })
     } catch (error) {

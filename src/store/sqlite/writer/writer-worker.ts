@@ -108,8 +108,9 @@ function takeBatches(orders: Waiting[]): Waiting<Request>[] {
 
 try {
   const opened = openDatabase(options)
-  tell({ opened: opened.files.known })
   new Writer(opened)
+  tell({ opened: opened.files.known })
 } catch (error) {
   tell({ refused: (error as Error).message })
+  process.exit()
 }
