@@ -1,7 +1,10 @@
 // copy: what it refuses, and how it stops. Nothing is lost by it: a target that holds other data stays as it was.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import pino from 'pino'
 import tap, { before, test } from 'tap'
+import { copyStore, openTarget } from '../../src/maintenance/copy/copy-store.ts'
+import { openStore, openView } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { startCluster } from '../support/cluster.ts'
@@ -196,4 +199,21 @@ test('a plant that somebody else adds to the target is found', async (t) => {
   await target.log.append([{ item: '{"name":"weed","tag":""}', id: undefined }])
   t.match(await ended, { code: 1 })
   t.match(output().stderr, /^plant-store: from plant \d+ on, --to is no copy of --from; or something else/)
+})
+
+test('a token that the target gets while plants are copied is not taken for one of the source', async (t) => {
+  const view = await openView(url)
+  t.teardown(() => view.close())
+  const to = await sqlite.createDatabase(t)
+  const target = await openTarget(view, () => openStore(to, { logger: pino({ level: 'silent' }) }))
+  t.teardown(() => target.close())
+  let made: Promise<unknown> | undefined
+  const onProgress = () => {
+    made ??= new Tokens(target.sql).createFirst()
+  }
+  const { signal } = new AbortController()
+  await t.rejects(copyStore(view, target, { batchPlants: 1, signal, onProgress }), {
+    message: '--to holds the token 00000000, which is not of --from',
+  })
+  await made
 })

@@ -80,7 +80,7 @@ export function makeCommand(): Command {
     )
     .option('--dry-run', 'check the file and add nothing')
     .addOption(
-      numberOption('--batch <plants>', 'plants in one transaction', 1, maxBatchPlants).default(
+      numberOption('--batch <records>', 'records in one transaction', 1, maxBatchPlants).default(
         defaultBatchPlants,
       ),
     )

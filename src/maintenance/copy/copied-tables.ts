@@ -12,8 +12,12 @@ export async function checkTokens(source: StoreView, target: Sql): Promise<void>
   if (other) throw new StoreRefused(`--to holds the token ${other.id}, which is not of --from`)
 }
 
-/** Inserts or updates all tokens of the source in the target; resolves to their number. */
+/**
+ * Inserts or updates all tokens of the source in the target; resolves to their number. Throws StoreRefused when the
+ * target has got another token meanwhile: the first one of each store has the same id.
+ */
 export async function copyTokens(source: StoreView, target: Sql): Promise<number> {
+  await checkTokens(source, target)
   const tokens = await readTokens(source)
   // Only these columns of a token ever change. Revoked in either store means revoked; the earlier expiry wins.
   const update = `
