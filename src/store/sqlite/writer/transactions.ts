@@ -23,12 +23,17 @@ export class Transactions {
   readonly #db: DatabaseSync
   readonly #batch: BatchInsert
   readonly #files: OpenFiles
+  /** Prepared: parsing them anew for each batch takes 4 % of the time of an addition. */
+  readonly #begin
+  readonly #commit
 
   constructor({ db, files }: OpenDatabase) {
     this.#db = db
     db.exec('PRAGMA busy_timeout = 0')
     this.#batch = new BatchInsert(db)
     this.#files = files
+    this.#begin = db.prepare('BEGIN IMMEDIATE')
+    this.#commit = db.prepare('COMMIT')
   }
 
   /**
@@ -46,7 +51,7 @@ export class Transactions {
       this.#files.check()
       const done = this.#run(inTime)
       outcome = 'unknown'
-      this.#db.exec('COMMIT')
+      this.#commit.run()
       if ('items' in (inTime[0] as Request)) this.#batch.committed()
       this.#files.check()
       for (const [index, request] of inTime.entries()) results.set(request, { done: done[index] as Done })
@@ -67,7 +72,7 @@ export class Transactions {
       const inTime = requests.filter(({ deadlineMs }) => deadlineMs - sqliteMarginMs >= nowMs)
       if (inTime.length === 0) return inTime
       try {
-        this.#db.exec('BEGIN IMMEDIATE')
+        this.#begin.run()
         return inTime
       } catch (error) {
         /* c8 ignore next: a disk that fails: test/store/disk.slow.ts */
