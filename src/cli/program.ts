@@ -1,7 +1,7 @@
 // The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
 import { Command } from 'commander'
 import { hideSecrets } from '../config/mask.ts'
-import { build } from '../version.ts'
+import { build } from '../runtime/version.ts'
 import { columns, wrapProse } from './console/wrap.ts'
 
 const help = `

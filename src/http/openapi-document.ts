@@ -5,8 +5,8 @@ import fastify, { type FastifyInstance, type FastifySchema } from 'fastify'
 import { components as schemas } from '../../schemas/index.ts'
 import { NewPlant } from '../../schemas/plant.ts'
 import { headers, operationResponses, responses } from '../../schemas/responses.ts'
+import { version } from '../runtime/version.ts'
 import { discoveryUrls, type Issuer } from '../tokens/oidc/issuer.ts'
-import { version } from '../version.ts'
 
 export { stringify as toYaml } from 'yaml'
 

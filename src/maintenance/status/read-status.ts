@@ -1,8 +1,9 @@
 // Reads the status of a store without changing it: its contents, its size, and the processes that use it.
+
+import { build } from '../../runtime/version.ts'
 import { engineOf } from '../../store/engines.ts'
 import { epochsVersion } from '../../store/format/migrations.ts'
 import { withView } from '../../store/open.ts'
-import { build } from '../../version.ts'
 
 export type StoreStatus = Awaited<ReturnType<typeof readStatus>>
 

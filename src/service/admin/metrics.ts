@@ -1,6 +1,6 @@
 // Metrics for Prometheus: of the process, and sums over its threads.
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import { build } from '../../version.ts'
+import { build } from '../../runtime/version.ts'
 import type { Health } from './health.ts'
 import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
 

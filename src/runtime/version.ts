@@ -8,7 +8,7 @@ export const { version } = JSON.parse(readFileSync(findPackageJSON(import.meta.u
 }
 
 /** Written by package/build.ts; a checkout has none. */
-const commit = new URL('./commit', import.meta.url)
+const commit = new URL('../commit', import.meta.url)
 
 /* c8 ignore next 2: a build has a commit (test/service/package.test.ts), and what runs here is no build */
 /** The version with the commit as build metadata (SemVer, section 10), such as 2.0.0+0123456789ab. */
