@@ -1,22 +1,23 @@
-// Spreads what a client can send without waiting for answers over turns of the event loop, so that others are served
-// between: the next requests of a connection with requests in a row, and answers to refused ones.
+// Spreads work over turns of the event loop, owner by owner, so that others are served between: reads of pages that are
+// not cached, the next requests of connections with requests in a row, and answers to refused requests.
 import { turnMs } from '../limits.ts'
+import { FairQueue } from './fair-pool.ts'
 
 export class TimeSlices {
-  readonly #later: (() => void)[] = []
+  readonly #later = new FairQueue<() => void>()
   #underWay = false
   #startMs = 0
 
   /** True while work waits for a later turn. */
   get isBusy(): boolean {
-    return this.#later.length > 0
+    return !this.#later.isEmpty
   }
 
-  /** Runs `work` now if this turn has time left, otherwise in a later one, in order. */
-  run(work: () => void): void {
+  /** Runs `work` now if this turn has time left, otherwise in a later one, in order per owner. */
+  run(work: () => void, owner: string): void {
     if (!this.#underWay) this.#begin()
-    if (this.#later.length === 0 && performance.now() - this.#startMs <= turnMs) work()
-    else this.#later.push(work)
+    if (this.#later.isEmpty && performance.now() - this.#startMs <= turnMs) work()
+    else this.#later.put(owner, work)
   }
 
   #begin(): void {
@@ -27,9 +28,9 @@ export class TimeSlices {
 
   readonly #next = (): void => {
     this.#underWay = false
-    if (this.#later.length === 0) return
+    if (this.#later.isEmpty) return
     this.#begin()
-    do this.#later.shift()?.()
-    while (this.#later.length > 0 && performance.now() - this.#startMs <= turnMs)
+    do this.#later.take()?.()
+    while (!this.#later.isEmpty && performance.now() - this.#startMs <= turnMs)
   }
 }

@@ -166,6 +166,6 @@ async function servePlants(
   const prefix = config.basePath.slice(0, -1)
   await app.register(addRoute, { prefix, access: bearer('plants:write'), log, meter })
   const access = bearer('plants:read').onRequest
-  const sender = new ListSender({ log, inFlight, failures, meter })
+  const sender = new ListSender({ log, slices, inFlight, failures, meter })
   await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, sender })
 }

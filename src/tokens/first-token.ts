@@ -68,6 +68,7 @@ function writeOnce(file: string, text: string): void {
       throw new FileRefused(
         `FIRST_TOKEN_FILE ${file} already exists, so no token was made: move it away, and start again`,
       )
+    /* c8 ignore next 2: the disk is full */
     // The file was made, but not written in full.
     if (syscall !== 'open') rmSync(file, { force: true })
     throw new FileRefused(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)

@@ -220,7 +220,7 @@ test('long work lets the event loop turn, and keeps its order', async (t) => {
       const endMs = performance.now() + 1
       while (performance.now() < endMs);
       done.push(n)
-    })
+    }, 'one')
   t.ok(done.length < pieces / 2, `${done.length} at once`)
   t.ok(slices.isBusy)
   await until(t, () => done.length === pieces)
@@ -253,12 +253,27 @@ test('many requests at once do not wait for the end of the turn', (t) => {
   t.end()
 })
 
+test('short work does not wait behind long work', async (t) => {
+  const slices = new TimeSlices()
+  const done: string[] = []
+  const work = (name: string) => () => {
+    const endMs = performance.now() + 1
+    while (performance.now() < endMs);
+    done.push(name)
+  }
+  for (let n = 0; n < 200; n++) slices.run(work('much'), 'much')
+  const before = done.length
+  for (const name of ['one', 'two', 'two']) slices.run(work(name), name)
+  await until(t, () => done.length === 203)
+  t.strictSame(done.slice(before, before + 5), ['much', 'one', 'two', 'much', 'two'])
+})
+
 test('short work is done at once', (t) => {
   const slices = new TimeSlices()
   let done = false
   slices.run(() => {
     done = true
-  })
+  }, 'one')
   t.ok(done)
   t.end()
 })

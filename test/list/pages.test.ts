@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { Readable, Writable } from 'node:stream'
 import { test } from 'tap'
-import { pageBytes, pagePlants } from '../../src/limits.ts'
+import { pageBytes, pagePlants, streamReads } from '../../src/limits.ts'
 import { Pages, pageOf } from '../../src/plants/list/pages.ts'
 import { Epochs } from '../../src/store/epochs.ts'
 import { type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
@@ -107,6 +107,18 @@ test('a stream is one part ahead of its reader, and no more', async (t) => {
   list.destroy()
   await turns(20)
   t.equal(reads.length, 9, 'nothing is read any more once it is destroyed')
+})
+
+test('lists whose clients left at once are read no further, and keep nobody waiting', async (t) => {
+  const { log, pages, reads } = makeLog(Array.from({ length: 2000 }, () => largest))
+  const ranges = await Promise.all(Array.from({ length: 20 }, (_, after) => page(log, after, 2000)))
+  const lists = await Promise.all(ranges.map((range) => pages.read(range, anyone) as Promise<Readable>))
+  for (const list of lists) list.resume()
+  const before = reads.length
+  await Promise.all(lists.map((list) => once(list, 'data')))
+  for (const list of lists) list.destroy()
+  await turns(50)
+  t.ok(reads.length <= before + streamReads, `${reads.length - before} more`)
 })
 
 async function turns(count: number): Promise<void> {

@@ -188,7 +188,9 @@ const faultOnCommand = `
   import { isMainThread, workerData } from 'node:worker_threads'
   const strike = () => {
     if (!existsSync(process.env.FAULT)) return
-    if (readFileSync(process.env.FAULT, 'utf8') === 'die') throw new Error('a fault of this thread')
+    const kind = readFileSync(process.env.FAULT, 'utf8')
+    if (kind === 'exit') process.exit(3)
+    if (kind === 'die') throw new Error('a fault of this thread')
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
   }
   if (!isMainThread && workerData?.config) setInterval(strike, 20).unref()`
@@ -198,7 +200,7 @@ async function startFailing(t: Test) {
   const fault = join(directory, 'fault')
   const env = { THREADS: '2', ADMIN_PORT: '0', FAULT: fault, ...preload(faultOnCommand) }
   const service = await startService(t, env, directory)
-  const strike = (kind: 'die' | 'hang') => {
+  const strike = (kind: 'die' | 'exit' | 'hang') => {
     writeFileSync(`${fault}.new`, kind)
     renameSync(`${fault}.new`, fault)
   }
@@ -227,6 +229,13 @@ test('a thread that dies ends the process, which says why, and nothing acknowled
     acknowledged.filter((name) => !names.includes(name)),
     [],
   )
+})
+
+test('a thread that ends without an error ends the process, too', async (t) => {
+  const service = await startFailing(t)
+  service.strike('exit')
+  t.match(await service.ended, { code: 1, signal: null })
+  t.match(service.output().stderr, /thread 1 ended/)
 })
 
 test('a thread that hangs is found by /livez and in the log', async (t) => {

@@ -55,10 +55,10 @@ export async function doLongWork<T>(
     if (!signal.aborted) throw error
     tell()
     throw signal.reason
+    /* c8 ignore next: an interrupted process reports no coverage */
   } finally {
     progress.end()
     // An echo of the signal may follow, and would end the process before it has reported.
-    /* c8 ignore next: an interrupted process reports no coverage */
     if (!signal.aborted) for (const name of signals) process.off(name, ask)
   }
 }

@@ -57,7 +57,7 @@ export async function requireBearer(
       }
       check.call(app, request, reply, (error?: Error) => {
         if (error === undefined) done()
-        else limits.slices.run(() => done(refuse(error, exchange)))
+        else limits.slices.run(() => done(refuse(error, exchange)), 'refused')
       })
     }
     /** Checks the token again: it may have been revoked or have expired while the body arrived. */

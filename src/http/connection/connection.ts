@@ -134,7 +134,7 @@ export class Connection {
     this.#options.slices.run(() => {
       this.#goesOn = false
       if (!this.socket.destroyed && !this.#last) this.#parse()
-    })
+    }, 'requests in a row')
   }
 
   #parse(): void {

@@ -10,6 +10,7 @@ import type { FailureLog } from '../../http/failure-log.ts'
 import { codecBytes, codecJobs, listShare, maxCodedLists, pageBytes, pageShare } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
+import type { TimeSlices } from '../../runtime/time-slices.ts'
 import type { PlantLog } from '../../store/store.ts'
 import { deliver, failWith, replies } from '../delivery.ts'
 import { Codec } from './coding/codec.ts'
@@ -26,12 +27,14 @@ const maxCopiedBytes = 8 * 1024
 
 export type ListSenderOptions = {
   log: PlantLog
+  slices: TimeSlices
   inFlight: InFlight
   failures: FailureLog
   meter: Meter
 }
 
 export class ListSender {
+  readonly #slices: TimeSlices
   readonly #inFlight: InFlight
   readonly #failures: FailureLog
   readonly #pages: Pages
@@ -45,9 +48,10 @@ export class ListSender {
   /** Number of long lists being compressed. */
   #codedLists = 0
 
-  constructor({ log, inFlight, failures, meter }: ListSenderOptions) {
+  constructor({ log, slices, inFlight, failures, meter }: ListSenderOptions) {
     const cache = new PageCache()
     cache.show(meter)
+    this.#slices = slices
     this.#inFlight = inFlight
     this.#failures = failures
     this.#pages = new Pages(log, cache)
@@ -74,7 +78,17 @@ export class ListSender {
       this.#sendPage(reply, listed.form(best), coded)
       return
     }
-    const list = this.#pages.read(listed.page, this.#readerOf(reply))
+    // Thousands of reads in one turn would keep others waiting.
+    if (this.#pages.has(listed.page)) this.#read(reply, wanted)
+    else
+      this.#slices.run(
+        () => deliver(replies, reply, () => this.#read(reply, wanted)),
+        exchangeOf(reply.request).owner,
+      )
+  }
+
+  #read(reply: FastifyReply, wanted: Wanted): void {
+    const list = this.#pages.read(wanted.listed.page, this.#readerOf(reply))
     if (list instanceof Promise) this.#sendLater(reply, list, (read) => this.#sendRead(reply, wanted, read))
     else this.#sendRead(reply, wanted, list)
   }

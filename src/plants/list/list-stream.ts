@@ -9,8 +9,8 @@ const comma = 0x2c
 /** Streams the parts of a list. `first`: its beginning, possibly shared by several streams. */
 export function streamList(parts: PartReader, range: Range, first: Part): Readable {
   async function* read() {
-    for (let part = first; ; part = await parts.readInTurn(range, part)) {
-      const { array, reached } = part
+    for (let part: Part | undefined = first; part; part = await parts.readInTurn(range, part, isGone)) {
+      const { array, reached }: Part = part
       const isLast = reached === range.last
       // Turn the brackets of the parts into those of the list, and into commas.
       if (part !== first) array[0] = comma
@@ -18,7 +18,9 @@ export function streamList(parts: PartReader, range: Range, first: Part): Readab
       if (isLast) return
     }
   }
-  return toStream(read())
+  const stream = toStream(read())
+  const isGone = () => stream.destroyed
+  return stream
 }
 
 export type CompressionOptions = { codec: Codec; jobs: FairPool; owner: string }

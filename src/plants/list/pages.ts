@@ -43,6 +43,11 @@ export class Pages {
     this.#cache = cache
   }
 
+  /** True when `read` returns at once. */
+  has(page: Page): boolean {
+    return page.after === page.last || this.#cache.has(page.name)
+  }
+
   /** Returns the JSON array of a page: synchronously when it is cached, as a stream when it is large. */
   read(page: Page, reader: PageReader): Buffer | Promise<Buffer | Readable> {
     if (page.after === page.last) return emptyList

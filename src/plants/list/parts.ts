@@ -68,10 +68,12 @@ export class PartReader {
 
   /**
    * Reads the next part of a long list when few enough others are being read, so that pages do not wait behind them.
-   * Each has its own turn of the event loop, so that many synchronous reads do not block it.
+   * Each has its own turn of the event loop, so that many synchronous reads do not block it. Resolves to undefined when
+   * the list `isGone` by then.
    */
-  readInTurn(range: Range, { reached, meanBytes }: Part): Promise<Part> {
+  readInTurn(range: Range, { reached, meanBytes }: Part, isGone: () => boolean): Promise<Part | undefined> {
     return this.#longReads.run('', async () => {
+      if (isGone()) return undefined
       await new Promise(setImmediate)
       return await this.read(range, reached, meanBytes)
     })

@@ -1,7 +1,7 @@
 // THREADS: the threads that serve requests beside the main one, on the same port. A thread that dies ends the process:
 // nothing listens for its error, which so becomes an uncaught one of the main thread. A thread that hangs is noticed by
 // the main one; when that hangs itself, its health server does not answer.
-import { once } from 'node:events'
+import { errorMonitor, once } from 'node:events'
 import { extname, join } from 'node:path'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
@@ -121,7 +121,15 @@ export class Threads {
       thread.missedBeats = 0
     })
     this.#running.add(thread)
-    void ended.then(() => this.#running.delete(thread))
+    let hasFailed = false
+    worker.once(errorMonitor, () => {
+      hasFailed = true
+    })
+    worker.once('exit', () => {
+      this.#running.delete(thread)
+      /* c8 ignore next: no thread ends by itself (test/service/threads.test.ts makes one, in a process of its own) */
+      if (!this.#isClosing && !hasFailed) worker.emit('error', new Error(`thread ${number} ended`))
+    })
     return thread
   }
 
