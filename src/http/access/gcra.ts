@@ -20,8 +20,11 @@ const [lock, seed] = [0, 1]
 const headBytes = 8
 /** A cell: the key (0: free) and its theoretical arrival time. */
 const cellNumbers = 2
-/** The longest wait for the lock is as many milliseconds. It is held for a microsecond, unless its thread has ended. */
-const tries = 10
+/**
+ * A thread waits for the lock at most as many times, a millisecond each. The lock is held for a microsecond, or for as
+ * long as its thread gets no core. It is taken away only from a thread that has ended: then the process ends, too.
+ */
+const tries = 1000
 
 /** Makes memory for `keys` keys. When all cells tried for one are taken, the key that recovers soonest is evicted. */
 export function makeRateMemory(keys = ratedKeys): SharedArrayBuffer {
