@@ -13,10 +13,15 @@ export function answerHeaders({ requestId }: Pick<Exchange, 'requestId'>): Answe
 }
 
 /**
- * Sends an answer with the status and the headers that are set on `reply`, and with `headers`. Text is sent as UTF-8;
- * without a body there is no `Content-Length`.
+ * Sends an answer with the status and the headers that are set on `reply`, and with `headers`. `encoding`: of a text;
+ * latin1 for one that has a character for each byte. Without a body there is no `Content-Length`.
  */
-export function sendAnswer(reply: FastifyReply, headers: AnswerHeaders, body?: Buffer | string): void {
+export function sendAnswer(
+  reply: FastifyReply,
+  headers: AnswerHeaders,
+  body?: Buffer | string,
+  encoding: 'utf8' | 'latin1' = 'utf8',
+): void {
   const { raw } = reply
   const exchange = exchangeOf(reply.request)
   const own = answerHeaders(exchange)
@@ -25,10 +30,10 @@ export function sendAnswer(reply: FastifyReply, headers: AnswerHeaders, body?: B
     raw.writeHead(raw.statusCode, { ...begun, ...headers }).end()
     return
   }
-  const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  const bytes = typeof body === 'string' ? Buffer.byteLength(body, encoding) : body.length
   exchange.bodyBytes = bytes
   raw.writeHead(raw.statusCode, { ...begun, ...headers, 'content-length': String(bytes) })
   // ASCII is the same in both encodings; latin1 skips a scan of the text.
-  if (typeof body === 'string') raw.end(body, bytes === body.length ? 'latin1' : 'utf8')
+  if (typeof body === 'string') raw.end(body, bytes === body.length ? 'latin1' : encoding)
   else raw.end(body)
 }

@@ -35,10 +35,11 @@ function record(response: ServerResponse) {
   let bytes = 0
   const chunks: Buffer[] = []
 
-  function keep(chunk: unknown): void {
+  function keep([chunk, encoding]: unknown[]): void {
     if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) return
     bytes += chunk.length
-    if (bytes <= maxBytes) chunks.push(Buffer.from(chunk as string))
+    const charset = typeof encoding === 'string' ? (encoding as BufferEncoding) : undefined
+    if (bytes <= maxBytes) chunks.push(Buffer.from(chunk as string, charset))
   }
   // Headers that are handed over with the status are not among those that can be asked for.
   response.writeHead = (...all: unknown[]) => {
@@ -47,11 +48,11 @@ function record(response: ServerResponse) {
     return writeHead.apply(response, all as never)
   }
   response.write = (...all: unknown[]) => {
-    keep(all[0])
+    keep(all)
     return write.apply(response, all as never)
   }
   response.end = (...all: unknown[]) => {
-    keep(all[0])
+    keep(all)
     return end.apply(response, all as never)
   }
   return {
