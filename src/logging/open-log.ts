@@ -41,8 +41,16 @@ export async function openLog({ logFormat, accessTokens, ...config }: LogConfig)
     mask,
     /** Number of lines dropped so far. */
     droppedLines: () => file.dropped,
-    /** Writes what is left. When the reader takes it too slowly, ends the process by `signal` (default: SIGKILL). */
-    end: (signal?: NodeJS.Signals) => endLog(file, signal),
+    /**
+     * Waits until what is left is written, or cannot be. When the reader takes it too slowly, ends the process by
+     * `signal`: an exit would wait for the reader for ever.
+     */
+    end: (signal: NodeJS.Signals = 'SIGKILL') =>
+      withTimeout(file.end(), logEndMs, () => {
+        /* c8 ignore next 2: nobody reads the log (test/service/service-log.test.ts); a signal leaves no coverage */
+        process.removeAllListeners(signal)
+        process.kill(process.pid, signal)
+      }),
   }
 }
 
@@ -53,16 +61,4 @@ export function makeLogger(
 ): Logger {
   const timestamp = logTime === 'iso' ? pino.stdTimeFunctions.isoTime : pino.stdTimeFunctions.epochTime
   return pino({ level: logLevel, base: { pid: process.pid }, timestamp }, sink)
-}
-
-/**
- * Waits until the log is written, or cannot be. When its reader is too slow, ends the process by the signal: an exit
- * would wait for the reader for ever.
- */
-async function endLog(file: LineFile, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-  await withTimeout(file.end(), logEndMs, () => {
-    /* c8 ignore next 2: nobody reads the log (test/service/service-log.test.ts); a signal leaves no coverage */
-    process.removeAllListeners(signal)
-    process.kill(process.pid, signal)
-  })
 }
