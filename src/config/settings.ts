@@ -5,6 +5,7 @@ import { traceSettings } from './trace-settings.ts'
 import {
   choose,
   listOf,
+  optional,
   readBasePath,
   readCorsOrigin,
   readCount,
@@ -46,7 +47,7 @@ export const settings = {
     'OIDC_ISSUER url',
     'Issuer whose JWTs are accepted as well: an https URL, exactly as in iss. Needs OIDC_AUDIENCE.',
     '(off)',
-    readIssuer,
+    optional(readIssuer),
   ),
   oidcAudience: setting(
     'OIDC_AUDIENCE names',
@@ -58,7 +59,7 @@ export const settings = {
     'OIDC_JWKS_URL url',
     'URL of the keys of the issuer, if it has no discovery document.',
     '(as the issuer says)',
-    readSecureUrl,
+    optional(readSecureUrl),
   ),
   oidcTokenType: setting(
     'OIDC_TOKEN_TYPE type',
@@ -82,7 +83,7 @@ export const settings = {
     'FIRST_TOKEN_FILE file',
     'File for the first token of a new store (mode 0600), instead of stdout.',
     '(off)',
-    (text) => text || undefined,
+    optional(String),
   ),
   basePath: setting(
     'BASE_PATH path',
@@ -95,7 +96,7 @@ export const settings = {
     'ADMIN_PORT port',
     'Port of the admin server: /livez, /readyz, /metrics.',
     '(off)',
-    (text, name) => (text ? readPort(text, name) : undefined),
+    optional(readPort),
   ),
   logLevel: setting(
     'LOG_LEVEL level',
@@ -143,7 +144,7 @@ export const settings = {
     'MAX_CONNECTIONS count',
     'Open connections; beyond it the longest idle one is closed, or else the new one gets 503.',
     '(a little less than half of the file descriptors that the process may open)',
-    readCount,
+    optional(readCount),
   ),
   keepAliveMs: setting(
     'KEEP_ALIVE seconds',
