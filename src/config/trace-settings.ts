@@ -1,11 +1,13 @@
 // The variables of OpenTelemetry that the service supports, and the options that follow from them. All are handed to
 // the SDK, which reads few of them itself, and none from `.env`.
 import { readFileSync } from 'node:fs'
-import { type Read, type Row, setting } from './setting.ts'
+import { type About, type Read, setting } from './setting.ts'
 import { ConfigError, choose, makeReader, optional, readCount, splitList, toNumber } from './values.ts'
 
-function row<T>(...[title, ...rest]: Row<T>) {
-  return setting(`OTEL_${title}`, ...rest)
+type Row<T> = [title: string, description: string, preset: string, read: Read<T>, mask?: About['mask']]
+
+function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
+  return setting(`OTEL_${title}`, read, { description, default: preset, mask })
 }
 
 /** Makes a setting of the exporter and its variant for traces, which wins. */
@@ -22,6 +24,7 @@ const readFlag: Read<boolean> = (text, name) => choose('true', 'false')(text.toL
 const readRatio = makeReader('a number from 0 to 1', (text) =>
   toNumber(text, /^(0|1|[01]?\.\d+)(e-\d+)?$/i, 1),
 )
+const readBatch = optional(readCount)
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const
 const readSampler = choose(...samplers, ...samplers.map((sampler) => `parentbased_${sampler}` as const))
 
@@ -41,12 +44,7 @@ export const traceSettings = {
   spanDelayMs: row('BSP_SCHEDULE_DELAY ms', 'Longest delay of a batch.', '5000', readCount),
   spanExportMs: row('BSP_EXPORT_TIMEOUT ms', 'Time for exporting a batch.', '30000', readCount),
   maxSpans: row('BSP_MAX_QUEUE_SIZE count', 'The most unsent spans.', '2048', readCount),
-  spanBatch: row(
-    'BSP_MAX_EXPORT_BATCH_SIZE count',
-    'The most spans in a batch.',
-    '(512 at most)',
-    optional(readCount),
-  ),
+  spanBatch: row('BSP_MAX_EXPORT_BATCH_SIZE count', 'The most spans in a batch.', '(512 at most)', readBatch),
 }
 
 export type TraceConfig = { [K in keyof typeof traceSettings]: ReturnType<(typeof traceSettings)[K]['read']> }

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../http/problem-error.ts'
-import { Document, once } from './documents.ts'
+import { type Document, makeDocument, once } from './documents.ts'
 
 const own = new URL('./static/', import.meta.url)
 /** Swagger UI's files are taken from this package: Swagger UI's own package reports each installation. */
@@ -43,7 +43,7 @@ async function loadAssets() {
   for (const [name, { type, read }] of Object.entries(files)) {
     const text = await read()
     hash.update(text)
-    assets.set(name, new Document(text, { type, headers }))
+    assets.set(name, makeDocument(text, { type, headers }))
   }
   return { version: hash.digest('hex').slice(0, 12), assets }
 }
@@ -59,7 +59,7 @@ export function serveAssets(app: FastifyInstance, basePath: string): () => Promi
       const asset = assets.get(request.params.name)
       if (asset === undefined || request.params.version !== version)
         throw new ProblemError(problems.nothingHere)
-      return asset.send(request, reply)
+      return asset(request, reply)
     },
   })
   return async () => `${basePath}docs/static/${(await load()).version}/`
