@@ -12,10 +12,8 @@ import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } fr
 
 export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
 
-export type Origin = 'flag' | 'environment' | '.env' | 'default'
-
 /** The text of a setting, where it comes from, and how it is called there. */
-export type Found = { readonly text: string; readonly origin: Origin; readonly name: string }
+type Found = { text: string; origin: 'flag' | 'environment' | '.env' | 'default'; name: string }
 
 /** What is in force, where it comes from, and possible mistakes, one line each. */
 export type Loaded = ReturnType<typeof loadConfig>

@@ -98,11 +98,9 @@ export function isSecureUrl(text: string): boolean {
 }
 
 /** Reads the beginning of a scope (RFC 6749, section 3.3). */
-export function readScopePrefix(text: string, name: string): string {
-  if (!/^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(text))
-    throw new ConfigError(`${name} must be printable ASCII without spaces, " and \\`)
-  return text
-}
+export const readScopePrefix = makeReader('printable ASCII without spaces, " and \\', (text) =>
+  /^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(text) ? text : undefined,
+)
 
 /** Reads Fastify's `trustProxy`: true, false, or proxies' addresses. With a number of proxies Fastify trusts none. */
 export const readTrustProxy = makeReader(

@@ -21,13 +21,10 @@ export function findMisspelt({ env, file }: Variables, names = known): string[] 
 }
 
 function findNearest(variable: string, names: string[]): string | undefined {
-  const isNear = (name: string, edits: number) => edits <= tolerance(name) && isWithin(edits, variable, name)
+  // Foreign variables may be close to short names of ours: HOME is to HOST.
+  const tolerated = (name: string) => (name.length < 6 ? 1 : 2)
+  const isNear = (name: string, edits: number) => edits <= tolerated(name) && isWithin(edits, variable, name)
   return [0, 1, 2].flatMap((edits) => names.filter((name) => isNear(name, edits)))[0]
-}
-
-/** Edits tolerated in a name. Foreign variables may be close to ours: HOME is to HOST. */
-function tolerance(name: string): number {
-  return name.length < 6 ? 1 : 2
 }
 
 /**

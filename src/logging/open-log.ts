@@ -11,8 +11,9 @@ import { makeMask } from './secrets.ts'
  */
 export type LineSink = { write(lines: Uint8Array | string): void }
 
+export type LoggerConfig = { logLevel: string; logTime: string }
 /** `accessTokens`: tokens that no line may show. */
-export type LogConfig = { logLevel: string; logFormat: string; logTime: string; accessTokens: string[] }
+export type LogConfig = LoggerConfig & { logFormat: string; accessTokens: string[] }
 
 export type ServiceLog = Awaited<ReturnType<typeof openLog>>
 
@@ -55,10 +56,7 @@ export async function openLog({ logFormat, accessTokens, ...config }: LogConfig)
 }
 
 /** Makes a logger that writes to `sink`. */
-export function makeLogger(
-  sink: LineSink,
-  { logLevel, logTime }: Pick<LogConfig, 'logLevel' | 'logTime'>,
-): Logger {
+export function makeLogger(sink: LineSink, { logLevel, logTime }: LoggerConfig): Logger {
   const timestamp = logTime === 'iso' ? pino.stdTimeFunctions.isoTime : pino.stdTimeFunctions.epochTime
   return pino({ level: logLevel, base: { pid: process.pid }, timestamp }, sink)
 }

@@ -18,7 +18,7 @@ export class Outage {
     this.#logger = logger
     this.#words = words
     this.#now = now
-    this.#throttle = new Throttle({ now })
+    this.#throttle = new Throttle(1, now)
   }
 
   /**

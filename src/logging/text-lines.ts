@@ -51,14 +51,10 @@ function formatMessage({ level, time, msg, err, pid: _, ...rest }: Line): string
   const details = Object.entries(rest).map(
     ([name, value]) => `${color('dim', `${name}=`)}${printable(toText(value))}`,
   )
-  const head = [
-    formatTime(time),
-    color(paint, String(levels[level / 10 - 1])),
-    printable(msg),
-    ...details,
-  ].join(' ')
-  const stack = err?.stack.split('\n').map((line) => `\n    ${printable(line)}`) ?? []
-  return head + stack.join('')
+  const label = color(paint, String(levels[level / 10 - 1]))
+  const head = [formatTime(time), label, printable(msg), ...details].join(' ')
+  const stack = err?.stack.split('\n').map((line) => `    ${printable(line)}`) ?? []
+  return [head, ...stack].join('\n')
 }
 
 function toText(value: unknown): string {

@@ -18,23 +18,24 @@ export function serveDocument(
   make: () => string | Promise<string>,
 ): void {
   const load = once(async () => makeDocument(await make(), options))
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: path,
-    handler: async (request, reply) => (await load())(request, reply),
-  })
+  servePath(app, path, async (request, reply) => (await load())(request, reply))
+}
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+/** Serves a path to GET and HEAD. */
+export function servePath(app: FastifyInstance, url: string, handler: Handler): void {
+  app.route({ method: ['GET', 'HEAD'], url, handler })
 }
 
 const negotiate = makeNegotiator(documentCodings)
 
-export type Document = ReturnType<typeof makeDocument>
-
 /** Makes a handler that sends a text in the coding that the client prefers, or 304. It throws when If-Match is false. */
-export function makeDocument(text: string, { type, headers }: DocumentOptions) {
+export function makeDocument(text: string, { type, headers }: DocumentOptions): Handler {
   const plain = Buffer.from(text)
   const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 16)
   const forms = compressOnce(plain)
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+  return async (request, reply) => {
     const [coding = 'identity'] = negotiate(request.headers['accept-encoding'])
     // A strong entity tag, which differs between codings (RFC 9110, section 8.8.3.3).
     const etag = coding === 'identity' ? `"${hash}"` : `"${hash}-${coding}"`
