@@ -30,7 +30,7 @@ export function loadConfig(flags: Flags = {}) {
   const sources = readSources(flags)
   const { config, found } = resolveAll(sources)
   const warnings = [
-    ...findMisspelt(sources),
+    ...findMisspelt({ ...sources.file, ...sources.env }),
     ...findShortTokens(config.accessTokens),
     ...findBroadAudiences(config.oidcAudience),
     ...findBareSecrets(flags),
@@ -44,7 +44,7 @@ export function loadConfig(flags: Flags = {}) {
  */
 export function loadDatabaseUrl(flag: string | undefined): string {
   const sources = readSources({ databaseUrl: flag })
-  const misspelt = findMisspelt(sources, [settings.databaseUrl.name])
+  const misspelt = findMisspelt({ ...sources.file, ...sources.env }, [settings.databaseUrl.name])
   for (const warning of [...misspelt, ...findBareSecrets(sources.flags)])
     console.error(`plant-store: warning: ${warning}`)
   return resolveOne('databaseUrl', settings.databaseUrl, sources).value

@@ -7,17 +7,15 @@ const minTokenLength = 16
 const others = /^OTEL_(BLRP|LOGS|METRICS?)_/
 const known = settingEntries.map(([, { name }]) => name)
 
-type Variables = { env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
-
 /** Finds variables that are close to one of `names` without being a setting. */
-export function findMisspelt({ env, file }: Variables, names = known): string[] {
-  const foreign = Object.keys({ ...file, ...env }).filter(
-    (name) => !known.includes(name) && !others.test(name),
-  )
-  return foreign.flatMap((variable) => {
-    const nearest = findNearest(variable.toUpperCase(), names)
-    return nearest === undefined ? [] : [`${variable} is not a setting; did you mean ${nearest}?`]
-  })
+export function findMisspelt(variables: NodeJS.ProcessEnv, names = known): string[] {
+  const isForeign = (variable: string) => !known.includes(variable) && !others.test(variable)
+  return Object.keys(variables)
+    .filter(isForeign)
+    .flatMap((variable) => {
+      const nearest = findNearest(variable.toUpperCase(), names)
+      return nearest === undefined ? [] : [`${variable} is not a setting; did you mean ${nearest}?`]
+    })
 }
 
 function findNearest(variable: string, names: string[]): string | undefined {

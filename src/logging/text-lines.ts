@@ -75,10 +75,8 @@ function formatBytes(bytes: number): string {
 
 /** Escapes control characters: foreign text must neither control the terminal nor begin a line. */
 export function printable(value: unknown): string {
-  return String(value).replace(
-    /\p{Cc}/gu,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
-  )
+  const toHex = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+  return String(value).replace(/\p{Cc}/gu, toHex)
 }
 
 /** Colours a text if stderr is a terminal with colours and NO_COLOR is not set. */

@@ -12,11 +12,12 @@ import { renderMarkdown } from './markdown.ts'
 const source = join(dirname(findPackageJSON(import.meta.url) as string), 'docs/guide.md')
 const problemNames = Object.keys(problemTypes) as ProblemTypeName[]
 
-export function readGuide(): Promise<string> {
-  return readFile(source, 'utf8')
+/** Makes the HTML of the page of the guide. */
+export async function renderGuidePage(site: Site): Promise<string> {
+  return renderGuide(site, await readFile(source, 'utf8'))
 }
 
-/** Makes the HTML of the page from the guide in Markdown. */
+/** Makes the HTML of that page from a guide in Markdown. */
 export function renderGuide(site: Site, text: string): string {
   const { html, headings } = renderMarkdown(site, text)
   const contents = headings

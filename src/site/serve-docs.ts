@@ -19,14 +19,10 @@ export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }
   for (const path of new Set(['/', basePath, basePath.slice(0, -1) || '/', `${basePath}docs/`]))
     servePath(app, path, async (_request, reply) => reply.redirect(`${basePath}docs`))
   servePage('docs', async (site) => (await import('./home-page.ts')).renderHomePage(site))
-  servePage('docs/guide', async (site) => {
-    const { readGuide, renderGuide } = await import('./reading-pages.ts')
-    return renderGuide(site, await readGuide())
-  })
+  const loadPages = () => import('./reading-pages.ts')
+  servePage('docs/guide', async (site) => (await loadPages()).renderGuidePage(site))
   for (const name of Object.keys(problemTypes) as ProblemTypeName[])
-    servePage(`problems/${name}`, async (site) =>
-      (await import('./reading-pages.ts')).renderProblemPage(site, name),
-    )
+    servePage(`problems/${name}`, async (site) => (await loadPages()).renderProblemPage(site, name))
 
   const load = once(async () => {
     const { makeContract, ...forms } = await import('../http/openapi-document.ts')
