@@ -1,4 +1,5 @@
-// Limits and time-outs that depend on one another, and the relations between them. Times are milliseconds.
+// Limits and time-outs that depend on one another, in relations that test/service/limits.test.ts holds them to. Times are
+// milliseconds.
 
 /** Promised time from the full arrival of a request to its answer. */
 export const promisedMs = 5000
@@ -151,40 +152,3 @@ export const scannedPlants = 1000
 /** The largest values of settings for threads and seconds. */
 export const maxThreads = 256
 export const maxSeconds = 3600
-
-const relations: [boolean, string][] = [
-  [storeLimitMs < requestMs, 'the store gives up before the request does'],
-  [requestMs + lateSweepMs + turnMs < promisedMs, 'a late request is found and answered in time'],
-  [attemptMs + shortestAttemptMs < storeLimitMs, 'there is time for a second attempt'],
-  [lockMs < attemptMs, 'a wait for a lock ends before the attempt'],
-  [idleInTransactionMs < storeLimitMs - lockMs, 'a session that hears nothing ends while others wait'],
-  [vanishedMs < storeLimitMs, 'a session whose client is gone ends while others wait'],
-  [handicapMs + shortestAttemptMs < attemptMs, 'an older server can be followed within one attempt'],
-  [sqliteLockMs + sqliteMarginMs < storeLimitMs, 'a SQLite file can be opened anew within a request'],
-  [headersMs < receiveMs, 'the head of a request comes before all of it'],
-  [maxUrlBytes < maxHeaderBytes, 'a target that is too long can be told from a head that is too large'],
-  [settleMs < interruptMs, 'an interrupted batch has its outcome before the command ends'],
-  [maxJwtLength < maxHeaderBytes, 'a token that is too long is told so'],
-  [requestMs < drainMs, 'a shutdown waits for every answer'],
-  [pagePlants % segmentPlants === 0 && segmentBytes < pageBytes, 'parts of a list can be segments'],
-  [streamReads < readConnections, 'long lists leave a connection for pages'],
-  [listShare < pageShare, 'long lists are refused before pages are'],
-  [connectionShare < 0.5, 'clients have less than half of the descriptors'],
-  [connectionShare + refusedShare < 0.6, 'the store, the log and the admin server have descriptors left'],
-  [refusalMs < lingerMs, 'a client that is refused hears of it before it is cut'],
-  [2 * requestMs < hungMs, 'a thread that hangs has failed requests before it is said to'],
-  [traceFlushMs < storeCloseMs, 'a collector is waited for no longer than the store'],
-  [drainMs + storeCloseMs + logEndMs < stopMs, 'a store that does not answer, and its log, are left in time'],
-  [pageBytes * requestsPerConnection * 8 <= threadBytes, 'no connection holds much of the bytes in flight'],
-  [threadBytes <= inFlightBytes, 'a thread has no more than all of them'],
-  [verdictMs < promisedMs, 'a token that was revoked is refused in the promised time'],
-  [issuerLoadMs < requestMs, 'an issuer that hangs is given up within the time of a request'],
-  [issuerLoadMs < keysCooldownMs && keysCooldownMs < keysFreshMs, 'an attempt is over before the next'],
-  [fileCheckMs < storeLimitMs, 'a file that is gone is noticed within the time of a request'],
-  [gaugeMs <= readyMs && readyMs < 1000, 'probes and scrapes are answered while a store does not'],
-  [2 * beatMs < hungMs, 'a thread that beats late is not taken for one that hangs'],
-  [maxCodedLists * codecBytes < inFlightBytes, 'codecs leave room for what they are fed with'],
-  [inFlightBytes + maxCachedBytes + maxLogBytes < 256 * 2 ** 20, 'what clients can fill is bounded'],
-]
-/* c8 ignore next: they hold */
-for (const [holds, relation] of relations) if (!holds) throw new Error(`limits: ${relation}`)

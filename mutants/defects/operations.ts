@@ -5,8 +5,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a port of 65536 is taken',
     file: 'src/config/values.ts',
-    search: 'port > 65_535',
-    replacement: 'port > 65_536',
+    search: '/^\\d+$/, 65_535',
+    replacement: '/^\\d+$/, 65_536',
     checks: [inTest('cli/config', 'a bad value is reported in one line')],
   },
   {

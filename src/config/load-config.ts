@@ -1,7 +1,9 @@
 // Resolves the settings in force, and where each comes from: a flag beats the environment, the environment beats
 // `.env`.
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { parseEnv } from 'node:util'
+import { engineOf } from '../store/engines.ts'
 import type { Setting } from './setting.ts'
 import { type Flags, type SettingName, settingEntries, settings } from './settings.ts'
 import { traceOptionsOf } from './trace-settings.ts'
@@ -10,33 +12,25 @@ import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } fr
 
 export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
 
-export type Origin = 'flag' | 'environment' | '.env' | 'default'
-
 /** The text of a setting, where it comes from, and how it is called there. */
-export type Found = { readonly text: string; readonly origin: Origin; readonly name: string }
+type Found = { text: string; origin: 'flag' | 'environment' | '.env' | 'default'; name: string }
 
-/** `warnings`: possible mistakes, one line each. */
-export type Loaded = {
-  config: Config
-  found: Record<SettingName, Found>
-  warnings: string[]
-}
+/** What is in force, where it comes from, and possible mistakes, one line each. */
+export type Loaded = ReturnType<typeof loadConfig>
 
-const names = settingEntries.map(([, { name }]) => name)
-
-type Sources = { flags?: Flags; env: NodeJS.ProcessEnv; file?: NodeJS.ProcessEnv }
+type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
 
 /** Reads the settings from `env` alone. An empty value counts as absent. Throws ConfigError. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
-  return resolve({ env }).config
+  return resolveAll({ flags: {}, env, file: {} }).config
 }
 
 /** Reads flags, the environment and `.env` in the working directory. Throws ConfigError. */
-export function loadConfig(flags: Flags = {}): Loaded {
+export function loadConfig(flags: Flags = {}) {
   const sources = readSources(flags)
-  const { config, found } = resolve(sources)
+  const { config, found } = resolveAll(sources)
   const warnings = [
-    ...findMisspelt(sources, names),
+    ...findMisspelt({ ...sources.file, ...sources.env }),
     ...findShortTokens(config.accessTokens),
     ...findBroadAudiences(config.oidcAudience),
     ...findBareSecrets(flags),
@@ -50,10 +44,18 @@ export function loadConfig(flags: Flags = {}): Loaded {
  */
 export function loadDatabaseUrl(flag: string | undefined): string {
   const sources = readSources({ databaseUrl: flag })
-  const misspelt = findMisspelt(sources, [settings.databaseUrl.name])
+  const misspelt = findMisspelt({ ...sources.file, ...sources.env }, [settings.databaseUrl.name])
   for (const warning of [...misspelt, ...findBareSecrets(sources.flags)])
     console.error(`plant-store: warning: ${warning}`)
   return resolveOne('databaseUrl', settings.databaseUrl, sources).value
+}
+
+/** The file of a database about to be opened, and whether it is opened or created; or the URL, masked. */
+export function describeDatabase(url: string): string {
+  const file = engineOf(url).path?.(url)
+  if (file === undefined) return settings.databaseUrl.mask(url)
+  const bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0
+  return `${resolve(file)} (${bytes > 0 ? 'opened' : 'created'})`
 }
 
 /** Resolves BASE_PATH for a command that needs no other setting. Throws ConfigError. */
@@ -61,7 +63,7 @@ export function loadBasePath(): string {
   return resolveOne('basePath', settings.basePath, readSources({})).value
 }
 
-function readSources(flags: Flags) {
+function readSources(flags: Flags): Sources {
   return { flags, env: process.env, file: readEnvFile() }
 }
 
@@ -75,7 +77,7 @@ function readEnvFile(): NodeJS.ProcessEnv {
   }
 }
 
-function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
+function resolveAll(sources: Sources) {
   const entries = settingEntries.map(([key, setting]) => ({ key, ...resolveOne(key, setting, sources) }))
   const config = Object.fromEntries(entries.map(({ key, value }) => [key, value])) as Config
   const lone = entries.find(({ key, found }) => key.startsWith('oidc') && found.origin !== 'default')
@@ -86,10 +88,8 @@ function resolve(sources: Sources): Pick<Loaded, 'config' | 'found'> {
       'OIDC_ISSUER needs OIDC_AUDIENCE: which tokens of the issuer are meant for this service',
     )
   traceOptionsOf(config)
-  return {
-    config,
-    found: Object.fromEntries(entries.map(({ key, found }) => [key, found])) as Loaded['found'],
-  }
+  const found = Object.fromEntries(entries.map((entry) => [entry.key, entry.found]))
+  return { config, found: found as Record<SettingName, Found> }
 }
 
 function resolveOne<T>(key: SettingName, setting: Setting<T>, sources: Sources): { found: Found; value: T } {
@@ -101,7 +101,7 @@ function resolveOne<T>(key: SettingName, setting: Setting<T>, sources: Sources):
   }
 }
 
-function find(key: SettingName, setting: Setting<unknown>, { flags = {}, env, file = {} }: Sources): Found {
+function find(key: SettingName, setting: Setting<unknown>, { flags, env, file }: Sources): Found {
   const { name, flag } = setting
   if (flags[key]) return { text: flags[key], origin: 'flag', name: flag }
   if (env[name]) return { text: env[name], origin: 'environment', name }

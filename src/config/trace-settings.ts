@@ -1,17 +1,18 @@
 // The variables of OpenTelemetry that the service supports, and the options that follow from them. All are handed to
 // the SDK, which reads few of them itself, and none from `.env`.
 import { readFileSync } from 'node:fs'
-import { type Read, type Row, setting } from './setting.ts'
-import { ConfigError, choose, readCount, splitList } from './values.ts'
+import { type About, type Read, setting } from './setting.ts'
+import { ConfigError, choose, makeReader, optional, readCount, splitList, toNumber } from './values.ts'
 
-function row<T>(...[title, ...rest]: Row<T>) {
-  return setting(`OTEL_${title}`, ...rest)
+type Row<T> = [title: string, description: string, preset: string, read: Read<T>, mask?: About['mask']]
+
+function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
+  return setting(`OTEL_${title}`, read, { description, default: preset, mask })
 }
 
 /** Makes a setting of the exporter and its variant for traces, which wins. */
 function pair<K extends string, T>(key: K, ...[title, description, preset, given, mask]: Row<T>) {
-  const readGiven = (text: string, name: string) => (text ? given(text, name) : undefined)
-  const read: Read<T | undefined> = Object.assign(readGiven, { choices: given.choices })
+  const read = optional(given)
   const all = row(`EXPORTER_OTLP_${title}`, description, preset, read, mask)
   const own = row(`EXPORTER_OTLP_TRACES_${title}`, `${all.name} for traces.`, `(as ${all.name})`, read, mask)
   return { [key]: all, [`${key}OfTraces`]: own } as Record<K | `${K}OfTraces`, typeof all>
@@ -20,14 +21,17 @@ function pair<K extends string, T>(key: K, ...[title, description, preset, given
 const maskEndpoint = (text: string) => text.replace(/\/\/[^/?#]*@/, '//***@').replace(/\?.*/s, '?***')
 const maskValues = (text: string) => text.replaceAll(/=[^,]*/g, '=***')
 const readFlag: Read<boolean> = (text, name) => choose('true', 'false')(text.toLowerCase(), name) === 'true'
-const readNumber = (text: string, name: string) => Number(readCount(text, name))
+const readRatio = makeReader('a number from 0 to 1', (text) =>
+  toNumber(text, /^(0|1|[01]?\.\d+)(e-\d+)?$/i, 1),
+)
+const readBatch = optional(readCount)
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const
 const readSampler = choose(...samplers, ...samplers.map((sampler) => `parentbased_${sampler}` as const))
 
 export const traceSettings = {
   ...pair('otlpEndpoint', 'ENDPOINT url', 'Collector of traces (OTLP/HTTP).', '(off)', readUrl, maskEndpoint),
   ...pair('otlpHeaders', 'HEADERS pairs', 'Headers for it, like a=1,b=2.', '(none)', readHeaders, maskValues),
-  ...pair('otlpTimeout', 'TIMEOUT ms', 'Time for sending a batch, retries included.', '10000', readNumber),
+  ...pair('otlpTimeout', 'TIMEOUT ms', 'Time for sending a batch, retries included.', '10000', readCount),
   ...pair('otlpCompression', 'COMPRESSION coding', 'Compression of batches.', 'none', choose('none', 'gzip')),
   ...pair('otlpCa', 'CERTIFICATE file', 'Certificate authorities (PEM).', "(Node's)", readPem),
   ...pair('otlpProtocol', 'PROTOCOL name', 'Its protocol.', 'http/protobuf', choose('http/protobuf')),
@@ -37,10 +41,10 @@ export const traceSettings = {
   resource: row('RESOURCE_ATTRIBUTES pairs', 'Attributes of the service, like a=1,b=2.', '(none)', readPairs),
   traceSampler: row('TRACES_SAMPLER name', 'Sampler.', 'parentbased_always_on', readSampler),
   traceRatio: row('TRACES_SAMPLER_ARG ratio', 'Ratio for traceidratio, 0 to 1.', '1', readRatio),
-  spanDelayMs: row('BSP_SCHEDULE_DELAY ms', 'Longest delay of a batch.', '5000', readNumber),
-  spanExportMs: row('BSP_EXPORT_TIMEOUT ms', 'Time for exporting a batch.', '30000', readNumber),
-  maxSpans: row('BSP_MAX_QUEUE_SIZE count', 'The most unsent spans.', '2048', readNumber),
-  spanBatch: row('BSP_MAX_EXPORT_BATCH_SIZE count', 'The most spans in a batch.', '(512 at most)', readCount),
+  spanDelayMs: row('BSP_SCHEDULE_DELAY ms', 'Longest delay of a batch.', '5000', readCount),
+  spanExportMs: row('BSP_EXPORT_TIMEOUT ms', 'Time for exporting a batch.', '30000', readCount),
+  maxSpans: row('BSP_MAX_QUEUE_SIZE count', 'The most unsent spans.', '2048', readCount),
+  spanBatch: row('BSP_MAX_EXPORT_BATCH_SIZE count', 'The most spans in a batch.', '(512 at most)', readBatch),
 }
 
 export type TraceConfig = { [K in keyof typeof traceSettings]: ReturnType<(typeof traceSettings)[K]['read']> }
@@ -100,9 +104,4 @@ function readPem(file: string, name: string): string {
   } catch (error) {
     throw new ConfigError(`${name} must be a PEM file: ${(error as Error).message}`)
   }
-}
-
-function readRatio(text: string, name: string): number {
-  if (/^(0|1|[01]?\.\d+)(e-\d+)?$/i.test(text) && Number(text) <= 1) return Number(text)
-  throw new ConfigError(`${name} must be a number from 0 to 1, not "${text}"`)
 }

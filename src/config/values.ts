@@ -3,6 +3,7 @@ import { isIP, isIPv4 } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { maxSeconds, maxThreads } from '../limits.ts'
 import { engines } from '../store/engines.ts'
+import type { Read } from './setting.ts'
 
 /** A setting that cannot be used; the message is one line that names it. */
 export class ConfigError extends Error {}
@@ -13,12 +14,44 @@ export class UsageError extends ConfigError {}
 /** A number of requests per time. */
 export type Rate = { readonly count: number; readonly perMs: number }
 
-export function readPort(text: string, name: string): number {
-  const port = Number(text)
-  if (!/^\d+$/.test(text) || port > 65_535)
-    throw new ConfigError(`${name} must be a port from 0 to 65535, not "${text}"`)
-  return port
+/** Makes a reader from `parse`, which returns undefined or NaN for a text that is not `form`, as the message says. */
+export function makeReader<T>(form: string, parse: (text: string) => T | undefined) {
+  return (text: string, name: string): T => {
+    const value = parse(text)
+    if (value === undefined || Number.isNaN(value))
+      throw new ConfigError(`${name} must be ${form}, not "${text}"`)
+    return value
+  }
 }
+
+/** Makes a reader that takes an empty text for an unset setting: undefined. */
+export function optional<T>(read: Read<T>): Read<T | undefined> {
+  const readGiven = (text: string, name: string) => (text ? read(text, name) : undefined)
+  return Object.assign(readGiven, { choices: read.choices })
+}
+
+/** Returns the number that a text of this form is, or NaN for another form and for more than `most`. */
+export function toNumber(text: string, form: RegExp, most: number): number {
+  return form.test(text) && Number(text) <= most ? Number(text) : Number.NaN
+}
+
+const whole = /^[1-9]\d*$/
+
+export const readPort = makeReader('a port from 0 to 65535', (text) => toNumber(text, /^\d+$/, 65_535))
+
+export const readCount = makeReader('a whole number from 1 to 9999999', (text) =>
+  toNumber(text, whole, 9_999_999),
+)
+
+/** Reads a number of threads; `auto` is one per core, up to `maxThreads`. */
+export const readThreads = makeReader(`auto, or a whole number from 1 to ${maxThreads}`, (text) =>
+  text === 'auto' ? Math.min(availableParallelism(), maxThreads) : toNumber(text, whole, maxThreads),
+)
+
+/** Reads seconds, with fractions, as milliseconds. */
+export const readSeconds = makeReader(`seconds from 0 to ${maxSeconds}`, (text) =>
+  Math.round(toNumber(text, /^\d+(\.\d+)?$/, maxSeconds) * 1000),
+)
 
 /** Reads the URL of a database. Throws ConfigError. */
 export function readDatabaseUrl(text: string, name: string): string {
@@ -32,32 +65,26 @@ export function readDatabaseUrl(text: string, name: string): string {
   return text
 }
 
-export function readBasePath(text: string, name: string): string {
-  if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(text) || /\/\.{1,2}(\/|$)/.test(text))
-    throw new ConfigError(`${name} must be a path like /store/v1, not "${text}"`)
+export const readBasePath = makeReader('a path like /store/v1', (text) => {
+  if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(text) || /\/\.{1,2}(\/|$)/.test(text)) return undefined
   return text.endsWith('/') ? text : `${text}/`
-}
+})
 
 /** Makes a reader for one of some words, which help and completion find in `choices`. */
 export function choose<const T extends string>(...choices: T[]) {
-  const read = (text: string, name: string): T => {
-    const choice = choices.find((one) => one === text)
-    if (choice !== undefined) return choice
-    throw new ConfigError(`${name} must be one of ${choices.join(', ')}, not "${text}"`)
-  }
+  const read = makeReader(`one of ${choices.join(', ')}`, (text) => choices.find((one) => one === text))
   return Object.assign(read, { choices })
 }
 
-/** Reads an https URL, or http on a loopback address, without credentials, white space and fragment. Empty: none. */
-export function readSecureUrl(text: string, name: string): string | undefined {
-  if (text === '') return undefined
+/** Reads an https URL, or http on a loopback address, without credentials, white space and fragment. */
+export function readSecureUrl(text: string, name: string): string {
   if (!isSecureUrl(text) || !/^\w+:\/\/[^\s/?#@\\]+(\/[^\s#\\]*)?$/.test(text))
     throw new ConfigError(`${name} must be a URL with https (http on a loopback address)`)
   return text
 }
 
 /** Reads an issuer, which has no query (OpenID Connect Discovery 1.0, section 3). */
-export function readIssuer(text: string, name: string): string | undefined {
+export function readIssuer(text: string, name: string): string {
   if (text.includes('?')) throw new ConfigError(`${name} must be a URL without a query`)
   return readSecureUrl(text, name)
 }
@@ -71,28 +98,23 @@ export function isSecureUrl(text: string): boolean {
 }
 
 /** Reads the beginning of a scope (RFC 6749, section 3.3). */
-export function readScopePrefix(text: string, name: string): string {
-  if (!/^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(text))
-    throw new ConfigError(`${name} must be printable ASCII without spaces, " and \\`)
-  return text
-}
+export const readScopePrefix = makeReader('printable ASCII without spaces, " and \\', (text) =>
+  /^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(text) ? text : undefined,
+)
 
 /** Reads Fastify's `trustProxy`: true, false, or proxies' addresses. With a number of proxies Fastify trusts none. */
-export function readTrustProxy(text: string, name: string): boolean | string {
-  const flag = readFlag(text)
-  if (flag !== undefined) return flag
-  const networks = splitList(text)
-  if (networks.length === 0 || !networks.every(isNetwork))
-    throw new ConfigError(`${name} must be true, false or addresses like 10.0.0.0/8, not "${text}"`)
-  return networks.join()
-}
+export const readTrustProxy = makeReader(
+  'true, false or addresses like 10.0.0.0/8',
+  (text) => readFlag(text) ?? splitIf(text, isNetwork)?.join(),
+)
 
 /** True for an address, a subnet, or Fastify's name for a range of addresses. */
 function isNetwork(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
   const [address = '', mask = '32', ...rest] = text.split('/')
-  const bits = isIPv4(address) && isNetmask(mask) ? 32 : readBits(mask)
-  return isIP(address) > 0 && rest.length === 0 && bits > 0 && bits <= (isIPv4(address) ? 32 : 128)
+  const bits = toNumber(mask, /^\d{1,3}$/, isIPv4(address) ? 32 : 128)
+  const isMask = bits > 0 || (isIPv4(address) && isNetmask(mask))
+  return isIP(address) > 0 && isMask && rest.length === 0
 }
 
 /** True for one bits followed by zero bits, like 255.255.0.0. */
@@ -102,23 +124,12 @@ function isNetmask(text: string): boolean {
   return /^1+0*$/.test(bits.join(''))
 }
 
-function readBits(text: string): number {
-  return /^\d{1,3}$/.test(text) ? Number(text) : 0
-}
-
 /** Reads the `origin` of @fastify/cors: true, false, or origins. */
-export function readCorsOrigin(text: string, name: string): false | true | string | string[] {
-  const flag = readFlag(text)
-  if (flag !== undefined) return flag
+export const readCorsOrigin = makeReader('true, false, * or origins like https://example.org', (text) => {
   if (text === '*') return text
-  const origins = splitList(text)
-  if (
-    origins.length === 0 ||
-    !origins.every((origin) => /^(null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(origin))
-  )
-    throw new ConfigError(`${name} must be true, false, * or origins like https://example.org, not "${text}"`)
-  return origins.length === 1 ? (origins[0] as string) : origins
-}
+  const origins = splitIf(text, (part) => /^(null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(part))
+  return readFlag(text) ?? (origins?.length === 1 ? origins[0] : origins)
+})
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 }
 
@@ -129,30 +140,6 @@ export function readRate(text: string, name: string): Rate | undefined {
   if (unit === undefined)
     throw new ConfigError(`${name} must be a rate like 100/s, 600/m or 5000/h, or off, not "${text}"`)
   return { count: Number(count), perMs: unitMs[unit] as number }
-}
-
-/** Reads a count from 1; undefined: unset. */
-export function readCount(text: string, name: string): number | undefined {
-  if (text === '') return undefined
-  if (!/^[1-9]\d{0,6}$/.test(text))
-    throw new ConfigError(`${name} must be a whole number from 1 to 9999999, not "${text}"`)
-  return Number(text)
-}
-
-/** Reads a number of threads; `auto` is one per core, up to `maxThreads`. */
-export function readThreads(text: string, name: string): number {
-  if (text === 'auto') return Math.min(availableParallelism(), maxThreads)
-  if (!/^[1-9]\d{0,2}$/.test(text) || Number(text) > maxThreads)
-    throw new ConfigError(`${name} must be auto, or a whole number from 1 to ${maxThreads}, not "${text}"`)
-  return Number(text)
-}
-
-/** Reads seconds, with fractions, as milliseconds. */
-export function readSeconds(text: string, name: string): number {
-  const seconds = Number(text)
-  if (!/^\d+(\.\d+)?$/.test(text) || seconds > maxSeconds)
-    throw new ConfigError(`${name} must be seconds from 0 to ${maxSeconds}, not "${text}"`)
-  return Math.round(seconds * 1000)
 }
 
 function readFlag(text: string): boolean | undefined {
@@ -175,4 +162,10 @@ export function splitList(text: string): string[] {
     .split(',')
     .map((part) => part.trim())
     .filter((part) => part !== '')
+}
+
+/** The parts of a list, if there are any and all of them are as asked. */
+function splitIf(text: string, isPart: (part: string) => boolean): string[] | undefined {
+  const parts = splitList(text)
+  return parts.length > 0 && parts.every(isPart) ? parts : undefined
 }

@@ -5,30 +5,24 @@ import { type Flags, settingEntries } from './settings.ts'
 const minTokenLength = 16
 /** Variables of OpenTelemetry for signals that the service does not send. */
 const others = /^OTEL_(BLRP|LOGS|METRICS?)_/
-const known = new Set(settingEntries.map(([, { name }]) => name))
-
-type Variables = { env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
+const known = settingEntries.map(([, { name }]) => name)
 
 /** Finds variables that are close to one of `names` without being a setting. */
-export function findMisspelt({ env, file }: Variables, names: string[]): string[] {
-  return Object.keys({ ...file, ...env }).flatMap((variable) => {
-    const nearest =
-      known.has(variable) || others.test(variable) ? undefined : findNearest(variable.toUpperCase(), names)
-    return nearest === undefined ? [] : [`${variable} is not a setting; did you mean ${nearest}?`]
-  })
+export function findMisspelt(variables: NodeJS.ProcessEnv, names = known): string[] {
+  const isForeign = (variable: string) => !known.includes(variable) && !others.test(variable)
+  return Object.keys(variables)
+    .filter(isForeign)
+    .flatMap((variable) => {
+      const nearest = findNearest(variable.toUpperCase(), names)
+      return nearest === undefined ? [] : [`${variable} is not a setting; did you mean ${nearest}?`]
+    })
 }
 
 function findNearest(variable: string, names: string[]): string | undefined {
-  for (let edits = 0; edits <= 2; edits++) {
-    const found = names.find((name) => edits <= tolerance(name) && isWithin(edits, variable, name))
-    if (found !== undefined) return found
-  }
-  return undefined
-}
-
-/** Edits tolerated in a name. Foreign variables may be close to ours: HOME is to HOST. */
-function tolerance(name: string): number {
-  return name.length < 6 ? 1 : 2
+  // Foreign variables may be close to short names of ours: HOME is to HOST.
+  const tolerated = (name: string) => (name.length < 6 ? 1 : 2)
+  const isNear = (name: string, edits: number) => edits <= tolerated(name) && isWithin(edits, variable, name)
+  return [0, 1, 2].flatMap((edits) => names.filter((name) => isNear(name, edits)))[0]
 }
 
 /**
@@ -65,13 +59,10 @@ export function findBroadAudiences(audiences: string[]): string[] {
 
 /** Finds flags that hold a secret: `ps` shows the arguments of a command to every user of the machine. */
 export function findBareSecrets(flags: Flags): string[] {
-  return settingEntries.flatMap(([key, setting]) => {
-    const { [key]: text = '' } = flags
-    const isBare = setting.mask(text) !== text
-    return isBare
-      ? [
-          `every user of this machine can see the secret in ${setting.flag}; put ${setting.name} into the environment or .env`,
-        ]
-      : []
-  })
+  return settingEntries
+    .filter(([key, { mask }]) => mask(flags[key] ?? '') !== (flags[key] ?? ''))
+    .map(
+      ([, { flag, name }]) =>
+        `every user of this machine can see the secret in ${flag}; put ${name} into the environment or .env`,
+    )
 }

@@ -4,17 +4,12 @@ import type { Logger } from 'pino'
 import { logWindowMs, maxConnectionLines } from '../limits.ts'
 import { Throttle } from './throttle.ts'
 
-/** `reason`: a word, or the parser's code; `status`: of the answer, if there was one. */
-export type ConnectionEnd = {
-  reason: string
-  status?: number
-  requestId?: string | undefined
-  [name: string]: unknown
-}
+/** `reason`: a word, or the parser's code; the others, such as the `status` of an answer, are logged as they are. */
+export type ConnectionEnd = { reason: string; [name: string]: unknown }
 
 export class ConnectionLog {
   readonly #logger: Logger
-  readonly #throttle = new Throttle({ most: maxConnectionLines })
+  readonly #throttle = new Throttle(maxConnectionLines)
   #telling: NodeJS.Timeout | undefined
 
   constructor(logger: Logger) {

@@ -11,8 +11,9 @@ import { makeMask } from './secrets.ts'
  */
 export type LineSink = { write(lines: Uint8Array | string): void }
 
+export type LoggerConfig = { logLevel: string; logTime: string }
 /** `accessTokens`: tokens that no line may show. */
-export type LogConfig = { logLevel: string; logFormat: string; logTime: string; accessTokens: string[] }
+export type LogConfig = LoggerConfig & { logFormat: string; accessTokens: string[] }
 
 export type ServiceLog = Awaited<ReturnType<typeof openLog>>
 
@@ -41,28 +42,21 @@ export async function openLog({ logFormat, accessTokens, ...config }: LogConfig)
     mask,
     /** Number of lines dropped so far. */
     droppedLines: () => file.dropped,
-    /** Writes what is left. When the reader takes it too slowly, ends the process by `signal` (default: SIGKILL). */
-    end: (signal?: NodeJS.Signals) => endLog(file, signal),
+    /**
+     * Waits until what is left is written, or cannot be. When the reader takes it too slowly, ends the process by
+     * `signal`: an exit would wait for the reader for ever.
+     */
+    end: (signal: NodeJS.Signals = 'SIGKILL') =>
+      withTimeout(file.end(), logEndMs, () => {
+        /* c8 ignore next 2: nobody reads the log (test/service/service-log.test.ts); a signal leaves no coverage */
+        process.removeAllListeners(signal)
+        process.kill(process.pid, signal)
+      }),
   }
 }
 
 /** Makes a logger that writes to `sink`. */
-export function makeLogger(
-  sink: LineSink,
-  { logLevel, logTime }: Pick<LogConfig, 'logLevel' | 'logTime'>,
-): Logger {
+export function makeLogger(sink: LineSink, { logLevel, logTime }: LoggerConfig): Logger {
   const timestamp = logTime === 'iso' ? pino.stdTimeFunctions.isoTime : pino.stdTimeFunctions.epochTime
   return pino({ level: logLevel, base: { pid: process.pid }, timestamp }, sink)
-}
-
-/**
- * Waits until the log is written, or cannot be. When its reader is too slow, ends the process by the signal: an exit
- * would wait for the reader for ever.
- */
-async function endLog(file: LineFile, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-  await withTimeout(file.end(), logEndMs, () => {
-    /* c8 ignore next 2: nobody reads the log (test/service/service-log.test.ts); a signal leaves no coverage */
-    process.removeAllListeners(signal)
-    process.kill(process.pid, signal)
-  })
 }

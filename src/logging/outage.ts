@@ -10,18 +10,15 @@ export class Outage {
   readonly #words: OutageWords
   readonly #now: () => number
   readonly #throttle: Throttle
-  /** Start of the current outage. */
-  #sinceMs: number | undefined
-  /** True once it was logged. */
-  #isTold = false
-  #failures = 0
+  /** The current outage. `isTold`: true once it was logged. */
+  #current: { sinceMs: number; failures: number; isTold: boolean } | undefined
 
   /** `now`: milliseconds of a monotonic clock. */
   constructor(logger: Logger, words: OutageWords, now = () => performance.now()) {
     this.#logger = logger
     this.#words = words
     this.#now = now
-    this.#throttle = new Throttle({ now })
+    this.#throttle = new Throttle(1, now)
   }
 
   /**
@@ -29,27 +26,25 @@ export class Outage {
    * operator. `details` are added to the line, if there is one.
    */
   reportFailure(fault: Error | string, details: object = {}): void {
-    this.#sinceMs ??= this.#now()
-    this.#failures++
-    const message = this.#isTold ? this.#words.still : this.#words.gone
+    this.#current ??= { sinceMs: this.#now(), failures: 0, isTold: false }
+    const { isTold } = this.#current
+    this.#current.failures++
+    const message = isTold ? this.#words.still : this.#words.gone
     // An outage that returns within a window is logged later, if it still lasts then.
     if (message === undefined || !this.#throttle.take()) return
     const reason = typeof fault === 'string' ? fault : fault.message
-    const cause = this.#isTold || typeof fault === 'string' ? { reason } : { err: fault }
+    const cause = isTold || typeof fault === 'string' ? { reason } : { err: fault }
     this.#logger.warn({ ...details, failures: this.#throttle.leftOut + 1, ...cause }, message)
     this.#throttle.leftOut = 0
-    this.#isTold = true
+    this.#current.isTold = true
   }
 
   reportRecovery(): void {
-    if (this.#sinceMs === undefined) return
-    const seconds = Math.round((this.#now() - this.#sinceMs) / 100) / 10
-    const failures = this.#failures
-    this.#sinceMs = undefined
-    this.#failures = 0
-    if (!this.#isTold) return
-    this.#isTold = false
+    const outage = this.#current
+    this.#current = undefined
+    if (!outage?.isTold) return
+    const seconds = Math.round((this.#now() - outage.sinceMs) / 100) / 10
     this.#throttle.leftOut = 0
-    this.#logger.info({ seconds, failures }, this.#words.back)
+    this.#logger.info({ seconds, failures: outage.failures }, this.#words.back)
   }
 }

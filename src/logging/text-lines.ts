@@ -51,14 +51,10 @@ function formatMessage({ level, time, msg, err, pid: _, ...rest }: Line): string
   const details = Object.entries(rest).map(
     ([name, value]) => `${color('dim', `${name}=`)}${printable(toText(value))}`,
   )
-  const head = [
-    formatTime(time),
-    color(paint, String(levels[level / 10 - 1])),
-    printable(msg),
-    ...details,
-  ].join(' ')
-  const stack = err?.stack.split('\n').map((line) => `\n    ${printable(line)}`) ?? []
-  return head + stack.join('')
+  const label = color(paint, String(levels[level / 10 - 1]))
+  const head = [formatTime(time), label, printable(msg), ...details].join(' ')
+  const stack = err?.stack.split('\n').map((line) => `    ${printable(line)}`) ?? []
+  return [head, ...stack].join('\n')
 }
 
 function toText(value: unknown): string {
@@ -79,10 +75,8 @@ function formatBytes(bytes: number): string {
 
 /** Escapes control characters: foreign text must neither control the terminal nor begin a line. */
 export function printable(value: unknown): string {
-  return String(value).replace(
-    /\p{Cc}/gu,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
-  )
+  const toHex = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+  return String(value).replace(/\p{Cc}/gu, toHex)
 }
 
 /** Colours a text if stderr is a terminal with colours and NO_COLOR is not set. */

@@ -2,9 +2,6 @@
 
 import { logWindowMs } from '../limits.ts'
 
-/** `most`: lines per window, which begins with its first line; `now`: milliseconds of a monotonic clock. */
-export type ThrottleOptions = { most?: number; now?: () => number }
-
 export class Throttle {
   readonly #most: number
   readonly #now: () => number
@@ -13,7 +10,8 @@ export class Throttle {
   /** Number of omitted lines; the caller resets it after reporting it. */
   leftOut = 0
 
-  constructor({ most = 1, now = () => performance.now() }: ThrottleOptions = {}) {
+  /** `most`: lines per window, which begins with its first line; `now`: milliseconds of a monotonic clock. */
+  constructor(most = 1, now = () => performance.now()) {
     this.#most = most
     this.#now = now
   }

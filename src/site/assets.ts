@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { problems } from '../../schemas/problems.ts'
 import { ProblemError } from '../http/problem-error.ts'
-import { Document, once } from './documents.ts'
+import { type Handler, makeDocument, once, servePath } from './documents.ts'
 
 const own = new URL('./static/', import.meta.url)
 /** Swagger UI's files are taken from this package: Swagger UI's own package reports each installation. */
@@ -39,11 +39,11 @@ const headers = { 'cache-control': 'public, max-age=31536000, immutable' }
 
 async function loadAssets() {
   const hash = createHash('sha256')
-  const assets = new Map<string, Document>()
+  const assets = new Map<string, Handler>()
   for (const [name, { type, read }] of Object.entries(files)) {
     const text = await read()
     hash.update(text)
-    assets.set(name, new Document(text, { type, headers }))
+    assets.set(name, makeDocument(text, { type, headers }))
   }
   return { version: hash.digest('hex').slice(0, 12), assets }
 }
@@ -51,16 +51,12 @@ async function loadAssets() {
 /** Serves the assets, which are read on demand; returns a function that resolves to the URL of their folder. */
 export function serveAssets(app: FastifyInstance, basePath: string): () => Promise<string> {
   const load = once(loadAssets)
-  app.route<{ Params: { version: string; name: string } }>({
-    method: ['GET', 'HEAD'],
-    url: `${basePath}docs/static/:version/:name`,
-    async handler(request, reply) {
-      const { version, assets } = await load()
-      const asset = assets.get(request.params.name)
-      if (asset === undefined || request.params.version !== version)
-        throw new ProblemError(problems.nothingHere)
-      return asset.send(request, reply)
-    },
+  servePath(app, `${basePath}docs/static/:version/:name`, async (request, reply) => {
+    const { version, assets } = await load()
+    const asked = request.params as { version: string; name: string }
+    const asset = assets.get(asked.name)
+    if (asset === undefined || asked.version !== version) throw new ProblemError(problems.nothingHere)
+    return asset(request, reply)
   })
   return async () => `${basePath}docs/static/${(await load()).version}/`
 }

@@ -17,57 +17,46 @@ export function serveDocument(
   options: DocumentOptions,
   make: () => string | Promise<string>,
 ): void {
-  const load = once(async () => new Document(await make(), options))
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: path,
-    handler: async (request, reply) => (await load()).send(request, reply),
-  })
+  const load = once(async () => makeDocument(await make(), options))
+  servePath(app, path, async (request, reply) => (await load())(request, reply))
+}
+
+export type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>
+
+/** Serves a path to GET and HEAD. */
+export function servePath(app: FastifyInstance, url: string, handler: Handler): void {
+  app.route({ method: ['GET', 'HEAD'], url, handler })
 }
 
 const negotiate = makeNegotiator(documentCodings)
 
-/** Compressors with the best ratio that does not keep the first client waiting. */
-const compress: Record<Coding, (bytes: Buffer) => Promise<Buffer>> = {
-  br: (bytes) =>
-    promisify(brotliCompress)(bytes, {
-      params: { [zlib.BROTLI_PARAM_QUALITY]: 9, [zlib.BROTLI_PARAM_SIZE_HINT]: bytes.length },
-    }),
-  zstd: (bytes) => promisify(zstdCompress)(bytes, { params: { [zlib.ZSTD_c_compressionLevel]: 12 } }),
-  gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
-  identity: async (bytes) => bytes,
-}
-
-export class Document {
-  readonly #options: DocumentOptions
-  readonly #bytes: Buffer
-  readonly #hash: string
-  readonly #forms = new Map<Coding, () => Promise<Buffer>>()
-
-  constructor(text: string, options: DocumentOptions) {
-    this.#options = options
-    this.#bytes = Buffer.from(text)
-    this.#hash = createHash('sha256').update(this.#bytes).digest('base64url').slice(0, 16)
-  }
-
-  /** Sends the document in the coding that the client prefers, or 304. Throws when If-Match is false. */
-  async send(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+/** Makes a handler that sends a text in the coding that the client prefers, or 304. It throws when If-Match is false. */
+export function makeDocument(text: string, { type, headers }: DocumentOptions): Handler {
+  const plain = Buffer.from(text)
+  const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 16)
+  const forms = compressOnce(plain)
+  return async (request, reply) => {
     const [coding = 'identity'] = negotiate(request.headers['accept-encoding'])
     // A strong entity tag, which differs between codings (RFC 9110, section 8.8.3.3).
-    const etag = coding === 'identity' ? `"${this.#hash}"` : `"${this.#hash}-${coding}"`
+    const etag = coding === 'identity' ? `"${hash}"` : `"${hash}-${coding}"`
     const isCurrent = findCurrent(request, () => [{ etag }], 'document') !== undefined
-    const bytes = isCurrent ? undefined : await this.#encode(coding)
-    const { type, headers } = this.#options
+    const bytes = isCurrent ? undefined : await forms[coding]()
     reply.headers({ 'cache-control': 'no-cache', ...headers, etag, vary: varyByCoding(reply) })
     if (bytes === undefined) return reply.code(304).send()
     if (coding !== 'identity') reply.header('content-encoding', coding)
     return reply.type(type).send(bytes)
   }
+}
 
-  #encode(coding: Coding): Promise<Buffer> {
-    const encode = this.#forms.get(coding) ?? once(() => compress[coding](this.#bytes))
-    this.#forms.set(coding, encode)
-    return encode()
+/** The forms of a document, with the best ratio that does not keep the first client waiting. */
+function compressOnce(plain: Buffer): Record<Coding, () => Promise<Buffer>> {
+  const brotliParams = { [zlib.BROTLI_PARAM_QUALITY]: 9, [zlib.BROTLI_PARAM_SIZE_HINT]: plain.length }
+  const zstdParams = { [zlib.ZSTD_c_compressionLevel]: 12 }
+  return {
+    br: once(() => promisify(brotliCompress)(plain, { params: brotliParams })),
+    zstd: once(() => promisify(zstdCompress)(plain, { params: zstdParams })),
+    gzip: once(() => promisify(gzip)(plain, { level: 9 })),
+    identity: async () => plain,
   }
 }
 

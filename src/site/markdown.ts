@@ -2,11 +2,9 @@
 import { Marked } from 'marked'
 import type { Site } from './frame.ts'
 
-export type Heading = { depth: number; html: string; id: string }
-
 /** Renders our own Markdown, which may hold HTML. A link to a file that is not served becomes text. */
-export function renderMarkdown(site: Site, text: string): { html: string; headings: Heading[] } {
-  const headings: Heading[] = []
+export function renderMarkdown(site: Site, text: string) {
+  const headings: { depth: number; html: string; id: string }[] = []
   const ids = new Set<string>()
   const marked = new Marked({
     renderer: {

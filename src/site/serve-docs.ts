@@ -3,9 +3,9 @@
 import type { FastifyInstance } from 'fastify'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 import type { Operations } from '../http/openapi-document.ts'
-import type { describeResource, Issuer } from '../tokens/oidc/issuer.ts'
+import type { Issuer } from '../tokens/oidc/issuer.ts'
 import { serveAssets } from './assets.ts'
-import { once, serveDocument } from './documents.ts'
+import { once, serveDocument, servePath } from './documents.ts'
 import { pageOptions, type Site } from './frame.ts'
 
 export type DocsOptions = { basePath: string; operations: Operations; issuer: Issuer | undefined }
@@ -17,33 +17,13 @@ export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }
     serveDocument(app, basePath + path, pageOptions, async () => render({ basePath, assets: await assets() }))
 
   for (const path of new Set(['/', basePath, basePath.slice(0, -1) || '/', `${basePath}docs/`]))
-    app.route({
-      method: ['GET', 'HEAD'],
-      url: path,
-      handler: (_request, reply) => reply.redirect(`${basePath}docs`),
-    })
+    servePath(app, path, async (_request, reply) => reply.redirect(`${basePath}docs`))
   servePage('docs', async (site) => (await import('./home-page.ts')).renderHomePage(site))
-  servePage('docs/guide', async (site) => {
-    const { readGuide, renderGuide } = await import('./guide.ts')
-    return renderGuide(site, await readGuide())
-  })
+  const loadPages = () => import('./reading-pages.ts')
+  servePage('docs/guide', async (site) => (await loadPages()).renderGuidePage(site))
   for (const name of Object.keys(problemTypes) as ProblemTypeName[])
-    servePage(`problems/${name}`, async (site) =>
-      (await import('./problem-pages.ts')).renderProblemPage(site, name),
-    )
-  serveContract(app, { basePath, operations, issuer })
-}
+    servePage(`problems/${name}`, async (site) => (await loadPages()).renderProblemPage(site, name))
 
-/** Serves the protected resource metadata for clients of an issuer (RFC 9728), outside the base path. */
-export function serveResource(app: FastifyInstance, { path, metadata }: Resource): void {
-  // The router matches decoded paths, and takes a single colon for a parameter.
-  const route = decodeURI(path).replaceAll(':', '::')
-  serveDocument(app, route, { type: 'application/json' }, () => JSON.stringify(metadata))
-}
-
-type Resource = NonNullable<ReturnType<typeof describeResource>>
-
-function serveContract(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
   const load = once(async () => {
     const { makeContract, ...forms } = await import('../http/openapi-document.ts')
     return { contract: await makeContract(basePath, operations, issuer), ...forms }
@@ -54,4 +34,13 @@ function serveContract(app: FastifyInstance, { basePath, operations, issuer }: D
   serve('openapi.yaml', 'application/yaml', ({ contract, toYaml }) => toYaml(contract))
   serve('openapi.json', 'application/json', ({ contract }) => toJson(contract))
   serve('openapi-3.0.json', 'application/json', ({ contract, toOpenApi30 }) => toJson(toOpenApi30(contract)))
+}
+
+type Resource = { path: string; metadata: object }
+
+/** Serves the protected resource metadata for clients of an issuer (RFC 9728), outside the base path. */
+export function serveResource(app: FastifyInstance, { path, metadata }: Resource): void {
+  // The router matches decoded paths, and takes a single colon for a parameter.
+  const route = decodeURI(path).replaceAll(':', '::')
+  serveDocument(app, route, { type: 'application/json' }, () => JSON.stringify(metadata))
 }

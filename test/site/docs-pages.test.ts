@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { problemExamples } from '../../schemas/examples.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
-import { renderGuide } from '../../src/site/guide.ts'
+import { renderGuide } from '../../src/site/reading-pages.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 

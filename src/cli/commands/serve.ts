@@ -1,8 +1,7 @@
 // serve: runs the service until it is told to stop.
 import { type AddressInfo, isIPv6 } from 'node:net'
 import { Command } from 'commander'
-import { describeDatabase } from '../../config/describe-database.ts'
-import { type Config, type Loaded, loadConfig } from '../../config/load-config.ts'
+import { type Config, describeDatabase, type Loaded, loadConfig } from '../../config/load-config.ts'
 import { refuseAddress } from '../../config/refuse-address.ts'
 import { stopMs } from '../../limits.ts'
 import { openLog, type ServiceLog } from '../../logging/open-log.ts'

@@ -1,11 +1,36 @@
-// The pages at /problems/…, to which the `type` of a problem leads.
+// The pages to read: the guide at /docs/guide, with a table of contents, and those at /problems/…, to which the `type` of a
+// problem leads.
+import { readFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
+import { dirname, join } from 'node:path'
 import { problemExamples } from '../../schemas/examples.ts'
 import type { Problem } from '../../schemas/problem.ts'
 import { type ProblemType, type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 import { escapeHtml, renderFrame, type Site } from './frame.ts'
 import { renderMarkdown } from './markdown.ts'
 
+const source = join(dirname(findPackageJSON(import.meta.url) as string), 'docs/guide.md')
 const problemNames = Object.keys(problemTypes) as ProblemTypeName[]
+
+/** Makes the HTML of the page of the guide. */
+export async function renderGuidePage(site: Site): Promise<string> {
+  return renderGuide(site, await readFile(source, 'utf8'))
+}
+
+/** Makes the HTML of that page from a guide in Markdown. */
+export function renderGuide(site: Site, text: string): string {
+  const { html, headings } = renderMarkdown(site, text)
+  const contents = headings
+    .filter(({ depth }) => depth === 2)
+    .map(({ html, id }) => `<li><a href="#${id}">${html}</a></li>`)
+  return renderFrame(site, {
+    title: 'Guide – Plant Store',
+    main: `<div class="with-contents">
+<nav class="contents" aria-label="Contents"><h2>Contents</h2><ol>${contents.join('')}</ol></nav>
+<article class="prose">${html}</article>
+</div>`,
+  })
+}
 
 /** Makes the HTML of the page of a problem type. */
 export function renderProblemPage(site: Site, name: ProblemTypeName): string {
