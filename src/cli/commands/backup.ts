@@ -1,5 +1,5 @@
 // backup: copies a SQLite database while the service runs on it.
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { copyVerified } from '../../maintenance/backup/back-up.ts'
 import { count } from '../../runtime/count.ts'
@@ -8,9 +8,9 @@ import { existingPath } from '../../store/sqlite/files/path.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { addWorkOptions } from '../setting-options.ts'
+import { addWorkOptions, type WorkOptions } from '../setting-options.ts'
 
-type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
+type Options = WorkOptions & { force?: true }
 
 const help = `
 The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
@@ -19,13 +19,11 @@ included, so only you can read it. plant-store restore restores it.
 
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
-export function makeCommand(): Command {
-  const command = new Command('backup')
-    .argument('<file>', 'the file to create')
-    .option('--force', 'replace FILE if it exists')
-  return addWorkOptions(command)
+export function define(command: Command): void {
+  command.argument('<file>', 'the file to create').option('--force', 'replace FILE if it exists')
+  addWorkOptions(command)
     .addHelpText('after', help)
-    .action(async (file: string, options: Options, command: Command) => {
+    .action(async (file: string, options: Options) => {
       const databaseUrl = loadDatabaseUrl(options.databaseUrl)
       requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
       const report = await runCopy(existingPath(databaseUrl), file, options)

@@ -1,6 +1,6 @@
 // import: adds the plants of a file to a store, which may be in use.
 import { setFlagsFromString } from 'node:v8'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
@@ -20,15 +20,10 @@ import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { addWorkOptions, numberOption } from '../setting-options.ts'
+import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
-type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> & {
-  databaseUrl?: string
-  batch: number
-  patience: number
-  json?: boolean
-  quiet?: boolean
-}
+type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> &
+  WorkOptions & { batch: number; patience: number }
 
 const members = joinWords(
   fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`)),
@@ -56,8 +51,8 @@ rest. A service may run on the database meanwhile. The counts are printed howeve
 Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 usage error; 129, 130 or 143 interrupted by
 SIGHUP, SIGINT or SIGTERM.`
 
-export function makeCommand(): Command {
-  const command = new Command('import')
+export function define(command: Command): void {
+  command
     .argument('<file>', 'the input; - is stdin')
     .addOption(
       new Option('--format <format>', 'format of the input, instead of detecting it').choices(formats),
@@ -79,20 +74,19 @@ export function makeCommand(): Command {
       ).conflicts('resume'),
     )
     .option('--dry-run', 'check the file and add nothing')
-    .addOption(
-      numberOption('--batch <records>', 'records in one transaction', 1, maxBatchPlants).default(
-        defaultBatchPlants,
-      ),
+    .option(
+      '--batch <records>',
+      'records in one transaction',
+      wholeNumber(1, maxBatchPlants),
+      defaultBatchPlants,
     )
-    .addOption(
-      numberOption(
-        '--patience <seconds>',
-        'time to retry while the database is unavailable',
-        0,
-        maxSeconds,
-      ).default(defaultPatienceMs / 1000),
+    .option(
+      '--patience <seconds>',
+      'time to retry while the database is unavailable',
+      wholeNumber(0, maxSeconds),
+      defaultPatienceMs / 1000,
     )
-  return addWorkOptions(command).addHelpText('after', help).action(run)
+  addWorkOptions(command).addHelpText('after', help).action(run)
 }
 
 async function run(path: string, flags: Flags): Promise<void> {

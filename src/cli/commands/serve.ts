@@ -1,9 +1,10 @@
 // serve: runs the service until it is told to stop.
 import { type AddressInfo, isIPv6 } from 'node:net'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { describeDatabase } from '../../config/describe-database.ts'
 import { type Config, type Loaded, loadConfig } from '../../config/load-config.ts'
 import { refuseAddress } from '../../config/refuse-address.ts'
+import type { Flags } from '../../config/settings.ts'
 import { stopMs } from '../../limits.ts'
 import { openLog, type ServiceLog } from '../../logging/open-log.ts'
 import { Health } from '../../service/admin/health.ts'
@@ -13,15 +14,14 @@ import { openCounted } from '../../service/threads/http-worker.ts'
 import type { Store } from '../../store/store.ts'
 import { introduceTokens } from '../../tokens/first-token.ts'
 import { Tokens } from '../../tokens/tokens.ts'
-import { addSettingOptions, readFlags } from '../setting-options.ts'
+import { addSettingOptions } from '../setting-options.ts'
 
 const help = `
 A flag overrides the environment, and the environment overrides .env in the working directory; plant-store config shows
 the effective settings. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the exit code is 0 then.`
 
-export function makeCommand(): Command {
-  const command = new Command('serve').addHelpText('after', help)
-  return addSettingOptions(command).action(() => serve(loadConfig(readFlags(command))))
+export function define(command: Command): void {
+  addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) => serve(loadConfig(flags)))
 }
 
 async function serve({ config, warnings }: Loaded): Promise<void> {

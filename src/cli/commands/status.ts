@@ -1,5 +1,5 @@
 // status: shows what a store holds, and which services and commands use it.
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { readStatus } from '../../maintenance/status/read-status.ts'
 import { formatStatus } from '../../maintenance/status/status-text.ts'
@@ -10,8 +10,8 @@ const help = `
 It only reads, and may be used beside a running service. On SQLite a service is found by its locks (on Linux, and not across
 containers), on PostgreSQL by its sessions. The lag of standbys is visible to the role pg_monitor.`
 
-export function makeCommand(): Command {
-  return new Command('status')
+export function define(command: Command): void {
+  command
     .addOption(databaseOption())
     .option('--json', 'as JSON')
     .addHelpText('after', help)

@@ -1,5 +1,5 @@
 // token: issues, lists, rotates, revokes and explains access tokens.
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { hideTokens } from '../../config/mask.ts'
@@ -11,8 +11,8 @@ import { hashToken, type Scope, scopes, type Token, Tokens } from '../../tokens/
 import { printResult } from '../console/output.ts'
 import { databaseOption } from '../setting-options.ts'
 import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
-import { explainCommand } from './token/explain.ts'
-import { listCommand } from './token/list.ts'
+import { defineExplain } from './token/explain.ts'
+import { defineList } from './token/list.ts'
 
 type TokenOptions = { databaseUrl?: string; json?: true }
 type CreateOptions = TokenOptions & { name: string; scope?: Scope[]; expires?: number }
@@ -24,15 +24,16 @@ The new token has the name, the scopes and the lifetime of the old one: a token 
 expires 90 days from now, one that never expires by one that never does. The old token stays valid for the overlap, or until
 it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
 
-export function makeCommand(): Command {
-  const command = new Command('token')
-  const verbs = [createCommand(), listCommand(), rotateCommand(), revokeCommand(), explainCommand()]
-  for (const verb of verbs) command.addCommand(verb)
-  return command
+export function define(command: Command): void {
+  defineCreate(command.command('create'))
+  defineList(command.command('list'))
+  defineRotate(command.command('rotate'))
+  defineRevoke(command.command('revoke'))
+  defineExplain(command.command('explain'))
 }
 
-function createCommand(): Command {
-  return new Command('create')
+function defineCreate(command: Command): void {
+  command
     .description('Issue a token and print it. It cannot be shown again.')
     .requiredOption(
       '--name <name>',
@@ -68,8 +69,8 @@ function parseName(text: string): string {
   return text
 }
 
-function rotateCommand(): Command {
-  return new Command('rotate')
+function defineRotate(command: Command): void {
+  command
     .description('Replace a token by a new one; both are valid for a while.')
     .argument('<token>', 'its name, its id or the whole token')
     .addOption(
@@ -95,8 +96,8 @@ function rotateCommand(): Command {
     )
 }
 
-function revokeCommand(): Command {
-  return new Command('revoke')
+function defineRevoke(command: Command): void {
+  command
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<token>', 'its name, its id or the whole token')
     .addOption(databaseOption())

@@ -1,6 +1,6 @@
 // token explain: says why the service would refuse a JWT.
 import { text } from 'node:stream/consumers'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { loadConfig } from '../../../config/load-config.ts'
 import { StoreRefused } from '../../../store/store.ts'
 import { type Issuer, issuerOf } from '../../../tokens/oidc/issuer.ts'
@@ -13,8 +13,8 @@ grants. The token is not shown. The keys of the issuer are fetched, as the servi
 
   plant-store token explain < token.txt`
 
-export function explainCommand(): Command {
-  return new Command('explain')
+export function defineExplain(command: Command): void {
+  command
     .description('Say why a JWT of OIDC_ISSUER is refused.')
     .option('--json', 'as JSON')
     .addHelpText('after', help)

@@ -1,5 +1,5 @@
 // token list: shows the tokens without their hashes; their secrets are not stored.
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { loadDatabaseUrl } from '../../../config/load-config.ts'
 import { openView } from '../../../store/open.ts'
 import { selectRows } from '../../../store/view.ts'
@@ -9,8 +9,8 @@ import { formatTable } from '../../console/table.ts'
 import { databaseOption } from '../../setting-options.ts'
 import { formatTime } from './duration.ts'
 
-export function listCommand(): Command {
-  return new Command('list')
+export function defineList(command: Command): void {
+  command
     .description('List all tokens, without their secrets.')
     .addOption(databaseOption())
     .option('--json', 'as JSON')
