@@ -3,21 +3,30 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { hideTokens } from '../../config/mask.ts'
-import { openStore } from '../../store/open.ts'
-import { type Store, StoreRefused } from '../../store/store.ts'
+import { openStore, withView } from '../../store/open.ts'
+import { StoreRefused } from '../../store/store.ts'
+import { selectRows } from '../../store/view.ts'
 import { readTokenId } from '../../tokens/format.ts'
-import { rotateToken } from '../../tokens/rotation.ts'
-import { hashToken, type Scope, scopes, type Token, Tokens } from '../../tokens/tokens.ts'
+import {
+  hashToken,
+  type Scope,
+  scopes,
+  type Token,
+  Tokens,
+  tokenColumns,
+  toToken,
+} from '../../tokens/tokens.ts'
 import { printResult } from '../console/output.ts'
+import { formatTable } from '../console/table.ts'
 import { databaseOption } from '../setting-options.ts'
 import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
 import { defineExplain } from './token/explain.ts'
-import { defineList } from './token/list.ts'
 
 type TokenOptions = { databaseUrl?: string; json?: true }
 type CreateOptions = TokenOptions & { name: string; scope?: Scope[]; expires?: number }
 
 const maxNameLength = 100
+const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
 const rotateHelp = `
 The new token has the name, the scopes and the lifetime of the old one: a token issued for 90 days is replaced by one that
@@ -69,6 +78,32 @@ function parseName(text: string): string {
   return text
 }
 
+function defineList(command: Command): void {
+  command
+    .description('List all tokens, without their secrets.')
+    .addOption(databaseOption())
+    .option('--json', 'as JSON')
+    .action(async ({ databaseUrl, json }: TokenOptions) => {
+      const found = await withView(loadDatabaseUrl(databaseUrl), (view) =>
+        selectRows(view, tokenColumns, 'FROM tokens ORDER BY created_at, id'),
+      )
+      const rows = found.map((row) => describe(toToken(row)))
+      const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
+      printResult(rows, formatTable(listHead, cells), json)
+    })
+}
+
+/** What is shown of a token, in the order of the table. */
+function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
+  const times = {
+    created: formatTime(createdAt),
+    expires: formatTime(expiresAt),
+    lastUsed: formatTime(lastUsedAt),
+    revoked: formatTime(revokedAt),
+  }
+  return { id, name, scopes, ...times }
+}
+
 function defineRotate(command: Command): void {
   command
     .description('Replace a token by a new one; both are valid for a while.')
@@ -82,11 +117,10 @@ function defineRotate(command: Command): void {
     .option('--json', 'as JSON')
     .addHelpText('after', rotateHelp)
     .action((text: string, options: TokenOptions & { overlap: number }) =>
-      withTokens(options, async (tokens, { sql }) => {
+      withTokens(options, async (tokens) => {
         const former = await findToken(tokens, text)
-        const { overlap: overlapMs, json } = options
-        const rotated = await rotateToken(sql, former, { overlapMs, now: Date.now() })
-        const { id, token, expiresAt, formerExpiresAt } = rotated
+        const { overlap, json } = options
+        const { id, token, expiresAt, formerExpiresAt } = await tokens.rotate(former, overlap)
         const replacedExpires = formatTime(formerExpiresAt)
         const { id: replaces, name, scopes } = former
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }
@@ -112,17 +146,12 @@ function defineRevoke(command: Command): void {
 }
 
 /** Opens the database, which must exist, for as long as the work takes. */
-async function withTokens(
-  { databaseUrl }: TokenOptions,
-  work: (tokens: Tokens, store: Store) => Promise<void>,
-): Promise<void> {
-  const store = await openStore(loadDatabaseUrl(databaseUrl), {
-    logger: pino({ level: 'error' }, pino.destination(2)),
-    mustExist: true,
-    keepsSchema: true,
-  })
+async function withTokens(options: TokenOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+  const logger = pino({ level: 'error' }, pino.destination(2))
+  const url = loadDatabaseUrl(options.databaseUrl)
+  const store = await openStore(url, { logger, mustExist: true, keepsSchema: true })
   try {
-    await work(new Tokens(store.sql), store)
+    await work(new Tokens(store.sql))
   } finally {
     await store.close()
   }
@@ -135,8 +164,7 @@ async function withTokens(
 async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)
   const id = wholeId ?? text
-  const found =
-    wholeId === undefined ? await tokens.findNamed(text) : [...(await tokens.find([wholeId])).values()]
+  const found = (await tokens.findNamed(id)).filter((one) => wholeId === undefined || one.id === wholeId)
   const [token, ...others] = found
   if (token === undefined)
     throw new StoreRefused(

@@ -59,10 +59,8 @@ async function runVerify(url: string, { repair, json, quiet }: Options): Promise
 }
 
 async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
-  const store = await openStore(url, {
-    logger: pino({ level: 'error' }, pino.destination(2)),
-    mustExist: true,
-  })
+  const logger = pino({ level: 'error' }, pino.destination(2))
+  const store = await openStore(url, { logger, mustExist: true })
   try {
     const repaired = await repairChecksums(store, signal)
     const segments = await repairSegments(store, engineOf(url).dialect, signal)

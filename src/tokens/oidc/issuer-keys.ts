@@ -49,7 +49,10 @@ export class IssuerKeys {
     if (this.#age > keysFreshMs) void this.load()
     const found = this.#age < keysStaleMs ? await this.#look(header) : undefined
     if (found) return found
-    await this.#waitForLoad()
+    if (this.#waiting >= maxWaitingJwts) throw tooManyJwts()
+    this.#waiting++
+    await this.load()
+    this.#waiting--
     if (this.#loadedMs >= this.#triedMs) return (await this.#look(header)) ?? 'key'
     if (this.#keys && this.#age >= keysStaleMs)
       this.#stale.reportFailure('the issuer has been away for too long')
@@ -67,13 +70,6 @@ export class IssuerKeys {
       // Any error of the library means that there is no key for this token.
       return undefined
     }
-  }
-
-  async #waitForLoad(): Promise<void> {
-    if (this.#waiting >= maxWaitingJwts) throw tooManyJwts()
-    this.#waiting++
-    await this.load()
-    this.#waiting--
   }
 
   /**

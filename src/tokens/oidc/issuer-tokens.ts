@@ -24,11 +24,10 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
 
   /** Tokens being judged: one that thousands of requests bring at once is judged once. */
-  const judging = new Map<string, ReturnType<typeof judge>>()
-  function judgeOnce(token: string, owner: string): ReturnType<typeof judge> {
-    const run: Run = (work) => pool.run(owner, work)
-    const judged =
-      judging.get(token) ?? judge(token, issuer, { keys, run }).finally(() => judging.delete(token))
+  const judging = new Map<string, Promise<Verdict>>()
+  function judgeOnce(token: string, owner: string): Promise<Verdict> {
+    const means: Means = { keys, run: (work) => pool.run(owner, work) }
+    const judged = judging.get(token) ?? judge(token, issuer, means).finally(() => judging.delete(token))
     judging.set(token, judged)
     return judged
   }
@@ -43,14 +42,17 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   }
 }
 
-type Run = <T>(work: () => Promise<T>) => Promise<T>
+type Verdict = NonNullable<Grant> | Reason
 
-/** Returns the grant of a token, or the reason for its refusal. `run` schedules the verification of its signature. */
-export async function judge(
-  token: string,
-  issuer: Issuer,
-  { keys, run = (work) => work() }: { keys: IssuerKeys; run?: Run },
-): Promise<NonNullable<Grant> | Reason> {
+/** Returns the grant of a single token, or the reason for its refusal. */
+export function explainToken(token: string, issuer: Issuer, logger: Logger): Promise<Verdict> {
+  return judge(token, issuer, { keys: new IssuerKeys(issuer, logger), run: (work) => work() })
+}
+
+type Means = { keys: IssuerKeys; run: <T>(work: () => Promise<T>) => Promise<T> }
+
+/** Judges a token; `run` schedules the verification of its signature. */
+async function judge(token: string, issuer: Issuer, { keys, run }: Means): Promise<Verdict> {
   const read = readJwt(token, issuer)
   if (typeof read === 'string') return read
   const { header, claims } = read
