@@ -6,7 +6,7 @@ import { type Config, type Loaded, loadConfig } from '../../config/load-config.t
 import { refuseAddress } from '../../config/refuse-address.ts'
 import type { Flags } from '../../config/settings.ts'
 import { stopMs } from '../../limits.ts'
-import { openLog, type ServiceLog } from '../../logging/open-log.ts'
+import { openLog } from '../../logging/open-log.ts'
 import { Health } from '../../service/admin/health.ts'
 import { buildService } from '../../service/service.ts'
 import { type Cause, Shutdown } from '../../service/shutdown.ts'
@@ -26,27 +26,16 @@ export function define(command: Command): void {
 
 async function serve({ config, warnings }: Loaded): Promise<void> {
   const log = await openLog(config)
-  for (const warning of warnings) log.logger.warn(warning)
-  try {
-    await start(config, log)
-  } catch (error) {
-    // Write out the log first, so that the error comes last.
-    await log.end()
-    throw error
-  }
-}
-
-async function start(config: Config, log: ServiceLog): Promise<void> {
-  const shutdown = new Shutdown()
   const { logger, droppedLines } = log
-  const database = describeDatabase(config.databaseUrl)
-  const health = new Health()
-  const admin =
-    config.adminPort === undefined
-      ? undefined
-      : await (await import('../../service/admin/admin.ts')).openAdmin({ config, health, droppedLines })
-  let close = async () => admin?.close()
+  for (const warning of warnings) logger.warn(warning)
+  const shutdown = new Shutdown()
+  let close = async () => {}
   try {
+    const database = describeDatabase(config.databaseUrl)
+    const health = new Health()
+    const { openAdmin } = config.adminPort === undefined ? {} : await import('../../service/admin/admin.ts')
+    const admin = await openAdmin?.({ config, health, droppedLines })
+    close = async () => admin?.close()
     const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own)
     admin?.show(store)
     const service = await buildService({ config, store, log, metrics: admin?.metrics })
@@ -75,6 +64,8 @@ async function start(config: Config, log: ServiceLog): Promise<void> {
   } catch (error) {
     shutdown.disarm()
     await close()
+    // Write out the log first, so that the error comes last.
+    await log.end()
     throw error
   }
 }
