@@ -108,11 +108,8 @@ async function run(path: string, flags: Flags): Promise<void> {
       patienceMs: flags.patience * 1000,
       signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
-      say: (line) => progress.say(line),
-      onProgress(read, share) {
-        const total = share && Math.max(read, Math.round(read / share))
-        progress.show(read, total, 'plant')
-      },
+      say: progress.say,
+      onProgress: (read, share) => progress.show(read, share && Math.max(read, Math.round(read / share))),
       onEnd(result) {
         records = result.records
         progress.end()
@@ -129,18 +126,15 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const print = rejects === '-' ? warnResult : printResult
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
-  const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
-  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
   const [valid, invalid] = [added + replayed, rejected + conflicting]
-  if (dryRun) {
-    const counts = { valid, added: 0, replayed: 0, conflicting: 0, rejected: invalid, skipped }
-    const text = `${separate(valid)} valid, ${separate(invalid)} rejected ${words}; nothing was added`
-    print({ ...counts, ...time }, text, json)
-  } else {
-    const counts = { added, replayed, conflicting, rejected }
-    const list = Object.entries(counts).map(([name, number]) => `${separate(number)} ${name}`)
-    print({ valid, ...counts, skipped, ...time }, `${list.join(', ')} ${words}`, json)
-  }
+  const counts = dryRun
+    ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }
+    : { added, replayed, conflicting, rejected }
+  const shown = Object.entries(dryRun ? { valid, rejected: invalid } : counts)
+  const list = shown.map(([name, number]) => `${separate(number)} ${name}`).join(', ')
+  const text = `${list} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
+  const summary = { valid, ...counts, skipped, seconds: Number(seconds.toFixed(3)), plantsPerSecond }
+  print(summary, dryRun ? `${text}; nothing was added` : text, json)
   if (invalid > 0) process.exitCode = 1
 }
 
