@@ -4,13 +4,16 @@ import { type SettingName, settingEntries, settings } from '../config/settings.t
 
 /** Gives a command a flag for every setting; its options are then `Flags`. */
 export function addSettingOptions(command: Command): Command {
-  for (const [key] of settingEntries) command.addOption(toOption(key))
+  for (const [key] of settingEntries) command.addOption(settingOption(key))
   return command
 }
 
-/** The option --database-url, for commands that need no other setting. */
-export function databaseOption(): Option {
-  return toOption('databaseUrl')
+/** The flag of a setting, whose value Commander keeps under the setting's own name. */
+export function settingOption(key: SettingName): Option {
+  const { flag, name, value, description, defaultLabel, read } = settings[key]
+  // Show the default without setting it: a flag that was not given must not override the environment.
+  const option = new Option(`${flag} <${value}>`, `${description} (${name}; default: ${defaultLabel})`)
+  return Object.assign(option, { argChoices: read.choices, attributeName: () => key })
 }
 
 export type WorkOptions = { databaseUrl?: string; json?: true; quiet?: true }
@@ -18,7 +21,7 @@ export type WorkOptions = { databaseUrl?: string; json?: true; quiet?: true }
 /** The options of commands that take a while: which database, and what to show. */
 export function addWorkOptions(command: Command): Command {
   return command
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'print the summary as JSON')
     .option('--quiet', 'show no progress')
 }
@@ -41,11 +44,4 @@ export function nameFlags(message: string, words: string[]): string {
       (text, [, setting]) => text.replaceAll(new RegExp(`(?<![\\w@,])${setting.name}\\b`, 'g'), setting.flag),
       message,
     )
-}
-
-function toOption(key: SettingName): Option {
-  const { flag, name, value, description, defaultLabel, read } = settings[key]
-  // Show the default without setting it: a flag that was not given must not override the environment.
-  const option = new Option(`${flag} <${value}>`, `${description} (${name}; default: ${defaultLabel})`)
-  return Object.assign(option, { argChoices: read.choices, attributeName: () => key })
 }

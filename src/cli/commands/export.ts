@@ -35,6 +35,8 @@ An export holds the log as it is when it begins; a service may add plants meanwh
 complete; an export that is killed may leave a file that ends in .partial, which may be deleted. The summary has the last
 position of the log: --after with that number exports what was added since.`
 
+const codings = [...compressionNames, 'none']
+
 export function define(command: Command): void {
   command
     .argument('[file]', 'the file; - is stdout', '-')
@@ -42,10 +44,7 @@ export function define(command: Command): void {
       new Option('--format <format>', 'format, instead of that of the file name').choices(formatNames),
     )
     .addOption(
-      new Option('--compress <coding>', 'compression, instead of that of the file name').choices([
-        ...compressionNames,
-        'none',
-      ]),
+      new Option('--compress <coding>', 'compression, instead of that of the file name').choices(codings),
     )
     .option(
       '--after <position>',

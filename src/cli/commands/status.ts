@@ -4,7 +4,7 @@ import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { readStatus } from '../../maintenance/status/read-status.ts'
 import { formatStatus } from '../../maintenance/status/status-text.ts'
 import { printResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { settingOption } from '../setting-options.ts'
 
 const help = `
 It only reads, and may be used beside a running service. On SQLite a service is found by its locks (on Linux, and not across
@@ -12,7 +12,7 @@ containers), on PostgreSQL by its sessions. The lag of standbys is visible to th
 
 export function define(command: Command): void {
   command
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .addHelpText('after', help)
     .action(async ({ databaseUrl, json }: { databaseUrl?: string; json?: true }) => {

@@ -18,7 +18,7 @@ import {
 } from '../../tokens/tokens.ts'
 import { printResult } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
-import { databaseOption } from '../setting-options.ts'
+import { settingOption } from '../setting-options.ts'
 import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
 import { defineExplain } from './token/explain.ts'
 
@@ -55,7 +55,7 @@ function defineCreate(command: Command): void {
       'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
       parseExpiry,
     )
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .action((options: CreateOptions) =>
       withTokens(options, async (tokens) => {
@@ -81,7 +81,7 @@ function parseName(text: string): string {
 function defineList(command: Command): void {
   command
     .description('List all tokens, without their secrets.')
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .action(async ({ databaseUrl, json }: TokenOptions) => {
       const found = await withView(loadDatabaseUrl(databaseUrl), (view) =>
@@ -95,13 +95,9 @@ function defineList(command: Command): void {
 
 /** What is shown of a token, in the order of the table. */
 function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
-  const times = {
-    created: formatTime(createdAt),
-    expires: formatTime(expiresAt),
-    lastUsed: formatTime(lastUsedAt),
-    revoked: formatTime(revokedAt),
-  }
-  return { id, name, scopes, ...times }
+  const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
+  const [created, expires, lastUsed, revoked] = times.map(formatTime)
+  return { id, name, scopes, created, expires, lastUsed, revoked }
 }
 
 function defineRotate(command: Command): void {
@@ -113,7 +109,7 @@ function defineRotate(command: Command): void {
         .argParser(parseDuration)
         .default(86_400_000, '24h'),
     )
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .addHelpText('after', rotateHelp)
     .action((text: string, options: TokenOptions & { overlap: number }) =>
@@ -134,7 +130,7 @@ function defineRevoke(command: Command): void {
   command
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<token>', 'its name, its id or the whole token')
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .action((text: string, options: TokenOptions) =>
       withTokens(options, async (tokens) => {

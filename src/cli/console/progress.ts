@@ -23,6 +23,7 @@ export function startProgress({
   stream = process.stderr,
   now = Date.now,
 }: ProgressOptions = {}) {
+  const isBar = stream.isTTY && process.env.TERM !== 'dumb'
   const startedAt = now()
   let shownAt = startedAt
   let hasBar = false
@@ -41,7 +42,6 @@ export function startProgress({
 
     /** Shows the progress, unless it was shown a moment ago; without a `total`, neither a bar nor the remaining time. */
     show(done: number, total: number | undefined, unit: Unit = 'plant'): void {
-      const isBar = isTerminal(stream)
       if (quiet || now() - shownAt < (isBar ? barMs : lineMs)) return
       shownAt = now()
       const words = describe(done, total, unit, shownAt - startedAt)
@@ -60,10 +60,6 @@ export function startProgress({
       stream.write(`${line}\n`)
     },
   }
-}
-
-function isTerminal(stream: ProgressStream): boolean {
-  return stream.isTTY === true && process.env.TERM !== 'dumb'
 }
 
 function drawBar(done: number, total: number): string {
