@@ -1,7 +1,6 @@
 // The tokens in the database: issuing, rotating, revoking, looking up. Only the SHA-256 of a token is stored.
-import { hash } from 'node:crypto'
 import { type Row, type Sql, StoreRefused } from '../store/store.ts'
-import { makeToken } from './format.ts'
+import { hashToken, makeToken } from './format.ts'
 
 export const scopes = ['plants:read', 'plants:write'] as const
 export type Scope = (typeof scopes)[number]
@@ -19,11 +18,6 @@ export type Token = {
 }
 
 export type NewToken = { name: string; scopes?: readonly Scope[]; expiresAt?: number | null }
-
-/** Hashes a token by SHA-256, in hex. */
-export function hashToken(token: string | Buffer): string {
-  return hash('sha256', token)
-}
 
 /** Precision of the last use of a token. */
 export const touchMs = 60_000

@@ -5,9 +5,9 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { maxVerdicts, verdictMs } from '../limits.ts'
 import { Outage } from '../logging/outage.ts'
-import { readTokenId } from './format.ts'
+import { hashToken, readTokenId } from './format.ts'
 import { makeLookUp } from './look-ups.ts'
-import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
+import { type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
 /**
  * The grant of a token; undefined when it is not valid. It may be used until `untilMs` of `performance.now()`, so that

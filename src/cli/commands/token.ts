@@ -6,16 +6,8 @@ import { hideTokens } from '../../config/mask.ts'
 import { openStore, withView } from '../../store/open.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { selectRows } from '../../store/view.ts'
-import { readTokenId } from '../../tokens/format.ts'
-import {
-  hashToken,
-  type Scope,
-  scopes,
-  type Token,
-  Tokens,
-  tokenColumns,
-  toToken,
-} from '../../tokens/tokens.ts'
+import { hashToken, readTokenId } from '../../tokens/format.ts'
+import { type Scope, scopes, type Token, Tokens, tokenColumns, toToken } from '../../tokens/tokens.ts'
 import { printResult } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
 import { settingOption } from '../setting-options.ts'

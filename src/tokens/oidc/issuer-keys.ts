@@ -6,7 +6,7 @@ import { Outage } from '../../logging/outage.ts'
 import { type Issuer, tooManyJwts } from './issuer.ts'
 import { type KeySet, loadKeys } from './load-keys.ts'
 
-export type Key = Awaited<ReturnType<KeySet>>
+type Key = Awaited<ReturnType<KeySet>>
 
 export class IssuerKeys {
   readonly #issuer: Issuer
@@ -63,13 +63,9 @@ export class IssuerKeys {
     return this.#now() - this.#loadedMs
   }
 
+  /** Any error of the library means that there is no key for this token. */
   async #look(header: JWSHeaderParameters): Promise<Key | undefined> {
-    try {
-      return await this.#keys?.(header)
-    } catch {
-      // Any error of the library means that there is no key for this token.
-      return undefined
-    }
+    return this.#keys?.(header).catch(() => undefined)
   }
 
   /**

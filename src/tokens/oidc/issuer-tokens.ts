@@ -6,7 +6,7 @@ import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { Grant } from '../verifier.ts'
 import { type Issuer, IssuerUnavailable, tooManyJwts } from './issuer.ts'
-import { IssuerKeys, type Key } from './issuer-keys.ts'
+import { IssuerKeys } from './issuer-keys.ts'
 import { findClaimFault, type Reason, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
 
 /**
@@ -25,17 +25,14 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
 
   /** Tokens being judged: one that thousands of requests bring at once is judged once. */
   const judging = new Map<string, Promise<Verdict>>()
-  function judgeOnce(token: string, owner: string): Promise<Verdict> {
-    const means: Means = { keys, run: (work) => pool.run(owner, work) }
-    const judged = judging.get(token) ?? judge(token, issuer, means).finally(() => judging.delete(token))
-    judging.set(token, judged)
-    return judged
-  }
 
   return async function verify(token: string, known: boolean): Promise<Grant> {
     // Whatever else is no token of the issuer, and is not counted as one.
     if (!token.startsWith('ey') || !token.includes('.')) return undefined
-    const verdict = await judgeOnce(token, known ? 'known' : 'unknown')
+    const means: Means = { keys, run: (work) => pool.run(known ? 'known' : 'unknown', work) }
+    const judged = judging.get(token) ?? judge(token, issuer, means).finally(() => judging.delete(token))
+    judging.set(token, judged)
+    const verdict = await judged
     if (typeof verdict !== 'string') return verdict
     refused[verdict] = Number(refused[verdict]) + 1
     if (verdict === 'unavailable') throw new IssuerUnavailable()
@@ -61,17 +58,9 @@ async function judge(token: string, issuer: Issuer, { keys, run }: Means): Promi
   if (fault) return fault
   const key = await keys.find(header)
   if (typeof key === 'string') return key
-  if (!(await run(() => isSigned(token, key)))) return 'signature'
+  const signed = await run(() => compactVerify(token, key).catch(() => undefined))
+  if (signed === undefined) return 'signature'
   const leftMs = (Number(claims.exp) + toleranceS) * 1000 - Date.now()
   const untilMs = performance.now() + Math.min(issuedVerdictMs, leftMs)
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
-}
-
-async function isSigned(token: string, key: Key): Promise<boolean> {
-  try {
-    await compactVerify(token, key)
-    return true
-  } catch {
-    return false
-  }
 }
