@@ -37,11 +37,9 @@ export function wholeNumber(least: number, most: number) {
 /** Replaces the names of settings in an error's message by the flags among `words` that set them. */
 export function nameFlags(message: string, words: string[]): string {
   const flags = new Set(words.map((word) => word.split('=', 1)[0]))
-  return settingEntries
-    .filter(([, setting]) => flags.has(setting.flag))
-    .reduce(
-      // HOST within the pattern of a URL is not the setting.
-      (text, [, setting]) => text.replaceAll(new RegExp(`(?<![\\w@,])${setting.name}\\b`, 'g'), setting.flag),
-      message,
-    )
+  let text = message
+  // HOST within the pattern of a URL is not the setting.
+  for (const [, { name, flag }] of settingEntries)
+    if (flags.has(flag)) text = text.replaceAll(new RegExp(`(?<![\\w@,])${name}\\b`, 'g'), flag)
+  return text
 }

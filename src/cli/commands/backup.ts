@@ -24,27 +24,23 @@ export function define(command: Command): void {
   addWorkOptions(command)
     .addHelpText('after', help)
     .action(async (file: string, options: Options) => {
-      const databaseUrl = loadDatabaseUrl(options.databaseUrl)
-      requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
-      const report = await runCopy(existingPath(databaseUrl), file, options)
+      const url = loadSqliteUrl(command, options, 'use pg_dump or pg_basebackup; docs/backup.md says how')
+      const report = await runCopy(existingPath(url), file, options)
       const text = `backed up ${count(report.plants, 'plant')} to ${file}; verified, SHA-256 ${report.checksum}`
       printResult({ file, ...report }, text, options.json)
     })
 }
 
-/** Throws StoreRefused when the database is no file; `instead` says what to use. */
-export function requireSqlite(command: Command, databaseUrl: string, instead: string): void {
-  const { name, path } = engineOf(databaseUrl)
-  if (!path)
-    throw new StoreRefused(`${command.name()} is for SQLite, and DATABASE_URL is for ${name}: ${instead}`)
+/** Resolves the database of a command. Throws StoreRefused when it is no file; `instead` says what to use. */
+export function loadSqliteUrl(command: Command, { databaseUrl }: WorkOptions, instead: string): string {
+  const url = loadDatabaseUrl(databaseUrl)
+  const { name, path } = engineOf(url)
+  if (path) return url
+  throw new StoreRefused(`${command.name()} is for SQLite, and DATABASE_URL is for ${name}: ${instead}`)
 }
 
 /** Copies one database file to another, verifies the copy, and shows the progress. */
-export function runCopy(
-  from: string,
-  to: string,
-  { quiet, force: replace }: Pick<Options, 'quiet' | 'force'>,
-) {
+export function runCopy(from: string, to: string, { quiet, force: replace }: Options) {
   const describe = () => 'interrupted: nothing was written. Run it again'
   return doLongWork({ quiet, describe }, (progress, signal) =>
     copyVerified(from, to, { replace, signal, onProgress: progress.show }),

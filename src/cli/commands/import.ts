@@ -18,21 +18,18 @@ import { formats } from '../../maintenance/import/input-format.ts'
 import { count, separate } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
-import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
 type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> &
   WorkOptions & { batch: number; patience: number }
 
-const members = joinWords(
-  fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`)),
-  'and',
-)
+const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
 FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row; - is stdin. gzip and
-zstd are decompressed. Members and columns are ${members},
+zstd are decompressed. Members and columns are ${joinWords(members, 'and')},
 as in POST /plants; an empty cell of an optional column means no value. Other members and columns are faults, unless --map
 or --ignore-unknown is given.
 
@@ -96,11 +93,9 @@ async function run(path: string, flags: Flags): Promise<void> {
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
   let records = 0
-  const work: LongWorkOptions = {
-    quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () => `interrupted at record ${separate(records)}${flags.dryRun ? '' : `; ${how}`}`,
-  }
-  await doLongWork(work, (progress, signal) =>
+  const quiet = flags.quiet || (flags.rejects === '-' && !isApart())
+  const describe = () => `interrupted at record ${separate(records)}${flags.dryRun ? '' : `; ${how}`}`
+  await doLongWork({ quiet, describe }, (progress, signal) =>
     importPlants({
       ...flags,
       path,
@@ -115,9 +110,7 @@ async function run(path: string, flags: Flags): Promise<void> {
         progress.end()
         report(result, (performance.now() - startMs) / 1000, flags)
       },
-    }).catch((error) => {
-      throw explain(error, flags.dryRun ? 0 : records)
-    }),
+    }).catch((error) => explain(error, flags.dryRun ? 0 : records)),
   )
 }
 
@@ -140,11 +133,11 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
 
 const how = 'run the same command with --resume to go on'
 
-function explain(error: unknown, records: number): unknown {
+function explain(error: unknown, records: number): never {
   if (error instanceof InputError && records > 0)
-    return new StoreRefused(`${error.message}; correct it, and ${how}`)
-  if (!(error instanceof StoreUnavailable)) return error
-  return new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
+    throw new StoreRefused(`${error.message}; correct it, and ${how}`)
+  if (!(error instanceof StoreUnavailable)) throw error
+  throw new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
 }
 
 function parseMap(text: string, map: FieldMap = {}): FieldMap {

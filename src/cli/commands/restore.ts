@@ -2,14 +2,13 @@
 import { chownSync, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
-import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { count } from '../../runtime/count.ts'
 import { sqlitePath } from '../../store/sqlite/files/path.ts'
 import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { printResult } from '../console/output.ts'
 import { addWorkOptions, type WorkOptions } from '../setting-options.ts'
-import { requireSqlite, runCopy } from './backup.ts'
+import { loadSqliteUrl, runCopy } from './backup.ts'
 
 const help = `
 The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
@@ -23,9 +22,8 @@ export function define(command: Command): void {
   addWorkOptions(command.argument('<file>', 'a backup'))
     .addHelpText('after', help)
     .action(async (file: string, options: WorkOptions) => {
-      const databaseUrl = loadDatabaseUrl(options.databaseUrl)
-      requireSqlite(command, databaseUrl, 'use pg_restore or psql; docs/backup.md says how')
-      const path = sqlitePath(databaseUrl)
+      const url = loadSqliteUrl(command, options, 'use pg_restore or psql; docs/backup.md says how')
+      const path = sqlitePath(url)
       requireNothing(path)
       makeDirectory(dirname(path))
       const report = await runCopy(file, path, options)

@@ -18,12 +18,12 @@ export class Interrupted extends Error {
   }
 }
 
-/** `describe` says, when the work was interrupted, what was done and how to go on. */
-export type LongWorkOptions = { quiet?: boolean | undefined; describe: () => string }
-
-/** Rejects with Interrupted when the work was interrupted, whatever the work itself threw. */
+/**
+ * Rejects with Interrupted when the work was interrupted, whatever the work itself threw; `describe` says then what was
+ * done and how to go on.
+ */
 export async function doLongWork<T>(
-  { quiet = false, describe }: LongWorkOptions,
+  { quiet, describe }: { quiet?: boolean | undefined; describe: () => string },
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const progress = startProgress({ quiet })

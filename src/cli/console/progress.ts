@@ -11,7 +11,7 @@ const defaultColumns = 80
 
 export type ProgressStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 
-export type ProgressOptions = { quiet?: boolean; stream?: ProgressStream; now?: () => number }
+export type ProgressOptions = { quiet?: boolean | undefined; stream?: ProgressStream; now?: () => number }
 
 /** The unit of progress. */
 export type Unit = 'plant' | 'page'
