@@ -83,10 +83,8 @@ async function runExport(file: string, options: Options, command: Command): Prom
   else if (!quiet) warnResult(summary, text, json)
 }
 
-type Form = Pick<ExportOptions, 'format' | 'compression'>
-
 /** Options override the file's name. Exits with 2 when the name's ending is unknown and --format is not given. */
-function chooseForm(file: string, options: Options, command: Command): Form {
+function chooseForm(file: string, options: Options, command: Command) {
   const { format = 'ndjson', compression, unknown } = readName(file)
   if (unknown !== undefined && options.format === undefined)
     command.error(

@@ -18,11 +18,7 @@ export type Unit = 'plant' | 'page'
 
 export type Progress = ReturnType<typeof startProgress>
 
-export function startProgress({
-  quiet = false,
-  stream = process.stderr,
-  now = Date.now,
-}: ProgressOptions = {}) {
+export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions) {
   const isBar = stream.isTTY && process.env.TERM !== 'dumb'
   const startedAt = now()
   let shownAt = startedAt

@@ -54,7 +54,7 @@ async function judge(token: string, issuer: Issuer, { keys, run }: Means): Promi
   const read = readJwt(token, issuer)
   if (typeof read === 'string') return read
   const { header, claims } = read
-  const fault = findClaimFault(claims, issuer, Date.now() / 1000)
+  const fault = findClaimFault(claims, issuer)
   if (fault) return fault
   const key = await keys.find(header)
   if (typeof key === 'string') return key
