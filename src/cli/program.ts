@@ -1,8 +1,12 @@
 // The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
-import { Command } from 'commander'
+import { Command, Help } from 'commander'
 import { hideSecrets } from '../config/mask.ts'
 import { build } from '../runtime/version.ts'
-import { columns, wrapProse } from './console/wrap.ts'
+
+const width = 80
+/** Columns for the names of options: the description of a longer one begins on the next line. */
+const termColumns = 28
+const formatter = new Help()
 
 const help = `
 DATABASE_URL says which database it is, from the environment or .env; --database-url beats it. plant-store serve --help has the
@@ -27,7 +31,7 @@ const commands = {
   openapi: 'Write the OpenAPI document.',
 }
 
-type CommandModule = { makeCommand(build: typeof buildProgram): Command }
+type CommandModule = { define(command: Command, build: typeof buildProgram): void }
 
 /**
  * Builds the program for a command line, with only the command that it names: loading the others would take most of the
@@ -38,7 +42,7 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     .description('A durable HTTP API to add and list plants.')
     .version(build)
     .helpCommand(true)
-    .configureHelp({ ...columns, subcommandTerm: (command) => command.name() })
+    .configureHelp({ formatItem, subcommandTerm: (command) => command.name() })
     .showHelpAfterError('(see --help)')
     .addHelpText('after', help)
     .configureOutput({
@@ -48,23 +52,25 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     .exitOverride()
   const asked = words?.[0] === 'help' ? words[1] : words?.[0]
   for (const [name, description] of Object.entries(commands)) {
-    const isAsked = words === undefined || name === asked
-    const command = isAsked ? await makeCommand(name) : new Command(name)
-    program.addCommand(command.description(description))
+    const command = program.command(name).description(description)
+    if (words !== undefined && name !== asked) continue
+    const module: CommandModule = await import(`./commands/${name}.ts`)
+    module.define(command, buildProgram)
   }
-  inherit(program)
   return program
 }
 
-async function makeCommand(name: string): Promise<Command> {
-  const module: CommandModule = await import(`./commands/${name}.ts`)
-  return module.makeCommand(buildProgram)
+/** Wraps paragraphs; indented lines stay as they are. */
+function wrapProse(text: string): string {
+  return text.replace(/^(?! )[^\n]+(?:\n(?! )[^\n]+)*/gm, (paragraph) =>
+    formatter.boxWrap(paragraph.replaceAll('\n', ' '), width),
+  )
 }
 
-/** Hands the error handling on: Commander does not do so for subcommands that are added. */
-function inherit(command: Command): void {
-  for (const child of command.commands) {
-    child.copyInheritedSettings(command)
-    inherit(child)
-  }
+/** Formats an option or a command with its description, in two columns. */
+function formatItem(term: string, _width: number, description: string): string {
+  const margin = ' '.repeat(termColumns + 4)
+  const about = formatter.boxWrap(description, width - margin.length).replaceAll('\n', `\n${margin}`)
+  const isLong = term.length > termColumns
+  return isLong ? `  ${term}\n${margin}${about}` : `  ${term}`.padEnd(margin.length) + about
 }

@@ -23,15 +23,12 @@ export function readUrlArgument(text: string, name: string): string {
 }
 
 /** Names the argument in errors of an engine, which knows its URL only by the name of the service's setting. */
-export async function named<T>(name: string, opening: Promise<T>): Promise<T> {
-  try {
-    return await opening
-  } catch (error) {
-    const refusal = error as Error
+export function named<T>(name: string, opening: Promise<T>): Promise<T> {
+  return opening.catch((error: Error) => {
     if (error instanceof StoreMissing) throw new StoreRefused(error.message)
-    refusal.message = refusal.message.replaceAll('DATABASE_URL', name)
-    throw refusal
-  }
+    error.message = error.message.replaceAll('DATABASE_URL', name)
+    throw error
+  })
 }
 
 function readVariable(variable: string, name: string): string {

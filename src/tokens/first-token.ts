@@ -42,18 +42,17 @@ function explainTokens(valid: number): string {
 
 /** Writes the token to the file, on stable storage, before the token becomes valid. */
 async function writeFirst(tokens: Tokens, file: string): Promise<string | undefined> {
-  let isWritten = false
+  let discard = () => {}
   try {
     const token = await tokens.createFirst((text) => {
       writeOnce(file, `${text}\n`)
-      isWritten = true
+      discard = () => rmSync(file)
     })
-    if (isWritten && token === undefined) rmSync(file)
+    if (token === undefined) discard()
     return token
   } catch (error) {
     // After a COMMIT with an unknown outcome the token may be valid.
-    const mayCount = error instanceof StoreUnavailable && error.outcome === 'unknown'
-    if (isWritten && !mayCount) rmSync(file)
+    if (!(error instanceof StoreUnavailable) || error.outcome !== 'unknown') discard()
     throw error
   }
 }

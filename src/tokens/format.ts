@@ -1,6 +1,6 @@
 // The format of tokens: plant_<id>_<secret>_<checksum>. With the checksum, junk is refused without a look-up, and
 // secret scanners recognize leaked tokens.
-import { randomInt } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -22,6 +22,11 @@ export function makeToken(id = randomBase62(idLength)): { id: string; token: str
 export function readTokenId(text: string): string | undefined {
   const [, body, id, sum] = form.exec(text) ?? []
   return body !== undefined && checksum(body) === sum ? id : undefined
+}
+
+/** Hashes a token by SHA-256, in hex: so it is stored. */
+export function hashToken(token: string | Buffer): string {
+  return hash('sha256', token)
 }
 
 function checksum(body: string): string {

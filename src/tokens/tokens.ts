@@ -1,7 +1,6 @@
-// The tokens in the database: issuing, listing, revoking, looking up. Only the SHA-256 of a token is stored.
-import { hash } from 'node:crypto'
+// The tokens in the database: issuing, rotating, revoking, looking up. Only the SHA-256 of a token is stored.
 import { type Row, type Sql, StoreRefused } from '../store/store.ts'
-import { makeToken } from './format.ts'
+import { hashToken, makeToken } from './format.ts'
 
 export const scopes = ['plants:read', 'plants:write'] as const
 export type Scope = (typeof scopes)[number]
@@ -19,11 +18,6 @@ export type Token = {
 }
 
 export type NewToken = { name: string; scopes?: readonly Scope[]; expiresAt?: number | null }
-
-/** Hashes a token by SHA-256, in hex. */
-export function hashToken(token: string | Buffer): string {
-  return hash('sha256', token)
-}
 
 /** Precision of the last use of a token. */
 export const touchMs = 60_000
@@ -44,6 +38,26 @@ export const tokenColumns = [
 
 /** Condition for a row to be valid at a time. */
 const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
+
+/** Condition for a token that was not rotated before: one that expires has no newer token of its name. */
+const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
+  SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
+    AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
+
+/** Query for the lifetime: rotation shortens a token, so that of its latest successor counts, even if revoked. */
+const latest = `SELECT created_at, expires_at FROM tokens WHERE name = $1 AND created_at >= $2
+  ORDER BY created_at DESC LIMIT 1`
+
+/** One statement, so that the new token and the end of the old one come together. */
+const exchange = `
+  INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
+  SELECT id, name, hash, scopes, created_at, expires_at FROM (
+    SELECT CAST($1 AS TEXT) AS id, name, CAST($2 AS TEXT) AS hash, scopes,
+      CAST($7 AS BIGINT) AS created_at, CAST($3 AS BIGINT) AS expires_at FROM tokens WHERE ${isCurrent}
+    UNION ALL
+    SELECT id, name, hash, scopes, created_at, CAST($6 AS BIGINT) FROM tokens WHERE ${isCurrent}
+  ) AS pair WHERE true
+  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`
 
 export class Tokens {
   readonly #sql: Sql
@@ -80,6 +94,27 @@ export class Tokens {
         WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE name = $2 AND ${isValid('$5')})
         ON CONFLICT (id) DO NOTHING`,
       [id, name, hashToken(token), (options.scopes ?? scopes).join(' '), this.#now(), expiresAt],
+    )
+  }
+
+  /**
+   * Issues a token with the name, scopes and lifetime of `former`, which then expires after `overlapMs`, or at its own
+   * time if that is sooner: both are valid meanwhile, so that clients can change over one by one. Rejects with
+   * StoreRefused when `former` is no longer valid, or was rotated before.
+   */
+  async rotate({ id: formerId, name, createdAt, expiresAt: formerEnd }: Token, overlapMs: number) {
+    const now = this.#now()
+    const { id, token } = makeToken()
+    const [given] = await this.#sql.select(latest, [name, createdAt])
+    const { created_at, expires_at } = given as Row
+    const expiresAt = expires_at === null ? null : now + Number(expires_at) - Number(created_at)
+    const formerExpiresAt = Math.min(now + overlapMs, formerEnd ?? Number.POSITIVE_INFINITY)
+    // The successor must be newer, even if the clock was set back.
+    const newerAt = Math.max(now, createdAt + 1)
+    const values = [id, hashToken(token), expiresAt, formerId, now, formerExpiresAt, newerAt]
+    if ((await this.#sql.execute(exchange, values)) === 2) return { id, token, expiresAt, formerExpiresAt }
+    throw new StoreRefused(
+      `token ${formerId} cannot be rotated: it is not valid any more, or it ends already and a newer token named "${name}" is valid (plant-store token list)`,
     )
   }
 

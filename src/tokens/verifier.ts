@@ -5,9 +5,9 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { maxVerdicts, verdictMs } from '../limits.ts'
 import { Outage } from '../logging/outage.ts'
-import { readTokenId } from './format.ts'
-import { LookUps } from './look-ups.ts'
-import { hashToken, type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
+import { hashToken, readTokenId } from './format.ts'
+import { makeLookUp } from './look-ups.ts'
+import { type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
 
 /**
  * The grant of a token; undefined when it is not valid. It may be used until `untilMs` of `performance.now()`, so that
@@ -37,26 +37,19 @@ export type VerifierOptions = {
  * Makes `verify(token)`. Verdicts are cached by the SHA-256 of the token, so that the time of a look-up reveals nothing
  * about tokens. It rejects when the store does.
  */
-export function makeVerifier(
-  tokens: Tokens,
-  {
-    accessTokens,
-    logger,
-    verifyOther = async () => undefined,
-    now = Date.now,
-    monotonicNow = () => performance.now(),
-  }: VerifierOptions,
-) {
+export function makeVerifier(tokens: Tokens, options: VerifierOptions) {
+  const { accessTokens, logger, verifyOther } = options
+  const { now = Date.now, monotonicNow = () => performance.now() } = options
   const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
   // Separate caches, so that a flood of junk evicts no good verdict.
   const good = new LRUCache<string, NonNullable<Grant>>({ max: maxVerdicts })
   /** Times until which bad tokens need no further look-up. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
-  const lookUps = new LookUps(tokens)
+  const findToken = makeLookUp(tokens)
   const touches = new Outage(logger, touchWords)
 
   async function lookUp(id: string, digest: string): Promise<Grant> {
-    const found = await lookUps.find(id, { known: good.has(digest) })
+    const found = await findToken(id, good.has(digest))
     if (!found || !isValid(found, digest)) {
       good.delete(digest)
       bad.set(digest, monotonicNow() + verdictMs)
@@ -70,7 +63,7 @@ export function makeVerifier(
   }
 
   async function verifyIssued(token: string, digest: string): Promise<Grant> {
-    const grant = await verifyOther(token, good.has(digest))
+    const grant = await verifyOther?.(token, good.has(digest))
     if (grant) good.set(digest, grant)
     else good.delete(digest)
     return grant

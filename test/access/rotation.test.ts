@@ -3,7 +3,6 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import { StoreRefused } from '../../src/store/store.ts'
-import { rotateToken } from '../../src/tokens/rotation.ts'
 import { type Token, Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { runCommand } from '../support/commands.ts'
@@ -24,8 +23,7 @@ async function open(t: Test, engine: Engine) {
   const clock = { ms: startMs }
   const tokens = new Tokens(store.sql, () => clock.ms)
   const find = async (id: string) => (await tokens.find([id])).get(id) as Token
-  const rotate = async (id: string, overlapMs = dayMs) =>
-    rotateToken(store.sql, await find(id), { overlapMs, now: clock.ms })
+  const rotate = async (id: string, overlapMs = dayMs) => tokens.rotate(await find(id), overlapMs)
   return { url, store, clock, tokens, find, rotate }
 }
 

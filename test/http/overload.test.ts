@@ -12,7 +12,7 @@ import { noMeter } from '../../src/runtime/meter.ts'
 import { makeShared } from '../../src/service/threads/shared.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Outcome, Store } from '../../src/store/store.ts'
-import { LookUps } from '../../src/tokens/look-ups.ts'
+import { makeLookUp } from '../../src/tokens/look-ups.ts'
 import type { Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -69,9 +69,9 @@ test('the number of unknown tokens in a look-up is bounded, and known ones do no
     asked.push(ids)
     return new Map()
   }
-  const lookUps = new LookUps({ find } as unknown as Tokens)
-  const all = Array.from({ length: unknownTokens + 1 }, (_, n) => lookUps.find(`${n}`, { known: false }))
-  const known = lookUps.find('known', { known: true })
+  const lookUp = makeLookUp({ find } as unknown as Tokens)
+  const all = Array.from({ length: unknownTokens + 1 }, (_, n) => lookUp(`${n}`, false))
+  const known = lookUp('known', true)
   await t.rejects(all.pop() as Promise<unknown>, { name: 'StoreUnavailable', outcome: 'overloaded' })
   await Promise.all([...all, known])
   t.ok(asked.at(-1)?.includes('known'))

@@ -4,7 +4,7 @@ import pg from 'pg'
 import tap, { type Test } from 'tap'
 import { openView } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
-import { hashToken } from '../../src/tokens/tokens.ts'
+import { hashToken } from '../../src/tokens/format.ts'
 import { type Engine, engines, sharedServer } from '../support/engines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 

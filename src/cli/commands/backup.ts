@@ -1,5 +1,5 @@
 // backup: copies a SQLite database while the service runs on it.
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { copyVerified } from '../../maintenance/backup/back-up.ts'
 import { count } from '../../runtime/count.ts'
@@ -8,9 +8,9 @@ import { existingPath } from '../../store/sqlite/files/path.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { addWorkOptions } from '../setting-options.ts'
+import { addWorkOptions, type WorkOptions } from '../setting-options.ts'
 
-type Options = { databaseUrl?: string; force?: true; json?: true; quiet?: true }
+type Options = WorkOptions & { force?: true }
 
 const help = `
 The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
@@ -19,34 +19,28 @@ included, so only you can read it. plant-store restore restores it.
 
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
-export function makeCommand(): Command {
-  const command = new Command('backup')
-    .argument('<file>', 'the file to create')
-    .option('--force', 'replace FILE if it exists')
-  return addWorkOptions(command)
+export function define(command: Command): void {
+  command.argument('<file>', 'the file to create').option('--force', 'replace FILE if it exists')
+  addWorkOptions(command)
     .addHelpText('after', help)
-    .action(async (file: string, options: Options, command: Command) => {
-      const databaseUrl = loadDatabaseUrl(options.databaseUrl)
-      requireSqlite(command, databaseUrl, 'use pg_dump or pg_basebackup; docs/backup.md says how')
-      const report = await runCopy(existingPath(databaseUrl), file, options)
+    .action(async (file: string, options: Options) => {
+      const url = loadSqliteUrl(command, options, 'use pg_dump or pg_basebackup; docs/backup.md says how')
+      const report = await runCopy(existingPath(url), file, options)
       const text = `backed up ${count(report.plants, 'plant')} to ${file}; verified, SHA-256 ${report.checksum}`
       printResult({ file, ...report }, text, options.json)
     })
 }
 
-/** Throws StoreRefused when the database is no file; `instead` says what to use. */
-export function requireSqlite(command: Command, databaseUrl: string, instead: string): void {
-  const { name, path } = engineOf(databaseUrl)
-  if (!path)
-    throw new StoreRefused(`${command.name()} is for SQLite, and DATABASE_URL is for ${name}: ${instead}`)
+/** Resolves the database of a command. Throws StoreRefused when it is no file; `instead` says what to use. */
+export function loadSqliteUrl(command: Command, { databaseUrl }: WorkOptions, instead: string): string {
+  const url = loadDatabaseUrl(databaseUrl)
+  const { name, path } = engineOf(url)
+  if (path) return url
+  throw new StoreRefused(`${command.name()} is for SQLite, and DATABASE_URL is for ${name}: ${instead}`)
 }
 
 /** Copies one database file to another, verifies the copy, and shows the progress. */
-export function runCopy(
-  from: string,
-  to: string,
-  { quiet, force: replace }: Pick<Options, 'quiet' | 'force'>,
-) {
+export function runCopy(from: string, to: string, { quiet, force: replace }: Options) {
   const describe = () => 'interrupted: nothing was written. Run it again'
   return doLongWork({ quiet, describe }, (progress, signal) =>
     copyVerified(from, to, { replace, signal, onProgress: progress.show }),

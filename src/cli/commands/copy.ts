@@ -1,5 +1,5 @@
 // copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import pino from 'pino'
 import { maxBatchPlants } from '../../limits.ts'
 import { copyStore, openTarget } from '../../maintenance/copy/copy-store.ts'
@@ -8,7 +8,7 @@ import { openStore, withView } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { numberOption } from '../setting-options.ts'
+import { wholeNumber } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
 type CopyOptions = { from: string; to: string; batch: number; quiet?: true; json?: true }
@@ -25,17 +25,15 @@ nothing) and item, separated by tabs.
 A service may run on --from meanwhile; the plants that it adds are copied, too. To move for good: copy, stop the service,
 copy again, and start the service on --to. No service may run on --to before that.`
 
-export function makeCommand(): Command {
-  return new Command('copy')
+export function define(command: Command): void {
+  command
     .requiredOption('--from <url>', 'the database to copy: a URL, env:NAME or @FILE')
     .requiredOption('--to <url>', 'the database to copy to, likewise')
-    .addOption(
-      numberOption(
-        '--batch <plants>',
-        'plants in one transaction; use fewer over a slow network',
-        1,
-        maxBatchPlants,
-      ).default(5000),
+    .option(
+      '--batch <plants>',
+      'plants in one transaction; use fewer over a slow network',
+      wholeNumber(1, maxBatchPlants),
+      5000,
     )
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')

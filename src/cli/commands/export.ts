@@ -1,5 +1,5 @@
 // export: writes the plants of the log into a file, or to stdout.
-import { Command, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { type ExportOptions, exportTo, exportToFile } from '../../maintenance/export/export-plants.ts'
 import {
@@ -17,17 +17,14 @@ import { StoreRefused } from '../../store/store.ts'
 import { findHead } from '../../store/view.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { addWorkOptions, numberOption } from '../setting-options.ts'
+import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
-type Options = {
-  databaseUrl?: string
+type Options = WorkOptions & {
   format?: FormatName
   compress?: CompressionName | 'none'
   after: number
   id: boolean
   force?: true
-  json?: true
-  quiet?: true
 }
 
 const help = `
@@ -38,29 +35,26 @@ An export holds the log as it is when it begins; a service may add plants meanwh
 complete; an export that is killed may leave a file that ends in .partial, which may be deleted. The summary has the last
 position of the log: --after with that number exports what was added since.`
 
-export function makeCommand(): Command {
-  const command = new Command('export')
+const codings = [...compressionNames, 'none']
+
+export function define(command: Command): void {
+  command
     .argument('[file]', 'the file; - is stdout', '-')
     .addOption(
       new Option('--format <format>', 'format, instead of that of the file name').choices(formatNames),
     )
     .addOption(
-      new Option('--compress <coding>', 'compression, instead of that of the file name').choices([
-        ...compressionNames,
-        'none',
-      ]),
+      new Option('--compress <coding>', 'compression, instead of that of the file name').choices(codings),
     )
-    .addOption(
-      numberOption(
-        '--after <position>',
-        'only the plants after this position',
-        0,
-        Number.MAX_SAFE_INTEGER,
-      ).default(0),
+    .option(
+      '--after <position>',
+      'only the plants after this position',
+      wholeNumber(0, Number.MAX_SAFE_INTEGER),
+      0,
     )
     .option('--no-id', 'without the ids')
     .option('--force', 'replace FILE if it exists')
-  return addWorkOptions(command).addHelpText('after', help).action(runExport)
+  addWorkOptions(command).addHelpText('after', help).action(runExport)
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
@@ -89,10 +83,8 @@ async function runExport(file: string, options: Options, command: Command): Prom
   else if (!quiet) warnResult(summary, text, json)
 }
 
-type Form = Pick<ExportOptions, 'format' | 'compression'>
-
 /** Options override the file's name. Exits with 2 when the name's ending is unknown and --format is not given. */
-function chooseForm(file: string, options: Options, command: Command): Form {
+function chooseForm(file: string, options: Options, command: Command) {
   const { format = 'ndjson', compression, unknown } = readName(file)
   if (unknown !== undefined && options.format === undefined)
     command.error(

@@ -1,6 +1,6 @@
 // import: adds the plants of a file to a store, which may be in use.
 import { setFlagsFromString } from 'node:v8'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
@@ -18,26 +18,18 @@ import { formats } from '../../maintenance/import/input-format.ts'
 import { count, separate } from '../../runtime/count.ts'
 import { openStore } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
-import { doLongWork, type LongWorkOptions } from '../console/long-work.ts'
+import { doLongWork } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
-import { addWorkOptions, numberOption } from '../setting-options.ts'
+import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
-type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> & {
-  databaseUrl?: string
-  batch: number
-  patience: number
-  json?: boolean
-  quiet?: boolean
-}
+type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> &
+  WorkOptions & { batch: number; patience: number }
 
-const members = joinWords(
-  fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`)),
-  'and',
-)
+const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
 FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row; - is stdin. gzip and
-zstd are decompressed. Members and columns are ${members},
+zstd are decompressed. Members and columns are ${joinWords(members, 'and')},
 as in POST /plants; an empty cell of an optional column means no value. Other members and columns are faults, unless --map
 or --ignore-unknown is given.
 
@@ -56,8 +48,8 @@ rest. A service may run on the database meanwhile. The counts are printed howeve
 Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 usage error; 129, 130 or 143 interrupted by
 SIGHUP, SIGINT or SIGTERM.`
 
-export function makeCommand(): Command {
-  const command = new Command('import')
+export function define(command: Command): void {
+  command
     .argument('<file>', 'the input; - is stdin')
     .addOption(
       new Option('--format <format>', 'format of the input, instead of detecting it').choices(formats),
@@ -79,20 +71,19 @@ export function makeCommand(): Command {
       ).conflicts('resume'),
     )
     .option('--dry-run', 'check the file and add nothing')
-    .addOption(
-      numberOption('--batch <records>', 'records in one transaction', 1, maxBatchPlants).default(
-        defaultBatchPlants,
-      ),
+    .option(
+      '--batch <records>',
+      'records in one transaction',
+      wholeNumber(1, maxBatchPlants),
+      defaultBatchPlants,
     )
-    .addOption(
-      numberOption(
-        '--patience <seconds>',
-        'time to retry while the database is unavailable',
-        0,
-        maxSeconds,
-      ).default(defaultPatienceMs / 1000),
+    .option(
+      '--patience <seconds>',
+      'time to retry while the database is unavailable',
+      wholeNumber(0, maxSeconds),
+      defaultPatienceMs / 1000,
     )
-  return addWorkOptions(command).addHelpText('after', help).action(run)
+  addWorkOptions(command).addHelpText('after', help).action(run)
 }
 
 async function run(path: string, flags: Flags): Promise<void> {
@@ -102,11 +93,9 @@ async function run(path: string, flags: Flags): Promise<void> {
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
   let records = 0
-  const work: LongWorkOptions = {
-    quiet: flags.quiet || (flags.rejects === '-' && !isApart()),
-    describe: () => `interrupted at record ${separate(records)}${flags.dryRun ? '' : `; ${how}`}`,
-  }
-  await doLongWork(work, (progress, signal) =>
+  const quiet = flags.quiet || (flags.rejects === '-' && !isApart())
+  const describe = () => `interrupted at record ${separate(records)}${flags.dryRun ? '' : `; ${how}`}`
+  await doLongWork({ quiet, describe }, (progress, signal) =>
     importPlants({
       ...flags,
       path,
@@ -114,19 +103,14 @@ async function run(path: string, flags: Flags): Promise<void> {
       patienceMs: flags.patience * 1000,
       signal,
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
-      say: (line) => progress.say(line),
-      onProgress(read, share) {
-        const total = share && Math.max(read, Math.round(read / share))
-        progress.show(read, total, 'plant')
-      },
+      say: progress.say,
+      onProgress: (read, share) => progress.show(read, share && Math.max(read, Math.round(read / share))),
       onEnd(result) {
         records = result.records
         progress.end()
         report(result, (performance.now() - startMs) / 1000, flags)
       },
-    }).catch((error) => {
-      throw explain(error, flags.dryRun ? 0 : records)
-    }),
+    }).catch((error) => explain(error, flags.dryRun ? 0 : records)),
   )
 }
 
@@ -135,28 +119,25 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
   const print = rejects === '-' ? warnResult : printResult
   const { added, replayed, conflict: conflicting, rejected, skipped } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
-  const time = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
-  const words = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
   const [valid, invalid] = [added + replayed, rejected + conflicting]
-  if (dryRun) {
-    const counts = { valid, added: 0, replayed: 0, conflicting: 0, rejected: invalid, skipped }
-    const text = `${separate(valid)} valid, ${separate(invalid)} rejected ${words}; nothing was added`
-    print({ ...counts, ...time }, text, json)
-  } else {
-    const counts = { added, replayed, conflicting, rejected }
-    const list = Object.entries(counts).map(([name, number]) => `${separate(number)} ${name}`)
-    print({ valid, ...counts, skipped, ...time }, `${list.join(', ')} ${words}`, json)
-  }
+  const counts = dryRun
+    ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }
+    : { added, replayed, conflicting, rejected }
+  const shown = Object.entries(dryRun ? { valid, rejected: invalid } : counts)
+  const list = shown.map(([name, number]) => `${separate(number)} ${name}`).join(', ')
+  const text = `${list} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
+  const summary = { valid, ...counts, skipped, seconds: Number(seconds.toFixed(3)), plantsPerSecond }
+  print(summary, dryRun ? `${text}; nothing was added` : text, json)
   if (invalid > 0) process.exitCode = 1
 }
 
 const how = 'run the same command with --resume to go on'
 
-function explain(error: unknown, records: number): unknown {
+function explain(error: unknown, records: number): never {
   if (error instanceof InputError && records > 0)
-    return new StoreRefused(`${error.message}; correct it, and ${how}`)
-  if (!(error instanceof StoreUnavailable)) return error
-  return new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
+    throw new StoreRefused(`${error.message}; correct it, and ${how}`)
+  if (!(error instanceof StoreUnavailable)) throw error
+  throw new StoreRefused(`the import was cut short: ${error.message}; ${how}`, { cause: error })
 }
 
 function parseMap(text: string, map: FieldMap = {}): FieldMap {

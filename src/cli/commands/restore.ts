@@ -1,17 +1,14 @@
 // restore: copies a backup to a path where there is no database yet.
 import { chownSync, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { Command } from 'commander'
-import { loadDatabaseUrl } from '../../config/load-config.ts'
+import type { Command } from 'commander'
 import { count } from '../../runtime/count.ts'
 import { sqlitePath } from '../../store/sqlite/files/path.ts'
 import { makeDirectory } from '../../store/sqlite/sqlite-engine.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { printResult } from '../console/output.ts'
-import { addWorkOptions } from '../setting-options.ts'
-import { requireSqlite, runCopy } from './backup.ts'
-
-type Options = { databaseUrl?: string; json?: true; quiet?: true }
+import { addWorkOptions, type WorkOptions } from '../setting-options.ts'
+import { loadSqliteUrl, runCopy } from './backup.ts'
 
 const help = `
 The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
@@ -21,13 +18,12 @@ service; as root it gives the database to the owner of the directory.
 Tokens are restored as they were: revoke again those that were revoked since the backup. Lists with plants that the backup
 lacks get other ETags as soon as a plant is added.`
 
-export function makeCommand(): Command {
-  return addWorkOptions(new Command('restore').argument('<file>', 'a backup'))
+export function define(command: Command): void {
+  addWorkOptions(command.argument('<file>', 'a backup'))
     .addHelpText('after', help)
-    .action(async (file: string, options: Options, command: Command) => {
-      const databaseUrl = loadDatabaseUrl(options.databaseUrl)
-      requireSqlite(command, databaseUrl, 'use pg_restore or psql; docs/backup.md says how')
-      const path = sqlitePath(databaseUrl)
+    .action(async (file: string, options: WorkOptions) => {
+      const url = loadSqliteUrl(command, options, 'use pg_restore or psql; docs/backup.md says how')
+      const path = sqlitePath(url)
       requireNothing(path)
       makeDirectory(dirname(path))
       const report = await runCopy(file, path, options)

@@ -1,10 +1,11 @@
 // serve: runs the service until it is told to stop.
 import { type AddressInfo, isIPv6 } from 'node:net'
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { type Config, describeDatabase, type Loaded, loadConfig } from '../../config/load-config.ts'
 import { refuseAddress } from '../../config/refuse-address.ts'
+import type { Flags } from '../../config/settings.ts'
 import { stopMs } from '../../limits.ts'
-import { openLog, type ServiceLog } from '../../logging/open-log.ts'
+import { openLog } from '../../logging/open-log.ts'
 import { Health } from '../../service/admin/health.ts'
 import { buildService } from '../../service/service.ts'
 import { type Cause, Shutdown } from '../../service/shutdown.ts'
@@ -12,40 +13,28 @@ import { openCounted } from '../../service/threads/http-worker.ts'
 import type { Store } from '../../store/store.ts'
 import { introduceTokens } from '../../tokens/first-token.ts'
 import { Tokens } from '../../tokens/tokens.ts'
-import { addSettingOptions, readFlags } from '../setting-options.ts'
+import { addSettingOptions } from '../setting-options.ts'
 
 const help = `
 A flag overrides the environment, and the environment overrides .env in the working directory; plant-store config shows
 the effective settings. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the exit code is 0 then.`
 
-export function makeCommand(): Command {
-  const command = new Command('serve').addHelpText('after', help)
-  return addSettingOptions(command).action(() => serve(loadConfig(readFlags(command))))
+export function define(command: Command): void {
+  addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) => serve(loadConfig(flags)))
 }
 
 async function serve({ config, warnings }: Loaded): Promise<void> {
   const log = await openLog(config)
-  for (const warning of warnings) log.logger.warn(warning)
-  try {
-    await start(config, log)
-  } catch (error) {
-    // Write out the log first, so that the error comes last.
-    await log.end()
-    throw error
-  }
-}
-
-async function start(config: Config, log: ServiceLog): Promise<void> {
-  const shutdown = new Shutdown()
   const { logger, droppedLines } = log
-  const database = describeDatabase(config.databaseUrl)
-  const health = new Health()
-  const admin =
-    config.adminPort === undefined
-      ? undefined
-      : await (await import('../../service/admin/admin.ts')).openAdmin({ config, health, droppedLines })
-  let close = async () => admin?.close()
+  for (const warning of warnings) logger.warn(warning)
+  const shutdown = new Shutdown()
+  let close = async () => {}
   try {
+    const database = describeDatabase(config.databaseUrl)
+    const health = new Health()
+    const { openAdmin } = config.adminPort === undefined ? {} : await import('../../service/admin/admin.ts')
+    const admin = await openAdmin?.({ config, health, droppedLines })
+    close = async () => admin?.close()
     const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own)
     admin?.show(store)
     const service = await buildService({ config, store, log, metrics: admin?.metrics })
@@ -74,6 +63,8 @@ async function start(config: Config, log: ServiceLog): Promise<void> {
   } catch (error) {
     shutdown.disarm()
     await close()
+    // Write out the log first, so that the error comes last.
+    await log.end()
     throw error
   }
 }

@@ -1,18 +1,18 @@
 // status: shows what a store holds, and which services and commands use it.
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { readStatus } from '../../maintenance/status/read-status.ts'
 import { formatStatus } from '../../maintenance/status/status-text.ts'
 import { printResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { settingOption } from '../setting-options.ts'
 
 const help = `
 It only reads, and may be used beside a running service. On SQLite a service is found by its locks (on Linux, and not across
 containers), on PostgreSQL by its sessions. The lag of standbys is visible to the role pg_monitor.`
 
-export function makeCommand(): Command {
-  return new Command('status')
-    .addOption(databaseOption())
+export function define(command: Command): void {
+  command
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .addHelpText('after', help)
     .action(async ({ databaseUrl, json }: { databaseUrl?: string; json?: true }) => {

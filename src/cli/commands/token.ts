@@ -1,38 +1,40 @@
 // token: issues, lists, rotates, revokes and explains access tokens.
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { hideTokens } from '../../config/mask.ts'
-import { openStore } from '../../store/open.ts'
-import { type Store, StoreRefused } from '../../store/store.ts'
-import { readTokenId } from '../../tokens/format.ts'
-import { rotateToken } from '../../tokens/rotation.ts'
-import { hashToken, type Scope, scopes, type Token, Tokens } from '../../tokens/tokens.ts'
+import { openStore, withView } from '../../store/open.ts'
+import { StoreRefused } from '../../store/store.ts'
+import { selectRows } from '../../store/view.ts'
+import { hashToken, readTokenId } from '../../tokens/format.ts'
+import { type Scope, scopes, type Token, Tokens, tokenColumns, toToken } from '../../tokens/tokens.ts'
 import { printResult } from '../console/output.ts'
-import { databaseOption } from '../setting-options.ts'
+import { formatTable } from '../console/table.ts'
+import { settingOption } from '../setting-options.ts'
 import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
-import { explainCommand } from './token/explain.ts'
-import { listCommand } from './token/list.ts'
+import { defineExplain } from './token/explain.ts'
 
 type TokenOptions = { databaseUrl?: string; json?: true }
 type CreateOptions = TokenOptions & { name: string; scope?: Scope[]; expires?: number }
 
 const maxNameLength = 100
+const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
 
 const rotateHelp = `
 The new token has the name, the scopes and the lifetime of the old one: a token issued for 90 days is replaced by one that
 expires 90 days from now, one that never expires by one that never does. The old token stays valid for the overlap, or until
 it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
 
-export function makeCommand(): Command {
-  const command = new Command('token')
-  const verbs = [createCommand(), listCommand(), rotateCommand(), revokeCommand(), explainCommand()]
-  for (const verb of verbs) command.addCommand(verb)
-  return command
+export function define(command: Command): void {
+  defineCreate(command.command('create'))
+  defineList(command.command('list'))
+  defineRotate(command.command('rotate'))
+  defineRevoke(command.command('revoke'))
+  defineExplain(command.command('explain'))
 }
 
-function createCommand(): Command {
-  return new Command('create')
+function defineCreate(command: Command): void {
+  command
     .description('Issue a token and print it. It cannot be shown again.')
     .requiredOption(
       '--name <name>',
@@ -45,7 +47,7 @@ function createCommand(): Command {
       'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
       parseExpiry,
     )
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .action((options: CreateOptions) =>
       withTokens(options, async (tokens) => {
@@ -68,8 +70,30 @@ function parseName(text: string): string {
   return text
 }
 
-function rotateCommand(): Command {
-  return new Command('rotate')
+function defineList(command: Command): void {
+  command
+    .description('List all tokens, without their secrets.')
+    .addOption(settingOption('databaseUrl'))
+    .option('--json', 'as JSON')
+    .action(async ({ databaseUrl, json }: TokenOptions) => {
+      const found = await withView(loadDatabaseUrl(databaseUrl), (view) =>
+        selectRows(view, tokenColumns, 'FROM tokens ORDER BY created_at, id'),
+      )
+      const rows = found.map((row) => describe(toToken(row)))
+      const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
+      printResult(rows, formatTable(listHead, cells), json)
+    })
+}
+
+/** What is shown of a token, in the order of the table. */
+function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
+  const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
+  const [created, expires, lastUsed, revoked] = times.map(formatTime)
+  return { id, name, scopes, created, expires, lastUsed, revoked }
+}
+
+function defineRotate(command: Command): void {
+  command
     .description('Replace a token by a new one; both are valid for a while.')
     .argument('<token>', 'its name, its id or the whole token')
     .addOption(
@@ -77,15 +101,14 @@ function rotateCommand(): Command {
         .argParser(parseDuration)
         .default(86_400_000, '24h'),
     )
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .addHelpText('after', rotateHelp)
     .action((text: string, options: TokenOptions & { overlap: number }) =>
-      withTokens(options, async (tokens, { sql }) => {
+      withTokens(options, async (tokens) => {
         const former = await findToken(tokens, text)
-        const { overlap: overlapMs, json } = options
-        const rotated = await rotateToken(sql, former, { overlapMs, now: Date.now() })
-        const { id, token, expiresAt, formerExpiresAt } = rotated
+        const { overlap, json } = options
+        const { id, token, expiresAt, formerExpiresAt } = await tokens.rotate(former, overlap)
         const replacedExpires = formatTime(formerExpiresAt)
         const { id: replaces, name, scopes } = former
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }
@@ -95,11 +118,11 @@ function rotateCommand(): Command {
     )
 }
 
-function revokeCommand(): Command {
-  return new Command('revoke')
+function defineRevoke(command: Command): void {
+  command
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<token>', 'its name, its id or the whole token')
-    .addOption(databaseOption())
+    .addOption(settingOption('databaseUrl'))
     .option('--json', 'as JSON')
     .action((text: string, options: TokenOptions) =>
       withTokens(options, async (tokens) => {
@@ -111,17 +134,12 @@ function revokeCommand(): Command {
 }
 
 /** Opens the database, which must exist, for as long as the work takes. */
-async function withTokens(
-  { databaseUrl }: TokenOptions,
-  work: (tokens: Tokens, store: Store) => Promise<void>,
-): Promise<void> {
-  const store = await openStore(loadDatabaseUrl(databaseUrl), {
-    logger: pino({ level: 'error' }, pino.destination(2)),
-    mustExist: true,
-    keepsSchema: true,
-  })
+async function withTokens(options: TokenOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+  const logger = pino({ level: 'error' }, pino.destination(2))
+  const url = loadDatabaseUrl(options.databaseUrl)
+  const store = await openStore(url, { logger, mustExist: true, keepsSchema: true })
   try {
-    await work(new Tokens(store.sql), store)
+    await work(new Tokens(store.sql))
   } finally {
     await store.close()
   }
@@ -134,8 +152,7 @@ async function withTokens(
 async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)
   const id = wholeId ?? text
-  const found =
-    wholeId === undefined ? await tokens.findNamed(text) : [...(await tokens.find([wholeId])).values()]
+  const found = (await tokens.findNamed(id)).filter((one) => wholeId === undefined || one.id === wholeId)
   const [token, ...others] = found
   if (token === undefined)
     throw new StoreRefused(

@@ -1,5 +1,5 @@
 // verify: checks a whole store against the service's promises, and changes nothing without --repair.
-import { Command } from 'commander'
+import type { Command } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { UsageError } from '../../config/values.ts'
@@ -12,10 +12,10 @@ import { migrations } from '../../store/format/migrations.ts'
 import { openStore } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
-import { addWorkOptions } from '../setting-options.ts'
+import { addWorkOptions, type WorkOptions } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
-type Options = { databaseUrl?: string; repair?: true; json?: true; quiet?: true }
+type Options = WorkOptions & { repair?: true }
 /** Numbers of checksums and segments that a repair added. */
 type Added = { repaired: number; segments: number }
 
@@ -29,11 +29,11 @@ If there are faults, the first ten are shown, and the exit code is 1. Rows writt
 count as unchecked; if there are no faults, --repair adds their checksums, and the segments that long lists are read
 from.`
 
-export function makeCommand(): Command {
-  const command = new Command('verify')
+export function define(command: Command): void {
+  command
     .argument('[url]', 'the database, instead of --database-url: a URL, env:NAME or @FILE')
     .option('--repair', 'add missing checksums and segments')
-  return addWorkOptions(command)
+  addWorkOptions(command)
     .addHelpText('after', help)
     .action(async (url: string | undefined, options: Options) => {
       const { databaseUrl } = options
@@ -59,10 +59,8 @@ async function runVerify(url: string, { repair, json, quiet }: Options): Promise
 }
 
 async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
-  const store = await openStore(url, {
-    logger: pino({ level: 'error' }, pino.destination(2)),
-    mustExist: true,
-  })
+  const logger = pino({ level: 'error' }, pino.destination(2))
+  const store = await openStore(url, { logger, mustExist: true })
   try {
     const repaired = await repairChecksums(store, signal)
     const segments = await repairSegments(store, engineOf(url).dialect, signal)

@@ -1,6 +1,5 @@
 // Long work: shows its progress, and can be interrupted. The first SIGINT, SIGTERM or SIGHUP asks it to stop. A second
 // one ends it at once, as does a time-out when it has not stopped by itself.
-import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { echoMs, interruptMs } from '../../limits.ts'
 import { type Progress, startProgress } from './progress.ts'
@@ -19,12 +18,12 @@ export class Interrupted extends Error {
   }
 }
 
-/** `describe` says, when the work was interrupted, what was done and how to go on. */
-export type LongWorkOptions = { quiet?: boolean | undefined; describe: () => string }
-
-/** Rejects with Interrupted when the work was interrupted, whatever the work itself threw. */
+/**
+ * Rejects with Interrupted when the work was interrupted, whatever the work itself threw; `describe` says then what was
+ * done and how to go on.
+ */
 export async function doLongWork<T>(
-  { quiet = false, describe }: LongWorkOptions,
+  { quiet, describe }: { quiet?: boolean | undefined; describe: () => string },
   work: (progress: Progress, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const progress = startProgress({ quiet })
@@ -65,15 +64,12 @@ export async function doLongWork<T>(
 
 /**
  * Ends the process at once. An exit would wait for threads that are in a system call or in SQLite, so this replaces
- * the process by a program that exits or, where that is not possible, sends the signal again.
+ * the process by one that only exits or, where that is not possible, sends the signal again.
  */
 function replaceProcess(by: Signal): void {
-  const code = new Interrupted(by).exitCode
-  const [program, ...args] = existsSync('/bin/sh')
-    ? ['/bin/sh', '-c', `exit ${code}`]
-    : /* c8 ignore next: coverage is counted where there is a shell */
-      [process.execPath, '--eval', `process.exit(${code})`]
-  if (process.execve && process.platform !== 'win32') process.execve(program, [program, ...args], {})
+  const { execPath, execve, platform } = process
+  const exit = `process.exit(${new Interrupted(by).exitCode})`
+  if (execve && platform !== 'win32') execve(execPath, [execPath, '--eval', exit], {})
   /* c8 ignore next 2: coverage is counted on Linux, where the process is another by now */
   process.removeAllListeners(by)
   process.kill(process.pid, by)

@@ -11,18 +11,15 @@ const defaultColumns = 80
 
 export type ProgressStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number }
 
-export type ProgressOptions = { quiet?: boolean; stream?: ProgressStream; now?: () => number }
+export type ProgressOptions = { quiet?: boolean | undefined; stream?: ProgressStream; now?: () => number }
 
 /** The unit of progress. */
 export type Unit = 'plant' | 'page'
 
 export type Progress = ReturnType<typeof startProgress>
 
-export function startProgress({
-  quiet = false,
-  stream = process.stderr,
-  now = Date.now,
-}: ProgressOptions = {}) {
+export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions) {
+  const isBar = stream.isTTY && process.env.TERM !== 'dumb'
   const startedAt = now()
   let shownAt = startedAt
   let hasBar = false
@@ -41,7 +38,6 @@ export function startProgress({
 
     /** Shows the progress, unless it was shown a moment ago; without a `total`, neither a bar nor the remaining time. */
     show(done: number, total: number | undefined, unit: Unit = 'plant'): void {
-      const isBar = isTerminal(stream)
       if (quiet || now() - shownAt < (isBar ? barMs : lineMs)) return
       shownAt = now()
       const words = describe(done, total, unit, shownAt - startedAt)
@@ -60,10 +56,6 @@ export function startProgress({
       stream.write(`${line}\n`)
     },
   }
-}
-
-function isTerminal(stream: ProgressStream): boolean {
-  return stream.isTTY === true && process.env.TERM !== 'dumb'
 }
 
 function drawBar(done: number, total: number): string {

@@ -6,7 +6,7 @@ import { Outage } from '../../logging/outage.ts'
 import { type Issuer, tooManyJwts } from './issuer.ts'
 import { type KeySet, loadKeys } from './load-keys.ts'
 
-export type Key = Awaited<ReturnType<KeySet>>
+type Key = Awaited<ReturnType<KeySet>>
 
 export class IssuerKeys {
   readonly #issuer: Issuer
@@ -49,7 +49,10 @@ export class IssuerKeys {
     if (this.#age > keysFreshMs) void this.load()
     const found = this.#age < keysStaleMs ? await this.#look(header) : undefined
     if (found) return found
-    await this.#waitForLoad()
+    if (this.#waiting >= maxWaitingJwts) throw tooManyJwts()
+    this.#waiting++
+    await this.load()
+    this.#waiting--
     if (this.#loadedMs >= this.#triedMs) return (await this.#look(header)) ?? 'key'
     if (this.#keys && this.#age >= keysStaleMs)
       this.#stale.reportFailure('the issuer has been away for too long')
@@ -60,20 +63,9 @@ export class IssuerKeys {
     return this.#now() - this.#loadedMs
   }
 
+  /** Any error of the library means that there is no key for this token. */
   async #look(header: JWSHeaderParameters): Promise<Key | undefined> {
-    try {
-      return await this.#keys?.(header)
-    } catch {
-      // Any error of the library means that there is no key for this token.
-      return undefined
-    }
-  }
-
-  async #waitForLoad(): Promise<void> {
-    if (this.#waiting >= maxWaitingJwts) throw tooManyJwts()
-    this.#waiting++
-    await this.load()
-    this.#waiting--
+    return this.#keys?.(header).catch(() => undefined)
   }
 
   /**

@@ -6,8 +6,8 @@ import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { Grant } from '../verifier.ts'
 import { type Issuer, IssuerUnavailable, tooManyJwts } from './issuer.ts'
-import { IssuerKeys, type Key } from './issuer-keys.ts'
-import { findClaimFault, looksLikeJwt, type Reason, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
+import { IssuerKeys } from './issuer-keys.ts'
+import { findClaimFault, type Reason, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
 
 /**
  * Makes `verify(token, known)`, which resolves to undefined when a token is refused. Tokens that are `known`, which were
@@ -24,18 +24,15 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
 
   /** Tokens being judged: one that thousands of requests bring at once is judged once. */
-  const judging = new Map<string, ReturnType<typeof judge>>()
-  function judgeOnce(token: string, owner: string): ReturnType<typeof judge> {
-    const run: Run = (work) => pool.run(owner, work)
-    const judged =
-      judging.get(token) ?? judge(token, issuer, { keys, run }).finally(() => judging.delete(token))
-    judging.set(token, judged)
-    return judged
-  }
+  const judging = new Map<string, Promise<Verdict>>()
 
   return async function verify(token: string, known: boolean): Promise<Grant> {
-    if (!looksLikeJwt(token)) return undefined
-    const verdict = await judgeOnce(token, known ? 'known' : 'unknown')
+    // Whatever else is no token of the issuer, and is not counted as one.
+    if (!token.startsWith('ey') || !token.includes('.')) return undefined
+    const means: Means = { keys, run: (work) => pool.run(known ? 'known' : 'unknown', work) }
+    const judged = judging.get(token) ?? judge(token, issuer, means).finally(() => judging.delete(token))
+    judging.set(token, judged)
+    const verdict = await judged
     if (typeof verdict !== 'string') return verdict
     refused[verdict] = Number(refused[verdict]) + 1
     if (verdict === 'unavailable') throw new IssuerUnavailable()
@@ -43,32 +40,27 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   }
 }
 
-type Run = <T>(work: () => Promise<T>) => Promise<T>
+type Verdict = NonNullable<Grant> | Reason
 
-/** Returns the grant of a token, or the reason for its refusal. `run` schedules the verification of its signature. */
-export async function judge(
-  token: string,
-  issuer: Issuer,
-  { keys, run = (work) => work() }: { keys: IssuerKeys; run?: Run },
-): Promise<NonNullable<Grant> | Reason> {
+/** Returns the grant of a single token, or the reason for its refusal. */
+export function explainToken(token: string, issuer: Issuer, logger: Logger): Promise<Verdict> {
+  return judge(token, issuer, { keys: new IssuerKeys(issuer, logger), run: (work) => work() })
+}
+
+type Means = { keys: IssuerKeys; run: <T>(work: () => Promise<T>) => Promise<T> }
+
+/** Judges a token; `run` schedules the verification of its signature. */
+async function judge(token: string, issuer: Issuer, { keys, run }: Means): Promise<Verdict> {
   const read = readJwt(token, issuer)
   if (typeof read === 'string') return read
   const { header, claims } = read
-  const fault = findClaimFault(claims, issuer, Date.now() / 1000)
+  const fault = findClaimFault(claims, issuer)
   if (fault) return fault
   const key = await keys.find(header)
   if (typeof key === 'string') return key
-  if (!(await run(() => isSigned(token, key)))) return 'signature'
+  const signed = await run(() => compactVerify(token, key).catch(() => undefined))
+  if (signed === undefined) return 'signature'
   const leftMs = (Number(claims.exp) + toleranceS) * 1000 - Date.now()
   const untilMs = performance.now() + Math.min(issuedVerdictMs, leftMs)
   return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
-}
-
-async function isSigned(token: string, key: Key): Promise<boolean> {
-  try {
-    await compactVerify(token, key)
-    return true
-  } catch {
-    return false
-  }
 }

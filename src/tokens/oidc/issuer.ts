@@ -3,14 +3,11 @@ import type { Config } from '../../config/load-config.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { scopes } from '../tokens.ts'
 
-export type IssuerConfig = Pick<
-  Config,
-  'oidcIssuer' | 'oidcAudience' | 'oidcJwksUrl' | 'oidcTokenType' | 'oidcScopeClaim' | 'oidcScopePrefix'
->
-export type Issuer = IssuerConfig & { readonly oidcIssuer: string }
+/** The settings, of which those of the issuer are read. */
+export type Issuer = Config & { readonly oidcIssuer: string }
 
 /** The issuer of the settings; undefined when none is set. */
-export function issuerOf(config: IssuerConfig): Issuer | undefined {
+export function issuerOf(config: Config): Issuer | undefined {
   const { oidcIssuer } = config
   return oidcIssuer === undefined ? undefined : { ...config, oidcIssuer }
 }

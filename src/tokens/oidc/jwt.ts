@@ -25,9 +25,8 @@ export const reasons = {
 } as const
 export type Reason = keyof typeof reasons
 
-export type Header = { alg: string; kid?: string }
 export type Claims = Record<string, unknown>
-export type Jwt = { header: Header; claims: Claims }
+export type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
 
 export const toleranceS = 30
 const maxKidLength = 256
@@ -37,23 +36,18 @@ const subjectForm = /^[\x20-\x7e]{1,255}$/
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
-/** True when a text looks like a JWT. */
-export function looksLikeJwt(token: string): boolean {
-  return token.startsWith('ey') && token.includes('.')
-}
-
 /** Returns the unverified parts of a token, or the reason for refusing it. */
 export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Reason {
   if (token.length > maxJwtLength || !form.test(token)) return 'form'
   const parts = token.split('.')
   if (!parts.every(isCanonical)) return 'form'
   const [header, claims] = parts.map(readObject)
-  if (header === undefined || !isPlain(header)) return 'header'
+  if (header === undefined || ['crit', 'b64', 'zip'].some((name) => name in header)) return 'header'
   const { alg, kid, typ } = header
   if (kid !== undefined && (typeof kid !== 'string' || kid.length > maxKidLength)) return 'header'
   if (typeof alg !== 'string' || !algorithms.includes(alg)) return 'algorithm'
   if (!isType(typ, oidcTokenType)) return 'type'
-  return claims === undefined ? 'claims' : { header: header as Header, claims }
+  return claims === undefined ? 'claims' : { header: header as Jwt['header'], claims }
 }
 
 /** True for canonical base64url: other spellings would be the same token under another name. */
@@ -70,10 +64,6 @@ function readObject(part: string): Claims | undefined {
   }
 }
 
-function isPlain(header: Claims): boolean {
-  return ['crit', 'b64', 'zip'].every((name) => !(name in header))
-}
-
 /** Compares `typ`, with an optional `application/` (RFC 9068, section 2.1; RFC 7515, section 4.1.9). */
 function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
   if (typ === undefined) return wanted === 'JWT'
@@ -82,12 +72,8 @@ function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
   return name === 'at+jwt' || (wanted === 'JWT' && name === 'jwt')
 }
 
-/** Finds a fault of claims; undefined when they are valid now. `nowS`: seconds since 1970. */
-export function findClaimFault(
-  claims: Claims,
-  { oidcIssuer, oidcAudience }: Issuer,
-  nowS: number,
-): Reason | undefined {
+/** Finds a fault of claims; undefined when they are valid now. */
+export function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): Reason | undefined {
   const { iss, aud, exp, nbf, iat, sub } = claims
   if (typeof iss !== 'string' || typeof sub !== 'string' || !subjectForm.test(sub)) return 'claims'
   if (!isTime(exp) || exp <= 0 || ![nbf, iat].every((time) => time === undefined || isTime(time)))
@@ -97,6 +83,7 @@ export function findClaimFault(
   if (!given.every((one) => typeof one === 'string')) return 'claims'
   if (!given.some((one) => oidcAudience.includes(one))) return 'audience'
   if (foreign.some((name) => name in claims)) return 'kind'
+  const nowS = Date.now() / 1000
   if (exp + toleranceS <= nowS) return 'time'
   return [nbf, iat].some((time) => Number(time) > nowS + toleranceS) ? 'time' : undefined
 }

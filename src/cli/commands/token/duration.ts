@@ -26,12 +26,11 @@ export function parseExpiry(text: string): number {
 function readTime(text: string): number {
   const [, date, rest] = /^(\d{4}-\d\d-\d\d)(T.+(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []
   const day = Date.parse(String(date))
-  if (Number.isNaN(day) || formatTime(day).slice(0, 10) !== date) return Number.NaN
+  if (Number.isNaN(day) || new Date(day).toISOString().slice(0, 10) !== date) return Number.NaN
   return rest === undefined ? day + Number(unitMs.d) : Date.parse(text)
 }
 
 /** Formats milliseconds since 1970 as ISO 8601 in UTC; null stays null. */
-export function formatTime<T extends number | null>(ms: T): T extends null ? null : string
 export function formatTime(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString()
 }

@@ -1,9 +1,10 @@
 // token explain: says why the service would refuse a JWT.
 import { text } from 'node:stream/consumers'
-import { Command } from 'commander'
+import type { Command } from 'commander'
+import pino from 'pino'
 import { loadConfig } from '../../../config/load-config.ts'
 import { StoreRefused } from '../../../store/store.ts'
-import { type Issuer, issuerOf } from '../../../tokens/oidc/issuer.ts'
+import { issuerOf } from '../../../tokens/oidc/issuer.ts'
 import { reasons } from '../../../tokens/oidc/jwt.ts'
 import { printResult } from '../../console/output.ts'
 
@@ -13,15 +14,18 @@ grants. The token is not shown. The keys of the issuer are fetched, as the servi
 
   plant-store token explain < token.txt`
 
-export function explainCommand(): Command {
-  return new Command('explain')
+export function defineExplain(command: Command): void {
+  command
     .description('Say why a JWT of OIDC_ISSUER is refused.')
     .option('--json', 'as JSON')
     .addHelpText('after', help)
     .action(async ({ json }: { json?: true }) => {
       const issuer = issuerOf(loadConfig().config)
       if (issuer === undefined) throw new StoreRefused('OIDC_ISSUER is not set: there is no issuer')
-      const verdict = await explain((await text(process.stdin)).trim(), issuer)
+      // Loaded on demand, with its library.
+      const { explainToken } = await import('../../../tokens/oidc/issuer-tokens.ts')
+      const token = (await text(process.stdin)).trim()
+      const verdict = await explainToken(token, issuer, pino({ level: 'warn' }, pino.destination(2)))
       if (typeof verdict !== 'string') {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
@@ -31,13 +35,4 @@ export function explainCommand(): Command {
       printResult({ reason: verdict, scopes: [] }, line, json)
       process.exitCode = 1
     })
-}
-
-/** The service's verdict on a token. */
-async function explain(token: string, issuer: Issuer) {
-  const { IssuerKeys } = await import('../../../tokens/oidc/issuer-keys.ts')
-  const { judge } = await import('../../../tokens/oidc/issuer-tokens.ts')
-  const { pino } = await import('pino')
-  const keys = new IssuerKeys(issuer, pino({ level: 'warn' }, pino.destination(2)))
-  return judge(token, issuer, { keys })
 }

@@ -1,5 +1,7 @@
 // Completion in shells: scripts that ask the program itself what the word before the cursor can become.
-import type { Candidate } from './candidates.ts'
+
+/** What a word can become; `description` is empty for a value. */
+export type Candidate = { name: string; description: string }
 
 /** `script`: calls `plant-store completion SHELL -- WORDS` when Tab is pressed; `format`: a line of the answer. */
 export type Shell = { script: string; format(candidate: Candidate): string }
