@@ -19,8 +19,7 @@ export async function buildService({ metrics, ...options }: ServiceOptions) {
     await store.close()
     throw error
   })
-  const threads = new Threads({ store, shared, log, isCounted: metrics !== undefined })
-  if (metrics) threads.show(metrics)
+  const threads = new Threads({ store, shared, log, metrics })
 
   return {
     threads,

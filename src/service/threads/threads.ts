@@ -1,7 +1,7 @@
 // THREADS: the threads that serve requests beside the main one, on the same port. A thread that dies ends the process:
 // nothing listens for its error, which so becomes an uncaught one of the main thread. A thread that hangs is noticed by
 // the main one; when that hangs itself, its health server does not answer.
-import { errorMonitor, once } from 'node:events'
+import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
@@ -19,6 +19,8 @@ import type { Shared } from './shared.ts'
 const threadFile = join(import.meta.dirname, `worker-thread${extname(import.meta.filename)}`)
 /** Three times the flag of the launcher (bin/plant-store.js); by default it would grow to twice as much. */
 const youngMiB = 24
+/** The exit code of a thread after an error that nothing caught, and that was emitted as its `error`. */
+const failed = 1
 const words = { gone: 'a thread hangs', back: 'no thread hangs any more' }
 
 /** `config`: with the main thread's port; `store`: the port at which the store is shared, if it is. */
@@ -34,26 +36,23 @@ export type ToWorker = 'close' | 'count'
 
 /** Emitted as an event of the worker. `closed`: all requests are answered. */
 export type FromWorker =
-  | ['listening' | 'closed' | 'beat']
+  | ['listening' | 'closed']
   | ['log', Uint8Array<ArrayBuffer> | string]
   | ['counted', Snapshot]
 
-/** `missedBeats`: in a row. While the whole process is stopped, none are missed. */
 type Thread = {
-  number: number
   worker: Worker
   closed: Promise<unknown>
   ended: Promise<unknown>
   count: () => Promise<Snapshot>
-  missedBeats: number
 }
 
-/** `shared`: memory for all threads, of which the main one is the first; `isCounted`: true when metrics are on. */
+/** `shared`: memory for all threads, of which the main one is the first; `metrics`: publish the counts of all. */
 export type ThreadsOptions = {
   store: Store
   shared: Shared
   log: { logger: Logger; sink: LineSink }
-  isCounted: boolean
+  metrics?: Metrics | undefined
 }
 
 export class Threads {
@@ -66,11 +65,15 @@ export class Threads {
   constructor(options: ThreadsOptions) {
     this.#options = options
     this.#outage = new Outage(options.log.logger, words)
+    const { metrics } = options
+    if (!metrics) return
+    metrics.others = () => Promise.all([...this.#running].map(({ count }) => count()))
+    metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
   }
 
   /** True when a thread hangs. */
   get hasHung(): boolean {
-    return [...this.#running].some(isHung)
+    return this.#options.shared.missedBeats.some(isHung)
   }
 
   /** Starts all threads; `config` has the main thread's port. Resolves when all listen. Rejects when one cannot. */
@@ -98,15 +101,10 @@ export class Threads {
     await Promise.all(all.map(({ worker }) => worker.terminate()))
   }
 
-  /** Adds the counts of the threads to `metrics`. */
-  show(metrics: Metrics): void {
-    metrics.others = () => Promise.all([...this.#running].map(({ count }) => count()))
-    metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
-  }
-
   #start(number: number, config: Config): Thread {
-    const { store, shared, log, isCounted } = this.#options
+    const { store, shared, log, metrics } = this.#options
     const port = store.share?.()
+    const isCounted = metrics !== undefined
     const worker = new Worker(threadFile, {
       workerData: { config, shared: { ...shared, thread: number }, store: port, isCounted },
       transferList: port ? [port] : [],
@@ -114,48 +112,38 @@ export class Threads {
     })
     const ended = new Promise((resolve) => worker.once('exit', resolve))
     const closed = Promise.race([new Promise((resolve) => worker.once('closed', resolve)), ended])
-    const thread = { number, worker, closed, ended, count: makeCount(worker, ended), missedBeats: 0 }
+    const thread = { worker, closed, ended, count: makeCount(worker) }
     worker.on('message', ([event, value]: FromWorker) => worker.emit(event, value))
     worker.on('log', (lines) => log.sink.write(lines))
-    worker.on('beat', () => {
-      thread.missedBeats = 0
-    })
     this.#running.add(thread)
-    let hasFailed = false
-    worker.once(errorMonitor, () => {
-      hasFailed = true
-    })
-    worker.once('exit', () => {
+    worker.once('exit', (code) => {
       this.#running.delete(thread)
       /* c8 ignore next: no thread ends by itself (test/service/threads.test.ts makes one, in a process of its own) */
-      if (!this.#isClosing && !hasFailed) worker.emit('error', new Error(`thread ${number} ended`))
+      if (!this.#isClosing && code !== failed) worker.emit('error', new Error(`thread ${number} ended`))
     })
     return thread
   }
 
   /* c8 ignore next 6: a process whose thread hangs is killed (test/service/threads.test.ts), and leaves no coverage */
   #look(): void {
-    for (const thread of this.#running) thread.missedBeats++
-    const hung = [...this.#running].find(isHung)
-    if (hung) this.#outage.reportFailure(`thread ${hung.number} does not answer`)
+    const { missedBeats } = this.#options.shared
+    for (let thread = 1; thread < missedBeats.length; thread++) Atomics.add(missedBeats, thread, 1)
+    const hung = missedBeats.findIndex(isHung)
+    if (hung > 0) this.#outage.reportFailure(`thread ${hung} does not answer`)
     else this.#outage.reportRecovery()
   }
 }
 
-function isHung({ missedBeats }: Thread): boolean {
+function isHung(missedBeats: number): boolean {
   return missedBeats * beatMs >= hungMs
 }
 
 /** Makes a function that resolves to a thread's counts, or to the latest known ones when it does not answer in time. */
-function makeCount(worker: Worker, ended: Promise<unknown>): () => Promise<Snapshot> {
+function makeCount(worker: Worker): () => Promise<Snapshot> {
   let latest: Snapshot = []
-  worker.on('counted', (counted) => {
-    latest = counted
-  })
   const ask = makeInTime(async () => {
-    const counted = new Promise((resolve) => worker.once('counted', resolve))
     worker.postMessage('count' satisfies ToWorker)
-    await Promise.race([counted, ended])
+    latest = await new Promise<Snapshot>((resolve) => worker.once('counted', resolve))
   }, gaugeMs)
   return async () => {
     await ask()
