@@ -20,7 +20,18 @@ export async function startAdminServer(
   metrics: Metrics,
   { host, port }: { host: string; port: number | undefined },
 ): Promise<Server> {
-  const openPage = makePages(health, metrics)
+  const pages: Record<string, () => Promise<Page>> = {
+    '/livez': async () => healthPage('live', 'hung', health.isLive ? undefined : 'thread-hangs'),
+    '/readyz': async () => healthPage('ready', 'unready', await health.findFault()),
+    '/metrics': async () => makePage(200, metrics.contentType, await metrics.write()),
+  }
+  async function openPage(method: string, url: string): Promise<Page> {
+    const page = pages[url.split('?', 1)[0] as string]
+    if (!page) throw new ProblemError(problems.nothingHere)
+    if (methods.includes(method)) return await page()
+    const headers = { allow: methods.join(', ') }
+    throw new ProblemError(problems.otherMethods(methods), { headers })
+  }
   const server = createServer(async ({ method, url }, response) => {
     const { status, headers, text } = await openPage(String(method), String(url)).catch(describe)
     response
@@ -32,38 +43,18 @@ export async function startAdminServer(
       })
       .end(text)
   })
-  const listening = once(server, 'listening')
-  server.listen(port, host)
-  await listening
+  await once(server.listen(port, host), 'listening')
   return server
 }
 
-function makePages(health: Health, metrics: Metrics): (method: string, url: string) => Promise<Page> {
-  const pages: Record<string, () => Promise<Page>> = {
-    '/livez': async () => {
-      if (health.isLive) return jsonPage(200, { status: 'live' })
-      return jsonPage(503, { status: 'hung', reason: 'thread-hangs' })
-    },
-    '/readyz': async () => {
-      const reason = await health.findFault()
-      return reason ? jsonPage(503, { status: 'unready', reason }) : jsonPage(200, { status: 'ready' })
-    },
-    '/metrics': async () => {
-      const headers = { 'content-type': metrics.contentType }
-      return { status: 200, headers, text: await metrics.write() }
-    },
-  }
-  return async (method, url) => {
-    const page = pages[url.split('?', 1)[0] as string]
-    if (!page) throw new ProblemError(problems.nothingHere)
-    if (methods.includes(method)) return await page()
-    const headers = { allow: methods.join(', ') }
-    throw new ProblemError(problems.otherMethods(methods), { headers })
-  }
+/** A page that says how a probe went, and why it failed, if it did. */
+function healthPage(good: string, bad: string, fault: string | undefined): Page {
+  const body = fault ? { status: bad, reason: fault } : { status: good }
+  return makePage(fault ? 503 : 200, 'application/json', `${JSON.stringify(body)}\n`)
 }
 
-function jsonPage(status: number, body: object): Page {
-  return { status, headers: { 'content-type': 'application/json' }, text: `${JSON.stringify(body)}\n` }
+function makePage(status: number, type: string, text: string): Page {
+  return { status, headers: { 'content-type': type }, text }
 }
 
 function describe(error: unknown): Page {

@@ -21,14 +21,10 @@ export async function openAdmin({ config, health, droppedLines }: AdminOptions) 
   const { databaseUrl, adminHost: host, adminPort: port } = config
   const engine = engineOf(databaseUrl)
   const metrics = new Metrics({ health, engine: engine.name.toLowerCase() })
-  metrics.own.counter(
-    'plant_store_log_lines_dropped_total',
-    'Log lines that nobody read in time.',
-    droppedLines,
-  )
-  const server = await startAdminServer(health, metrics, { host, port }).catch(
-    refuseAddress('ADMIN_', { host, port }),
-  )
+  const help = 'Log lines that nobody read in time.'
+  metrics.own.counter('plant_store_log_lines_dropped_total', help, droppedLines)
+  const place = { host, port }
+  const server = await startAdminServer(health, metrics, place).catch(refuseAddress('ADMIN_', place))
   return {
     metrics,
     address: server.address() as AddressInfo,
@@ -51,12 +47,8 @@ export function showStore(
   file?: string,
 ): void {
   const readHead = makeInTime(() => log.head(), gaugeMs)
-  const findUnsafe = makeInTime(unsafeSettings, gaugeMs)
-  metrics.gauge(
-    'plant_store_head_position',
-    'How many plants are in the log.',
-    async () => (await readHead())?.position,
-  )
+  const readPosition = async () => (await readHead())?.position
+  metrics.gauge('plant_store_head_position', 'How many plants are in the log.', readPosition)
   const nameEpoch = async () => {
     const head = await readHead()
     return head && { [head.epochs.latest]: 1 }
@@ -65,7 +57,7 @@ export function showStore(
   metrics.gauge(
     'plant_store_unsafe_settings',
     'Settings of the database server that protect acknowledged plants and are off; the log names them at the start.',
-    async () => (await findUnsafe())?.length,
+    makeInTime(async () => (await unsafeSettings()).length, gaugeMs),
   )
   if (file === undefined) return
   const disk = makeInTime(() => statfs(file), gaugeMs)

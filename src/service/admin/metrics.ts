@@ -7,18 +7,17 @@ import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
 /** Gauges with `_total` in their names, against the rules of Prometheus; the ones without it say more. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
-/** `engine`: the name of the engine. */
-export type MetricsOptions = { health: Health; engine: string }
-
 export class Metrics {
   /** Metrics that Node and the system have of the process. */
   readonly #registry = new Registry()
   /** Metrics of this thread, and those that the process has once. */
   readonly own = new ThreadMetrics()
+  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
   /** Returns the counts of the other threads. */
   others: () => Promise<Snapshot[]> = async () => []
 
-  constructor({ health, engine }: MetricsOptions) {
+  /** `engine`: the name of the engine. */
+  constructor({ health, engine }: { health: Health; engine: string }) {
     const registers = [this.#registry]
     collectDefaultMetrics({ register: this.#registry })
     for (const name of misnamed) this.#registry.removeSingleMetric(name)
@@ -32,13 +31,9 @@ export class Metrics {
     this.own.gauge('plant_store_ready', 'Whether /readyz says that requests should come.', isReady)
   }
 
-  get contentType(): string {
-    return this.#registry.contentType
-  }
-
   /** Formats all metrics as Prometheus's text. */
   async write(): Promise<string> {
-    const snapshots = [await this.own.takeSnapshot(), ...(await this.others())]
+    const snapshots = [await this.own.getMetricsAsJSON(), ...(await this.others())]
     const sums = AggregatorRegistry.aggregate(snapshots)
     return `${await this.#registry.metrics()}\n${await sums.metrics()}`
   }

@@ -28,7 +28,7 @@ const store = await openCounted(config.databaseUrl, { logger, port }, metrics)
 const log = { logger, sink, mask: makeMask(config.accessTokens) }
 const worker = await buildHttpWorker({ store, config, log, metrics, shared })
 main.on('message', async (message: ToWorker) => {
-  if (message === 'count' && metrics) post('counted', await metrics.takeSnapshot())
+  if (message === 'count' && metrics) post('counted', await metrics.getMetricsAsJSON())
   if (message !== 'close') return
   await worker.close()
   // Closing a SQLite file is synchronous, so that the main thread is the last to close it.
