@@ -20,11 +20,8 @@ export function openCounted(
   meter: Meter = noMeter,
 ): Promise<Store> {
   let reconnects = 0
-  meter.counter(
-    'plant_store_database_reconnects_total',
-    'Connections to the database that were made anew.',
-    () => reconnects,
-  )
+  const help = 'Connections to the database that were made anew.'
+  meter.counter('plant_store_database_reconnects_total', help, () => reconnects)
   return openStore(url, { ...options, name: serviceName, reconnected: () => reconnects++ })
 }
 
@@ -44,8 +41,7 @@ export async function buildHttpWorker({ store, config, log, metrics, shared }: H
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const options = traceOptionsOf(config)
   // Loaded on demand, with its libraries.
-  const { Traces } = options ? await import('../traces.ts') : {}
-  const traces = options && Traces && new Traces(options, { logger, mask, meter, ...shared })
+  const traces = options && (await import('../traces.ts')).makeTraces(options, { ...log, meter, ...shared })
   const report = (exchange: Exchange) => {
     add(exchange)
     metrics?.count(exchange)
