@@ -88,8 +88,6 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   return app
 }
 
-type Parts = ReturnType<typeof makeParts>
-
 /** Makes the parts that all requests of an app share. */
 function makeParts({
   config,
@@ -124,7 +122,7 @@ function makeParts({
 }
 
 /** Makes the server, and sets up connections, from their beginning to the end of the app. */
-function makeServer(config: Config, parts: Parts): FastifyInstance {
+function makeServer(config: Config, parts: ReturnType<typeof makeParts>): FastifyInstance {
   const { guard, handleError, socketContext, connections, inFlight } = parts
   const app: FastifyInstance = fastify({
     logger: false,

@@ -21,12 +21,10 @@ export class Metrics {
     const registers = [this.#registry]
     collectDefaultMetrics({ register: this.#registry })
     for (const name of misnamed) this.#registry.removeSingleMetric(name)
-    const labelNames = ['version', 'node', 'engine']
+    const running = { version: build, node: process.version, engine }
+    const labelNames = Object.keys(running)
     const help = 'What is running.'
-    new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(
-      { version: build, node: process.version, engine },
-      1,
-    )
+    new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(running, 1)
     const isReady = async () => Number((await health.findFault()) === undefined)
     this.own.gauge('plant_store_ready', 'Whether /readyz says that requests should come.', isReady)
   }

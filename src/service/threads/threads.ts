@@ -7,13 +7,11 @@ import { type MessagePort, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { Config } from '../../config/load-config.ts'
 import { beatMs, gaugeMs, hungMs, storeCloseMs } from '../../limits.ts'
-import type { LineSink } from '../../logging/open-log.ts'
 import { Outage } from '../../logging/outage.ts'
 import { makeInTime, withTimeout } from '../../runtime/with-timeout.ts'
-import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../admin/metrics.ts'
 import type { Snapshot } from '../admin/thread-metrics.ts'
-import type { Shared } from './shared.ts'
+import type { HttpWorkerOptions } from './http-worker.ts'
 
 /** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `worker-thread${extname(import.meta.filename)}`)
@@ -24,9 +22,7 @@ const failed = 1
 const words = { gone: 'a thread hangs', back: 'no thread hangs any more' }
 
 /** `config`: with the main thread's port; `store`: the port at which the store is shared, if it is. */
-export type WorkerData = {
-  config: Config
-  shared: Shared
+export type WorkerData = Pick<HttpWorkerOptions, 'config' | 'shared'> & {
   store: MessagePort | undefined
   isCounted: boolean
 }
@@ -40,24 +36,15 @@ export type FromWorker =
   | ['log', Uint8Array<ArrayBuffer> | string]
   | ['counted', Snapshot]
 
-type Thread = {
-  worker: Worker
-  closed: Promise<unknown>
-  ended: Promise<unknown>
-  count: () => Promise<Snapshot>
-}
-
 /** `shared`: memory for all threads, of which the main one is the first; `metrics`: publish the counts of all. */
-export type ThreadsOptions = {
-  store: Store
-  shared: Shared
-  log: { logger: Logger; sink: LineSink }
+export type ThreadsOptions = Pick<HttpWorkerOptions, 'store' | 'shared' | 'log'> & {
   metrics?: Metrics | undefined
 }
 
 export class Threads {
   readonly #options: ThreadsOptions
-  readonly #running = new Set<Thread>()
+  /** The running threads, each with the function that asks it for its counts. */
+  readonly #running = new Map<Worker, () => Promise<Snapshot>>()
   readonly #outage: Outage
   #looking: NodeJS.Timeout | undefined
   #isClosing = false
@@ -67,7 +54,7 @@ export class Threads {
     this.#outage = new Outage(options.log.logger, words)
     const { metrics } = options
     if (!metrics) return
-    metrics.others = () => Promise.all([...this.#running].map(({ count }) => count()))
+    metrics.others = () => Promise.all([...this.#running.values()].map((count) => count()))
     metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
   }
 
@@ -81,8 +68,8 @@ export class Threads {
     // A shutdown may have begun meanwhile.
     if (this.#isClosing) return
     const count = this.#options.shared.counts.length - 1
-    const threads = Array.from({ length: count }, (_, index) => this.#start(index + 1, config))
-    await Promise.all(threads.map(({ worker }) => once(worker, 'listening')))
+    const workers = Array.from({ length: count }, (_, index) => this.#start(index + 1, config))
+    await Promise.all(workers.map((worker) => once(worker, 'listening')))
     this.#looking = setInterval(() => this.#look(), beatMs).unref()
   }
 
@@ -90,18 +77,19 @@ export class Threads {
   async close(): Promise<void> {
     this.#isClosing = true
     clearInterval(this.#looking)
-    for (const { worker } of this.#running) worker.postMessage('close' satisfies ToWorker)
-    await Promise.all([...this.#running].map(({ closed }) => closed))
+    const workers = [...this.#running.keys()]
+    for (const worker of workers) worker.postMessage('close' satisfies ToWorker)
+    await Promise.all(workers.map((worker) => waitFor(worker, 'closed')))
   }
 
   /** Resolves, after `close`, when all threads have ended. One that cannot close its store is terminated. */
   async end(): Promise<void> {
-    const all = [...this.#running]
-    await withTimeout(Promise.all(all.map(({ ended }) => ended)), storeCloseMs, () => {})
-    await Promise.all(all.map(({ worker }) => worker.terminate()))
+    const workers = [...this.#running.keys()]
+    await withTimeout(Promise.all(workers.map((worker) => waitFor(worker, 'exit'))), storeCloseMs, () => {})
+    await Promise.all(workers.map((worker) => worker.terminate()))
   }
 
-  #start(number: number, config: Config): Thread {
+  #start(number: number, config: Config): Worker {
     const { store, shared, log, metrics } = this.#options
     const port = store.share?.()
     const isCounted = metrics !== undefined
@@ -110,18 +98,15 @@ export class Threads {
       transferList: port ? [port] : [],
       resourceLimits: { maxYoungGenerationSizeMb: youngMiB },
     })
-    const ended = new Promise((resolve) => worker.once('exit', resolve))
-    const closed = Promise.race([new Promise((resolve) => worker.once('closed', resolve)), ended])
-    const thread = { worker, closed, ended, count: makeCount(worker) }
     worker.on('message', ([event, value]: FromWorker) => worker.emit(event, value))
     worker.on('log', (lines) => log.sink.write(lines))
-    this.#running.add(thread)
+    this.#running.set(worker, makeCount(worker))
     worker.once('exit', (code) => {
-      this.#running.delete(thread)
+      this.#running.delete(worker)
       /* c8 ignore next: no thread ends by itself (test/service/threads.test.ts makes one, in a process of its own) */
       if (!this.#isClosing && code !== failed) worker.emit('error', new Error(`thread ${number} ended`))
     })
-    return thread
+    return worker
   }
 
   /* c8 ignore next 6: a process whose thread hangs is killed (test/service/threads.test.ts), and leaves no coverage */
@@ -136,6 +121,11 @@ export class Threads {
 
 function isHung(missedBeats: number): boolean {
   return missedBeats * beatMs >= hungMs
+}
+
+/** Resolves at an event of a thread, or at its end. Unlike `once` of Node it does not listen for errors. */
+function waitFor(worker: Worker, event: 'closed' | 'exit'): Promise<unknown> {
+  return new Promise((resolve) => worker.once(event, resolve).once('exit', resolve))
 }
 
 /** Makes a function that resolves to a thread's counts, or to the latest known ones when it does not answer in time. */
