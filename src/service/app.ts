@@ -89,15 +89,9 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /** Makes the parts that all requests of an app share. */
-function makeParts({
-  config,
-  logger,
-  report = () => {},
-  beginSpan,
-  shared = makeShared(1),
-  connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }),
-  meter = noMeter,
-}: AppOptions) {
+function makeParts(options: AppOptions) {
+  const { config, logger, report, beginSpan, shared = makeShared(1), meter = noMeter } = options
+  const { connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }) } = options
   const failures = new FailureLog(logger)
   const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
@@ -105,7 +99,7 @@ function makeParts({
   const slices = new TimeSlices()
   const inFlight = new InFlight({ log, slices, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
-    report(exchange)
+    report?.(exchange)
   })
   inFlight.show(meter)
   connections.show(meter)

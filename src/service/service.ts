@@ -11,15 +11,15 @@ import { countThreads, Threads } from './threads/threads.ts'
  */
 export type ServiceOptions = Omit<HttpWorkerOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
 
-export async function buildService({ metrics, ...options }: ServiceOptions) {
+export async function buildService(options: ServiceOptions) {
   const { config, store, log } = options
   const count = countThreads(config.threads, log.logger)
   const shared = makeShared(count)
-  const worker = await buildHttpWorker({ ...options, metrics: metrics?.own, shared }).catch(async (error) => {
+  const worker = await buildHttpWorker({ ...options, shared }).catch(async (error) => {
     await store.close()
     throw error
   })
-  const threads = new Threads({ store, shared, log, metrics })
+  const threads = new Threads({ ...options, shared })
 
   return {
     threads,

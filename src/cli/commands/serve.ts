@@ -47,7 +47,7 @@ async function start(config: Config, log: ServiceLog): Promise<void> {
       : await (await import('../../service/admin/admin.ts')).openAdmin({ config, health, droppedLines })
   let close = async () => admin?.close()
   try {
-    const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own)
+    const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics)
     admin?.show(store)
     const service = await buildService({ config, store, log, metrics: admin?.metrics })
     close = async () => {

@@ -46,12 +46,11 @@ export class GroupCommit<T> {
       throw new StoreUnavailable('overloaded', 'too many plants are waiting')
     this.#line.push({ entry, waiting, deadlineMs })
     this.#delay.noteWaiting(this.#line.length)
-    if (this.#committing) return
-    this.#committing = true
-    void this.#commitAll()
+    if (!this.#committing) void this.#commitAll()
   }
 
   async #commitAll(): Promise<void> {
+    this.#committing = true
     let answered = 0
     let commitMs = 0
     while (this.#line.length > 0) {

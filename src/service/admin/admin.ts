@@ -22,14 +22,14 @@ export async function openAdmin({ config, health, droppedLines }: AdminOptions) 
   const engine = engineOf(databaseUrl)
   const metrics = new Metrics({ health, engine: engine.name.toLowerCase() })
   const help = 'Log lines that nobody read in time.'
-  metrics.own.counter('plant_store_log_lines_dropped_total', help, droppedLines)
+  metrics.counter('plant_store_log_lines_dropped_total', help, droppedLines)
   const place = { host, port }
   const server = await startAdminServer(health, metrics, place).catch(refuseAddress('ADMIN_', place))
   return {
     metrics,
     address: server.address() as AddressInfo,
     /** Publishes the metrics of a store, once it is open. */
-    show: (store: Store) => showStore(store, metrics.own, engine.path?.(databaseUrl)),
+    show: (store: Store) => showStore(store, metrics, engine.path?.(databaseUrl)),
     close() {
       server.closeAllConnections()
       server.close()

@@ -29,7 +29,7 @@ export type HttpWorkerOptions = {
   store: Store
   config: Config
   log: Pick<ServiceLog, 'logger' | 'sink' | 'mask'>
-  metrics: ThreadMetrics | undefined
+  metrics?: ThreadMetrics | undefined
   shared: Shared
 }
 

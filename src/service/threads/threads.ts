@@ -55,7 +55,7 @@ export class Threads {
     const { metrics } = options
     if (!metrics) return
     metrics.others = () => Promise.all([...this.#running.values()].map((count) => count()))
-    metrics.own.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
+    metrics.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
   }
 
   /** True when a thread hangs. */
