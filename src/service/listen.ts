@@ -8,12 +8,15 @@ import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 /** `reusePort`: other threads listen on the same port with this flag; the system spreads the connections. */
 export type ListenAddress = { host: string; port: number; reusePort?: boolean }
 
-/** Listens. `port` 0 picks a free one for all addresses. Rejects as `listen` does if the first address fails. */
+/**
+ * Listens; resolves to the first address. `port` 0 picks a free one for all addresses. Rejects as `listen` of an app
+ * does if the first address fails.
+ */
 export async function listen(
   app: FastifyInstance,
   { host, port, reusePort = false }: ListenAddress,
   resolve = resolveHost,
-): Promise<void> {
+): Promise<AddressInfo> {
   const [first = host, ...others] = await resolve(host)
   const doors: Server[] = []
   let closed: Promise<unknown>[] = []
@@ -25,7 +28,7 @@ export async function listen(
     await Promise.all(closed)
   })
   await app.listen({ host: first, port, reusePort } as FastifyListenOptions)
-  const { port: chosen } = app.server.address() as AddressInfo
+  const address = app.server.address() as AddressInfo
   // Servers for the further addresses, whose connections the app's own server takes.
   for (const other of others) {
     const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
@@ -33,8 +36,9 @@ export async function listen(
     })
     doors.push(door)
     // ::1 may be in /etc/hosts without being configured.
-    await once(door.listen({ host: other, port: chosen, reusePort }), 'listening').catch(() => {})
+    await once(door.listen({ host: other, port: address.port, reusePort }), 'listening').catch(() => {})
   }
+  return address
 }
 
 /** Resolves localhost to its addresses. Other names are left to `listen`, which takes their first address. */

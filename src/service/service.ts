@@ -1,5 +1,4 @@
 // The service on all of its threads, which listens, drains and closes as one.
-import type { AddressInfo } from 'node:net'
 import type { Metrics } from './admin/metrics.ts'
 import { listen, refuseTaken } from './listen.ts'
 import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.ts'
@@ -29,8 +28,7 @@ export async function buildService(options: ServiceOptions) {
     async listen() {
       const place = { ...config, reusePort: count > 1 }
       if (place.reusePort) await refuseTaken(place)
-      await listen(worker.app, place)
-      const address = worker.app.server.address() as AddressInfo
+      const address = await listen(worker.app, place)
       await threads.start({ ...config, port: address.port })
       return address
     },
