@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { statfs } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, ListenOptions } from 'node:net'
 import { problems } from '../../../schemas/problems.ts'
 import type { Config } from '../../config/load-config.ts'
 import { refuseAddress } from '../../config/refuse-address.ts'
@@ -53,7 +53,7 @@ export async function openAdmin({ config, health, droppedLines }: AdminOptions) 
 export async function startAdminServer(
   health: Health,
   metrics: Metrics,
-  { host, port }: { host: string; port: number | undefined },
+  place: ListenOptions,
 ): Promise<Server> {
   const pages: Record<string, () => Promise<Page>> = {
     '/livez': async () => healthPage('live', 'hung', health.isLive ? undefined : 'thread-hangs'),
@@ -71,7 +71,7 @@ export async function startAdminServer(
     const { status, headers, text } = await openPage(String(method), String(url)).catch(describe)
     response.writeHead(status, { ...headers, ...always, 'content-length': Buffer.byteLength(text) }).end(text)
   })
-  await once(server.listen(port, host), 'listening')
+  await once(server.listen(place), 'listening')
   return server
 }
 
@@ -95,11 +95,8 @@ function describe(error: unknown): Page {
  * Publishes the head of a store's log, its unsafe settings, and the disk of its file, if it has one. Values that the
  * store does not return in time are left out: the others are needed most when the store does not answer.
  */
-export function showStore(
-  { log, unsafeSettings = async () => [] }: Store,
-  metrics: ThreadMetrics,
-  file?: string,
-): void {
+export function showStore(store: Store, metrics: ThreadMetrics, file?: string): void {
+  const { log, unsafeSettings = async () => [] } = store
   const readHead = makeInTime(() => log.head(), gaugeMs)
   const readPosition = async () => (await readHead())?.position
   metrics.gauge('plant_store_head_position', 'How many plants are in the log.', readPosition)

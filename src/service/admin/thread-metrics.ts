@@ -43,7 +43,8 @@ export class ThreadMetrics extends Registry implements Meter {
   }
 
   histogram(name: string, help: string, buckets: number[], label = '', values: string[] = []): Observe {
-    const histogram = new Histogram({ name, help, buckets, labelNames: namesOf(label), registers: [this] })
+    const labelNames = label ? [label] : []
+    const histogram = new Histogram({ name, help, buckets, labelNames, registers: [this] })
     for (const value of values) histogram.zero({ [label]: value })
     return (number, value) => histogram.observe(value ? { [label]: value } : {}, number)
   }
@@ -56,14 +57,10 @@ export class ThreadMetrics extends Registry implements Meter {
   }
 }
 
-function namesOf(label: string): string[] {
-  return label ? [label] : []
-}
-
 /** The options of a metric that is read on each scrape. */
 function readInto(read: Read, label: string) {
   return {
-    labelNames: namesOf(label),
+    labelNames: label ? [label] : [],
     async collect(this: Counter | Gauge) {
       const counts = await read()
       this.reset()

@@ -14,11 +14,7 @@ import type { Shared } from './shared.ts'
 const logFlushMs = 250
 
 /** Opens the store by its URL, or through the `port` at which it is shared, and counts its connections. */
-export function openCounted(
-  url: string,
-  options: Pick<StoreOptions, 'logger' | 'port'>,
-  meter: Meter = noMeter,
-): Promise<Store> {
+export function openCounted(url: string, options: StoreOptions, meter: Meter = noMeter): Promise<Store> {
   let reconnects = 0
   const help = 'Connections to the database that were made anew.'
   meter.counter('plant_store_database_reconnects_total', help, () => reconnects)

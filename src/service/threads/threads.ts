@@ -19,7 +19,6 @@ const threadFile = join(import.meta.dirname, `worker-thread${extname(import.meta
 const youngMiB = 24
 /** The exit code of a thread after an error that nothing caught, and that was emitted as its `error`. */
 const failed = 1
-const words = { gone: 'a thread hangs', back: 'no thread hangs any more' }
 
 /** `config`: with the main thread's port; `store`: the port at which the store is shared, if it is. */
 export type WorkerData = Pick<HttpWorkerOptions, 'config' | 'shared'> & {
@@ -37,9 +36,7 @@ export type FromWorker =
   | ['counted', Snapshot]
 
 /** `shared`: memory for all threads, of which the main one is the first; `metrics`: publish the counts of all. */
-export type ThreadsOptions = Pick<HttpWorkerOptions, 'store' | 'shared' | 'log'> & {
-  metrics?: Metrics | undefined
-}
+export type ThreadsOptions = Omit<HttpWorkerOptions, 'config'> & { metrics?: Metrics | undefined }
 
 export class Threads {
   readonly #options: ThreadsOptions
@@ -51,8 +48,8 @@ export class Threads {
 
   constructor(options: ThreadsOptions) {
     this.#options = options
-    this.#outage = new Outage(options.log.logger, words)
-    const { metrics } = options
+    const { log, metrics } = options
+    this.#outage = new Outage(log.logger, { gone: 'a thread hangs', back: 'no thread hangs any more' })
     if (!metrics) return
     metrics.others = () => Promise.all([...this.#running.values()].map((count) => count()))
     metrics.gauge('plant_store_threads', 'Threads that serve requests.', () => this.#running.size + 1)
