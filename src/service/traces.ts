@@ -48,7 +48,6 @@ export function makeTraces(options: TraceOptions, { logger, meter, mask, instanc
   /** Sends a batch, which is full or old, once the one before it is settled. */
   function flush(): Promise<void> {
     clearTimeout(timer)
-    timer = undefined
     if (batch.count > 0) sending = send(batch, sending)
     batch = new SpanBatch(origin)
     return sending
@@ -76,7 +75,7 @@ export function makeTraces(options: TraceOptions, { logger, meter, mask, instanc
         return
       }
       unsent++
-      timer ??= setTimeout(flush, spanDelayMs).unref()
+      if (batch.count === 0) timer = setTimeout(flush, spanDelayMs).unref()
       batch.add(exchange)
       if (batch.count >= spanBatch) void flush()
     },

@@ -28,8 +28,7 @@ export class GroupCommit<T> {
   constructor(log: PlantLog, adder: Adder<T>, meter: Meter = noMeter) {
     this.#log = log
     this.#adder = adder
-    const waiting = 'Plants that wait for the next batch.'
-    meter.gauge('plant_store_plants_waiting', waiting, () => this.#line.length)
+    meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => this.#line.length)
     this.#countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
     const name = 'plant_store_commit_duration_seconds'
     const help = 'Time from handing a batch to the database to its outcome.'
