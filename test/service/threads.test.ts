@@ -189,7 +189,7 @@ const faultOnCommand = `
   const strike = () => {
     if (!existsSync(process.env.FAULT)) return
     const kind = readFileSync(process.env.FAULT, 'utf8')
-    if (kind === 'exit') process.exit(3)
+    if (kind === 'exit') process.exit(1)
     if (kind === 'die') throw new Error('a fault of this thread')
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
   }

@@ -1,7 +1,7 @@
 // THREADS: the threads that serve requests beside the main one, on the same port. A thread that dies ends the process:
 // nothing listens for its error, which so becomes an uncaught one of the main thread. A thread that hangs is noticed by
 // the main one; when that hangs itself, its health server does not answer.
-import { once } from 'node:events'
+import { errorMonitor, once } from 'node:events'
 import { extname, join } from 'node:path'
 import { type MessagePort, Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
@@ -17,8 +17,6 @@ import type { HttpWorkerOptions } from './http-worker.ts'
 const threadFile = join(import.meta.dirname, `worker-thread${extname(import.meta.filename)}`)
 /** Three times the flag of the launcher (bin/plant-store.js); by default it would grow to twice as much. */
 const youngMiB = 24
-/** The exit code of a thread after an error that nothing caught, and that was emitted as its `error`. */
-const failed = 1
 
 /** `config`: with the main thread's port; `store`: the port at which the store is shared, if it is. */
 export type WorkerData = Pick<HttpWorkerOptions, 'config' | 'shared'> & {
@@ -98,15 +96,16 @@ export class Threads {
     worker.on('message', ([event, value]: FromWorker) => worker.emit(event, value))
     worker.on('log', (lines) => log.sink.write(lines))
     this.#running.set(worker, makeCount(worker))
-    worker.once('exit', (code) => {
-      this.#running.delete(worker)
+    worker.once(errorMonitor, () => this.#running.delete(worker))
+    worker.once('exit', () => {
+      const hasFailed = !this.#running.delete(worker)
       /* c8 ignore next: no thread ends by itself (test/service/threads.test.ts makes one, in a process of its own) */
-      if (!this.#isClosing && code !== failed) worker.emit('error', new Error(`thread ${number} ended`))
+      if (!this.#isClosing && !hasFailed) worker.emit('error', new Error(`thread ${number} ended`))
     })
     return worker
   }
 
-  /* c8 ignore next 6: a process whose thread hangs is killed (test/service/threads.test.ts), and leaves no coverage */
+  /* c8 ignore next 7: a process whose thread hangs is killed (test/service/threads.test.ts), and leaves no coverage */
   #look(): void {
     const { missedBeats } = this.#options.shared
     for (let thread = 1; thread < missedBeats.length; thread++) Atomics.add(missedBeats, thread, 1)
