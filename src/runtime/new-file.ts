@@ -64,7 +64,7 @@ function publishOnce(temporary: string, target: string): void {
     linkSync(temporary, target)
   } catch {
     if (lstatSync(target, { throwIfNoEntry: false })) throw alreadyThere(target)
-    /* c8 ignore next: a file system without links, such as FAT, which only root can mount */
+    /* c8 ignore next 2: a file system without links, such as FAT, which only root can mount */
     renameSync(temporary, target)
   }
   rmSync(temporary, { force: true })
