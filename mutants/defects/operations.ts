@@ -124,8 +124,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'spans that cannot be sent pile up',
     file: 'src/service/traces.ts',
-    search: 'this.#unsent >= maxSpans',
-    replacement: 'this.#unsent < 0',
+    search: 'unsent >= maxSpans',
+    replacement: 'unsent < 0',
     checks: [inTest('service/traces', 'costs two lines, bounded spans and no request')],
   },
 ]

@@ -9,12 +9,10 @@ let collector: Collector | undefined
 
 /** Collects garbage. `minor`: recent garbage, in less than a millisecond; `major`: all of it, in some 20. */
 export function collect(type: 'major' | 'minor'): void {
-  collector ??= expose()
+  if (!collector) {
+    // Contexts made after setting the flag have the function that node --expose-gc provides.
+    setFlagsFromString('--expose-gc')
+    collector = runInNewContext('gc') as Collector
+  }
   collector({ type })
-}
-
-/** Gets the function that node --expose-gc provides: contexts made after setting the flag have it. */
-function expose(): Collector {
-  setFlagsFromString('--expose-gc')
-  return runInNewContext('gc')
 }

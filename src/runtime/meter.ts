@@ -3,16 +3,16 @@
 /** A number, or one per value of a label. */
 export type Counts = number | Readonly<Record<string, number>>
 
-/** A distribution's name, help and buckets, with a label and its values, if it has one. */
-export type Distribution = { name: string; help: string; bounds: number[]; label?: string; values?: string[] }
+/** Adds a number to a distribution, with the value of its label, if it has one. */
+export type Observe = (number: number, value?: string) => void
 
 export type Meter = {
   /** Publishes a number that goes up and down. `read` is called on each scrape; `overall` aggregates the threads. */
   gauge(name: string, help: string, read: () => number, overall?: 'sum' | 'max'): void
   /** Publishes a number that only grows, or several by the values of a label. */
   counter(name: string, help: string, read: () => Counts, label?: string): void
-  /** Publishes a distribution; returns the function that adds a number to it, with the value of the label. */
-  histogram(distribution: Distribution): (number: number, value?: string) => void
+  /** Publishes a distribution, or several by the values of a label. */
+  histogram(name: string, help: string, buckets: number[], label?: string, values?: string[]): Observe
 }
 
 /** A meter without metrics. */

@@ -62,10 +62,9 @@ function checkTarget(path: string, { replace, source }: NewFileOptions): void {
 function publishOnce(temporary: string, target: string): void {
   try {
     linkSync(temporary, target)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw alreadyThere(target)
-    /* c8 ignore next 3: a file system without links, such as FAT, which only root can mount */
-    if (existsSync(target)) throw error
+  } catch {
+    if (lstatSync(target, { throwIfNoEntry: false })) throw alreadyThere(target)
+    /* c8 ignore next 2: a file system without links, such as FAT, which only root can mount */
     renameSync(temporary, target)
   }
   rmSync(temporary, { force: true })

@@ -5,8 +5,8 @@ import { FairQueue } from './fair-pool.ts'
 
 export class TimeSlices {
   readonly #later = new FairQueue<() => void>()
-  #underWay = false
-  #startMs = 0
+  /** The end of this turn's time; undefined while nothing was done in it. */
+  #endMs: number | undefined
 
   /** True while work waits for a later turn. */
   get isBusy(): boolean {
@@ -15,22 +15,20 @@ export class TimeSlices {
 
   /** Runs `work` now if this turn has time left, otherwise in a later one, in order per owner. */
   run(work: () => void, owner: string): void {
-    if (!this.#underWay) this.#begin()
-    if (this.#later.isEmpty && performance.now() - this.#startMs <= turnMs) work()
+    this.#endMs ??= this.#begin()
+    if (this.#later.isEmpty && performance.now() <= this.#endMs) work()
     else this.#later.put(owner, work)
   }
 
-  #begin(): void {
-    this.#underWay = true
-    this.#startMs = performance.now()
+  #begin(): number {
     setImmediate(this.#next)
+    return performance.now() + turnMs
   }
 
   readonly #next = (): void => {
-    this.#underWay = false
-    if (this.#later.isEmpty) return
-    this.#begin()
+    this.#endMs = this.#later.isEmpty ? undefined : this.#begin()
+    if (this.#endMs === undefined) return
     do this.#later.take()?.()
-    while (!this.#later.isEmpty && performance.now() - this.#startMs <= turnMs)
+    while (!this.#later.isEmpty && performance.now() <= this.#endMs)
   }
 }

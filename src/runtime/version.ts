@@ -2,10 +2,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { findPackageJSON } from 'node:module'
 
+const packageFile = findPackageJSON(import.meta.url) as string
 /** The version of the package, its contract and its client. */
-export const { version } = JSON.parse(readFileSync(findPackageJSON(import.meta.url) as string, 'utf8')) as {
-  version: string
-}
+export const { version }: { version: string } = JSON.parse(readFileSync(packageFile, 'utf8'))
 
 /** Written by package/build.ts; a checkout has none. */
 const commit = new URL('../commit', import.meta.url)

@@ -20,18 +20,14 @@ export async function withTimeout<T, L = never>(work: Promise<T>, ms: number, la
  */
 export function makeInTime<T>(read: () => T | Promise<T>, timeoutMs: number): () => Promise<T | undefined> {
   let pending: Promise<T | undefined> | undefined
-
-  // The store logs its failures itself.
-  const begin = () =>
-    Promise.resolve()
+  return async () => {
+    // The store logs its failures itself.
+    pending ??= Promise.resolve()
       .then(read)
       .catch(() => undefined)
       .finally(() => {
         pending = undefined
       })
-
-  return async () => {
-    pending ??= begin()
     return await withTimeout(pending, timeoutMs, () => undefined)
   }
 }

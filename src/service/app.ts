@@ -59,9 +59,10 @@ export type AppOptions = {
  */
 /** Builds the app; `app.ready()` or `app.listen()` finish it, `app.close()` ends it and leaves the store open. */
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { store, config, logger, shared } = options
   const parts = makeParts(options)
-  const app = makeServer(options, parts)
-  const { config } = options
+  const { guard, slices, inFlight, failures, meter, issuer, resource, challenge } = parts
+  const app = makeServer(config, parts)
   if (config.corsOrigin !== false)
     await app.register(import('@fastify/cors'), {
       origin: config.corsOrigin,
@@ -69,25 +70,28 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       maxAge: preflightSeconds,
       strictPreflight: false,
     })
-  app.addHook('onRequest', parts.guard.requireRoute)
-  serveDocs(app, { basePath: config.basePath, operations, issuer: parts.issuer })
-  if (parts.resource) serveResource(app, parts.resource)
-  await servePlants(app, options, parts)
+  app.addHook('onRequest', guard.requireRoute)
+  serveDocs(app, { basePath: config.basePath, operations, issuer })
+  if (resource) serveResource(app, resource)
+
+  const { log, id: storeId } = store
+  // Loaded on demand, with its library.
+  const verifyOther =
+    issuer && (await import('../tokens/oidc/issuer-tokens.ts')).acceptIssuer(issuer, { logger, meter })
+  const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
+  const bearer = await requireBearer(app, verify, { ...config, shared, slices, challenge })
+  const prefix = config.basePath.slice(0, -1)
+  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, meter })
+  const access = bearer('plants:read').onRequest
+  const sender = new ListSender({ log, slices, inFlight, failures, meter })
+  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, sender })
   return app
 }
 
-type Parts = ReturnType<typeof makeParts>
-
 /** Makes the parts that all requests of an app share. */
-function makeParts({
-  config,
-  logger,
-  report = () => {},
-  beginSpan,
-  shared = makeShared(1),
-  connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }),
-  meter = noMeter,
-}: AppOptions) {
+function makeParts(options: AppOptions) {
+  const { config, logger, report, beginSpan, shared = makeShared(1), meter = noMeter } = options
+  const { connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }) } = options
   const failures = new FailureLog(logger)
   const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
@@ -95,7 +99,7 @@ function makeParts({
   const slices = new TimeSlices()
   const inFlight = new InFlight({ log, slices, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
-    report(exchange)
+    report?.(exchange)
   })
   inFlight.show(meter)
   connections.show(meter)
@@ -112,7 +116,7 @@ function makeParts({
 }
 
 /** Makes the server, and sets up connections, from their beginning to the end of the app. */
-function makeServer({ config }: AppOptions, parts: Parts): FastifyInstance {
+function makeServer(config: Config, parts: ReturnType<typeof makeParts>): FastifyInstance {
   const { guard, handleError, socketContext, connections, inFlight } = parts
   const app: FastifyInstance = fastify({
     logger: false,
@@ -150,22 +154,4 @@ function makeServer({ config }: AppOptions, parts: Parts): FastifyInstance {
     socketContext.log.close()
   })
   return app
-}
-
-async function servePlants(
-  app: FastifyInstance,
-  { store, config, logger, shared }: AppOptions,
-  { slices, inFlight, failures, meter, issuer, challenge }: Parts,
-): Promise<void> {
-  const { log, id: storeId } = store
-  // Loaded on demand, with its library.
-  const verifyOther =
-    issuer && (await import('../tokens/oidc/issuer-tokens.ts')).acceptIssuer(issuer, { logger, meter })
-  const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
-  const bearer = await requireBearer(app, verify, { ...config, shared, slices, challenge })
-  const prefix = config.basePath.slice(0, -1)
-  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, meter })
-  const access = bearer('plants:read').onRequest
-  const sender = new ListSender({ log, slices, inFlight, failures, meter })
-  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, sender })
 }

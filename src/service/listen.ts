@@ -8,28 +8,37 @@ import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 /** `reusePort`: other threads listen on the same port with this flag; the system spreads the connections. */
 export type ListenAddress = { host: string; port: number; reusePort?: boolean }
 
-/** Listens. `port` 0 picks a free one for all addresses. Rejects as `listen` does if the first address fails. */
+/**
+ * Listens; resolves to the first address. `port` 0 picks a free one for all addresses. Rejects as `listen` of an app
+ * does if the first address fails.
+ */
 export async function listen(
   app: FastifyInstance,
   { host, port, reusePort = false }: ListenAddress,
   resolve = resolveHost,
-): Promise<void> {
+): Promise<AddressInfo> {
   const [first = host, ...others] = await resolve(host)
   const doors: Server[] = []
-  const closed: Promise<unknown>[] = []
+  let closed: Promise<unknown>[] = []
   app.addHook('preClose', async () => {
-    for (const door of doors) closed.push(once(door.close(), 'close'))
+    closed = doors.map((door) => once(door.close(), 'close'))
   })
   // Drain their connections before the end, too.
   app.addHook('onClose', async () => {
     await Promise.all(closed)
   })
   await app.listen({ host: first, port, reusePort } as FastifyListenOptions)
-  const { port: chosen } = app.server.address() as AddressInfo
+  const address = app.server.address() as AddressInfo
+  // Servers for the further addresses, whose connections the app's own server takes.
   for (const other of others) {
-    const door = await openDoor(app, { host: other, port: chosen, reusePort })
-    if (door.listening) doors.push(door)
+    const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      app.server.emit('connection', socket)
+    })
+    doors.push(door)
+    // ::1 may be in /etc/hosts without being configured.
+    await once(door.listen({ host: other, port: address.port, reusePort }), 'listening').catch(() => {})
   }
+  return address
 }
 
 /** Resolves localhost to its addresses. Other names are left to `listen`, which takes their first address. */
@@ -38,23 +47,9 @@ async function resolveHost(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address)
 }
 
-/** Listens on a further address, if possible, and hands its connections to the app's server. */
-async function openDoor(app: FastifyInstance, address: ListenAddress): Promise<Server> {
-  const door = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-    app.server.emit('connection', socket)
-  })
-  const listening = once(door, 'listening')
-  door.listen(address)
-  // ::1 may be in /etc/hosts without being configured.
-  await listening.catch(() => {})
-  return door
-}
-
 /** Rejects when the port is taken: with `reusePort` it would be shared with a foreign service as well. */
 export async function refuseTaken({ host, port }: ListenAddress): Promise<void> {
   const probe = createServer()
-  const listening = once(probe, 'listening')
-  probe.listen({ host, port })
-  await listening
+  await once(probe.listen({ host, port }), 'listening')
   await once(probe.close(), 'close')
 }

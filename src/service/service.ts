@@ -1,5 +1,4 @@
 // The service on all of its threads, which listens, drains and closes as one.
-import type { AddressInfo } from 'node:net'
 import type { Metrics } from './admin/metrics.ts'
 import { listen, refuseTaken } from './listen.ts'
 import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.ts'
@@ -11,16 +10,15 @@ import { countThreads, Threads } from './threads/threads.ts'
  */
 export type ServiceOptions = Omit<HttpWorkerOptions, 'metrics' | 'shared'> & { metrics?: Metrics | undefined }
 
-export async function buildService({ metrics, ...options }: ServiceOptions) {
+export async function buildService(options: ServiceOptions) {
   const { config, store, log } = options
   const count = countThreads(config.threads, log.logger)
   const shared = makeShared(count)
-  const worker = await buildHttpWorker({ ...options, metrics: metrics?.own, shared }).catch(async (error) => {
+  const worker = await buildHttpWorker({ ...options, shared }).catch(async (error) => {
     await store.close()
     throw error
   })
-  const threads = new Threads({ store, shared, log, isCounted: metrics !== undefined })
-  if (metrics) threads.show(metrics)
+  const threads = new Threads({ ...options, shared })
 
   return {
     threads,
@@ -30,8 +28,7 @@ export async function buildService({ metrics, ...options }: ServiceOptions) {
     async listen() {
       const place = { ...config, reusePort: count > 1 }
       if (place.reusePort) await refuseTaken(place)
-      await listen(worker.app, place)
-      const address = worker.app.server.address() as AddressInfo
+      const address = await listen(worker.app, place)
       await threads.start({ ...config, port: address.port })
       return address
     },

@@ -2,8 +2,6 @@
 import { echoMs } from '../limits.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
 
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
 export type Cause = { signal?: NodeJS.Signals; err?: unknown }
 
 type Options = { finish: (cause: Cause) => Promise<void>; limitMs: number }
@@ -21,7 +19,7 @@ export class Shutdown {
   /** Until `arm` is called, a signal ends the process at once, as there is nothing to finish. */
   constructor(now = () => performance.now()) {
     this.#now = now
-    for (const name of signals) process.on(name, (signal) => this.#hear(signal))
+    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, this.#hear)
   }
 
   /** From now on, a signal calls `finish`; the process exits when it resolves, or `limitMs` after the signal. */
@@ -40,7 +38,7 @@ export class Shutdown {
     await withTimeout(this.#hurry.promise, delayMs, () => {})
   }
 
-  #hear(signal: NodeJS.Signals): void {
+  readonly #hear = (signal: NodeJS.Signals) => {
     if (this.#startMs === undefined) void this.#end({ signal })
     else if (this.#now() - this.#startMs > echoMs) this.#hurry.resolve()
   }

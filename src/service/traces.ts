@@ -15,7 +15,7 @@ import { Outage } from '../logging/outage.ts'
 import type { Meter } from '../runtime/meter.ts'
 import { version } from '../runtime/version.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
-import { type Origin, SpanBatch } from './spans.ts'
+import { SpanBatch } from './spans.ts'
 import type { Shared } from './threads/shared.ts'
 
 type Surroundings = Pick<ServiceLog, 'logger' | 'mask'> & Shared & { meter: Meter }
@@ -29,95 +29,86 @@ const sdk = {
 
 const late = { code: ExportResultCode.FAILED, error: new Error('timed out') }
 
-export class Traces {
-  readonly #options: TraceOptions
-  readonly #logger: ServiceLog['logger']
-  readonly #outage: Outage
-  readonly #isSampled: ReturnType<typeof makeSampler>
-  readonly #exporter: ReturnType<typeof makeExporter>
-  readonly #origin: Origin
-  readonly #counts = { exported: 0, dropped: 0 }
-  #batch: SpanBatch
-  #unsent = 0
-  #sending = Promise.resolve()
-  #timer: NodeJS.Timeout | undefined
-  #isFailing = false
-  /** Random digits for ids, made many at once: made for each request, they would cost more than its log line. */
-  #digits = ''
-
-  constructor(options: TraceOptions, { logger, meter, mask, instanceId, thread }: Surroundings) {
-    this.#options = options
-    this.#logger = logger
-    this.#outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
-    this.#isSampled = makeSampler(options)
-    this.#exporter = makeExporter(options)
-    const masked = new LRUCache<string, string>({ max: 1000, memoMethod: mask })
-    // Most texts repeat, so masking is memoized.
-    const clean = (text: string) => (text.length > 256 ? mask(text) : masked.memo(text))
-    const resource = { ...sdk, 'service.instance.id': instanceId, ...options.resource }
-    this.#origin = { resource, thread, clean }
-    this.#batch = new SpanBatch(this.#origin)
-    meter.counter('plant_store_spans_exported_total', 'Spans that were sent.', () => this.#counts.exported)
-    meter.counter('plant_store_spans_dropped_total', 'Spans that were not sent.', () => this.#counts.dropped)
-  }
-
-  /** Begins the span of a request with the given `traceparent`; bit 0 of its flags: sampled. */
-  readonly begin = (traceparent: string | string[] | undefined): Trace => {
-    const parent = readTrace(traceparent) ?? null
-    if (this.#digits.length === 0) this.#digits = randomBytes(24 * 100).toString('hex')
-    const spanId = this.#digits.slice(0, 16)
-    const traceId = parent?.traceId ?? this.#digits.slice(16, 48)
-    this.#digits = this.#digits.slice(48)
-    return { traceId, spanId, flags: this.#isSampled(traceId, parent) ? 1 : 0, parent }
-  }
-
-  /** Adds the span of a request that has ended. */
-  add(exchange: Exchange): void {
-    if (!exchange.trace?.flags) return
-    const { maxSpans, spanBatch, spanDelayMs } = this.#options
-    if (this.#unsent >= maxSpans) {
-      this.#counts.dropped++
-      return
-    }
-    this.#unsent++
-    this.#timer ??= setTimeout(() => this.#flush(), spanDelayMs).unref()
-    this.#batch.add(exchange)
-    if (this.#batch.count >= spanBatch) void this.#flush()
-  }
-
-  /** Sends the remaining spans. */
-  async end(): Promise<void> {
-    if (!this.#isFailing) await withTimeout(this.#flush(), traceFlushMs, () => {})
-    if (this.#unsent > 0) this.#logger.warn({ spans: this.#unsent }, 'spans were not sent before the end')
-  }
+/** Makes the traces of a thread. */
+export function makeTraces(options: TraceOptions, { logger, meter, mask, instanceId, thread }: Surroundings) {
+  const { maxSpans, spanBatch, spanDelayMs, spanExportMs } = options
+  const outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
+  const exporter = makeExporter(options)
+  const resource = { ...sdk, 'service.instance.id': instanceId, ...options.resource }
+  const origin = { resource, thread, clean: makeClean(mask) }
+  const counts = { exported: 0, dropped: 0 }
+  let batch = new SpanBatch(origin)
+  let unsent = 0
+  let sending = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+  let isFailing = false
+  meter.counter('plant_store_spans_exported_total', 'Spans that were sent.', () => counts.exported)
+  meter.counter('plant_store_spans_dropped_total', 'Spans that were not sent.', () => counts.dropped)
 
   /** Sends a batch, which is full or old, once the one before it is settled. */
-  #flush(): Promise<void> {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    if (this.#batch.count > 0) this.#sending = this.#send(this.#batch, this.#sending)
-    this.#batch = new SpanBatch(this.#origin)
-    return this.#sending
+  function flush(): Promise<void> {
+    clearTimeout(timer)
+    if (batch.count > 0) sending = send(batch, sending)
+    batch = new SpanBatch(origin)
+    return sending
   }
 
-  async #send(batch: SpanBatch, previous: Promise<void>): Promise<void> {
+  async function send(full: SpanBatch, previous: Promise<void>): Promise<void> {
     await previous
-    const sent = new Promise<ExportResult>((resolve) => this.#exporter.export(batch, resolve))
-    const { code, error } = await withTimeout(sent, this.#options.spanExportMs, () => late)
-    this.#unsent -= batch.count
-    this.#isFailing = code !== ExportResultCode.SUCCESS
-    this.#counts[this.#isFailing ? 'dropped' : 'exported'] += batch.count
+    const sent = new Promise<ExportResult>((resolve) => exporter.export(full, resolve))
+    const { code, error } = await withTimeout(sent, spanExportMs, () => late)
+    unsent -= full.count
+    isFailing = code !== ExportResultCode.SUCCESS
+    counts[isFailing ? 'dropped' : 'exported'] += full.count
     // A collector's answer may repeat what it was sent: log its status alone.
-    if (this.#isFailing) this.#outage.reportFailure(String(Object(error).code ?? error?.message))
-    else this.#outage.reportRecovery()
+    if (isFailing) outage.reportFailure(String(Object(error).code ?? error?.message))
+    else outage.reportRecovery()
+  }
+
+  return {
+    begin: makeBegin(options),
+    /** Adds the span of a request that has ended. */
+    add(exchange: Exchange): void {
+      if (!exchange.trace?.flags) return
+      if (unsent >= maxSpans) {
+        counts.dropped++
+        return
+      }
+      unsent++
+      if (batch.count === 0) timer = setTimeout(flush, spanDelayMs).unref()
+      batch.add(exchange)
+      if (batch.count >= spanBatch) void flush()
+    },
+    /** Sends the remaining spans. */
+    async end(): Promise<void> {
+      if (!isFailing) await withTimeout(flush(), traceFlushMs, () => {})
+      if (unsent > 0) logger.warn({ spans: unsent }, 'spans were not sent before the end')
+    },
   }
 }
 
-function makeSampler({ traceSampler, traceRatio }: TraceOptions) {
+/** Makes the function that masks a text. Most texts repeat, so masking is memoized. */
+function makeClean(mask: (text: string) => string) {
+  const masked = new LRUCache<string, string>({ max: 1000, memoMethod: mask })
+  return (text: string) => (text.length > 256 ? mask(text) : masked.memo(text))
+}
+
+/** Makes the function that begins the span of a request with the given `traceparent`. */
+function makeBegin({ traceSampler, traceRatio }: TraceOptions) {
   const isParentBased = traceSampler.startsWith('parentbased')
   const share = traceSampler.endsWith('ratio') ? traceRatio : Number(traceSampler.endsWith('on'))
-  return (traceId: string, parent: Trace | null): boolean =>
-    parent && isParentBased ? parent.flags % 2 === 1 : foldId(traceId) < share * 2 ** 32
+  /** Random digits for ids, made many at once: made for each request, they would cost more than its log line. */
+  let digits = ''
+  return (traceparent: string | string[] | undefined): Trace => {
+    const parent = readTrace(traceparent) ?? null
+    if (digits.length === 0) digits = randomBytes(24 * 100).toString('hex')
+    const spanId = digits.slice(0, 16)
+    const traceId = parent?.traceId ?? digits.slice(16, 48)
+    digits = digits.slice(48)
+    const isSampled = parent && isParentBased ? parent.flags % 2 === 1 : foldId(traceId) < share * 2 ** 32
+    // Bit 0: sampled.
+    return { traceId, spanId, flags: isSampled ? 1 : 0, parent }
+  }
 }
 
 /** XORs the four words of a trace id, as OpenTelemetry's SDK for JavaScript does to compare it with the ratio. */

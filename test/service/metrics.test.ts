@@ -165,7 +165,7 @@ test('values that the store does not give in time are left out, and it is not as
     return isAway ? away.promise : store.log.head()
   }
   const unsafeSettings = async () => (isAway ? await away.promise : ['fsync', 'full_page_writes'])
-  showStore({ ...store, log: { ...store.log, head }, unsafeSettings }, metrics.own)
+  showStore({ ...store, log: { ...store.log, head }, unsafeSettings }, metrics)
   for (const { status, text } of await Promise.all([ask(url), ask(url), ask(url)])) {
     t.equal(status, 200)
     t.notMatch(text, /^plant_store_(head_position|epoch_info)\b/m)
@@ -188,7 +188,7 @@ test('values that the store does not give in time are left out, and it is not as
 
 test('an error of the metrics reveals no internals', async (t) => {
   const { url, metrics } = await startMetrics(t)
-  metrics.own.gauge('broken', 'It is.', () => {
+  metrics.gauge('broken', 'It is.', () => {
     throw new Error('secret of the inside')
   })
   const answer = await ask(url)
@@ -214,7 +214,7 @@ test('failed commits are counted separately, and all values are in their buckets
     if (--left === 0) told.resolve()
   }
   const adder = { waits: () => true, handedOver() {}, answer: tell, fail: tell }
-  const commits = new GroupCommit<undefined>(store.log, adder, metrics.own)
+  const commits = new GroupCommit<undefined>(store.log, adder, metrics)
   const add = async (count: number) => {
     told = Promise.withResolvers<void>()
     left = count
@@ -239,7 +239,7 @@ test('a new connection to PostgreSQL after a lost one is counted', async (t) => 
   const [, postgres] = engines
   const url = String(await postgres?.createDatabase(t))
   const { metrics, countReconnects } = await startMetrics(t)
-  const store = await openCounted(url, { logger: pino({ level: 'silent' }) }, metrics.own)
+  const store = await openCounted(url, { logger: pino({ level: 'silent' }) }, metrics)
   t.teardown(() => store.close())
   await store.log.head()
   t.equal(await countReconnects(), 0)
@@ -256,7 +256,7 @@ test('a new connection to PostgreSQL after a lost one is counted', async (t) => 
 test('a restarted writer of SQLite is counted', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { metrics, countReconnects } = await startMetrics(t)
-  const store = await openCounted(url, { logger: pino({ level: 'silent' }) }, metrics.own)
+  const store = await openCounted(url, { logger: pino({ level: 'silent' }) }, metrics)
   t.teardown(() => store.close())
   t.equal(await countReconnects(), 0)
   // SQLite cannot open that: the writer lets go of the file.

@@ -189,7 +189,7 @@ const faultOnCommand = `
   const strike = () => {
     if (!existsSync(process.env.FAULT)) return
     const kind = readFileSync(process.env.FAULT, 'utf8')
-    if (kind === 'exit') process.exit(3)
+    if (kind === 'exit') process.exit(1)
     if (kind === 'die') throw new Error('a fault of this thread')
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
   }
@@ -288,7 +288,7 @@ test('threads that cannot start keep the service from starting, and say why', as
   const config = readConfig({ DATABASE_URL: await sqlite.createDatabase(t), HOST: '192.0.2.1', THREADS: '2' })
   const store = await openStore(config.databaseUrl, { logger })
   const log = { logger, sink: { write() {} }, mask: String }
-  const threads = new Threads({ store, shared: makeShared(2), log, isCounted: false })
+  const threads = new Threads({ store, shared: makeShared(2), log })
   await t.rejects(threads.start(config), { message: /EADDRNOTAVAIL/ })
   await threads.close()
   await threads.start(config)

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
-import { startAdminServer } from '../../src/service/admin/admin-server.ts'
+import { startAdminServer } from '../../src/service/admin/admin.ts'
 import { Health } from '../../src/service/admin/health.ts'
 import { Metrics } from '../../src/service/admin/metrics.ts'
 import type { Store } from '../../src/store/store.ts'

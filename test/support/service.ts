@@ -65,7 +65,7 @@ export async function startThreads(
     ...env,
   })
   const metrics = new Metrics({ health: new Health(), engine: 'none' })
-  const store = await openCounted(databaseUrl, log, metrics.own)
+  const store = await openCounted(databaseUrl, log, metrics)
   const service = await buildService({ config, store, log, metrics })
   const { app } = service
   watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))

@@ -35,7 +35,7 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
     const { openAdmin } = config.adminPort === undefined ? {} : await import('../../service/admin/admin.ts')
     const admin = await openAdmin?.({ config, health, droppedLines })
     close = async () => admin?.close()
-    const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics.own)
+    const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics)
     admin?.show(store)
     const service = await buildService({ config, store, log, metrics: admin?.metrics })
     close = async () => {

@@ -11,7 +11,7 @@ import { exchangeOf } from '../../http/connection/in-flight.ts'
 import { ProblemError } from '../../http/problem-error.ts'
 import { requestMs, storeLimitMs } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { Outcome, PlantLog } from '../../store/store.ts'
+import type { PlantLog } from '../../store/store.ts'
 import { replies } from '../delivery.ts'
 import { serializeItem } from '../item.ts'
 import { type Adder, GroupCommit } from './group-commit.ts'
@@ -39,7 +39,7 @@ const adder: Adder<FastifyReply> = {
   },
   answer(outcome, reply, { item }) {
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
-    checkAdded(outcome)
+    if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
     sendAnswer(reply, jsonHeaders, item)
   },
 }
@@ -61,9 +61,4 @@ export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { acc
       commits.append({ item, id: request.body.id }, reply, deadlineMs)
     },
   })
-}
-
-/** Throws unless the plant is in the log. */
-function checkAdded(outcome: Outcome): void {
-  if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
 }

@@ -1,4 +1,5 @@
 // Delays a batch, so that more requests join it before it is committed.
+import { withTimeout } from '../../runtime/with-timeout.ts'
 
 /** The longest delay of a batch. */
 const maxWaitMs = 3
@@ -10,12 +11,12 @@ const idleTurns = 2
 export class BatchDelay {
   #present = 0
   #expected = Number.POSITIVE_INFINITY
-  #go: (() => void) | undefined
+  #arrived = Promise.withResolvers<void>()
 
   /** Notes that `present` requests wait now. */
   noteWaiting(present: number): void {
     this.#present = present
-    if (present >= this.#expected) this.#go?.()
+    if (present >= this.#expected) this.#arrived.resolve()
   }
 
   /**
@@ -42,14 +43,8 @@ export class BatchDelay {
     // A timer counts from the beginning of the turn, which sending answers has taken some time of.
     await new Promise(setImmediate)
     if (this.#present >= expected) return
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => this.#go?.(), waitMs)
-      this.#expected = expected
-      this.#go = () => {
-        clearTimeout(timer)
-        this.#expected = Number.POSITIVE_INFINITY
-        resolve()
-      }
-    })
+    this.#expected = expected
+    this.#arrived = Promise.withResolvers()
+    await withTimeout(this.#arrived.promise, waitMs, () => {})
   }
 }

@@ -1,9 +1,9 @@
 // Group commit: requests that arrive while a batch is being committed form the next batch, so that they share one wait
 // for stable storage.
 import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
-import { type Meter, noMeter, secondBounds } from '../../runtime/meter.ts'
+import { type Meter, noMeter, type Observe, secondBounds } from '../../runtime/meter.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
-import { deliver, failWith, type Recipient } from '../delivery.ts'
+import { deliver, type Recipient } from '../delivery.ts'
 import { BatchDelay } from './batch-delay.ts'
 
 /** Callbacks for requests. `handedOver`: from now on the entry may be added, even if no outcome arrives. */
@@ -20,28 +20,19 @@ export class GroupCommit<T> {
   readonly #log: PlantLog
   readonly #adder: Adder<T>
   readonly #delay = new BatchDelay()
-  readonly #countPlants: (plants: number) => void
-  readonly #countCommit: (seconds: number, outcome?: string) => void
+  readonly #countPlants: Observe
+  readonly #countCommit: Observe
   #line: Pending<T>[] = []
   #committing = false
 
   constructor(log: PlantLog, adder: Adder<T>, meter: Meter = noMeter) {
     this.#log = log
     this.#adder = adder
-    const waiting = 'Plants that wait for the next batch.'
-    meter.gauge('plant_store_plants_waiting', waiting, () => this.#line.length)
-    this.#countPlants = meter.histogram({
-      name: 'plant_store_batch_plants',
-      help: 'Plants in a batch.',
-      bounds: plantBounds,
-    })
-    this.#countCommit = meter.histogram({
-      name: 'plant_store_commit_duration_seconds',
-      help: 'Time from handing a batch to the database to its outcome.',
-      bounds: secondBounds,
-      label: 'outcome',
-      values: ['committed', 'failed'],
-    })
+    meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => this.#line.length)
+    this.#countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
+    const name = 'plant_store_commit_duration_seconds'
+    const help = 'Time from handing a batch to the database to its outcome.'
+    this.#countCommit = meter.histogram(name, help, secondBounds, 'outcome', ['committed', 'failed'])
   }
 
   /**
@@ -54,12 +45,11 @@ export class GroupCommit<T> {
       throw new StoreUnavailable('overloaded', 'too many plants are waiting')
     this.#line.push({ entry, waiting, deadlineMs })
     this.#delay.noteWaiting(this.#line.length)
-    if (this.#committing) return
-    this.#committing = true
-    void this.#commitAll()
+    if (!this.#committing) void this.#commitAll()
   }
 
   async #commitAll(): Promise<void> {
+    this.#committing = true
     let answered = 0
     let commitMs = 0
     while (this.#line.length > 0) {
@@ -86,8 +76,7 @@ export class GroupCommit<T> {
   }
 
   #fail(batch: Pending<T>[], error: unknown): void {
-    const answer = failWith(error)
-    for (const { waiting } of batch) deliver(this.#adder, waiting, answer)
+    for (const { waiting } of batch) if (this.#adder.waits(waiting)) this.#adder.fail(error, waiting)
   }
 
   async #commit(batch: Pending<T>[]): Promise<void> {

@@ -4,20 +4,15 @@ import { readyMs } from '../../limits.ts'
 import { makeInTime } from '../../runtime/with-timeout.ts'
 import type { Store } from '../../store/store.ts'
 
-export type Unready = 'starting' | 'draining' | 'store-not-writable'
-
 export class Health {
-  #isWritable: (() => Promise<boolean | undefined>) | undefined
+  #isWritable: (() => Promise<true | undefined>) | undefined
   #isDraining = false
-  #service = { hasHung: false }
+  #service: { readonly hasHung: boolean } | undefined
 
   /** From now on: ready while the store can be written, live while no thread hangs. */
-  serve(store: Pick<Store, 'ready'>, service: { readonly hasHung: boolean } = { hasHung: false }): void {
+  serve(store: Pick<Store, 'ready'>, service?: { readonly hasHung: boolean }): void {
     this.#service = service
-    this.#isWritable = makeInTime(async () => {
-      await store.ready()
-      return true
-    }, readyMs)
+    this.#isWritable = makeInTime(() => store.ready().then(() => true), readyMs)
   }
 
   /** From now on: not ready. */
@@ -27,11 +22,11 @@ export class Health {
 
   /** False when only a restart helps. */
   get isLive(): boolean {
-    return !this.#service.hasHung
+    return !this.#service?.hasHung
   }
 
   /** Resolves within a second to the reason for not being ready; undefined when ready. */
-  async findFault(): Promise<Unready | undefined> {
+  async findFault(): Promise<'starting' | 'draining' | 'store-not-writable' | undefined> {
     if (this.#isDraining) return 'draining'
     if (!this.#isWritable) return 'starting'
     const isWritable = await this.#isWritable()

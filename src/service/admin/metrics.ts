@@ -7,39 +7,31 @@ import { type Snapshot, ThreadMetrics } from './thread-metrics.ts'
 /** Gauges with `_total` in their names, against the rules of Prometheus; the ones without it say more. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
 
-/** `engine`: the name of the engine. */
-export type MetricsOptions = { health: Health; engine: string }
-
-export class Metrics {
+/** Metrics of the process: of its main thread, with those that it has once, and sums over all of its threads. */
+export class Metrics extends ThreadMetrics {
   /** Metrics that Node and the system have of the process. */
-  readonly #registry = new Registry()
-  /** Metrics of this thread, and those that the process has once. */
-  readonly own = new ThreadMetrics()
+  readonly #process = new Registry()
   /** Returns the counts of the other threads. */
   others: () => Promise<Snapshot[]> = async () => []
 
-  constructor({ health, engine }: MetricsOptions) {
-    const registers = [this.#registry]
-    collectDefaultMetrics({ register: this.#registry })
-    for (const name of misnamed) this.#registry.removeSingleMetric(name)
-    const labelNames = ['version', 'node', 'engine']
+  /** `engine`: the name of the engine. */
+  constructor({ health, engine }: { health: Health; engine: string }) {
+    super()
+    const registers = [this.#process]
+    collectDefaultMetrics({ register: this.#process })
+    for (const name of misnamed) this.#process.removeSingleMetric(name)
+    const running = { version: build, node: process.version, engine }
+    const labelNames = Object.keys(running)
     const help = 'What is running.'
-    new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(
-      { version: build, node: process.version, engine },
-      1,
-    )
+    new Gauge({ name: 'plant_store_build_info', help, labelNames, registers }).set(running, 1)
     const isReady = async () => Number((await health.findFault()) === undefined)
-    this.own.gauge('plant_store_ready', 'Whether /readyz says that requests should come.', isReady)
-  }
-
-  get contentType(): string {
-    return this.#registry.contentType
+    this.gauge('plant_store_ready', 'Whether /readyz says that requests should come.', isReady)
   }
 
   /** Formats all metrics as Prometheus's text. */
   async write(): Promise<string> {
-    const snapshots = [await this.own.takeSnapshot(), ...(await this.others())]
+    const snapshots = [await this.getMetricsAsJSON(), ...(await this.others())]
     const sums = AggregatorRegistry.aggregate(snapshots)
-    return `${await this.#registry.metrics()}\n${await sums.metrics()}`
+    return `${await this.#process.metrics()}\n${await sums.metrics()}`
   }
 }

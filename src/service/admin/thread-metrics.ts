@@ -1,7 +1,7 @@
 // Metrics of one thread: of its requests, and what its parts publish.
 import { Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
 import type { Exchange } from '../../http/connection/exchange.ts'
-import { type Counts, type Distribution, type Meter, secondBounds } from '../../runtime/meter.ts'
+import { type Counts, type Meter, type Observe, secondBounds } from '../../runtime/meter.ts'
 
 /** The counts of one thread, in a form that can be posted to another. */
 export type Snapshot = MetricObject[]
@@ -18,41 +18,35 @@ const reasons: Record<string, string> = {
   forbidden: 'auth',
 }
 
-export class ThreadMetrics implements Meter {
-  readonly #registry = new Registry()
-  readonly #registers = [this.#registry]
+export class ThreadMetrics extends Registry implements Meter {
   readonly #durations = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time from the head of a request to the end of its answer.',
     labelNames: ['method', 'route', 'status'],
     buckets: secondBounds,
-    registers: this.#registers,
+    registers: [this],
   })
   readonly #refused = Object.fromEntries(Object.values(reasons).map((reason) => [reason, 0]))
 
   constructor() {
+    super()
     const help = 'Requests that were refused for their rate, an overload, or their token.'
     this.counter('plant_store_refused_total', help, () => this.#refused, 'reason')
   }
 
   gauge(name: string, help: string, read: Read, aggregator: 'sum' | 'max' = 'sum', label = ''): void {
-    new Gauge({ name, help, aggregator, registers: this.#registers, ...readInto(read, label) })
+    new Gauge({ name, help, aggregator, registers: [this], ...readInto(read, label) })
   }
 
   counter(name: string, help: string, read: Read, label = ''): void {
-    new Counter({ name, help, registers: this.#registers, ...readInto(read, label) })
+    new Counter({ name, help, registers: [this], ...readInto(read, label) })
   }
 
-  histogram({ name, help, bounds, label = '', values = [] }: Distribution) {
-    const registers = this.#registers
-    const histogram = new Histogram({ name, help, buckets: bounds, labelNames: namesOf(label), registers })
+  histogram(name: string, help: string, buckets: number[], label = '', values: string[] = []): Observe {
+    const labelNames = label ? [label] : []
+    const histogram = new Histogram({ name, help, buckets, labelNames, registers: [this] })
     for (const value of values) histogram.zero({ [label]: value })
-    return (number: number, value?: string) => histogram.observe(value ? { [label]: value } : {}, number)
-  }
-
-  /** Returns the counts so far. */
-  async takeSnapshot(): Promise<Snapshot> {
-    return await this.#registry.getMetricsAsJSON()
+    return (number, value) => histogram.observe(value ? { [label]: value } : {}, number)
   }
 
   /** Counts a request. Those without a route share a label, so that a scan adds no series. */
@@ -63,14 +57,10 @@ export class ThreadMetrics implements Meter {
   }
 }
 
-function namesOf(label: string): string[] {
-  return label ? [label] : []
-}
-
 /** The options of a metric that is read on each scrape. */
 function readInto(read: Read, label: string) {
   return {
-    labelNames: namesOf(label),
+    labelNames: label ? [label] : [],
     async collect(this: Counter | Gauge) {
       const counts = await read()
       this.reset()

@@ -14,17 +14,10 @@ import type { Shared } from './shared.ts'
 const logFlushMs = 250
 
 /** Opens the store by its URL, or through the `port` at which it is shared, and counts its connections. */
-export function openCounted(
-  url: string,
-  options: Pick<StoreOptions, 'logger' | 'port'>,
-  meter: Meter = noMeter,
-): Promise<Store> {
+export function openCounted(url: string, options: StoreOptions, meter: Meter = noMeter): Promise<Store> {
   let reconnects = 0
-  meter.counter(
-    'plant_store_database_reconnects_total',
-    'Connections to the database that were made anew.',
-    () => reconnects,
-  )
+  const help = 'Connections to the database that were made anew.'
+  meter.counter('plant_store_database_reconnects_total', help, () => reconnects)
   return openStore(url, { ...options, name: serviceName, reconnected: () => reconnects++ })
 }
 
@@ -32,7 +25,7 @@ export type HttpWorkerOptions = {
   store: Store
   config: Config
   log: Pick<ServiceLog, 'logger' | 'sink' | 'mask'>
-  metrics: ThreadMetrics | undefined
+  metrics?: ThreadMetrics | undefined
   shared: Shared
 }
 
@@ -44,8 +37,7 @@ export async function buildHttpWorker({ store, config, log, metrics, shared }: H
   const add = logger.isLevelEnabled('info') ? accessLog.add : () => {}
   const options = traceOptionsOf(config)
   // Loaded on demand, with its libraries.
-  const { Traces } = options ? await import('../traces.ts') : {}
-  const traces = options && Traces && new Traces(options, { logger, mask, meter, ...shared })
+  const traces = options && (await import('../traces.ts')).makeTraces(options, { ...log, meter, ...shared })
   const report = (exchange: Exchange) => {
     add(exchange)
     metrics?.count(exchange)

@@ -12,6 +12,8 @@ export function makeShared(threads: number) {
     /** Open and idle connections per thread. */
     counts: integers(threads),
     idle: integers(threads),
+    /** Heartbeats that a thread missed in a row. While the whole process is stopped, none are missed. */
+    missedBeats: integers(threads),
     /** Not 0 before a shutdown, when each answer ends its connection. */
     draining: integers(1),
     /** Memory of the rate limits of tokens and of failed authentications. */

@@ -11,17 +11,24 @@ const main = parentPort as NonNullable<typeof parentPort>
 const { config, shared, store: port, isCounted } = workerData as WorkerData
 
 const post = (...message: FromWorker) => main.postMessage(message)
-const sink: LineSink = { write: hand }
+const sink: LineSink = {
+  /** Posts lines. Bytes are copied once, as their buffer is used again, and then transferred. */
+  write(lines) {
+    const log = typeof lines === 'string' ? lines : new Uint8Array(lines)
+    main.postMessage(['log', log] satisfies FromWorker, typeof log === 'string' ? [] : [log.buffer])
+  },
+}
 const logger = makeLogger(sink, config)
 // Loaded only when metrics are on.
 const metrics = isCounted ? new (await import('../admin/thread-metrics.ts')).ThreadMetrics() : undefined
-setInterval(() => post('beat'), beatMs).unref()
+const beat = () => Atomics.store(shared.missedBeats, shared.thread, 0)
+setInterval(beat, beatMs).unref()
 
 const store = await openCounted(config.databaseUrl, { logger, port }, metrics)
 const log = { logger, sink, mask: makeMask(config.accessTokens) }
 const worker = await buildHttpWorker({ store, config, log, metrics, shared })
 main.on('message', async (message: ToWorker) => {
-  if (message === 'count' && metrics) post('counted', await metrics.takeSnapshot())
+  if (message === 'count' && metrics) post('counted', await metrics.getMetricsAsJSON())
   if (message !== 'close') return
   await worker.close()
   // Closing a SQLite file is synchronous, so that the main thread is the last to close it.
@@ -33,9 +40,3 @@ main.on('message', async (message: ToWorker) => {
 })
 await listen(worker.app, { host: config.host, port: config.port, reusePort: true })
 post('listening')
-
-/** Posts lines. Bytes are copied once, as their buffer is used again, and then transferred. */
-function hand(lines: Uint8Array | string): void {
-  const log = typeof lines === 'string' ? lines : new Uint8Array(lines)
-  main.postMessage(['log', log] satisfies FromWorker, typeof log === 'string' ? [] : [log.buffer])
-}
