@@ -26,7 +26,7 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a file that was replaced is not noticed',
     file: 'src/store/sqlite/files/files.ts',
-    search: 'if (!isSameFile(stats, this.#ids[index])) return',
+    search: 'if (!isSameFile(stats, this.ids[index])) return',
     replacement: 'if (isSameFile(stats, undefined)) return',
     checks: [inTest('store/sqlite-files', 'a path may be a symbolic link')],
   },
@@ -46,9 +46,9 @@ export const sqliteDefects: Defect[] = [
   },
   {
     breaks: 'an epoch whose commit failed has begun',
-    file: 'src/store/sqlite/writer/batch.ts',
-    search: 'this.#sql.addEpoch.run(makeEpoch(), start)',
-    replacement: 'this.#sql.addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
+    file: 'src/store/sqlite/writer/transactions.ts',
+    search: '      this.#epochIsDue = epochWasDue\n',
+    replacement: '',
     checks: [inTest('store/sqlite-writer', 'an epoch whose commit failed')],
   },
   {
@@ -67,7 +67,7 @@ export const sqliteDefects: Defect[] = [
   },
   {
     breaks: 'a writer that was late once is never asked again',
-    file: 'src/store/sqlite/writer/pending-requests.ts',
+    file: 'src/store/sqlite/writer/writer-handle.ts',
     search: '    this.#overdue.delete(number)\n',
     replacement: '',
     checks: [inTest('store/sqlite-writer', 'while a request is overdue')],

@@ -57,7 +57,7 @@ export interface Store {
    * Makes a port through which another thread opens the same store (see `StoreOptions`). Without this method, each
    * thread opens the store by its URL.
    */
-  share?(): MessagePort
+  share?: (() => MessagePort) | undefined
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
 }

@@ -44,7 +44,7 @@ export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): Open
     const files = reopened ?? new OpenFiles(path)
     files.check()
     /* c8 ignore next 2: the path is given to another file in the same moment */
-    if (before && !isSameFile(before, files.known.ids[0]))
+    if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was opened`)
     return { db, files }
   } catch (error) {

@@ -10,30 +10,23 @@ import { StoreRefused } from '../../store.ts'
 /** The path no longer names the open files. */
 export class FilesLost extends StoreRefused {}
 
-/** `ids`: of the database, its `-wal` and its `-shm`; `bytes`: last known length of the database. */
-export type FileIds = { ids: FileId[]; bytes: number }
-
 export class OpenFiles {
   /** Paths of the database, its `-wal` and its `-shm`. */
   readonly #paths: string[]
-  readonly #ids: FileId[]
-  #bytes: number
+  /** The open files, in the same order. */
+  readonly ids: FileId[]
+  /** The last known length of the database. */
+  #bytes = 0
 
-  /** `known`: the open files; by default those that the path names now. Throws errors of the file system. */
-  constructor(path: string, known?: FileIds) {
+  /** `ids`: of the open files; by default of those that the path names now. Throws errors of the file system. */
+  constructor(path: string, ids?: FileId[]) {
     const target = resolveLinks(path)
     this.#paths = [path, `${target}-wal`, `${target}-shm`]
-    this.#ids = known?.ids ?? this.#paths.map((name) => statSync(name)).map(({ dev, ino }) => ({ dev, ino }))
-    this.#bytes = known?.bytes ?? 0
+    this.ids = ids ?? this.#paths.map((name) => statSync(name)).map(({ dev, ino }) => ({ dev, ino }))
   }
 
   get path(): string {
     return this.#paths[0] as string
-  }
-
-  /** The open files, for another thread. */
-  get known(): FileIds {
-    return { ids: this.#ids, bytes: this.#bytes }
   }
 
   /**
@@ -55,7 +48,7 @@ export class OpenFiles {
     try {
       const stats = statSync(path, { throwIfNoEntry: false })
       if (stats === undefined) return `${path} is gone`
-      if (!isSameFile(stats, this.#ids[index])) return `${path} is another file now`
+      if (!isSameFile(stats, this.ids[index])) return `${path} is another file now`
       return index === 0 ? this.#compareSize(path, stats.size) : undefined
     } catch (error) {
       return `${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`

@@ -1,14 +1,24 @@
-// The main thread's side of the writer thread, whose failures it logs. An uncaught error of that thread ends the
-// process, like one of the main thread.
+// The side of the HTTP threads: their requests to the writer thread, which the main thread starts, and whose failures
+// it logs. An uncaught error of the writer ends the process, like one of the main thread.
 import { once } from 'node:events'
 import { extname, join } from 'node:path'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { fileCheckMs } from '../../../limits.ts'
 import { Outage } from '../../../logging/outage.ts'
-import { type StoreOptions, StoreRefused } from '../../store.ts'
-import { type FileIds, OpenFiles } from '../files/files.ts'
-import { PendingRequests } from './pending-requests.ts'
-import type { Order, Started, ThreadOptions, WriterEvent } from './writer-messages.ts'
+import { monotonicMs } from '../../../runtime/clock.ts'
+import { withTimeout } from '../../../runtime/with-timeout.ts'
+import { type StoreOptions, StoreRefused, StoreUnavailable } from '../../store.ts'
+import { OpenFiles } from '../files/files.ts'
+import type {
+  Answer,
+  Done,
+  Order,
+  Request,
+  Started,
+  ThreadOptions,
+  Work,
+  WriterEvent,
+} from './writer-messages.ts'
 
 /** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-worker${extname(import.meta.filename)}`)
@@ -20,13 +30,13 @@ const lostWords = {
 }
 const failedWords = { gone: 'the database failed', still: 'the database still fails', back }
 
-export type WriterHandle = {
+/** The writer, as a thread sees it that sends it requests. */
+export type Writer = {
   readonly files: OpenFiles
-  /** Requests of the main thread. */
   readonly requests: PendingRequests
   /** Makes a port for the requests of another thread. Its first message names the open files. */
-  share(): MessagePort
-  /** Resolves when the thread has completed its requests and closed the database. */
+  share?(): MessagePort
+  /** In the main thread: resolves when the writer has completed its requests and closed the database. */
   close(): Promise<void>
 }
 
@@ -34,12 +44,18 @@ export type WriterHandle = {
 export async function startWriter(
   options: ThreadOptions,
   { logger, reconnected = () => {} }: StoreOptions,
-): Promise<WriterHandle> {
+): Promise<Writer> {
   const worker = new Worker(threadFile, { workerData: options })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   const [started] = (await once(worker, 'message')) as [Started]
   if ('refused' in started) throw new StoreRefused(started.refused)
-  const files = new OpenFiles(options.path, started.opened)
+  const share = (): MessagePort => {
+    const { port1, port2 } = new MessageChannel()
+    port1.postMessage(started.opened)
+    worker.postMessage({ port: port1 } satisfies Order, [port1])
+    return port2
+  }
+  const { files, requests } = joinWriter(options.path, share())
   const loss = new Outage(logger, lostWords)
   const failure = new Outage(logger, failedWords)
   worker.on('message', (event: WriterEvent) => {
@@ -53,22 +69,77 @@ export async function startWriter(
     if (fault === undefined) loss.reportRecovery()
     else loss.reportFailure(fault)
   }, fileCheckMs).unref()
-
-  const openPort = (known?: FileIds): MessagePort => {
-    const { port1, port2 } = new MessageChannel()
-    if (known) port1.postMessage(known)
-    worker.postMessage({ port: port1 } satisfies Order, [port1])
-    return port2
-  }
-  const requests = new PendingRequests(openPort())
   return {
     files,
     requests,
-    share: () => openPort(files.known),
+    share,
     async close() {
       clearInterval(checking)
       requests.endWriter()
       await ended
     },
+  }
+}
+
+/** Joins a running writer, through a port of its `share`. */
+export function joinWriter(path: string, port: MessagePort): Writer {
+  const files = new OpenFiles(path, receiveMessageOnPort(port)?.message)
+  const requests = new PendingRequests(port)
+  // The writer goes on for other threads.
+  return { files, requests, close: async () => port.close() }
+}
+
+/** The requests of one thread to the writer. Requests and answers are matched by their numbers. */
+export class PendingRequests {
+  readonly #port: MessagePort
+  readonly #waiting = new Map<number, PromiseWithResolvers<Done>>()
+  /** Requests that timed out and are not answered yet: while there are any, the disk is stuck. */
+  readonly #overdue = new Set<number>()
+  #number = 0
+  #isEnding = false
+
+  /** `port`: to the writer. */
+  constructor(port: MessagePort) {
+    this.#port = port
+    port.on('message', (answer: Answer) => this.#take(answer))
+    port.on('close', () => this.#end())
+  }
+
+  /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
+  async send(work: Work, deadlineMs: number): Promise<Done> {
+    if (this.#overdue.size > 0 || this.#isEnding)
+      throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
+    const number = ++this.#number
+    const leftMs = Math.max(0, deadlineMs - performance.now())
+    const answer = Promise.withResolvers<Done>()
+    this.#port.postMessage({ ...work, number, deadlineMs: monotonicMs() + leftMs } satisfies Request)
+    this.#waiting.set(number, answer)
+    return await withTimeout(answer.promise, leftMs, () => {
+      this.#overdue.add(number)
+      throw new StoreUnavailable('unknown', 'the writer thread did not answer in time')
+    })
+  }
+
+  /** Takes an answer; that of a request that has timed out is ignored. */
+  #take(answer: Answer): void {
+    const { number } = answer
+    const waiting = this.#waiting.get(number)
+    this.#waiting.delete(number)
+    this.#overdue.delete(number)
+    if ('done' in answer) waiting?.resolve(answer.done)
+    // The writer has told the main thread, which has logged it.
+    else waiting?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
+  }
+
+  /** Accepts no more requests, and ends the writer after those that it has. */
+  endWriter(): void {
+    this.#isEnding = true
+    this.#port.postMessage('close' satisfies Order)
+  }
+
+  #end(): void {
+    this.#isEnding = true
+    for (const { reject } of this.#waiting.values())
+      reject(new StoreUnavailable('unknown', 'the writer thread ended'))
   }
 }

@@ -1,7 +1,7 @@
 // The writer thread: opens the file, then answers requests. Batches that wait at one moment, from any threads, are
 // committed together. After an I/O error it reopens the file.
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type OpenDatabase, openDatabase } from '../database.ts'
+import { openDatabase } from '../database.ts'
 import type { OpenFiles } from '../files/files.ts'
 import { describeFailure, Transactions } from './transactions.ts'
 import type {
@@ -21,83 +21,28 @@ type Waiting<T = Order> = { order: T; port: MessagePort }
 const options = workerData as ThreadOptions
 const main = parentPort as NonNullable<typeof parentPort>
 
-class Writer {
-  readonly #files: OpenFiles
-  /** Undefined from an I/O error until the next request. */
-  #open: Transactions | undefined
-  #hasFailed = false
-  #waiting: Waiting[] = []
+/** Undefined from an I/O error until the next request. */
+let transactions: Transactions | undefined
+let files: OpenFiles
+let hasFailed = false
+let waiting: Waiting[] = []
 
-  constructor(opened: OpenDatabase) {
-    this.#files = opened.files
-    this.#open = new Transactions(opened)
-    this.#listen(main)
-  }
-
-  #listen(port: MessagePort): void {
-    port.on('message', (order: Order) => {
-      // Deferred, to gather messages of all ports in one turn of the event loop.
-      if (this.#waiting.length === 0) setImmediate(() => this.#doAll())
-      this.#waiting.push({ order, port })
-    })
-  }
-
-  #doAll(): void {
-    const orders = this.#waiting
-    this.#waiting = []
-    while (orders.length > 0) {
-      const batches = takeBatches(orders)
-      if (batches.length > 0) this.#doTogether(batches)
-      else this.#obey(orders.shift() as Waiting)
-    }
-  }
-
-  #obey({ order, port }: Waiting): void {
-    if (order === 'close') this.#end()
-    else if ('port' in order) this.#listen(order.port)
-    else this.#doTogether([{ order, port }])
-  }
-
-  #doTogether(requests: Waiting<Request>[]): void {
-    const results = this.#do(requests.map(({ order }) => order))
-    const failure = results.find((result): result is Failure => 'failed' in result)
-    if (failure) tell(failure)
-    else if (this.#hasFailed) tell('recovered')
-    this.#hasFailed = failure !== undefined
-    for (const [index, { order, port }] of requests.entries())
-      port.postMessage({ number: order.number, ...(results[index] as Result) } satisfies Answer)
-    if (failure?.broken) this.#letGo()
-  }
-
-  #do(requests: Request[]): Result[] {
-    try {
-      this.#open ??= this.#reopen()
-    } catch (error) {
-      return requests.map(() => describeFailure(error, 'nothing-added'))
-    }
-    return this.#open.do(requests)
-  }
-
-  #reopen(): Transactions {
-    this.#files.check()
-    const opened = openDatabase({ ...options, mustExist: true }, this.#files)
-    tell('reopened')
-    return new Transactions(opened)
-  }
-
-  #letGo(): void {
-    this.#open?.close()
-    this.#open = undefined
-  }
-
-  #end(): void {
-    this.#letGo()
-    process.exit()
-  }
+function listen(port: MessagePort): void {
+  port.on('message', (order: Order) => {
+    // Deferred, to gather messages of all ports in one turn of the event loop.
+    if (waiting.length === 0) setImmediate(doAll)
+    waiting.push({ order, port })
+  })
 }
 
-function tell(message: Started | WriterEvent): void {
-  main.postMessage(message)
+function doAll(): void {
+  const orders = waiting
+  waiting = []
+  while (orders.length > 0) {
+    const batches = takeBatches(orders)
+    if (batches.length > 0) doTogether(batches)
+    else obey(orders.shift() as Waiting)
+  }
 }
 
 /** Takes the batches at the beginning of the queue. */
@@ -106,10 +51,53 @@ function takeBatches(orders: Waiting[]): Waiting<Request>[] {
   return orders.splice(0, end < 0 ? orders.length : end) as Waiting<Request>[]
 }
 
+function obey({ order, port }: Waiting): void {
+  if (order === 'close') {
+    transactions?.close()
+    process.exit()
+  } else if ('port' in order) listen(order.port)
+  else doTogether([{ order, port }])
+}
+
+function doTogether(requests: Waiting<Request>[]): void {
+  const results = run(requests.map(({ order }) => order))
+  const failure = results.find((result): result is Failure => 'failed' in result)
+  if (failure) tell(failure)
+  else if (hasFailed) tell('recovered')
+  hasFailed = failure !== undefined
+  for (const [index, { order, port }] of requests.entries())
+    port.postMessage({ number: order.number, ...(results[index] as Result) } satisfies Answer)
+  if (!failure?.broken) return
+  transactions?.close()
+  transactions = undefined
+}
+
+function run(requests: Request[]): Result[] {
+  try {
+    transactions ??= reopen()
+  } catch (error) {
+    return requests.map(() => describeFailure(error, 'nothing-added'))
+  }
+  return transactions.do(requests)
+}
+
+function reopen(): Transactions {
+  files.check()
+  const opened = openDatabase({ ...options, mustExist: true }, files)
+  tell('reopened')
+  return new Transactions(opened)
+}
+
+function tell(message: Started | WriterEvent): void {
+  main.postMessage(message)
+}
+
 try {
   const opened = openDatabase(options)
-  new Writer(opened)
-  tell({ opened: opened.files.known })
+  files = opened.files
+  transactions = new Transactions(opened)
+  listen(main)
+  tell({ opened: files.ids })
 } catch (error) {
   tell({ refused: (error as Error).message })
   process.exit()
