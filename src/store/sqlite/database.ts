@@ -1,7 +1,7 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, then migrates its
 // schema.
 import { randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteLockMs } from '../../limits.ts'
 import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
@@ -10,7 +10,6 @@ import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
 import { StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
 import { OpenFiles } from './files/files.ts'
-import { makeOwnFile, makePrivate } from './files/modes.ts'
 import {
   applicationId,
   belongsToAnother,
@@ -24,6 +23,9 @@ import type { ThreadOptions } from './writer/writer-messages.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
+/** Only the user of a database may read it, whatever the umask, as it holds the hashes of tokens. */
+const ownMode = 0o600
+const othersBits = 0o077
 
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
@@ -34,7 +36,8 @@ export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): Open
   try {
     const before = identify(path)
     if (before || mustExist) bringUpToDate(options)
-    else makeOwnFile(path)
+    // SQLite gives `-wal` and `-shm` the same mode.
+    else writeFileSync(path, '', { flag: 'a', mode: ownMode })
     db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
     migrate(db, path)
@@ -129,4 +132,23 @@ function rewriteLog(db: DatabaseSync): void {
   const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
   /* c8 ignore next: another process reads in the same moment */
   if (result?.busy !== 0) throw new StoreRefused('the write-ahead log cannot be rewritten: it is in use')
+}
+
+/** Removes the rights of other users on the files of an open database, where this user may do so. */
+function makePrivate(path: string): void {
+  for (const name of [path, `${path}-wal`, `${path}-shm`]) {
+    const stats = statSync(name, { throwIfNoEntry: false })
+    const isOwn = stats?.uid === process.geteuid?.()
+    if (stats && isOwn && (stats.mode & othersBits) !== 0) changeMode(name, stats.mode & ~othersBits & 0o777)
+  }
+}
+
+function changeMode(path: string, mode: number): void {
+  try {
+    chmodSync(path, mode)
+    /* c8 ignore next 4: a file system without modes, whose owner decides at the mount who may read */
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EPERM' && code !== 'ENOTSUP') throw error
+  }
 }

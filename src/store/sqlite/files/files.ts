@@ -49,16 +49,13 @@ export class OpenFiles {
       const stats = statSync(path, { throwIfNoEntry: false })
       if (stats === undefined) return `${path} is gone`
       if (!isSameFile(stats, this.ids[index])) return `${path} is another file now`
-      return index === 0 ? this.#compareSize(path, stats.size) : undefined
+      // An append-only log never shrinks.
+      if (index === 0 && stats.size < this.#bytes)
+        return `${path} was cut from ${this.#bytes} to ${stats.size} bytes`
+      if (index === 0) this.#bytes = stats.size
+      return undefined
     } catch (error) {
       return `${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`
     }
-  }
-
-  /** Finds a file that is shorter than before: an append-only log never shrinks. */
-  #compareSize(path: string, bytes: number): string | undefined {
-    if (bytes < this.#bytes) return `${path} was cut from ${this.#bytes} to ${bytes} bytes`
-    this.#bytes = bytes
-    return undefined
   }
 }
