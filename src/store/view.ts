@@ -6,9 +6,6 @@ import type { Row, Value } from './store.ts'
 /** The positions `after` + 1 to `last`. */
 export type Range = { after: number; last: number }
 
-/** `count`: number of plants; `texts`: joined texts, in UTF-8, byte for byte as they are stored. */
-export type Joined = { count: number; texts: Buffer[] }
-
 /**
  * Expressions that differ between engines. `joinedItems`: joins items in the log's order; `locks`: counts the rows for
  * batches to lock, of which there must be 1; `guards`: triggers and indexes that keep the log append-only and its ids
@@ -30,10 +27,10 @@ export interface StoreView {
   /** Runs a portable query with parameters $1, $2, …; rows are arrays. Rejects with StoreUnavailable. */
   select<R extends Value[]>(text: string, values?: Value[]): Promise<R[]>
   /**
-   * Evaluates SQL expressions for the plants of a range, and joins the texts of each in the log's order, which costs a
-   * fraction of a text per plant. Rejects with StoreUnavailable.
+   * Evaluates an SQL expression for the plants of a range, and joins the texts in the log's order, which costs a
+   * fraction of a text per plant. Resolves to their number, and the text in UTF-8, byte for byte as it is stored. Rejects with StoreUnavailable.
    */
-  join(expressions: string[], range: Range, separator: string): Promise<Joined>
+  join(expression: string, range: Range, separator: string): Promise<{ count: number; text: Buffer }>
   /** Reads the status of the database. */
   readStatus(): Promise<EngineStatus>
   close(): Promise<void>

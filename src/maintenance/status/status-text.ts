@@ -2,7 +2,7 @@
 
 import { count, separate } from '../../runtime/count.ts'
 import type { Standby } from '../../store/engine-status.ts'
-import { describeUnsafe } from '../../store/postgres/durability.ts'
+import { describeUnsafe } from '../../store/postgres/postgres-status.ts'
 import type { StoreStatus } from './read-status.ts'
 
 export function formatStatus(status: StoreStatus): string {

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { isFinal, ServerFailure } from './failures.ts'
+import { fail, isFinal, ServerFailure } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
 
@@ -80,9 +80,7 @@ export class Link {
 
   async #attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
-    const tooLate = () => {
-      throw new Error(`no answer in ${Math.round(timeoutMs)} ms`)
-    }
+    const tooLate = fail(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
       return await withTimeout(work(session), timeoutMs, tooLate)
     } catch (error) {

@@ -1,17 +1,18 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each batch locks the one head row, so
 // that positions have no gaps and follow the order of the commits.
 import { randomBytes } from 'node:crypto'
+import { isIPv4 } from 'node:net'
+import pg from 'pg'
 import type { Logger } from 'pino'
 import { readConnections } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
-import { describeUnsafe, findUnsafe } from './durability.ts'
 import { HeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
 import { Link } from './links.ts'
+import { describeUnsafe, findUnsafe } from './postgres-status.ts'
 import { Servers } from './servers.ts'
-import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
@@ -44,7 +45,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
     throw new StoreRefused(`cannot use the database of DATABASE_URL: ${(error as Error).message}`)
   }
   return {
-    id: servers.storeId,
+    id: servers.storeId as string,
     log: {
       append: (entries, deadlineMs, mark) => writer.append(entries, deadlineMs, mark),
       head,
@@ -81,4 +82,23 @@ function warnOfPlainHosts(urls: string[], logger: Logger): void {
     logger.warn(
       `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
     )
+}
+
+/**
+ * Servers (host:port) on other hosts that are reached without TLS, or without checking their certificate. Throws when a
+ * file in a URL (sslrootcert, sslcert, sslkey) cannot be read.
+ */
+export function findPlainHosts(urls: string[]): string[] {
+  return urls.flatMap((url) => {
+    const { host, port, ssl } = new pg.Client({ connectionString: url })
+    const { rejectUnauthorized = true } = Object(ssl)
+    const isSafe = ssl && rejectUnauthorized
+    return isSafe || isHere(host) ? [] : [`${host}:${port}`]
+  })
+}
+
+/** True for a socket, and for the machine's own addresses. */
+function isHere(host: string): boolean {
+  if (host.startsWith('/') || host === 'localhost' || host === '::1') return true
+  return isIPv4(host) && host.startsWith('127.')
 }

@@ -2,7 +2,6 @@
 import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine-status.ts'
 import { serviceName } from '../store.ts'
 import type { StoreView } from '../view.ts'
-import { findUnsafe } from './durability.ts'
 import { tables } from './postgres-schema.ts'
 
 type View = Pick<StoreView, 'select'>
@@ -47,4 +46,21 @@ async function findService(view: View, role: ClusterStatus['role']): Promise<Ser
   const isUnknown = clients.length === 0 && role === 'standby'
   const by = clients.map(([host, number]) => `serve (${host}${number > 1 ? `, ${number} threads` : ''})`)
   return { running: isUnknown ? null : clients.length > 0, by }
+}
+
+/** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
+const consequences = {
+  fsync: 'when its machine fails, plants that were acknowledged can be lost, or the database damaged',
+  full_page_writes: 'when its machine fails, the database can be damaged',
+  synchronous_commit: 'this service turns it on for itself; what others commit there can be lost',
+}
+
+/** Query for settings that are off on the server, whatever the session has set. */
+export const findUnsafe = `
+  SELECT name FROM pg_settings
+  WHERE name IN (${Object.keys(consequences).map((name) => `'${name}'`)}) AND reset_val = 'off' ORDER BY name`
+
+/** Describes a setting for operators. */
+export function describeUnsafe(name: string): string {
+  return `${name} is off on the database server: ${consequences[name as keyof typeof consequences]}`
 }

@@ -14,7 +14,7 @@ import {
   type Value,
 } from '../store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
-import { isFinal, refuse } from './failures.ts'
+import { fail, isFinal, refuse } from './failures.ts'
 import type { Link } from './links.ts'
 import { findItems, insert, judge, keepSegments } from './plant-batch.ts'
 import { databaseMs, type Session } from './session.ts'
@@ -89,9 +89,7 @@ export class PostgresWriter {
     const before = this.#turn
     const done = Promise.withResolvers<void>()
     this.#turn = before.then(() => done.promise)
-    const tooLate = () => {
-      throw new Error('its turn did not come in time')
-    }
+    const tooLate = fail('its turn did not come in time')
     try {
       await withTimeout(before, deadlineMs - performance.now(), tooLate).catch(refuse('nothing-added'))
       return await this.#commit(plan, deadlineMs)

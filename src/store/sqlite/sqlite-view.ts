@@ -30,12 +30,12 @@ export function makeView({ db, checkSame }: ReadOnlyFile): Omit<StoreView, 'read
     version: readVersion(db),
     select,
     // A range of the primary key is read, and so joined, in its order. Blobs are not decoded.
-    async join(expressions, { after, last }, separator) {
-      const texts = expressions.map((expression) => `CAST(group_concat(${expression}, $3) AS BLOB)`)
-      const text = `SELECT count(*), ${texts} FROM plants WHERE position > $1 AND position <= $2`
-      const [row] = await select<[number, ...(Uint8Array | null)[]]>(text, [after, last, separator])
-      const [count, ...blobs] = row as NonNullable<typeof row>
-      return { count, texts: blobs.map((blob) => Buffer.from(blob ?? [])) }
+    async join(expression, { after, last }, separator) {
+      const texts = `CAST(group_concat(${expression}, $3) AS BLOB)`
+      const text = `SELECT count(*), coalesce(${texts}, '') FROM plants WHERE position > $1 AND position <= $2`
+      const [row] = await select(text, [after, last, separator])
+      const [count, joined] = row as unknown as [number, Uint8Array]
+      return { count, text: Buffer.from(joined) }
     },
     close: async () => db.close(),
   }
