@@ -26,7 +26,7 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a file that was replaced is not noticed',
     file: 'src/store/sqlite/files/files.ts',
-    search: 'if (!isSameFile(stats, this.ids[index])) return',
+    search: 'if (!isSameFile(stats, ids[index])) return',
     replacement: 'if (isSameFile(stats, undefined)) return',
     checks: [inTest('store/sqlite-files', 'a path may be a symbolic link')],
   },
@@ -40,8 +40,8 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a file that cannot be looked at is in order',
     file: 'src/store/sqlite/files/files.ts',
-    search: 'return `${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`',
-    replacement: 'return error ? undefined : path',
+    search: 'return `${name} cannot be looked at (${(error as NodeJS.ErrnoException).code})`',
+    replacement: 'return error ? undefined : name',
     checks: [inTest('store/sqlite-files', 'whose path becomes a link to itself')],
   },
   {
@@ -68,7 +68,7 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a writer that was late once is never asked again',
     file: 'src/store/sqlite/writer/writer-handle.ts',
-    search: '    this.#overdue.delete(number)\n',
+    search: '    overdue.delete(number)\n',
     replacement: '',
     checks: [inTest('store/sqlite-writer', 'while a request is overdue')],
   },

@@ -1,6 +1,5 @@
 // A store opened for reading only: no database is created, migrated or written. The log only grows, so its contents up
 // to a head stay the same while a service adds plants.
-import type { EngineStatus } from './engine-status.ts'
 import type { Row, Value } from './store.ts'
 
 /** The positions `after` + 1 to `last`. */
@@ -18,6 +17,36 @@ export type Dialect = {
   readonly guards: { readonly names: readonly string[]; readonly text: string }
   readonly isStandby: string
   readonly integrity?: string
+}
+
+/** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
+export type ServiceStatus = { running: boolean | null; by: string[] }
+
+/** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
+export type Standby = {
+  name: string
+  address: string | null
+  state: string | null
+  sync: string | null
+  lagBytes: number | null
+  lagSeconds: number | null
+}
+
+/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants. */
+export type ClusterStatus = {
+  server: string
+  role: 'primary' | 'standby'
+  standbys: Standby[]
+  unsafe: string[]
+}
+
+/** The status of a database. `bytes`: size on disk. */
+export type EngineStatus = {
+  engineVersion: string
+  bytes: number
+  service: ServiceStatus
+  /** Null where there is no server. */
+  cluster: ClusterStatus | null
 }
 
 export interface StoreView {

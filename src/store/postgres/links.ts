@@ -16,16 +16,12 @@ export class Link {
   readonly #role: Role
   #session: Session | undefined
   #opening: Promise<Session> | undefined
-  #running = 0
+  /** Number of running pieces of work. */
+  running = 0
 
   constructor(servers: Servers, role: Role) {
     this.#servers = servers
     this.#role = role
-  }
-
-  /** Number of running pieces of work. */
-  get running(): number {
-    return this.#running
   }
 
   /**
@@ -34,12 +30,12 @@ export class Link {
    * when the server refuses the request, and at once when too much is running.
    */
   async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
-    if (this.#running >= maxLookups) throw new Error(`${this.#running} queries are under way already`)
-    this.#running++
+    if (this.running >= maxLookups) throw new Error(`${this.running} queries are under way already`)
+    this.running++
     try {
       return await this.#repeat(work, deadlineMs)
     } finally {
-      this.#running--
+      this.running--
     }
   }
 

@@ -6,7 +6,7 @@ import pg from 'pg'
 import type { Logger } from 'pino'
 import { readConnections } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
-import { HeadReader } from './epoch-notes.ts'
+import { makeHeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
@@ -29,8 +29,8 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   // Pools in src/plants/list/ bound the reads; each goes to the least busy connection.
   const reads = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
   const writer = new PostgresWriter(writes, processId)
-  const reader = new HeadReader()
-  const head = () => heads.run((session) => reader.look(session)).catch(refuse('unread'))
+  const readHead = makeHeadReader()
+  const head = () => heads.run(readHead).catch(refuse('unread'))
 
   const select = (text: string, values: Value[] = []) =>
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))

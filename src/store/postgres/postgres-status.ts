@@ -1,7 +1,6 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
-import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine-status.ts'
 import { serviceName } from '../store.ts'
-import type { StoreView } from '../view.ts'
+import type { ClusterStatus, EngineStatus, ServiceStatus, Standby, StoreView } from '../view.ts'
 import { tables } from './postgres-schema.ts'
 
 type View = Pick<StoreView, 'select'>
@@ -17,7 +16,8 @@ export async function readPostgresStatus(view: View): Promise<EngineStatus> {
   const [row] = await view.select<Fields>(server, [`{${tables}}`])
   const [engineVersion, address, role, bytes] = row as Fields
   const unsafe = (await view.select<[string]>(findUnsafe)).flat()
-  const cluster = { server: address, role, standbys: await listStandbys(view), unsafe }
+  const found: unknown[] = (await view.select(standbys)).flat()
+  const cluster = { server: address, role, standbys: found as Standby[], unsafe }
   return { engineVersion, bytes, cluster, service: await findService(view, role) }
 }
 
@@ -29,11 +29,6 @@ const standbys = `
         AS "lagBytes",
       extract(epoch FROM replay_lag)::float8 AS "lagSeconds"
     FROM pg_stat_replication ORDER BY application_name, pid) AS standby`
-
-async function listStandbys(view: View): Promise<Standby[]> {
-  const rows: unknown[][] = await view.select(standbys)
-  return rows.flat() as Standby[]
-}
 
 /** Query for services: the sessions of each thread share a name. */
 const threads = `

@@ -9,7 +9,7 @@ import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
 import { StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
-import { OpenFiles } from './files/files.ts'
+import { noteFiles, type OpenFiles } from './files/files.ts'
 import {
   applicationId,
   belongsToAnother,
@@ -44,7 +44,7 @@ export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): Open
     if (reopened) rewriteLog(db)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
-    const files = reopened ?? new OpenFiles(path)
+    const files = reopened ?? noteFiles(path)
     files.check()
     /* c8 ignore next 2: the path is given to another file in the same moment */
     if (before && !isSameFile(before, files.ids[0]))

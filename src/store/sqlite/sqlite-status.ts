@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { resolveLinks } from '../../runtime/same-file.ts'
-import type { EngineStatus, ServiceStatus } from '../engine-status.ts'
+import type { EngineStatus, ServiceStatus } from '../view.ts'
 
 /** A process with the database open in WAL mode holds a lock behind this offset (SQLite, os.h, PENDING_BYTE). */
 const lockByte = 0x40000000

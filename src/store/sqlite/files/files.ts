@@ -10,52 +10,47 @@ import { StoreRefused } from '../../store.ts'
 /** The path no longer names the open files. */
 export class FilesLost extends StoreRefused {}
 
-export class OpenFiles {
-  /** Paths of the database, its `-wal` and its `-shm`. */
-  readonly #paths: string[]
-  /** The open files, in the same order. */
-  readonly ids: FileId[]
+export type OpenFiles = ReturnType<typeof noteFiles>
+
+/**
+ * Notes the open files of a database: those with these `ids`, in another thread, or those that the path and the ones
+ * beside it (`-wal`, `-shm`) name now. Throws errors of the file system.
+ */
+export function noteFiles(path: string, known?: FileId[]) {
+  const target = resolveLinks(path)
+  const paths = [path, `${target}-wal`, `${target}-shm`]
+  const ids = known ?? paths.map((name) => statSync(name)).map(({ dev, ino }) => ({ dev, ino }))
   /** The last known length of the database. */
-  #bytes = 0
+  let bytes = 0
 
-  /** `ids`: of the open files; by default of those that the path names now. Throws errors of the file system. */
-  constructor(path: string, ids?: FileId[]) {
-    const target = resolveLinks(path)
-    this.#paths = [path, `${target}-wal`, `${target}-shm`]
-    this.ids = ids ?? this.#paths.map((name) => statSync(name)).map(({ dev, ino }) => ({ dev, ino }))
-  }
-
-  get path(): string {
-    return this.#paths[0] as string
+  function findFaultIn(index: number): string | undefined {
+    const name = paths[index] as string
+    try {
+      const stats = statSync(name, { throwIfNoEntry: false })
+      if (stats === undefined) return `${name} is gone`
+      if (!isSameFile(stats, ids[index])) return `${name} is another file now`
+      // An append-only log never shrinks.
+      if (index === 0 && stats.size < bytes) return `${name} was cut from ${bytes} to ${stats.size} bytes`
+      if (index === 0) bytes = stats.size
+      return undefined
+    } catch (error) {
+      return `${name} cannot be looked at (${(error as NodeJS.ErrnoException).code})`
+    }
   }
 
   /**
    * Finds the reason, for the operator, why nothing may be added; undefined when there is none. Never throws: a file
    * that cannot be examined counts as lost.
    */
-  findFault(): string | undefined {
-    return this.#findFaultIn(0) ?? this.#findFaultIn(1) ?? this.#findFaultIn(2)
+  function findFault(): string | undefined {
+    return findFaultIn(0) ?? findFaultIn(1) ?? findFaultIn(2)
   }
 
   /** Throws FilesLost when there is a fault. */
-  check(): void {
-    const fault = this.findFault()
+  function check(): void {
+    const fault = findFault()
     if (fault !== undefined) throw new FilesLost(fault)
   }
 
-  #findFaultIn(index: number): string | undefined {
-    const path = this.#paths[index] as string
-    try {
-      const stats = statSync(path, { throwIfNoEntry: false })
-      if (stats === undefined) return `${path} is gone`
-      if (!isSameFile(stats, this.ids[index])) return `${path} is another file now`
-      // An append-only log never shrinks.
-      if (index === 0 && stats.size < this.#bytes)
-        return `${path} was cut from ${this.#bytes} to ${stats.size} bytes`
-      if (index === 0) this.#bytes = stats.size
-      return undefined
-    } catch (error) {
-      return `${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`
-    }
-  }
+  return { path, ids, findFault, check }
 }

@@ -8,7 +8,7 @@ import { Outage } from '../../../logging/outage.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { withTimeout } from '../../../runtime/with-timeout.ts'
 import { type StoreOptions, StoreRefused, StoreUnavailable } from '../../store.ts'
-import { OpenFiles } from '../files/files.ts'
+import { noteFiles, type OpenFiles } from '../files/files.ts'
 import type {
   Answer,
   Done,
@@ -33,7 +33,7 @@ const failedWords = { gone: 'the database failed', still: 'the database still fa
 /** The writer, as a thread sees it that sends it requests. */
 export type Writer = {
   readonly files: OpenFiles
-  readonly requests: PendingRequests
+  readonly requests: Requests
   /** Makes a port for the requests of another thread. Its first message names the open files. */
   share?(): MessagePort
   /** In the main thread: resolves when the writer has completed its requests and closed the database. */
@@ -83,63 +83,58 @@ export async function startWriter(
 
 /** Joins a running writer, through a port of its `share`. */
 export function joinWriter(path: string, port: MessagePort): Writer {
-  const files = new OpenFiles(path, receiveMessageOnPort(port)?.message)
-  const requests = new PendingRequests(port)
+  const files = noteFiles(path, receiveMessageOnPort(port)?.message)
+  const requests = openRequests(port)
   // The writer goes on for other threads.
   return { files, requests, close: async () => port.close() }
 }
 
-/** The requests of one thread to the writer. Requests and answers are matched by their numbers. */
-export class PendingRequests {
-  readonly #port: MessagePort
-  readonly #waiting = new Map<number, PromiseWithResolvers<Done>>()
+/** The requests of one thread to the writer. */
+export type Requests = ReturnType<typeof openRequests>
+
+/** Opens the requests of a port. Requests and answers are matched by their numbers. */
+export function openRequests(port: MessagePort) {
+  const waiting = new Map<number, PromiseWithResolvers<Done>>()
   /** Requests that timed out and are not answered yet: while there are any, the disk is stuck. */
-  readonly #overdue = new Set<number>()
-  #number = 0
-  #isEnding = false
-
-  /** `port`: to the writer. */
-  constructor(port: MessagePort) {
-    this.#port = port
-    port.on('message', (answer: Answer) => this.#take(answer))
-    port.on('close', () => this.#end())
-  }
-
-  /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
-  async send(work: Work, deadlineMs: number): Promise<Done> {
-    if (this.#overdue.size > 0 || this.#isEnding)
-      throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
-    const number = ++this.#number
-    const leftMs = Math.max(0, deadlineMs - performance.now())
-    const answer = Promise.withResolvers<Done>()
-    this.#port.postMessage({ ...work, number, deadlineMs: monotonicMs() + leftMs } satisfies Request)
-    this.#waiting.set(number, answer)
-    return await withTimeout(answer.promise, leftMs, () => {
-      this.#overdue.add(number)
-      throw new StoreUnavailable('unknown', 'the writer thread did not answer in time')
-    })
-  }
+  const overdue = new Set<number>()
+  let last = 0
+  let isEnding = false
 
   /** Takes an answer; that of a request that has timed out is ignored. */
-  #take(answer: Answer): void {
+  port.on('message', (answer: Answer) => {
     const { number } = answer
-    const waiting = this.#waiting.get(number)
-    this.#waiting.delete(number)
-    this.#overdue.delete(number)
-    if ('done' in answer) waiting?.resolve(answer.done)
+    const request = waiting.get(number)
+    waiting.delete(number)
+    overdue.delete(number)
+    if ('done' in answer) request?.resolve(answer.done)
     // The writer has told the main thread, which has logged it.
-    else waiting?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
-  }
-
-  /** Accepts no more requests, and ends the writer after those that it has. */
-  endWriter(): void {
-    this.#isEnding = true
-    this.#port.postMessage('close' satisfies Order)
-  }
-
-  #end(): void {
-    this.#isEnding = true
-    for (const { reject } of this.#waiting.values())
+    else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
+  })
+  port.on('close', () => {
+    isEnding = true
+    for (const { reject } of waiting.values())
       reject(new StoreUnavailable('unknown', 'the writer thread ended'))
+  })
+
+  return {
+    /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
+    async send(work: Work, deadlineMs: number): Promise<Done> {
+      if (overdue.size > 0 || isEnding)
+        throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
+      const number = ++last
+      const leftMs = Math.max(0, deadlineMs - performance.now())
+      const answer = Promise.withResolvers<Done>()
+      port.postMessage({ ...work, number, deadlineMs: monotonicMs() + leftMs } satisfies Request)
+      waiting.set(number, answer)
+      return await withTimeout(answer.promise, leftMs, () => {
+        overdue.add(number)
+        throw new StoreUnavailable('unknown', 'the writer thread did not answer in time')
+      })
+    },
+    /** Accepts no more requests, and ends the writer after those that it has. */
+    endWriter(): void {
+      isEnding = true
+      port.postMessage('close' satisfies Order)
+    },
   }
 }
