@@ -47,14 +47,14 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   return {
     id: servers.storeId as string,
     log: {
-      append: (entries, deadlineMs, mark) => writer.append(entries, deadlineMs, mark),
+      append: writer.append,
       head,
       read: (after, last, epoch) =>
         findIdlest(reads)
           .run((session) => readItems(session, { after, last, epoch }))
           .catch(refuse('unread')),
     },
-    sql: { select, execute: (text, values = []) => writer.execute(text, values) },
+    sql: { select, execute: writer.execute },
     unsafeSettings,
     async ready() {
       // A server may accept connections while the standbys that a commit waits for are missing.

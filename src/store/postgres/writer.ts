@@ -5,14 +5,7 @@ import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { setMark } from '../marks.ts'
-import {
-  type Checkpoint,
-  type Entry,
-  type Outcome,
-  StoreRefused,
-  StoreUnavailable,
-  type Value,
-} from '../store.ts'
+import { type PlantLog, type Sql, StoreRefused, StoreUnavailable } from '../store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
 import { fail, isFinal, refuse } from './failures.ts'
 import type { Link } from './links.ts'
@@ -50,7 +43,7 @@ export class PostgresWriter {
     await this.#link.run((session) => session.commit([removal, note]))
   }
 
-  append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint): Promise<Outcome[]> {
+  readonly append: PlantLog['append'] = (entries, deadlineMs, mark) => {
     const ids = entries.flatMap(({ id }) => id ?? [])
     return this.#inTurn(async (session, locked) => {
       const known = this.#origins.get(session)
@@ -73,7 +66,7 @@ export class PostgresWriter {
     }, deadlineMs)
   }
 
-  execute(text: string, values: Value[]): Promise<number> {
+  readonly execute: Sql['execute'] = (text, values = []) => {
     return this.#inTurn(async (session) => {
       const { rowCount } = await session.query({ text, values })
       return { result: Number(rowCount), changes: [] }

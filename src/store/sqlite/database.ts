@@ -19,7 +19,6 @@ import {
   readVersion,
   refusal,
 } from './files/read-only.ts'
-import type { ThreadOptions } from './writer/writer-messages.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
@@ -27,10 +26,11 @@ const checkpointPages = 4000
 const ownMode = 0o600
 const othersBits = 0o077
 
+export type OpenOptions = { path: string; mustExist: boolean; keepsSchema: boolean }
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
 /** Opens the file. `reopened`: the files that it must be, after an I/O error. Throws StoreRefused. */
-export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): OpenDatabase {
+export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDatabase {
   const { path, mustExist } = options
   let db: DatabaseSync | undefined
   try {
@@ -57,7 +57,7 @@ export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): Open
 }
 
 /** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. Throws StoreRefused. */
-function inspect({ path, mustExist }: ThreadOptions): number {
+function inspect({ path, mustExist }: OpenOptions): number {
   if (!mustExist && statSync(path).size === 0) return 0
   const { db, checkSame } = openStoreFile(path, !mustExist)
   try {
@@ -92,7 +92,7 @@ function configure(db: DatabaseSync): void {
  * Migrates under an exclusive lock, which SQLite grants only when no other connection is open, as a service would have.
  * Others get in only with the new schema, which an older service refuses.
  */
-function bringUpToDate(options: ThreadOptions): void {
+function bringUpToDate(options: OpenOptions): void {
   const { path, keepsSchema } = options
   const version = inspect(options)
   if (version === 0 || version === migrations.length) return

@@ -4,14 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import {
-  type Checkpoint,
-  type Entry,
-  type Outcome,
-  type Store,
-  type StoreOptions,
-  StoreRefused,
-} from '../store.ts'
+import { type Outcome, type PlantLog, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
 import { openReader, type Reader } from './reader.ts'
 import { named } from './sqlite-dialect.ts'
@@ -39,7 +32,7 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
 function makeStore(reader: Reader, writer: Writer): Store {
   const write = (work: Work, deadlineMs = performance.now() + storeLimitMs) =>
     writer.requests.send(work, deadlineMs)
-  const append = async (entries: Entry[], deadlineMs?: number, mark?: Checkpoint) => {
+  const append: PlantLog['append'] = async (entries, deadlineMs, mark) => {
     const items = entries.map(({ item }) => item)
     const ids = entries.map(({ id }) => id)
     return (await write({ items, ids, mark }, deadlineMs)) as Outcome[]

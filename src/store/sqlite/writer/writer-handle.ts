@@ -8,17 +8,9 @@ import { Outage } from '../../../logging/outage.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
 import { withTimeout } from '../../../runtime/with-timeout.ts'
 import { type StoreOptions, StoreRefused, StoreUnavailable } from '../../store.ts'
+import type { OpenOptions } from '../database.ts'
 import { noteFiles, type OpenFiles } from '../files/files.ts'
-import type {
-  Answer,
-  Done,
-  Order,
-  Request,
-  Started,
-  ThreadOptions,
-  Work,
-  WriterEvent,
-} from './writer-messages.ts'
+import type { Answer, Done, Order, Request, Started, Work, WriterEvent } from './writer-messages.ts'
 
 /** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-worker${extname(import.meta.filename)}`)
@@ -42,7 +34,7 @@ export type Writer = {
 
 /** Starts the writer, which opens and migrates the database, and watches the files. Rejects with StoreRefused. */
 export async function startWriter(
-  options: ThreadOptions,
+  options: OpenOptions,
   { logger, reconnected = () => {} }: StoreOptions,
 ): Promise<Writer> {
   const worker = new Worker(threadFile, { workerData: options })

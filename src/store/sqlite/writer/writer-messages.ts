@@ -29,8 +29,6 @@ export type Done = Outcome[] | number
 export type Result = { done: Done } | Failure
 export type Answer = { number: number } & Result
 
-export type ThreadOptions = { path: string; mustExist: boolean; keepsSchema: boolean }
-
 /** The first message of the writer to the main thread: the open files, see `OpenFiles`, or why there are none. */
 export type Started = { opened: FileId[] } | { refused: string }
 

@@ -1,24 +1,15 @@
 // The writer thread: opens the file, then answers requests. Batches that wait at one moment, from any threads, are
 // committed together. After an I/O error it reopens the file.
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { openDatabase } from '../database.ts'
+import { type OpenOptions, openDatabase } from '../database.ts'
 import type { OpenFiles } from '../files/files.ts'
 import { describeFailure, Transactions } from './transactions.ts'
-import type {
-  Answer,
-  Failure,
-  Order,
-  Request,
-  Result,
-  Started,
-  ThreadOptions,
-  WriterEvent,
-} from './writer-messages.ts'
+import type { Answer, Failure, Order, Request, Result, Started, WriterEvent } from './writer-messages.ts'
 
 /** An order, and the port for its answer. */
 type Waiting<T = Order> = { order: T; port: MessagePort }
 
-const options = workerData as ThreadOptions
+const options = workerData as OpenOptions
 const main = parentPort as NonNullable<typeof parentPort>
 
 /** Undefined from an I/O error until the next request. */
