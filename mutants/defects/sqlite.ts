@@ -11,7 +11,7 @@ export const sqliteDefects: Defect[] = [
   },
   {
     breaks: 'a retry is not compared with the plant that is there',
-    file: 'src/store/same-item.ts',
+    file: 'src/store/store.ts',
     search: 'return a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b))',
     replacement: 'return a === b || isDeepStrictEqual(typeof a, typeof b)',
     checks: [inTest('add/adding', 'SQLite', 'the same id with another name or tag')],

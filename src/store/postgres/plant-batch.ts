@@ -2,8 +2,7 @@
 import type { QueryConfig } from 'pg'
 import { checksumOf } from '../format/checksum.ts'
 import { keepSegment, segmentEnds } from '../format/segments.ts'
-import { sameItem } from '../same-item.ts'
-import type { Entry, Outcome } from '../store.ts'
+import { type Entry, type Outcome, sameItem } from '../store.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 

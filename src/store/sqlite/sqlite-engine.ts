@@ -16,10 +16,10 @@ import type { Work } from './writer/writer-messages.ts'
  * waits for open requests, but not for a disk that does not answer.
  */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
-  const { logger, port, mustExist = false, keepsSchema = false } = options
+  const { logger, port, mustExist } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist && !port) makeDirectory(dirname(path))
-  const writer = port ? joinWriter(path, port) : await startWriter({ path, mustExist, keepsSchema }, options)
+  const writer = port ? joinWriter(path, port) : await startWriter(path, options)
   try {
     return makeStore(openReader(writer.files, logger), writer)
     /* c8 ignore next 4: the path is given to another file in the same moment */

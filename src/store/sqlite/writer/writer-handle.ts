@@ -33,11 +33,11 @@ export type Writer = {
 }
 
 /** Starts the writer, which opens and migrates the database, and watches the files. Rejects with StoreRefused. */
-export async function startWriter(
-  options: OpenOptions,
-  { logger, reconnected = () => {} }: StoreOptions,
-): Promise<Writer> {
-  const worker = new Worker(threadFile, { workerData: options })
+export async function startWriter(path: string, options: StoreOptions): Promise<Writer> {
+  const { logger, mustExist = false, keepsSchema = false, reconnected = () => {} } = options
+  const worker = new Worker(threadFile, {
+    workerData: { path, mustExist, keepsSchema } satisfies OpenOptions,
+  })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   const [started] = (await once(worker, 'message')) as [Started]
   if ('refused' in started) throw new StoreRefused(started.refused)
@@ -47,7 +47,7 @@ export async function startWriter(
     worker.postMessage({ port: port1 } satisfies Order, [port1])
     return port2
   }
-  const { files, requests } = joinWriter(options.path, share())
+  const { files, requests } = joinWriter(path, share())
   const loss = new Outage(logger, lostWords)
   const failure = new Outage(logger, failedWords)
   worker.on('message', (event: WriterEvent) => {
