@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
-import type { Logger } from 'pino'
 import { readConnections } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
 import { makeHeadReader } from './epoch-notes.ts'
@@ -37,7 +36,11 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   const unsafeSettings = async () => (await select(findUnsafe)).map(({ name }) => String(name))
 
   try {
-    warnOfPlainHosts(urls, logger)
+    const plain = findPlainHosts(urls)
+    if (plain.length > 0)
+      logger.warn(
+        `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
+      )
     await writer.begin()
     for (const name of await unsafeSettings()) logger.warn(describeUnsafe(name))
   } catch (error) {
@@ -74,14 +77,6 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
 
 function findIdlest(links: Link[]): Link {
   return links.reduce((least, link) => (link.running < least.running ? link : least))
-}
-
-function warnOfPlainHosts(urls: string[], logger: Logger): void {
-  const plain = findPlainHosts(urls)
-  if (plain.length > 0)
-    logger.warn(
-      `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
-    )
 }
 
 /**

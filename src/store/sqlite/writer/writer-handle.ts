@@ -44,7 +44,7 @@ export async function startWriter(path: string, options: StoreOptions): Promise<
   const share = (): MessagePort => {
     const { port1, port2 } = new MessageChannel()
     port1.postMessage(started.opened)
-    worker.postMessage({ port: port1 } satisfies Order, [port1])
+    worker.postMessage(port1, [port1])
     return port2
   }
   const { files, requests } = joinWriter(path, share())

@@ -1,5 +1,4 @@
 // Messages between the HTTP threads and the writer thread. A request and its answer have the same number.
-import type { MessagePort } from 'node:worker_threads'
 import type { FileId } from '../../../runtime/same-file.ts'
 import type { Checkpoint, FailedOutcome, Outcome, Value } from '../../store.ts'
 
@@ -13,8 +12,8 @@ export type Work = Batch | Statement
 /** `deadlineMs`: of the clock that all threads share (src/runtime/clock.ts). */
 export type Request = Work & { number: number; deadlineMs: number }
 
-/** Messages to the writer. `port`: of another thread, whose requests it serves from now on. */
-export type Order = Request | { port: MessagePort } | 'close'
+/** Messages to the writer, from the ports that the main thread sends it. */
+export type Order = Request | 'close'
 
 /** `lost`: the path no longer names the open files; `broken`: the database must be reopened. */
 export type Failure = {

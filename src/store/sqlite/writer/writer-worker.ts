@@ -18,6 +18,7 @@ let files: OpenFiles
 let hasFailed = false
 let waiting: Waiting[] = []
 
+/** Serves the requests of a port from now on. */
 function listen(port: MessagePort): void {
   port.on('message', (order: Order) => {
     // Deferred, to gather messages of all ports in one turn of the event loop.
@@ -30,24 +31,21 @@ function doAll(): void {
   const orders = waiting
   waiting = []
   while (orders.length > 0) {
-    const batches = takeBatches(orders)
-    if (batches.length > 0) doTogether(batches)
-    else obey(orders.shift() as Waiting)
+    const next = takeNext(orders)
+    if (next[0]?.order === 'close') end()
+    doTogether(next as Waiting<Request>[])
   }
 }
 
-/** Takes the batches at the beginning of the queue. */
-function takeBatches(orders: Waiting[]): Waiting<Request>[] {
-  const end = orders.findIndex(({ order }) => order === 'close' || !('items' in order))
-  return orders.splice(0, end < 0 ? orders.length : end) as Waiting<Request>[]
+/** Takes the batches at the beginning of the queue, which are done together, or else its first order. */
+function takeNext(orders: Waiting[]): Waiting[] {
+  const batches = orders.findIndex(({ order }) => order === 'close' || !('items' in order))
+  return orders.splice(0, batches < 0 ? orders.length : Math.max(1, batches))
 }
 
-function obey({ order, port }: Waiting): void {
-  if (order === 'close') {
-    transactions?.close()
-    process.exit()
-  } else if ('port' in order) listen(order.port)
-  else doTogether([{ order, port }])
+function end(): never {
+  transactions?.close()
+  process.exit()
 }
 
 function doTogether(requests: Waiting<Request>[]): void {
@@ -87,7 +85,7 @@ try {
   const opened = openDatabase(options)
   files = opened.files
   transactions = new Transactions(opened)
-  listen(main)
+  main.on('message', listen)
   tell({ opened: files.ids })
 } catch (error) {
   tell({ refused: (error as Error).message })
