@@ -42,11 +42,8 @@ export function insert(position: number, entries: Entry[]): QueryConfig {
 
 /** Queries that store the segments completed by `count` plants after `position`. */
 export function keepSegments(position: number, count: number): QueryConfig[] {
-  return segmentEnds(position, position + count).map((last) => ({
-    name: 'segment',
-    text: keepSegment(postgresDialect),
-    values: [last],
-  }))
+  const ends = segmentEnds(position, position + count)
+  return ends.map((last) => ({ name: 'segment', text: keepSegment(postgresDialect), values: [last] }))
 }
 
 /** Formats an array for PostgreSQL. */

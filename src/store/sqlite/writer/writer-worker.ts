@@ -4,7 +4,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import { type OpenOptions, openDatabase } from '../database.ts'
 import type { OpenFiles } from '../files/files.ts'
 import { describeFailure, Transactions } from './transactions.ts'
-import type { Answer, Failure, Order, Request, Result, Started, WriterEvent } from './writer-messages.ts'
+import type { Answer, Order, Request, Result, Started, WriterEvent } from './writer-messages.ts'
 
 /** An order, and the port for its answer. */
 type Waiting<T = Order> = { order: T; port: MessagePort }
@@ -50,7 +50,7 @@ function end(): never {
 
 function doTogether(requests: Waiting<Request>[]): void {
   const results = run(requests.map(({ order }) => order))
-  const failure = results.find((result): result is Failure => 'failed' in result)
+  const failure = results.find((result) => 'failed' in result)
   if (failure) tell(failure)
   else if (hasFailed) tell('recovered')
   hasFailed = failure !== undefined
