@@ -57,7 +57,8 @@ export interface StoreView {
   select<R extends Value[]>(text: string, values?: Value[]): Promise<R[]>
   /**
    * Evaluates an SQL expression for the plants of a range, and joins the texts in the log's order, which costs a
-   * fraction of a text per plant. Resolves to their number, and the text in UTF-8, byte for byte as it is stored. Rejects with StoreUnavailable.
+   * fraction of a text per plant. Resolves to the number of plants, and to the text in UTF-8, byte for byte as it is
+   * stored. Rejects with StoreUnavailable.
    */
   join(expression: string, range: Range, separator: string): Promise<{ count: number; text: Buffer }>
   /** Reads the status of the database. */

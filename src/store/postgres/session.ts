@@ -146,7 +146,7 @@ const prepareSession = `
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
 
-/** The order of questions that detect a pooler: irregular, so that even a pooler that alternates between sessions is detected. */
+/** The order of the questions: irregular, so that even a pooler that alternates between sessions is detected. */
 const order = [0, 1, 1, 0, 0, 1, 0]
 
 /**
