@@ -47,9 +47,9 @@ export const postgresDefects: Defect[] = [
   {
     breaks: 'look-ups that fail are counted as under way for ever',
     file: 'src/store/postgres/links.ts',
-    search: 'return await this.#repeat(work, deadlineMs)\n    } finally {\n      this.#running--',
+    search: 'return await this.#repeat(work, deadlineMs)\n    } finally {\n      this.running--',
     replacement:
-      'const done = await this.#repeat(work, deadlineMs)\n      this.#running--\n      return done\n    } finally {',
+      'const done = await this.#repeat(work, deadlineMs)\n      this.running--\n      return done\n    } finally {',
     checks: [inTest('store/postgres', 'failed queries take no room')],
   },
   {

@@ -11,7 +11,7 @@ export const sqliteDefects: Defect[] = [
   },
   {
     breaks: 'a retry is not compared with the plant that is there',
-    file: 'src/store/same-item.ts',
+    file: 'src/store/store.ts',
     search: 'return a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b))',
     replacement: 'return a === b || isDeepStrictEqual(typeof a, typeof b)',
     checks: [inTest('add/adding', 'SQLite', 'the same id with another name or tag')],
@@ -26,7 +26,7 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a file that was replaced is not noticed',
     file: 'src/store/sqlite/files/files.ts',
-    search: 'if (!isSameFile(stats, this.#ids[index])) return',
+    search: 'if (!isSameFile(stats, ids[index])) return',
     replacement: 'if (isSameFile(stats, undefined)) return',
     checks: [inTest('store/sqlite-files', 'a path may be a symbolic link')],
   },
@@ -40,15 +40,15 @@ export const sqliteDefects: Defect[] = [
   {
     breaks: 'a file that cannot be looked at is in order',
     file: 'src/store/sqlite/files/files.ts',
-    search: 'return `${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`',
-    replacement: 'return error ? undefined : path',
+    search: 'return `${name} cannot be looked at (${(error as NodeJS.ErrnoException).code})`',
+    replacement: 'return error ? undefined : name',
     checks: [inTest('store/sqlite-files', 'whose path becomes a link to itself')],
   },
   {
     breaks: 'an epoch whose commit failed has begun',
-    file: 'src/store/sqlite/writer/batch.ts',
-    search: 'this.#sql.addEpoch.run(makeEpoch(), start)',
-    replacement: 'this.#sql.addEpoch.run(makeEpoch(), start)\n    this.#epochIsDue = false',
+    file: 'src/store/sqlite/writer/transactions.ts',
+    search: '      this.#epochIsDue = epochWasDue\n',
+    replacement: '',
     checks: [inTest('store/sqlite-writer', 'an epoch whose commit failed')],
   },
   {
@@ -67,8 +67,8 @@ export const sqliteDefects: Defect[] = [
   },
   {
     breaks: 'a writer that was late once is never asked again',
-    file: 'src/store/sqlite/writer/pending-requests.ts',
-    search: '    this.#overdue.delete(number)\n',
+    file: 'src/store/sqlite/writer/writer-handle.ts',
+    search: '    overdue.delete(number)\n',
     replacement: '',
     checks: [inTest('store/sqlite-writer', 'while a request is overdue')],
   },

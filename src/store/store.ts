@@ -1,5 +1,6 @@
 // The interface between the service and its databases: a log of plants with three verbs, and plain SQL for the rest
 // (tokens). An engine is a folder that implements it; everything above is written once.
+import { isDeepStrictEqual } from 'node:util'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { Epochs } from './epochs.ts'
@@ -10,11 +11,21 @@ export type Entry = { item: string; id: number | undefined }
 /** The outcome of an entry. `replayed`: the id existed with an equal item; `conflict`: with another one. */
 export type Outcome = 'added' | 'replayed' | 'conflict'
 
+/** True when two items have equal values: older versions may have serialized them differently. */
+export function sameItem(a: string, b: string): boolean {
+  return a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b))
+}
+
 /** The last position of the log (0: empty), and the epochs that own its positions, both of one moment. */
 export type Head = { readonly position: number; readonly epochs: Epochs }
 
 /** A row of `meta` written in the transaction of a batch: the progress of an import. */
 export type Checkpoint = { key: string; value: string }
+
+/** The statement that sets a checkpoint; `key` and `value` are placeholders of the engine. */
+export function setMark(key: string, value: string): string {
+  return `INSERT INTO meta (key, value) VALUES (${key}, ${value}) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+}
 
 export interface PlantLog {
   /**
@@ -57,7 +68,7 @@ export interface Store {
    * Makes a port through which another thread opens the same store (see `StoreOptions`). Without this method, each
    * thread opens the store by its URL.
    */
-  share?(): MessagePort
+  share?: (() => MessagePort) | undefined
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
 }

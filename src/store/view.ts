@@ -1,13 +1,9 @@
 // A store opened for reading only: no database is created, migrated or written. The log only grows, so its contents up
 // to a head stay the same while a service adds plants.
-import type { EngineStatus } from './engine-status.ts'
 import type { Row, Value } from './store.ts'
 
 /** The positions `after` + 1 to `last`. */
 export type Range = { after: number; last: number }
-
-/** `count`: number of plants; `texts`: joined texts, in UTF-8, byte for byte as they are stored. */
-export type Joined = { count: number; texts: Buffer[] }
 
 /**
  * Expressions that differ between engines. `joinedItems`: joins items in the log's order; `locks`: counts the rows for
@@ -23,6 +19,36 @@ export type Dialect = {
   readonly integrity?: string
 }
 
+/** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
+export type ServiceStatus = { running: boolean | null; by: string[] }
+
+/** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
+export type Standby = {
+  name: string
+  address: string | null
+  state: string | null
+  sync: string | null
+  lagBytes: number | null
+  lagSeconds: number | null
+}
+
+/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants. */
+export type ClusterStatus = {
+  server: string
+  role: 'primary' | 'standby'
+  standbys: Standby[]
+  unsafe: string[]
+}
+
+/** The status of a database. `bytes`: size on disk. */
+export type EngineStatus = {
+  engineVersion: string
+  bytes: number
+  service: ServiceStatus
+  /** Null where there is no server. */
+  cluster: ClusterStatus | null
+}
+
 export interface StoreView {
   readonly dialect: Dialect
   /** The number of the schema's last migration, older if no service has opened the store since an upgrade. */
@@ -30,10 +56,11 @@ export interface StoreView {
   /** Runs a portable query with parameters $1, $2, …; rows are arrays. Rejects with StoreUnavailable. */
   select<R extends Value[]>(text: string, values?: Value[]): Promise<R[]>
   /**
-   * Evaluates SQL expressions for the plants of a range, and joins the texts of each in the log's order, which costs a
-   * fraction of a text per plant. Rejects with StoreUnavailable.
+   * Evaluates an SQL expression for the plants of a range, and joins the texts in the log's order, which costs a
+   * fraction of a text per plant. Resolves to the number of plants, and to the text in UTF-8, byte for byte as it is
+   * stored. Rejects with StoreUnavailable.
    */
-  join(expressions: string[], range: Range, separator: string): Promise<Joined>
+  join(expression: string, range: Range, separator: string): Promise<{ count: number; text: Buffer }>
   /** Reads the status of the database. */
   readStatus(): Promise<EngineStatus>
   close(): Promise<void>

@@ -78,7 +78,7 @@ test('a writer that lets go of the file says so to the main thread, whichever th
   const { store, lines } = await openFile(t)
   const port = store.share?.() as MessagePort
   t.teardown(() => port.close())
-  t.match(receiveMessageOnPort(port), { message: { ids: [{}, {}, {}] } }, 'first it is told the files')
+  t.match(receiveMessageOnPort(port), { message: [{}, {}, {}] }, 'first it is told the files')
   port.postMessage({ text: breaking, values: {}, number: 1, deadlineMs: Number.MAX_SAFE_INTEGER })
   const [answer] = await once(port, 'message')
   t.match(answer, { number: 1, outcome: 'nothing-added', broken: true })

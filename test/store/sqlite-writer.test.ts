@@ -15,7 +15,7 @@ import type { Worker } from 'node:worker_threads'
 import { type Test, test } from 'tap'
 import { sqliteMarginMs } from '../../src/limits.ts'
 import { migrations } from '../../src/store/format/migrations.ts'
-import { PendingRequests } from '../../src/store/sqlite/writer/pending-requests.ts'
+import { openRequests } from '../../src/store/sqlite/writer/writer-handle.ts'
 import type { Answer } from '../../src/store/sqlite/writer/writer-messages.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createDirectory } from '../support/engines.ts'
@@ -264,7 +264,7 @@ test('while a request is overdue further ones are refused, and none are once it 
     port2.postMessage(done)
     await once(port1, 'message')
   }
-  const requests = new PendingRequests(port1)
+  const requests = openRequests(port1)
   const probe = { items: [], ids: [] }
   await t.rejects(requests.send(probe, performance.now()), unavailable('unknown'))
   const laterMs = performance.now() + 60_000

@@ -1,8 +1,7 @@
 // Copies a whole store into another database. That takes over the id of the source's store, so that ETags and cursors
 // stay valid, and an interrupted copy is recognized.
 import { randomUUID } from 'node:crypto'
-import { setMark } from '../../store/marks.ts'
-import { type Sql, type Store, StoreRefused } from '../../store/store.ts'
+import { type Sql, type Store, StoreRefused, setMark } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
 import { type CopyPlantsOptions, copyPlants } from './copied-plants.ts'
 import { checkTokens, copyEpochs, copyTokens } from './copied-tables.ts'

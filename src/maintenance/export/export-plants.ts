@@ -64,11 +64,11 @@ async function* writePages(
     // Reading SQLite and writing to a file never yield: let signals be handled.
     await turn()
     const last = Math.min(position + scannedPlants, head)
-    const { count, texts } = await view
-      .join([withId ? itemWithId : 'item'], { after: position, last }, format.separator)
+    const { count, text } = await view
+      .join(withId ? itemWithId : 'item', { after: position, last }, format.separator)
       .catch(explain)
     const isWhole = count === last - position
-    const parts = isWhole ? format.write(texts[0] as Buffer, position === after) : undefined
+    const parts = isWhole ? format.write(text, position === after) : undefined
     if (parts === undefined)
       throw new StoreRefused(
         `plants ${position + 1} to ${last} are damaged; plant-store verify names the faults`,

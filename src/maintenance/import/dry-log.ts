@@ -1,8 +1,7 @@
 // A log that keeps nothing, for an input that is only checked. Ids are compared with those of the store, and of earlier
 // records.
 import { DatabaseSync } from 'node:sqlite'
-import { sameItem } from '../../store/same-item.ts'
-import type { Entry, Outcome, PlantLog, Store } from '../../store/store.ts'
+import { type Entry, type Outcome, type PlantLog, type Store, sameItem } from '../../store/store.ts'
 
 export type DryLog = Pick<PlantLog, 'append'> & { close(): void }
 

@@ -1,8 +1,8 @@
 // Formats the status of a store: one line per fact.
 
 import { count, separate } from '../../runtime/count.ts'
-import type { Standby } from '../../store/engine-status.ts'
-import { describeUnsafe } from '../../store/postgres/durability.ts'
+import { describeUnsafe } from '../../store/postgres/postgres-status.ts'
+import type { Standby } from '../../store/view.ts'
 import type { StoreStatus } from './read-status.ts'
 
 export function formatStatus(status: StoreStatus): string {

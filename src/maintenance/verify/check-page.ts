@@ -54,8 +54,8 @@ function describeGap(first: number, last: number): Fault {
 /** True when all items are valid UTF-8; reading them as text replaces invalid bytes. */
 async function isUtf8Page(view: StoreView, rows: Row[], range: Range): Promise<boolean> {
   if (!rows.some(([, , item]) => item.includes(replacement))) return true
-  const { texts } = await view.join(['item'], range, '')
-  return texts.every(isUtf8)
+  const { text } = await view.join('item', range, '')
+  return isUtf8(text)
 }
 
 /** Finds a fault of an item and its id, in words that follow "plant 7"; undefined if there is none. */

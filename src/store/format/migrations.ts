@@ -79,12 +79,6 @@ export const migrations: Migration[] = [
 /** The schema version that introduced epochs, checksums of rows, and segments. */
 export const epochsVersion = 2
 
-/**
- * The oldest schema version whose code works on the current schema: in a rolling upgrade old replicas run on the new
- * schema beside new ones. Raise it only when they cannot, one release after the one that stopped needing it.
- */
-export const oldestCompatible = 2
-
 /** Throws StoreRefused when the schema is of an older version and is not to be migrated. */
 export function checkUpgrade(version: number, keepsSchema = false): void {
   if (keepsSchema && version < migrations.length)

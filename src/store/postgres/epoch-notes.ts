@@ -15,14 +15,14 @@ const head = `
   ) END AS epochs
   FROM (SELECT ${lastPosition} AS position, coalesce(${latestEpoch}, '') AS latest) AS head`
 
-export class HeadReader {
-  #epochs = new Epochs([])
-
-  async look(session: Session): Promise<Head> {
-    const { rows } = await session.query({ name: 'head', text: head, values: [this.#epochs.latest] })
+/** Makes a function that reads the head, and keeps the epochs that it has read. */
+export function makeHeadReader() {
+  let known = new Epochs([])
+  return async (session: Session): Promise<Head> => {
+    const { rows } = await session.query({ name: 'head', text: head, values: [known.latest] })
     const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] | null }
-    if (epochs) this.#epochs = new Epochs(epochs)
-    return { position, epochs: this.#epochs }
+    if (epochs) known = new Epochs(epochs)
+    return { position, epochs: known }
   }
 }
 

@@ -51,6 +51,13 @@ export function mostTelling(failures: ServerFailure[]): Error {
   return said ?? new Error(failures.map(({ message }) => message).join('; '))
 }
 
+/** Makes a function that throws an error. */
+export function fail(message: string): () => never {
+  return () => {
+    throw new Error(message)
+  }
+}
+
 type Failed = Exclude<FailedOutcome, 'overloaded'>
 
 const words: Record<Failed, string> = {

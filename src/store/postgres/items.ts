@@ -22,15 +22,13 @@ const selects: Record<Source, (after: number, last: number) => string> = {
     FROM plants WHERE position > ${after} AND position <= ${last}`,
 }
 
+type Row = [items: Buffer, count: Buffer, owner: Buffer]
+
 /** Reads a range. Rejects with StoreUnavailable when the log of this server does not hold all of it in that epoch. */
 export async function readItems(session: Session, { after, last, epoch }: Range): Promise<Buffer> {
   let held = ''
   for (const source of findSources(after, last)) {
-    const rows = (await session.copy(selects[source](after, last))) as [
-      items: Buffer,
-      count: Buffer,
-      owner: Buffer,
-    ][]
+    const rows = (await session.copy(selects[source](after, last))) as Row[]
     const count = rows.reduce((sum, [, count]) => sum + count.readInt32BE(), 0)
     const owner = String(rows[0]?.[2])
     if (count === last - after && owner === epoch) return joinArray(rows.map(([items]) => items))

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { isFinal, ServerFailure } from './failures.ts'
+import { fail, isFinal, ServerFailure } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
 
@@ -16,16 +16,12 @@ export class Link {
   readonly #role: Role
   #session: Session | undefined
   #opening: Promise<Session> | undefined
-  #running = 0
+  /** Number of running pieces of work. */
+  running = 0
 
   constructor(servers: Servers, role: Role) {
     this.#servers = servers
     this.#role = role
-  }
-
-  /** Number of running pieces of work. */
-  get running(): number {
-    return this.#running
   }
 
   /**
@@ -34,12 +30,12 @@ export class Link {
    * when the server refuses the request, and at once when too much is running.
    */
   async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
-    if (this.#running >= maxLookups) throw new Error(`${this.#running} queries are under way already`)
-    this.#running++
+    if (this.running >= maxLookups) throw new Error(`${this.running} queries are under way already`)
+    this.running++
     try {
       return await this.#repeat(work, deadlineMs)
     } finally {
-      this.#running--
+      this.running--
     }
   }
 
@@ -80,9 +76,7 @@ export class Link {
 
   async #attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
-    const tooLate = () => {
-      throw new Error(`no answer in ${Math.round(timeoutMs)} ms`)
-    }
+    const tooLate = fail(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
       return await withTimeout(work(session), timeoutMs, tooLate)
     } catch (error) {

@@ -2,8 +2,7 @@
 import type { QueryConfig } from 'pg'
 import { checksumOf } from '../format/checksum.ts'
 import { keepSegment, segmentEnds } from '../format/segments.ts'
-import { sameItem } from '../same-item.ts'
-import type { Entry, Outcome } from '../store.ts'
+import { type Entry, type Outcome, sameItem } from '../store.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 
@@ -43,11 +42,8 @@ export function insert(position: number, entries: Entry[]): QueryConfig {
 
 /** Queries that store the segments completed by `count` plants after `position`. */
 export function keepSegments(position: number, count: number): QueryConfig[] {
-  return segmentEnds(position, position + count).map((last) => ({
-    name: 'segment',
-    text: keepSegment(postgresDialect),
-    values: [last],
-  }))
+  const ends = segmentEnds(position, position + count)
+  return ends.map((last) => ({ name: 'segment', text: keepSegment(postgresDialect), values: [last] }))
 }
 
 /** Formats an array for PostgreSQL. */

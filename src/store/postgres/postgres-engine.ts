@@ -1,17 +1,17 @@
 // The distributed engine: a PostgreSQL cluster shared by any number of replicas. Each batch locks the one head row, so
 // that positions have no gaps and follow the order of the commits.
 import { randomBytes } from 'node:crypto'
-import type { Logger } from 'pino'
+import { isIPv4 } from 'node:net'
+import pg from 'pg'
 import { readConnections } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
-import { describeUnsafe, findUnsafe } from './durability.ts'
-import { HeadReader } from './epoch-notes.ts'
+import { makeHeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
 import { Link } from './links.ts'
+import { describeUnsafe, findUnsafe } from './postgres-status.ts'
 import { Servers } from './servers.ts'
-import { findPlainHosts } from './tls.ts'
 import { PostgresWriter } from './writer.ts'
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
@@ -28,15 +28,19 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   // Pools in src/plants/list/ bound the reads; each goes to the least busy connection.
   const reads = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
   const writer = new PostgresWriter(writes, processId)
-  const reader = new HeadReader()
-  const head = () => heads.run((session) => reader.look(session)).catch(refuse('unread'))
+  const readHead = makeHeadReader()
+  const head = () => heads.run(readHead).catch(refuse('unread'))
 
   const select = (text: string, values: Value[] = []) =>
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
   const unsafeSettings = async () => (await select(findUnsafe)).map(({ name }) => String(name))
 
   try {
-    warnOfPlainHosts(urls, logger)
+    const plain = findPlainHosts(urls)
+    if (plain.length > 0)
+      logger.warn(
+        `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
+      )
     await writer.begin()
     for (const name of await unsafeSettings()) logger.warn(describeUnsafe(name))
   } catch (error) {
@@ -44,16 +48,16 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
     throw new StoreRefused(`cannot use the database of DATABASE_URL: ${(error as Error).message}`)
   }
   return {
-    id: servers.storeId,
+    id: servers.storeId as string,
     log: {
-      append: (entries, deadlineMs, mark) => writer.append(entries, deadlineMs, mark),
+      append: writer.append,
       head,
       read: (after, last, epoch) =>
         findIdlest(reads)
           .run((session) => readItems(session, { after, last, epoch }))
           .catch(refuse('unread')),
     },
-    sql: { select, execute: (text, values = []) => writer.execute(text, values) },
+    sql: { select, execute: writer.execute },
     unsafeSettings,
     async ready() {
       // A server may accept connections while the standbys that a commit waits for are missing.
@@ -75,10 +79,21 @@ function findIdlest(links: Link[]): Link {
   return links.reduce((least, link) => (link.running < least.running ? link : least))
 }
 
-function warnOfPlainHosts(urls: string[], logger: Logger): void {
-  const plain = findPlainHosts(urls)
-  if (plain.length > 0)
-    logger.warn(
-      `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
-    )
+/**
+ * Servers (host:port) on other hosts that are reached without TLS, or without checking their certificate. Throws when a
+ * file in a URL (sslrootcert, sslcert, sslkey) cannot be read.
+ */
+export function findPlainHosts(urls: string[]): string[] {
+  return urls.flatMap((url) => {
+    const { host, port, ssl } = new pg.Client({ connectionString: url })
+    const { rejectUnauthorized = true } = Object(ssl)
+    const isSafe = ssl && rejectUnauthorized
+    return isSafe || isHere(host) ? [] : [`${host}:${port}`]
+  })
+}
+
+/** True for a socket, and for the machine's own addresses. */
+function isHere(host: string): boolean {
+  if (host.startsWith('/') || host === 'localhost' || host === '::1') return true
+  return isIPv4(host) && host.startsWith('127.')
 }

@@ -1,13 +1,7 @@
 // Finds the store in a PostgreSQL database, creates it in an empty one, and migrates an older one. Any number of
 // replicas may do so at once. Foreign tables are never written.
 import { randomBytes } from 'node:crypto'
-import {
-  checkUpgrade,
-  checkVersion,
-  migrations,
-  oldestCompatible,
-  refuseInUse,
-} from '../format/migrations.ts'
+import { checkUpgrade, checkVersion, migrations, refuseInUse } from '../format/migrations.ts'
 import { type StoreOptions, StoreRefused } from '../store.ts'
 import type { Session } from './session.ts'
 
@@ -27,6 +21,12 @@ const ownColumns: Record<string, string[]> = {
 export const tables = Object.keys(ownColumns)
 /** The tables of every version. */
 const oldest = tables.slice(0, 5)
+
+/**
+ * The oldest schema version whose code works on the current schema: in a rolling upgrade old replicas run on the new
+ * schema beside new ones. Raise it only when they cannot, one release after the one that stopped needing it.
+ */
+const oldestCompatible = 2
 
 /** SQLSTATEs when another replica creates the same table at the same moment; the next attempt finds it. */
 const overtaken = ['23505', '42P07', '42710']

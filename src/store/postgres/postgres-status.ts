@@ -1,8 +1,6 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
-import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine-status.ts'
 import { serviceName } from '../store.ts'
-import type { StoreView } from '../view.ts'
-import { findUnsafe } from './durability.ts'
+import type { ClusterStatus, EngineStatus, ServiceStatus, Standby, StoreView } from '../view.ts'
 import { tables } from './postgres-schema.ts'
 
 type View = Pick<StoreView, 'select'>
@@ -18,7 +16,8 @@ export async function readPostgresStatus(view: View): Promise<EngineStatus> {
   const [row] = await view.select<Fields>(server, [`{${tables}}`])
   const [engineVersion, address, role, bytes] = row as Fields
   const unsafe = (await view.select<[string]>(findUnsafe)).flat()
-  const cluster = { server: address, role, standbys: await listStandbys(view), unsafe }
+  const found: unknown[] = (await view.select(standbys)).flat()
+  const cluster = { server: address, role, standbys: found as Standby[], unsafe }
   return { engineVersion, bytes, cluster, service: await findService(view, role) }
 }
 
@@ -31,11 +30,6 @@ const standbys = `
       extract(epoch FROM replay_lag)::float8 AS "lagSeconds"
     FROM pg_stat_replication ORDER BY application_name, pid) AS standby`
 
-async function listStandbys(view: View): Promise<Standby[]> {
-  const rows: unknown[][] = await view.select(standbys)
-  return rows.flat() as Standby[]
-}
-
 /** Query for services: the sessions of each thread share a name. */
 const threads = `
   SELECT coalesce(host(client_addr), 'localhost'), count(DISTINCT application_name) FROM pg_stat_activity
@@ -47,4 +41,21 @@ async function findService(view: View, role: ClusterStatus['role']): Promise<Ser
   const isUnknown = clients.length === 0 && role === 'standby'
   const by = clients.map(([host, number]) => `serve (${host}${number > 1 ? `, ${number} threads` : ''})`)
   return { running: isUnknown ? null : clients.length > 0, by }
+}
+
+/** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
+const consequences = {
+  fsync: 'when its machine fails, plants that were acknowledged can be lost, or the database damaged',
+  full_page_writes: 'when its machine fails, the database can be damaged',
+  synchronous_commit: 'this service turns it on for itself; what others commit there can be lost',
+}
+
+/** Query for settings that are off on the server, whatever the session has set. */
+export const findUnsafe = `
+  SELECT name FROM pg_settings
+  WHERE name IN (${Object.keys(consequences).map((name) => `'${name}'`)}) AND reset_val = 'off' ORDER BY name`
+
+/** Describes a setting for operators. */
+export function describeUnsafe(name: string): string {
+  return `${name} is off on the database server: ${consequences[name as keyof typeof consequences]}`
 }

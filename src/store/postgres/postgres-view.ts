@@ -3,8 +3,8 @@
 import { attemptMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
-import type { Joined, StoreView } from '../view.ts'
-import { explain, mostTelling, ServerFailure } from './failures.ts'
+import type { StoreView } from '../view.ts'
+import { explain, fail, mostTelling, ServerFailure } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { findStore } from './postgres-schema.ts'
@@ -41,11 +41,8 @@ async function connectToAny(urls: string[]): Promise<Session> {
 
 async function connect(url: string): Promise<{ session: Session; isStandby: boolean }> {
   const session = new Session(url, 'plant-store')
-  const late = () => {
-    throw new Error(`no answer in ${attemptMs} ms`)
-  }
   try {
-    await withTimeout(session.connect(), attemptMs, late)
+    await withTimeout(session.connect(), attemptMs, fail(`no answer in ${attemptMs} ms`))
     await session.query(settings)
     const { rows } = await session.query('SELECT pg_is_in_recovery() AS standby')
     return { session, isStandby: rows[0].standby }
@@ -71,12 +68,12 @@ function makeView(session: Session, version: number): StoreView {
     dialect: postgresDialect,
     version,
     select,
-    async join(expressions, { after, last }, separator): Promise<Joined> {
-      const texts = expressions.map((expression) => `string_agg(${expression}, $3 ORDER BY position)`)
-      const text = `SELECT count(*), ${texts} FROM plants WHERE position > $1 AND position <= $2`
+    async join(expression, { after, last }, separator) {
+      const texts = `string_agg(${expression}, $3 ORDER BY position)`
+      const text = `SELECT count(*), coalesce(${texts}, '') FROM plants WHERE position > $1 AND position <= $2`
       const [row] = await select(text, [after, last, separator])
-      const [count, ...joined] = row as unknown as [number, ...(string | null)[]]
-      return { count, texts: joined.map((part) => Buffer.from(part ?? '')) }
+      const [count, joined] = row as unknown as [number, string]
+      return { count, text: Buffer.from(joined) }
     },
     readStatus: () => readPostgresStatus({ select }),
     close: async () => session.destroy(),

@@ -5,7 +5,7 @@ import { attemptMs, handicapMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { type StoreOptions, StoreRefused } from '../store.ts'
-import { mostTelling, ServerFailure } from './failures.ts'
+import { fail, mostTelling, ServerFailure } from './failures.ts'
 import { prepareSchema } from './postgres-schema.ts'
 import { type Origin, Session } from './session.ts'
 
@@ -27,7 +27,8 @@ export class Servers {
   #followed: Origin | undefined
   /** The latest timeline that was seen, by system. */
   readonly #latest = new Map<string, string>()
-  #storeId: string | undefined
+  /** The store's id, once a first connection was made. */
+  storeId: string | undefined
   #isAwaited = false
 
   /** `urls`: one per server of the cluster; `name`: of the sessions of this thread. */
@@ -36,11 +37,6 @@ export class Servers {
     this.#name = name
     this.#options = options
     this.#outage = new Outage(options.logger, words)
-  }
-
-  /** The store's id, once a first connection was made. */
-  get storeId(): string {
-    return this.#storeId as string
   }
 
   follows({ origin }: Session): boolean {
@@ -52,12 +48,10 @@ export class Servers {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
     const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
-    const late = () => {
-      throw new Error(`${sessions.map(({ server }) => server)}: no session was ready in ${attemptMs} ms`)
-    }
+    const late = `${sessions.map(({ server }) => server)}: no session was ready in ${attemptMs} ms`
     const admitted = sessions.map((session) => this.#admit(session, role === 'writer' ? 0 : attemptMs))
     try {
-      const winner = await withTimeout(Promise.any(admitted), attemptMs, late)
+      const winner = await withTimeout(Promise.any(admitted), attemptMs, fail(late))
       this.#follow(winner, before)
       for (const other of sessions) if (other !== winner) other.destroy()
       this.#noteMade(role)
@@ -77,8 +71,8 @@ export class Servers {
       this.#see(session.origin)
       // A server restored from a backup may have an older schema, or another store.
       const id = await prepareSchema(session, this.#options)
-      this.#storeId ??= id
-      if (id !== this.#storeId) throw new StoreRefused(`it holds another store (${id})`)
+      this.storeId ??= id
+      if (id !== this.storeId) throw new StoreRefused(`it holds another store (${id})`)
       await session.passBarrier()
       /* c8 ignore next: an old primary that can commit without standbys */
       if (this.#isOlder(session.origin)) await sleep(handicapMs, undefined, { ref: false })

@@ -1,9 +1,9 @@
 // A session with one server: its settings, the origin of its log, and the barrier before it is trusted.
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
-import { idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
+import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
+import { StoreRefused } from '../store.ts'
 import { CopiedRows } from './copied-rows.ts'
-import { refuseSharedSessions } from './pooler.ts'
 
 /**
  * The history that a server writes. `name` also distinguishes its restarts and its databases; `timeline` has a fixed
@@ -18,7 +18,8 @@ export class Session {
   readonly server: string
   readonly #url: string
   readonly #client: pg.Client
-  #origin: Origin | undefined
+  /** The origin when the session was opened; a session does not survive a change of it. */
+  origin!: Origin
   #warning: string | undefined
   #firstError: unknown
 
@@ -55,12 +56,7 @@ export class Session {
     const { read_only, system, timeline, place } = rows[0]
     if (timeline === null) throw new Error('it is a standby, and accepts no writes')
     if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
-    this.#origin = { name: `${system}/${timeline}/${place}`, system, timeline }
-  }
-
-  /** The origin when the session was opened; a session does not survive a change of it. */
-  get origin(): Origin {
-    return this.#origin as Origin
+    this.origin = { name: `${system}/${timeline}/${place}`, system, timeline }
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
@@ -149,3 +145,37 @@ const prepareSession = `
     set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
+
+/** The order of the questions: irregular, so that even a pooler that alternates between sessions is detected. */
+const order = [0, 1, 1, 0, 0, 1, 0]
+
+/**
+ * Throws StoreRefused when the sessions behind `client`, which is connected to `url`, change: a transaction-level
+ * pooler, such as PgBouncer, would lose the settings of our sessions, and leave them to other applications. A second
+ * connection is made only if the process id sent at the start is not the server's, as with a pooler.
+ */
+async function refuseSharedSessions(client: pg.Client, url: string): Promise<void> {
+  const { processID } = client as unknown as { processID: number }
+  if ((await findBackend(client)) === processID) return
+  /* c8 ignore start: tested where PgBouncer is installed */
+  const limits = { connectionTimeoutMillis: attemptMs, query_timeout: attemptMs }
+  const other = new pg.Client({ connectionString: url, ...limits })
+  other.on('error', () => {})
+  try {
+    await other.connect()
+    const backends: number[] = []
+    for (const n of order) backends.push(await findBackend(n === 0 ? client : other))
+    const [first, second] = backends
+    if (first !== second && order.every((n, at) => backends[at] === backends[n])) return
+  } finally {
+    other.connection.stream.destroy()
+  }
+  throw new StoreRefused(
+    'the connection pooler there shares sessions between transactions: set its pool_mode to session, or name the PostgreSQL server itself',
+  )
+  /* c8 ignore stop */
+}
+
+async function findBackend(client: pg.Client): Promise<number> {
+  return (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
+}

@@ -4,17 +4,9 @@
 import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { setMark } from '../marks.ts'
-import {
-  type Checkpoint,
-  type Entry,
-  type Outcome,
-  StoreRefused,
-  StoreUnavailable,
-  type Value,
-} from '../store.ts'
+import { type PlantLog, type Sql, StoreRefused, StoreUnavailable, setMark } from '../store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
-import { isFinal, refuse } from './failures.ts'
+import { fail, isFinal, refuse } from './failures.ts'
 import type { Link } from './links.ts'
 import { findItems, insert, judge, keepSegments } from './plant-batch.ts'
 import { databaseMs, type Session } from './session.ts'
@@ -50,7 +42,7 @@ export class PostgresWriter {
     await this.#link.run((session) => session.commit([removal, note]))
   }
 
-  append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint): Promise<Outcome[]> {
+  readonly append: PlantLog['append'] = (entries, deadlineMs, mark) => {
     const ids = entries.flatMap(({ id }) => id ?? [])
     return this.#inTurn(async (session, locked) => {
       const known = this.#origins.get(session)
@@ -73,7 +65,7 @@ export class PostgresWriter {
     }, deadlineMs)
   }
 
-  execute(text: string, values: Value[]): Promise<number> {
+  readonly execute: Sql['execute'] = (text, values = []) => {
     return this.#inTurn(async (session) => {
       const { rowCount } = await session.query({ text, values })
       return { result: Number(rowCount), changes: [] }
@@ -89,9 +81,7 @@ export class PostgresWriter {
     const before = this.#turn
     const done = Promise.withResolvers<void>()
     this.#turn = before.then(() => done.promise)
-    const tooLate = () => {
-      throw new Error('its turn did not come in time')
-    }
+    const tooLate = fail('its turn did not come in time')
     try {
       await withTimeout(before, deadlineMs - performance.now(), tooLate).catch(refuse('nothing-added'))
       return await this.#commit(plan, deadlineMs)

@@ -1,7 +1,7 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, then migrates its
 // schema.
 import { randomBytes } from 'node:crypto'
-import { statSync } from 'node:fs'
+import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteLockMs } from '../../limits.ts'
 import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
@@ -9,8 +9,7 @@ import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
 import { StoreRefused } from '../store.ts'
 import { isBusy } from './errors.ts'
-import { OpenFiles } from './files/files.ts'
-import { makeOwnFile, makePrivate } from './files/modes.ts'
+import { noteFiles, type OpenFiles } from './files/files.ts'
 import {
   applicationId,
   belongsToAnother,
@@ -20,31 +19,35 @@ import {
   readVersion,
   refusal,
 } from './files/read-only.ts'
-import type { ThreadOptions } from './writer/writer-messages.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
+/** Only the user of a database may read it, whatever the umask, as it holds the hashes of tokens. */
+const ownMode = 0o600
+const othersBits = 0o077
 
+export type OpenOptions = { path: string; mustExist: boolean; keepsSchema: boolean }
 export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
 
 /** Opens the file. `reopened`: the files that it must be, after an I/O error. Throws StoreRefused. */
-export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): OpenDatabase {
+export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDatabase {
   const { path, mustExist } = options
   let db: DatabaseSync | undefined
   try {
     const before = identify(path)
     if (before || mustExist) bringUpToDate(options)
-    else makeOwnFile(path)
+    // SQLite gives `-wal` and `-shm` the same mode.
+    else writeFileSync(path, '', { flag: 'a', mode: ownMode })
     db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
     migrate(db, path)
     if (reopened) rewriteLog(db)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
-    const files = reopened ?? new OpenFiles(path)
+    const files = reopened ?? noteFiles(path)
     files.check()
     /* c8 ignore next 2: the path is given to another file in the same moment */
-    if (before && !isSameFile(before, files.known.ids[0]))
+    if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was opened`)
     return { db, files }
   } catch (error) {
@@ -54,7 +57,7 @@ export function openDatabase(options: ThreadOptions, reopened?: OpenFiles): Open
 }
 
 /** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. Throws StoreRefused. */
-function inspect({ path, mustExist }: ThreadOptions): number {
+function inspect({ path, mustExist }: OpenOptions): number {
   if (!mustExist && statSync(path).size === 0) return 0
   const { db, checkSame } = openStoreFile(path, !mustExist)
   try {
@@ -89,7 +92,7 @@ function configure(db: DatabaseSync): void {
  * Migrates under an exclusive lock, which SQLite grants only when no other connection is open, as a service would have.
  * Others get in only with the new schema, which an older service refuses.
  */
-function bringUpToDate(options: ThreadOptions): void {
+function bringUpToDate(options: OpenOptions): void {
   const { path, keepsSchema } = options
   const version = inspect(options)
   if (version === 0 || version === migrations.length) return
@@ -129,4 +132,23 @@ function rewriteLog(db: DatabaseSync): void {
   const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
   /* c8 ignore next: another process reads in the same moment */
   if (result?.busy !== 0) throw new StoreRefused('the write-ahead log cannot be rewritten: it is in use')
+}
+
+/** Removes the rights of other users on the files of an open database, where this user may do so. */
+function makePrivate(path: string): void {
+  for (const name of [path, `${path}-wal`, `${path}-shm`]) {
+    const stats = statSync(name, { throwIfNoEntry: false })
+    const isOwn = stats?.uid === process.geteuid?.()
+    if (stats && isOwn && (stats.mode & othersBits) !== 0) changeMode(name, stats.mode & ~othersBits & 0o777)
+  }
+}
+
+function changeMode(path: string, mode: number): void {
+  try {
+    chmodSync(path, mode)
+    /* c8 ignore next 4: a file system without modes, whose owner decides at the mount who may read */
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'EPERM' && code !== 'ENOTSUP') throw error
+  }
 }

@@ -5,7 +5,7 @@ import { segmentPlants, sqliteReadLockMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
 import { Epochs, latestEpoch, ownerOf } from '../epochs.ts'
 import { findSources } from '../format/segments.ts'
-import { type Head, type Row, type Store, StoreUnavailable, type Value } from '../store.ts'
+import { type Head, type Row, StoreUnavailable, type Value } from '../store.ts'
 import { codeOf } from './errors.ts'
 import type { OpenFiles } from './files/files.ts'
 import { named, sqliteDialect } from './sqlite-dialect.ts'
@@ -31,12 +31,10 @@ const words = {
   back: 'the database can be read again',
 }
 
-/** `id`: of the store. */
-export type Reader = Pick<Store['log'], 'head' | 'read'> &
-  Pick<Store['sql'], 'select'> & { readonly id: string; close(): void }
+export type Reader = ReturnType<typeof openReader>
 
 /** Opens a reader. Throws StoreRefused when the path names other files than `files`, which the writer has open. */
-export function openReader(files: OpenFiles, logger: Logger): Reader {
+export function openReader(files: OpenFiles, logger: Logger) {
   const db = new DatabaseSync(files.path, { readOnly: true, timeout: sqliteReadLockMs, returnArrays: true })
   files.check()
   const readHead = db.prepare(headQuery)
@@ -71,10 +69,11 @@ export function openReader(files: OpenFiles, logger: Logger): Reader {
   }
 
   return {
+    /** The id of the store. */
     id: String(select("SELECT value FROM meta WHERE key = 'store'")[0]?.value),
     head: () => guard(head),
-    read: (after, last, epoch) => guard(() => read(after, last, epoch)),
-    select: async (text, values) => guard(() => select(text, values)),
+    read: (after: number, last: number, epoch: string) => guard(() => read(after, last, epoch)),
+    select: async (text: string, values?: Value[]) => guard(() => select(text, values)),
     close() {
       if (db.isOpen) db.close()
     },

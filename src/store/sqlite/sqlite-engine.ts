@@ -2,24 +2,13 @@
 // slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
-import type { Logger } from 'pino'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import {
-  type Checkpoint,
-  type Entry,
-  type Outcome,
-  type Store,
-  type StoreOptions,
-  StoreRefused,
-} from '../store.ts'
-import { OpenFiles } from './files/files.ts'
+import { type Outcome, type PlantLog, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
 import { openReader, type Reader } from './reader.ts'
 import { named } from './sqlite-dialect.ts'
-import { PendingRequests } from './writer/pending-requests.ts'
-import { startWriter } from './writer/writer-handle.ts'
+import { joinWriter, startWriter, type Writer } from './writer/writer-handle.ts'
 import type { Work } from './writer/writer-messages.ts'
 
 /**
@@ -27,22 +16,12 @@ import type { Work } from './writer/writer-messages.ts'
  * waits for open requests, but not for a disk that does not answer.
  */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
-  const { logger, port, mustExist = false, keepsSchema = false } = options
-  if (port) return openShared(sqlitePath(url), port, logger)
+  const { logger, port, mustExist } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
-  if (!mustExist) makeDirectory(dirname(path))
-  const writer = await startWriter({ path, mustExist, keepsSchema }, options)
+  if (!mustExist && !port) makeDirectory(dirname(path))
+  const writer = port ? joinWriter(path, port) : await startWriter(path, options)
   try {
-    const reader = openReader(writer.files, logger)
-    return {
-      ...makeStore(reader, writer.requests),
-      share: writer.share,
-      async close() {
-        // Close the readers first: when the writer closes last, SQLite checkpoints the write-ahead log.
-        reader.close()
-        await withTimeout(writer.close(), storeCloseMs, () => {})
-      },
-    }
+    return makeStore(openReader(writer.files, logger), writer)
     /* c8 ignore next 4: the path is given to another file in the same moment */
   } catch (error) {
     await writer.close()
@@ -50,22 +29,10 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
   }
 }
 
-/** Opens a store that the main thread has open; `port` is from its `share`. */
-function openShared(path: string, port: MessagePort, logger: Logger): Store {
-  const reader = openReader(new OpenFiles(path, receiveMessageOnPort(port)?.message), logger)
-  const requests = new PendingRequests(port)
-  return {
-    ...makeStore(reader, requests),
-    async close() {
-      reader.close()
-      requests.close()
-    },
-  }
-}
-
-function makeStore(reader: Reader, requests: PendingRequests): Omit<Store, 'close'> {
-  const write = (work: Work, deadlineMs = performance.now() + storeLimitMs) => requests.send(work, deadlineMs)
-  const append = async (entries: Entry[], deadlineMs?: number, mark?: Checkpoint) => {
+function makeStore(reader: Reader, writer: Writer): Store {
+  const write = (work: Work, deadlineMs = performance.now() + storeLimitMs) =>
+    writer.requests.send(work, deadlineMs)
+  const append: PlantLog['append'] = async (entries, deadlineMs, mark) => {
     const items = entries.map(({ item }) => item)
     const ids = entries.map(({ id }) => id)
     return (await write({ items, ids, mark }, deadlineMs)) as Outcome[]
@@ -80,6 +47,12 @@ function makeStore(reader: Reader, requests: PendingRequests): Omit<Store, 'clos
     // A batch of no plants needs all that others need.
     async ready() {
       await append([], performance.now() + sqliteLockMs)
+    },
+    share: writer.share,
+    async close() {
+      // Close the readers first: when the writer closes last, SQLite checkpoints the write-ahead log.
+      reader.close()
+      await withTimeout(writer.close(), storeCloseMs, () => {})
     },
   }
 }

@@ -10,62 +10,47 @@ import { StoreRefused } from '../../store.ts'
 /** The path no longer names the open files. */
 export class FilesLost extends StoreRefused {}
 
-/** `ids`: of the database, its `-wal` and its `-shm`; `bytes`: last known length of the database. */
-export type FileIds = { ids: FileId[]; bytes: number }
+export type OpenFiles = ReturnType<typeof noteFiles>
 
-export class OpenFiles {
-  /** Paths of the database, its `-wal` and its `-shm`. */
-  readonly #paths: string[]
-  readonly #ids: FileId[]
-  #bytes: number
+/**
+ * Notes the open files of a database: those with these `ids`, in another thread, or those that the path and the ones
+ * beside it (`-wal`, `-shm`) name now. Throws errors of the file system.
+ */
+export function noteFiles(path: string, known?: FileId[]) {
+  const target = resolveLinks(path)
+  const paths = [path, `${target}-wal`, `${target}-shm`]
+  const ids = known ?? paths.map((name) => statSync(name)).map(({ dev, ino }) => ({ dev, ino }))
+  /** The last known length of the database. */
+  let bytes = 0
 
-  /** `known`: the open files; by default those that the path names now. Throws errors of the file system. */
-  constructor(path: string, known?: FileIds) {
-    const target = resolveLinks(path)
-    this.#paths = [path, `${target}-wal`, `${target}-shm`]
-    this.#ids = known?.ids ?? this.#paths.map((name) => statSync(name)).map(({ dev, ino }) => ({ dev, ino }))
-    this.#bytes = known?.bytes ?? 0
-  }
-
-  get path(): string {
-    return this.#paths[0] as string
-  }
-
-  /** The open files, for another thread. */
-  get known(): FileIds {
-    return { ids: this.#ids, bytes: this.#bytes }
+  function findFaultIn(index: number): string | undefined {
+    const name = paths[index] as string
+    try {
+      const stats = statSync(name, { throwIfNoEntry: false })
+      if (stats === undefined) return `${name} is gone`
+      if (!isSameFile(stats, ids[index])) return `${name} is another file now`
+      // An append-only log never shrinks.
+      if (index === 0 && stats.size < bytes) return `${name} was cut from ${bytes} to ${stats.size} bytes`
+      if (index === 0) bytes = stats.size
+      return undefined
+    } catch (error) {
+      return `${name} cannot be looked at (${(error as NodeJS.ErrnoException).code})`
+    }
   }
 
   /**
    * Finds the reason, for the operator, why nothing may be added; undefined when there is none. Never throws: a file
    * that cannot be examined counts as lost.
    */
-  findFault(): string | undefined {
-    return this.#findFaultIn(0) ?? this.#findFaultIn(1) ?? this.#findFaultIn(2)
+  function findFault(): string | undefined {
+    return findFaultIn(0) ?? findFaultIn(1) ?? findFaultIn(2)
   }
 
   /** Throws FilesLost when there is a fault. */
-  check(): void {
-    const fault = this.findFault()
+  function check(): void {
+    const fault = findFault()
     if (fault !== undefined) throw new FilesLost(fault)
   }
 
-  #findFaultIn(index: number): string | undefined {
-    const path = this.#paths[index] as string
-    try {
-      const stats = statSync(path, { throwIfNoEntry: false })
-      if (stats === undefined) return `${path} is gone`
-      if (!isSameFile(stats, this.#ids[index])) return `${path} is another file now`
-      return index === 0 ? this.#compareSize(path, stats.size) : undefined
-    } catch (error) {
-      return `${path} cannot be looked at (${(error as NodeJS.ErrnoException).code})`
-    }
-  }
-
-  /** Finds a file that is shorter than before: an append-only log never shrinks. */
-  #compareSize(path: string, bytes: number): string | undefined {
-    if (bytes < this.#bytes) return `${path} was cut from ${this.#bytes} to ${bytes} bytes`
-    this.#bytes = bytes
-    return undefined
-  }
+  return { path, ids, findFault, check }
 }

@@ -21,20 +21,15 @@ function readPath(url: string): string | undefined {
 
 /** The fault of a `file:` URL, as the end of a sentence. */
 export function findPathFault(url: string): string | undefined {
-  if (!isDecodable(url)) return 'must be file: and a path, with each % in it written as %25'
   if (url.includes('?')) return 'has a parameter, but file: takes none; a ? in a path is written as %3F'
   if (/^file:\/\/.*%2f/i.test(url)) return 'must not have a / written as %2F'
-  const path = readPath(url)
-  if (path !== undefined && !path.startsWith(':') && !path.includes('\0')) return undefined
-  return `names no file: ${url}; a path follows file: at once, as in file:data/plants.db`
-}
-
-function isDecodable(text: string): boolean {
   try {
-    return decodeURIComponent(text) !== ''
+    const path = readPath(url)
+    if (path !== undefined && !path.startsWith(':') && !path.includes('\0')) return undefined
   } catch {
-    return false
+    return 'must be file: and a path, with each % in it written as %25'
   }
+  return `names no file: ${url}; a path follows file: at once, as in file:data/plants.db`
 }
 
 /** Reads the path of an existing database. Throws StoreMissing when there is none. */

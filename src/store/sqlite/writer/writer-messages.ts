@@ -1,7 +1,6 @@
 // Messages between the HTTP threads and the writer thread. A request and its answer have the same number.
-import type { MessagePort } from 'node:worker_threads'
+import type { FileId } from '../../../runtime/same-file.ts'
 import type { Checkpoint, FailedOutcome, Outcome, Value } from '../../store.ts'
-import type { FileIds } from '../files/files.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
 export type Batch = { items: string[]; ids: (number | undefined)[]; mark?: Checkpoint | undefined }
@@ -13,8 +12,8 @@ export type Work = Batch | Statement
 /** `deadlineMs`: of the clock that all threads share (src/runtime/clock.ts). */
 export type Request = Work & { number: number; deadlineMs: number }
 
-/** Messages to the writer. `port`: of another thread, whose requests it serves from now on. */
-export type Order = Request | { port: MessagePort } | 'close'
+/** Messages to the writer, from the ports that the main thread sends it. */
+export type Order = Request | 'close'
 
 /** `lost`: the path no longer names the open files; `broken`: the database must be reopened. */
 export type Failure = {
@@ -29,10 +28,8 @@ export type Done = Outcome[] | number
 export type Result = { done: Done } | Failure
 export type Answer = { number: number } & Result
 
-export type ThreadOptions = { path: string; mustExist: boolean; keepsSchema: boolean }
-
-/** The first message of the writer to the main thread: the result of the start. */
-export type Started = { opened: FileIds } | { refused: string }
+/** The first message of the writer to the main thread: the open files, see `OpenFiles`, or why there are none. */
+export type Started = { opened: FileId[] } | { refused: string }
 
 /** Further messages to the main thread, for the log. `recovered`: the first success after a failure of any thread. */
 export type WriterEvent = Failure | 'recovered' | 'reopened'

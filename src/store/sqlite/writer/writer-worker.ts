@@ -1,115 +1,92 @@
 // The writer thread: opens the file, then answers requests. Batches that wait at one moment, from any threads, are
 // committed together. After an I/O error it reopens the file.
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { type OpenDatabase, openDatabase } from '../database.ts'
+import { type OpenOptions, openDatabase } from '../database.ts'
 import type { OpenFiles } from '../files/files.ts'
 import { describeFailure, Transactions } from './transactions.ts'
-import type {
-  Answer,
-  Failure,
-  Order,
-  Request,
-  Result,
-  Started,
-  ThreadOptions,
-  WriterEvent,
-} from './writer-messages.ts'
+import type { Answer, Order, Request, Result, Started, WriterEvent } from './writer-messages.ts'
 
 /** An order, and the port for its answer. */
 type Waiting<T = Order> = { order: T; port: MessagePort }
 
-const options = workerData as ThreadOptions
+const options = workerData as OpenOptions
 const main = parentPort as NonNullable<typeof parentPort>
 
-class Writer {
-  readonly #files: OpenFiles
-  /** Undefined from an I/O error until the next request. */
-  #open: Transactions | undefined
-  #hasFailed = false
-  #waiting: Waiting[] = []
+/** Undefined from an I/O error until the next request. */
+let transactions: Transactions | undefined
+let files: OpenFiles
+let hasFailed = false
+let waiting: Waiting[] = []
 
-  constructor(opened: OpenDatabase) {
-    this.#files = opened.files
-    this.#open = new Transactions(opened)
-    this.#listen(main)
-  }
+/** Serves the requests of a port from now on. */
+function listen(port: MessagePort): void {
+  port.on('message', (order: Order) => {
+    // Deferred, to gather messages of all ports in one turn of the event loop.
+    if (waiting.length === 0) setImmediate(doAll)
+    waiting.push({ order, port })
+  })
+}
 
-  #listen(port: MessagePort): void {
-    port.on('message', (order: Order) => {
-      // Deferred, to gather messages of all ports in one turn of the event loop.
-      if (this.#waiting.length === 0) setImmediate(() => this.#doAll())
-      this.#waiting.push({ order, port })
-    })
+function doAll(): void {
+  const orders = waiting
+  waiting = []
+  while (orders.length > 0) {
+    const next = takeNext(orders)
+    if (next[0]?.order === 'close') end()
+    doTogether(next as Waiting<Request>[])
   }
+}
 
-  #doAll(): void {
-    const orders = this.#waiting
-    this.#waiting = []
-    while (orders.length > 0) {
-      const batches = takeBatches(orders)
-      if (batches.length > 0) this.#doTogether(batches)
-      else this.#obey(orders.shift() as Waiting)
-    }
-  }
+/** Takes the batches at the beginning of the queue, which are done together, or else its first order. */
+function takeNext(orders: Waiting[]): Waiting[] {
+  const batches = orders.findIndex(({ order }) => order === 'close' || !('items' in order))
+  return orders.splice(0, batches < 0 ? orders.length : Math.max(1, batches))
+}
 
-  #obey({ order, port }: Waiting): void {
-    if (order === 'close') this.#end()
-    else if ('port' in order) this.#listen(order.port)
-    else this.#doTogether([{ order, port }])
-  }
+function end(): never {
+  transactions?.close()
+  process.exit()
+}
 
-  #doTogether(requests: Waiting<Request>[]): void {
-    const results = this.#do(requests.map(({ order }) => order))
-    const failure = results.find((result): result is Failure => 'failed' in result)
-    if (failure) tell(failure)
-    else if (this.#hasFailed) tell('recovered')
-    this.#hasFailed = failure !== undefined
-    for (const [index, { order, port }] of requests.entries())
-      port.postMessage({ number: order.number, ...(results[index] as Result) } satisfies Answer)
-    if (failure?.broken) this.#letGo()
-  }
+function doTogether(requests: Waiting<Request>[]): void {
+  const results = run(requests.map(({ order }) => order))
+  const failure = results.find((result) => 'failed' in result)
+  if (failure) tell(failure)
+  else if (hasFailed) tell('recovered')
+  hasFailed = failure !== undefined
+  for (const [index, { order, port }] of requests.entries())
+    port.postMessage({ number: order.number, ...(results[index] as Result) } satisfies Answer)
+  if (!failure?.broken) return
+  transactions?.close()
+  transactions = undefined
+}
 
-  #do(requests: Request[]): Result[] {
-    try {
-      this.#open ??= this.#reopen()
-    } catch (error) {
-      return requests.map(() => describeFailure(error, 'nothing-added'))
-    }
-    return this.#open.do(requests)
+function run(requests: Request[]): Result[] {
+  try {
+    transactions ??= reopen()
+  } catch (error) {
+    return requests.map(() => describeFailure(error, 'nothing-added'))
   }
+  return transactions.do(requests)
+}
 
-  #reopen(): Transactions {
-    this.#files.check()
-    const opened = openDatabase({ ...options, mustExist: true }, this.#files)
-    tell('reopened')
-    return new Transactions(opened)
-  }
-
-  #letGo(): void {
-    this.#open?.close()
-    this.#open = undefined
-  }
-
-  #end(): void {
-    this.#letGo()
-    process.exit()
-  }
+function reopen(): Transactions {
+  files.check()
+  const opened = openDatabase({ ...options, mustExist: true }, files)
+  tell('reopened')
+  return new Transactions(opened)
 }
 
 function tell(message: Started | WriterEvent): void {
   main.postMessage(message)
 }
 
-/** Takes the batches at the beginning of the queue. */
-function takeBatches(orders: Waiting[]): Waiting<Request>[] {
-  const end = orders.findIndex(({ order }) => order === 'close' || !('items' in order))
-  return orders.splice(0, end < 0 ? orders.length : end) as Waiting<Request>[]
-}
-
 try {
   const opened = openDatabase(options)
-  new Writer(opened)
-  tell({ opened: opened.files.known })
+  files = opened.files
+  transactions = new Transactions(opened)
+  main.on('message', listen)
+  tell({ opened: files.ids })
 } catch (error) {
   tell({ refused: (error as Error).message })
   process.exit()
