@@ -1,6 +1,5 @@
 // Turns every failure, from a thrown error to a broken socket, into problem details (RFC 9457).
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import type { Problem } from '../../schemas/problem.ts'
 import { describeProblem as describe, type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/store.ts'
@@ -32,19 +31,15 @@ const frameworkErrors: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
-export type DescribeProblem = (error: ProblemError) => {
-  status: number
-  problem: Problem
-  headers: Record<string, string>
-}
+export type DescribeProblem = ReturnType<typeof makeDescribeProblem>
 
 /** Makes the body and headers of problems. The pages of their types are below `basePath`, which ends with a slash. */
-export function makeDescribeProblem(basePath: string): DescribeProblem {
-  return ({ code, message, errors, headers }) => {
+export function makeDescribeProblem(basePath: string) {
+  return ({ code, message, errors, headers }: ProblemError) => {
     const problem = describe({ code, detail: message }, basePath)
     if (code === 'invalid') problem.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
     const { status } = problem
-    const all = {
+    const all: Record<string, string> = {
       'content-type': 'application/problem+json',
       'cache-control': 'no-store',
       ...(status === 503 && retryAfter),

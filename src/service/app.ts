@@ -10,7 +10,7 @@ import { InFlight } from '../http/connection/in-flight.ts'
 import { ConnectionLimit } from '../http/connection/max-connections.ts'
 import { answerOddRequests, makeClientErrorHandler } from '../http/connection/sockets.ts'
 import { exposedHeaders, makeCorsHeaders, preflightSeconds } from '../http/cors.ts'
-import { FailureLog } from '../http/failure-log.ts'
+import { makeFailureLog } from '../http/failure-log.ts'
 import { type GuardOptions, guardRequests } from '../http/guard.ts'
 import { makeDescribeProblem, makeErrorHandler } from '../http/problems.ts'
 import { makeCompilers } from '../http/validation.ts'
@@ -88,7 +88,7 @@ function makeParts({
   connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }),
   meter = noMeter,
 }: AppOptions) {
-  const failures = new FailureLog(logger)
+  const failures = makeFailureLog(logger)
   const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
   const isDraining = () => Atomics.load(shared.draining, 0) !== 0
