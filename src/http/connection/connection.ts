@@ -48,12 +48,9 @@ export class Connection {
   /** Bytes that were read after the head of that request, not parsed yet. */
   #rest: Buffer | undefined
   #goesOn = false
-  /** Requests begun in this turn of the event loop, not counting the first of each read. */
+  /** Requests begun since the last read. */
   #begun = 0
   #bytesRead = 0
-  readonly #beginAnew = () => {
-    this.#begun = 0
-  }
   #last = false
   #over: (() => void) | undefined
   /** Bytes that the client had taken at the last sweep, and the time since when that number is the same. */
@@ -77,23 +74,19 @@ export class Connection {
         return stopParsing
       }
       // Behind an upgrade, the last request of its connection, the parser stops by itself.
-      if (!this.#isFull || message.upgrade) return this.#begin(onIncoming, message, keepAlive)
-      this.#next = () => void this.#begin(onIncoming, message, keepAlive)
+      if (!this.#isFull() || message.upgrade) return onIncoming(message, keepAlive)
+      this.#next = () => void onIncoming(message, keepAlive)
       return stopParsing
     }
   }
 
-  /** True when no request may begin now. Those begun in this turn count, too. Fewer are allowed while others wait. */
-  get #isFull(): boolean {
-    const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
-    return this.open.length >= most || this.#begun >= 2 * most || this.socket._paused === true
-  }
-
-  #begin(onIncoming: Parser['onIncoming'], message: Message, keepAlive: boolean): number {
+  /** Counts a request that arrives; true when it may not begin now. Fewer are allowed while others wait. */
+  #isFull(): boolean {
     const { bytesRead } = this.socket
-    if (bytesRead !== this.#bytesRead) this.#bytesRead = bytesRead
-    else if (this.#begun++ === 0) setImmediate(this.#beginAnew)
-    return onIncoming(message, keepAlive)
+    if (bytesRead !== this.#bytesRead) this.#begun = 0
+    this.#bytesRead = bytesRead
+    const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
+    return this.open.length >= most || ++this.#begun > 2 * most || this.socket._paused === true
   }
 
   add(exchange: Exchange): void {
