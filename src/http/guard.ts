@@ -29,7 +29,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   /** Handles a request that the framework refuses before any hook. */
   function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error {
     const exchange = observe(request, reply)
-    reply.headers(answerHeaders(exchange))
+    reply.headers(answerHeaders(exchange.requestId))
     return findFlaw(exchange) ?? error
   }
 
@@ -40,7 +40,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   }
 
   const onSend: onSendHookHandler = (request, reply, _, done) => {
-    reply.headers(answerHeaders(exchangeOf(request)))
+    reply.headers(answerHeaders(exchangeOf(request).requestId))
     done()
   }
 

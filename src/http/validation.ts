@@ -28,12 +28,9 @@ export function makeCompilers(): Compilers {
     )
     const validateQuery = (query: Record<string, unknown>) => {
       for (const name of integers) if (name in query) query[name] = readInteger(query[name])
-      const valid = validate(query)
-      validateQuery.errors = validate.errors ?? null
-      return valid
+      return validate(query)
     }
-    validateQuery.errors = null as ErrorObject[] | null
-    return validateQuery
+    return Object.defineProperty(validateQuery, 'errors', { get: () => validate.errors })
   }
   return {
     compilersFactory: {
