@@ -83,7 +83,6 @@ export function findFaults(request: FastifyRequest, body: unknown, found: Fault[
 }
 
 function joinFaults(ofBody: Fault[], found: Fault[]): Fault[] {
-  if (found.length === 0) return ofBody
   const news = found.filter((fault) => !ofBody.some((other) => implies(other, fault)))
   const known = ofBody.filter((fault) => !news.some((other) => implies(other, fault)))
   return [...news, ...known]
@@ -114,14 +113,11 @@ function describeFaults(errors: ErrorObject[], part: string): Fault[] {
     const fault = { ...describe(error, part), ...locate(error, part) }
     // One fault per parameter is enough.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer}`
-    if (!faults.has(key) && !isOfEmptyText(error, part)) faults.set(key, fault)
+    // An empty text has a fault of length already.
+    const isKnown = part === 'body' && error.keyword === 'pattern' && error.data === ''
+    if (!faults.has(key) && !isKnown) faults.set(key, fault)
   }
   return [...faults.values()]
-}
-
-/** True for the pattern error of an empty text, which has a fault of length already. */
-function isOfEmptyText({ keyword, data }: ErrorObject, part: string): boolean {
-  return part === 'body' && keyword === 'pattern' && data === ''
 }
 
 /** Names the place of a fault. A query is flat: its only step is the parameter. */

@@ -26,9 +26,6 @@ const stopParsing = 21
 /** An empty chunk, which lets the parser finish a message without a body. It must have memory behind it. */
 const nothing = Buffer.alloc(1).subarray(1)
 
-/** `slices`: schedule connections that had to wait; `idle`: called when the connection may have become idle. */
-export type ConnectionOptions = { slices: TimeSlices; idle: (connection: Connection) => void }
-
 /** The connection of a served socket; one that was refused or closed at once has none. */
 export function connectionOf(socket: Socket): Connection {
   return (socket as Parsed)[connectionKey] as Connection
@@ -42,7 +39,8 @@ export class Connection {
   latest: Exchange | undefined
   /** The last accepted credentials, and what they grant. */
   kept: { authorization: string; grant: NonNullable<Grant> } | undefined
-  readonly #options: ConnectionOptions
+  readonly #slices: TimeSlices
+  readonly #idle: (connection: Connection) => void
   /** Serves the request at which the parser stopped. */
   #next: (() => void) | undefined
   /** Bytes that were read after the head of that request, not parsed yet. */
@@ -57,10 +55,12 @@ export class Connection {
   #taken = 0
   #takenMs = performance.now()
 
-  constructor(socket: Parsed, options: ConnectionOptions) {
+  /** `slices`: schedule connections that had to wait; `idle`: called when the connection may have become idle. */
+  constructor(socket: Parsed, slices: TimeSlices, idle: (connection: Connection) => void) {
     this.socket = socket
     socket[connectionKey] = this
-    this.#options = options
+    this.#slices = slices
+    this.#idle = idle
     // Node calls this behind the last answer of a connection.
     socket.destroySoon = () => endGently(socket)
     if (socket.parser) this.#watch(socket.parser)
@@ -85,7 +85,7 @@ export class Connection {
     const { bytesRead } = this.socket
     if (bytesRead !== this.#bytesRead) this.#begun = 0
     this.#bytesRead = bytesRead
-    const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
+    const most = this.#slices.isBusy ? 1 : requestsPerConnection
     return this.open.length >= most || ++this.#begun > 2 * most || this.socket._paused === true
   }
 
@@ -101,7 +101,7 @@ export class Connection {
     if (exchange === this.latest && exchange.raw.complete && !this.socket.destroyed) this.latest = undefined
     if (this.open.length === 0) this.#over?.()
     if (this.#rest) this.#goOn()
-    else this.#options.idle(this)
+    else this.#idle(this)
   }
 
   /** Keeps what the parser left unread; behind a last request it is dropped. */
@@ -124,7 +124,7 @@ export class Connection {
     // Wait until all are answered: stopping the parser again would cost as much as a few requests.
     if (!this.#rest || this.#goesOn || this.open.length > 0 || this.socket._paused) return
     this.#goesOn = true
-    this.#options.slices.run(() => {
+    this.#slices.run(() => {
       this.#goesOn = false
       if (!this.socket.destroyed && !this.#last) this.#parse()
     }, 'requests in a row')
@@ -149,7 +149,7 @@ export class Connection {
     if (this.#rest) return
     Reflect.deleteProperty(socket, 'resume')
     socket.resume()
-    this.#options.idle(this)
+    this.#idle(this)
   }
 
   /**

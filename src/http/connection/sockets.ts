@@ -101,6 +101,9 @@ export function endWithProblem(
   endGently(socket)
 }
 
+/** A field of Node's server: the answer that is being sent. */
+type Answering = Socket & { _httpMessage?: { emit(event: 'drain'): void } | null }
+
 /** Answers requests that Node would answer by itself, or not at all, and logs connections without a request. */
 export function answerOddRequests(server: Server, { inFlight, log, describeProblem }: SocketContext): void {
   // A client that has closed its sending side still gets its answers in full.
@@ -112,7 +115,10 @@ export function answerOddRequests(server: Server, { inFlight, log, describeProbl
   server.on('connect', ({ url, headers }: IncomingMessage, socket: Socket) => {
     const requestId = inFlight.requestId(headers['x-request-id'])
     log.add(socket, { reason: 'tunnel', status: notProxy.status, requestId, url })
-    refuseTunnel(socket, () => endWithProblem(socket, notProxy, { requestId }))
+    // Node has detached the socket: its errors, and the flow of answers that are under way, are handled here.
+    socket.on('error', () => socket.destroy())
+    socket.on('drain', () => (socket as Answering)._httpMessage?.emit('drain'))
+    connectionOf(socket).end(() => endWithProblem(socket, notProxy, { requestId }))
   })
   server.on('connection', (socket: Socket) => noteSilence(socket, log))
 }
@@ -127,12 +133,4 @@ function noteSilence(socket: Socket, log: ConnectionLog): void {
     if (socket.bytesRead === 0) log.addUnused(socket)
     else log.add(socket, { reason: failed ? 'reset' : 'no request' })
   })
-}
-
-/** Node has detached the socket: its errors, and the flow of answers that are under way, are handled here. */
-function refuseTunnel(socket: Socket, refuse: () => void): void {
-  type Answering = Socket & { _httpMessage?: { emit(event: 'drain'): void } | null }
-  socket.on('error', () => socket.destroy())
-  socket.on('drain', () => (socket as Answering)._httpMessage?.emit('drain'))
-  connectionOf(socket).end(refuse)
 }
