@@ -58,7 +58,7 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'a fault of the service tells the client of its inside',
     file: 'src/http/problems.ts',
-    search: 'frameworkErrors[code] ?? clientFault(error as FastifyError)',
+    search: 'frameworkErrors[code] ?? other',
     replacement: "frameworkErrors[code] ?? { code: 'internal', detail: error.message }",
     checks: [inTest('http/bad-requests', 'an internal error is 500')],
   },

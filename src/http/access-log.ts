@@ -4,12 +4,6 @@ import type { LineSink } from '../logging/open-log.ts'
 import type { Exchange } from './connection/exchange.ts'
 import type { Trace } from './connection/request-ids.ts'
 
-export type AccessLog = {
-  add(exchange: Exchange): void
-  /** Hands the gathered lines on. */
-  flush(): void
-}
-
 /**
  * Size up to which lines are gathered. Bytes in a buffer cost the garbage collector nothing, unlike strings, and each
  * write wakes a thread, which costs as much as 200 lines.
@@ -25,7 +19,7 @@ export type AccessLogOptions = { isIso?: boolean; mask?: (text: string) => strin
 export function makeAccessLog(
   sink: LineSink,
   { isIso = false, mask = String, now = Date.now }: AccessLogOptions = {},
-): AccessLog {
+) {
   const chunk = Buffer.allocUnsafeSlow(chunkBytes + maxLineBytes)
   let length = 0
   const time = makeTime(isIso)
@@ -34,16 +28,17 @@ export function makeAccessLog(
   const findClient = cachePieces(describe)
 
   function format(exchange: Exchange): string {
-    const { method, url, status, remoteAddress, token, problem, requestId, trace, sentBytes } = exchange
+    const { method, url, status, remoteAddress, owner, problem, requestId, trace, sentBytes } = exchange
     // Only an id that the client gave may hold a secret.
     const id = exchange.hasGivenId ? mask(requestId) : requestId
     const ids = trace ? describeTrace(trace, trace.parent === null ? String : mask) : ''
     const target = findTarget(exchange, method + url, status)
     const durationMs = Math.round(exchange.durationMs * 1000) / 1000
-    const client = problem ? describe(exchange) : findClient(exchange, remoteAddress, token)
+    const client = problem ? describe(exchange) : findClient(exchange, remoteAddress, owner)
     return `${time(now())}${id}${ids}${target}${sentBytes},"durationMs":${durationMs}${client}`
   }
 
+  /** Hands the gathered lines on. */
   function flush(): void {
     // Valid until the next line.
     if (length > 0) sink.write(chunk.subarray(0, length))
@@ -51,7 +46,7 @@ export function makeAccessLog(
   }
 
   return {
-    add(exchange) {
+    add(exchange: Exchange): void {
       length += chunk.write(format(exchange), length)
       if (length >= chunkBytes) flush()
     },
@@ -81,10 +76,10 @@ function describeTarget({ method, url, route, status }: Exchange): string {
   return `","method":"${method}","url":${JSON.stringify(url)}${route ? `,"route":"${route}"` : ''},"status":${status},"bytes":`
 }
 
-function describeClient({ remoteAddress, token, problem }: Exchange): string {
+function describeClient({ remoteAddress, owner, problem }: Exchange): string {
   return (
     `,"remoteAddress":${JSON.stringify(String(remoteAddress))}` +
-    `${token ? `,"token":${JSON.stringify(token)}` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
+    `${owner ? `,"token":${JSON.stringify(owner)}` : ''}${problem ? `,"problem":"${problem}"` : ''}` +
     `,"pid":${process.pid},"msg":"request"}\n`
   )
 }

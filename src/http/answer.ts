@@ -1,14 +1,13 @@
 // Writes the frequent answers in one go, headers and body together. `reply.send` would look up each header, inspect the
 // body and parse the content type.
 import type { FastifyReply } from 'fastify'
-import type { Exchange } from './connection/exchange.ts'
 import { exchangeOf } from './connection/in-flight.ts'
 
 /** Values by lower-case name. */
 export type AnswerHeaders = Readonly<Record<string, string>>
 
 /** Headers of every answer, however it is sent. */
-export function answerHeaders({ requestId }: Pick<Exchange, 'requestId'>): AnswerHeaders {
+export function answerHeaders(requestId: string): AnswerHeaders {
   return { 'x-content-type-options': 'nosniff', 'x-request-id': requestId }
 }
 
@@ -24,7 +23,7 @@ export function sendAnswer(
 ): void {
   const { raw } = reply
   const exchange = exchangeOf(reply.request)
-  const own = answerHeaders(exchange)
+  const own = answerHeaders(exchange.requestId)
   const begun = exchange.hasExtraHeaders ? { ...own, ...(reply.getHeaders() as AnswerHeaders) } : own
   if (body === undefined) {
     raw.writeHead(raw.statusCode, { ...begun, ...headers }).end()

@@ -1,13 +1,8 @@
 // The first hooks of every request: observe it, and refuse it when its head is not valid.
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
-import type {
-  FastifyReply,
-  FastifyRequest,
-  HTTPMethods,
-  onRequestHookHandler,
-  onSendHookHandler,
-} from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler, onSendHookHandler } from 'fastify'
+import type { Fault } from '../../schemas/problem.ts'
 import { type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxUrlBytes } from '../limits.ts'
 import { answerHeaders } from './answer.ts'
@@ -17,7 +12,7 @@ import { exchangeOf, type InFlight } from './connection/in-flight.ts'
 import type { Trace } from './connection/request-ids.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 
-const methods: HTTPMethods[] = ['GET', 'HEAD', 'POST']
+const methods = ['GET', 'HEAD', 'POST']
 
 /** `cors`: the CORS plugin answers preflights; `beginSpan`: begins the span of a request, when traces are on. */
 export type GuardOptions = { cors: boolean; beginSpan?: ((traceparent?: string) => Trace) | undefined }
@@ -34,7 +29,7 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   /** Handles a request that the framework refuses before any hook. */
   function refuse(error: Error, request: FastifyRequest, reply: FastifyReply): Error {
     const exchange = observe(request, reply)
-    reply.headers(answerHeaders(exchange))
+    reply.headers(answerHeaders(exchange.requestId))
     return findFlaw(exchange) ?? error
   }
 
@@ -45,20 +40,19 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   }
 
   const onSend: onSendHookHandler = (request, reply, _, done) => {
-    reply.headers(answerHeaders(exchangeOf(request)))
+    reply.headers(answerHeaders(exchangeOf(request).requestId))
     done()
   }
 
   /** Answers OPTIONS (RFC 9110, section 9.3.7), but for preflights of a known path. */
   function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
     const allowed = allowedMethods(request)
-    if (allowed.length === 0) {
-      done(describeMiss(request))
-      return
+    if (allowed.length === 0) done(describeMiss(request))
+    else {
+      reply.header('allow', allowed.join(', '))
+      if (cors && request.headers['access-control-request-method'] !== undefined) done()
+      else reply.code(204).send()
     }
-    reply.header('allow', allowed.join(', '))
-    if (cors && request.headers['access-control-request-method'] !== undefined) done()
-    else reply.code(204).send()
   }
 
   /** Refuses a request without a route before its body is looked at. */
@@ -76,15 +70,14 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
 function describeMiss(request: FastifyRequest): ProblemError {
   const allowed = allowedMethods(request)
   // The route exists, and its handler found nothing.
-  if (allowed.length === 0 || allowed.includes(request.method as HTTPMethods))
-    return new ProblemError(problems.nothingHere)
+  if (allowed.length === 0 || allowed.includes(request.method)) return new ProblemError(problems.nothingHere)
   return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
 }
 
-function allowedMethods(request: FastifyRequest): HTTPMethods[] {
+function allowedMethods(request: FastifyRequest): string[] {
   if (request.url === '*') return methods
   const url = request.url.split('?', 1)[0] as string
-  return methods.filter((method) => request.server.findRoute({ url, method }) !== null)
+  return methods.filter((method) => request.server.findRoute({ url, method: method as 'GET' }) !== null)
 }
 
 /** Finds a fault in the head for which a request cannot be served at all. */
@@ -125,19 +118,17 @@ function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++
   }
-  return findHostFlaw(raw, hosts) ?? (authorizations > 1 ? twice('Authorization') : undefined)
+  const flaw = findHostFlaw(raw, hosts) ?? (authorizations > 1 ? twice('Authorization') : undefined)
+  return flaw && invalid([flaw])
 }
 
 /** Finds a fault of Host: one line is required, except in HTTP/1.0 (RFC 9112, section 3.2). */
-function findHostFlaw(
-  { headers, httpVersionMinor }: IncomingMessage,
-  lines: number,
-): ProblemError | undefined {
+function findHostFlaw({ headers, httpVersionMinor }: IncomingMessage, lines: number): Fault | undefined {
   if (lines > 1) return twice('Host')
   if (lines === 0 && httpVersionMinor > 0)
-    return invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }])
+    return { code: 'required', detail: 'is required', parameter: 'Host' }
   if (lines === 1 && !isHost(headers.host as string))
-    return invalid([{ code: 'format', detail: 'must be a host, or a host and a port', parameter: 'Host' }])
+    return { code: 'format', detail: 'must be a host, or a host and a port', parameter: 'Host' }
   return undefined
 }
 
@@ -149,6 +140,6 @@ function isHost(text: string): boolean {
   return parts !== null && (parts[1] === undefined || isIPv6(parts[1])) && Number(parts[2] ?? 0) <= 65_535
 }
 
-function twice(header: string): ProblemError {
-  return invalid([{ code: 'duplicate', detail: 'must be given once', parameter: header }])
+function twice(parameter: string): Fault {
+  return { code: 'duplicate', detail: 'must be given once', parameter }
 }

@@ -3,22 +3,17 @@ import { isUtf8 } from 'node:buffer'
 import type { Fault } from '../../schemas/problem.ts'
 import { invalid } from './problem-error.ts'
 
-/** A value, and the faults of members that could not be kept as they were sent. */
-export type Parsed = { value: unknown; faults: Fault[] }
-
-const none: Fault[] = []
-
 /**
  * Parses the body of a request. Throws an `invalid` problem for anything but UTF-8 and JSON. The faults are those of
  * the outermost object's members: a name given twice (RFC 7493, 2.3), a fraction that a double would round to an
  * integer (2.2), a lone surrogate in a text (2.1).
  */
-export function parseJson(body: Buffer): Parsed {
+export function parseJson(body: Buffer): { value: unknown; faults: Fault[] } {
   if (!isUtf8(body)) throw notJson('is not UTF-8')
   const text = body.toString()
   const value = parse(text)
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return { value, faults: isObject ? findMemberFaults(text, value) : none }
+  return { value, faults: isObject ? findMemberFaults(text, value) : [] }
 }
 
 function parse(text: string): unknown {

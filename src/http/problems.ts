@@ -1,6 +1,5 @@
 // Turns every failure, from a thrown error to a broken socket, into problem details (RFC 9457).
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import type { Problem } from '../../schemas/problem.ts'
 import { describeProblem as describe, type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/store.ts'
@@ -20,6 +19,7 @@ const problemsOf: Record<FailedOutcome, KnownProblem> = {
   overloaded: problems.overloaded,
 }
 
+const always = { 'content-type': 'application/problem+json', 'cache-control': 'no-store' }
 const retryAfter = { 'retry-after': '1' }
 
 /** Problems for the framework's own errors. */
@@ -32,25 +32,16 @@ const frameworkErrors: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
-export type DescribeProblem = (error: ProblemError) => {
-  status: number
-  problem: Problem
-  headers: Record<string, string>
-}
+export type DescribeProblem = ReturnType<typeof makeDescribeProblem>
 
 /** Makes the body and headers of problems. The pages of their types are below `basePath`, which ends with a slash. */
-export function makeDescribeProblem(basePath: string): DescribeProblem {
-  return ({ code, message, errors, headers }) => {
+export function makeDescribeProblem(basePath: string) {
+  return ({ code, message, errors, headers }: ProblemError) => {
     const problem = describe({ code, detail: message }, basePath)
     if (code === 'invalid') problem.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
     const { status } = problem
-    const all = {
-      'content-type': 'application/problem+json',
-      'cache-control': 'no-store',
-      ...(status === 503 && retryAfter),
-      ...headers,
-    }
-    return { status, problem, headers: all }
+    const all = { ...always, ...(status === 503 && retryAfter), ...headers }
+    return { status, problem, headers: all as Record<string, string> }
   }
 }
 
@@ -91,10 +82,12 @@ function keepConnection(exchange: Exchange): 'keep-alive' | 'close' {
 function toProblem(error: Error, request: FastifyRequest, challenge: Challenge): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof StoreUnavailable) return new ProblemError(problemsOf[error.outcome])
-  const { validation, code } = error as FastifyError
+  const { validation, code, statusCode = 500 } = error as FastifyError
   if (validation) return invalid(findFaults(request, request.body))
   if (code?.startsWith('FST_BEARER_AUTH_')) return unauthorized(request, challenge)
-  return new ProblemError(frameworkErrors[code] ?? clientFault(error as FastifyError))
+  // The client's fault (left in mid-body, impossible range), or ours.
+  const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.ours
+  return new ProblemError(frameworkErrors[code] ?? other)
 }
 
 /** Makes the 401. Without bearer credentials it has no error code (RFC 6750, section 3.1). */
@@ -103,9 +96,4 @@ function unauthorized({ headers }: FastifyRequest, challenge: Challenge): Proble
   return new ProblemError(isBearer ? problems.badToken : problems.noToken, {
     headers: { 'www-authenticate': challenge(isBearer ? 'invalid_token' : undefined) },
   })
-}
-
-/** The problem for an error of the framework: the client's fault (left in mid-body, impossible range) or ours. */
-function clientFault({ statusCode = 500 }: FastifyError): KnownProblem {
-  return statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.ours
 }

@@ -28,12 +28,9 @@ export function makeCompilers(): Compilers {
     )
     const validateQuery = (query: Record<string, unknown>) => {
       for (const name of integers) if (name in query) query[name] = readInteger(query[name])
-      const valid = validate(query)
-      validateQuery.errors = validate.errors ?? null
-      return valid
+      return validate(query)
     }
-    validateQuery.errors = null as ErrorObject[] | null
-    return validateQuery
+    return Object.defineProperty(validateQuery, 'errors', { get: () => validate.errors })
   }
   return {
     compilersFactory: {
@@ -86,7 +83,6 @@ export function findFaults(request: FastifyRequest, body: unknown, found: Fault[
 }
 
 function joinFaults(ofBody: Fault[], found: Fault[]): Fault[] {
-  if (found.length === 0) return ofBody
   const news = found.filter((fault) => !ofBody.some((other) => implies(other, fault)))
   const known = ofBody.filter((fault) => !news.some((other) => implies(other, fault)))
   return [...news, ...known]
@@ -117,14 +113,11 @@ function describeFaults(errors: ErrorObject[], part: string): Fault[] {
     const fault = { ...describe(error, part), ...locate(error, part) }
     // One fault per parameter is enough.
     const key = fault.parameter ?? `${fault.code} ${fault.pointer}`
-    if (!faults.has(key) && !isOfEmptyText(error, part)) faults.set(key, fault)
+    // An empty text has a fault of length already.
+    const isKnown = part === 'body' && error.keyword === 'pattern' && error.data === ''
+    if (!faults.has(key) && !isKnown) faults.set(key, fault)
   }
   return [...faults.values()]
-}
-
-/** True for the pattern error of an empty text, which has a fault of length already. */
-function isOfEmptyText({ keyword, data }: ErrorObject, part: string): boolean {
-  return part === 'body' && keyword === 'pattern' && data === ''
 }
 
 /** Names the place of a fault. A query is flat: its only step is the parameter. */

@@ -10,7 +10,7 @@ import { InFlight } from '../http/connection/in-flight.ts'
 import { ConnectionLimit } from '../http/connection/max-connections.ts'
 import { answerOddRequests, makeClientErrorHandler } from '../http/connection/sockets.ts'
 import { exposedHeaders, makeCorsHeaders, preflightSeconds } from '../http/cors.ts'
-import { FailureLog } from '../http/failure-log.ts'
+import { makeFailureLog } from '../http/failure-log.ts'
 import { type GuardOptions, guardRequests } from '../http/guard.ts'
 import { makeDescribeProblem, makeErrorHandler } from '../http/problems.ts'
 import { makeCompilers } from '../http/validation.ts'
@@ -92,7 +92,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 function makeParts(options: AppOptions) {
   const { config, logger, report, beginSpan, shared = makeShared(1), meter = noMeter } = options
   const { connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }) } = options
-  const failures = new FailureLog(logger)
+  const failures = makeFailureLog(logger)
   const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
   const isDraining = () => Atomics.load(shared.draining, 0) !== 0

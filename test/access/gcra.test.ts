@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { Gcra, makeRateMemory } from '../../src/http/access/gcra.ts'
+import { makeGcra, makeRateMemory, type Take } from '../../src/http/access/gcra.ts'
 import { networkOf, toSeconds } from '../../src/http/access/rate-limits.ts'
 import { seed, tellSeed } from '../support/seed.ts'
 
@@ -19,11 +19,11 @@ test('in any window no more is allowed than the burst and what the rate makes of
     fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 400 }),
     ({ count, perMs }, pauses) => {
       let nowMs = 0
-      const gcra = new Gcra({ count, perMs }, { now: () => nowMs })
+      const take = makeGcra({ count, perMs }, { now: () => nowMs })
       const allowedMs: number[] = []
       for (const pause of pauses) {
         nowMs += pause * (perMs / count / 200)
-        if (gcra.take('a').allowed) allowedMs.push(nowMs)
+        if (take('a').allowed) allowedMs.push(nowMs)
       }
       return allowedMs.every((endMs, last) =>
         allowedMs.slice(0, last + 1).every((startMs, first) => {
@@ -44,12 +44,12 @@ test('who keeps to the rate is never refused, not even with the burst used up', 
     fc.double({ min: 0, max: 1e9, noNaN: true }),
     ({ count, perMs }, startMs) => {
       let nowMs = startMs
-      const gcra = new Gcra({ count, perMs }, { now: () => nowMs })
-      for (let n = 0; n < count; n++) if (!gcra.take('a').allowed) return false
+      const take = makeGcra({ count, perMs }, { now: () => nowMs })
+      for (let n = 0; n < count; n++) if (!take('a').allowed) return false
       for (let n = 1; n <= 1000; n++) {
         nowMs = startMs + (n * perMs) / count
-        if (!gcra.take('a').allowed) return false
-        if (gcra.take('a').allowed) return false
+        if (!take('a').allowed) return false
+        if (take('a').allowed) return false
       }
       return true
     },
@@ -65,21 +65,21 @@ test('what is left is what is allowed, and the wait is exactly long enough', (t)
     fc.array(fc.integer({ min: 0, max: 20 })),
     ({ count, perMs }, pauses) => {
       let nowMs = 0
-      const gcra = new Gcra({ count, perMs }, { now: () => nowMs })
+      const take = makeGcra({ count, perMs }, { now: () => nowMs })
       for (const pause of pauses) {
         nowMs += pause * (perMs / count / 10)
-        gcra.take('a')
+        take('a')
       }
-      let verdict = gcra.take('a')
+      let verdict = take('a')
       for (let left = verdict.remaining; left > 0; left--) {
-        verdict = gcra.take('a')
+        verdict = take('a')
         if (!verdict.allowed || verdict.remaining !== left - 1) return false
       }
       const { nextMs } = verdict
       nowMs += nextMs * 0.9
-      const early = gcra.take('a').allowed
+      const early = take('a').allowed
       nowMs += nextMs * 0.1
-      return !early && gcra.take('a').allowed
+      return !early && take('a').allowed
     },
   )
   fc.assert(property, { seed, numRuns: 300 })
@@ -87,9 +87,9 @@ test('what is left is what is allowed, and the wait is exactly long enough', (t)
 })
 
 test('each key has its own count', (t) => {
-  const gcra = new Gcra({ count: 1, perMs: 1000 }, { now: () => 0 })
+  const take = makeGcra({ count: 1, perMs: 1000 }, { now: () => 0 })
   t.same(
-    ['a', 'b', 'a', 'b', 'c'].map((key) => gcra.take(key).allowed),
+    ['a', 'b', 'a', 'b', 'c'].map((key) => take(key).allowed),
     [true, true, false, false, true],
   )
   t.end()
@@ -97,8 +97,8 @@ test('each key has its own count', (t) => {
 
 test('a key whose past makes no difference any more makes room for another', (t) => {
   let nowMs = 0
-  const gcra = new Gcra({ count: 2, perMs: 1000 }, { memory: makeRateMemory(2), now: () => nowMs })
-  const take = (...keys: string[]) => keys.map((key) => gcra.take(key).remaining)
+  const count = makeGcra({ count: 2, perMs: 1000 }, { memory: makeRateMemory(2), now: () => nowMs })
+  const take = (...keys: string[]) => keys.map((key) => count(key).remaining)
   t.same(take('a', 'b', 'a', 'b'), [1, 1, 0, 0])
   nowMs = 1000
   t.same(take('b', 'c', 'b', 'c'), [1, 1, 0, 0], 'nothing of b was forgotten for c')
@@ -107,10 +107,10 @@ test('a key whose past makes no difference any more makes room for another', (t)
 
 test('of more keys than are remembered the one whose past matters least starts anew', (t) => {
   let nowMs = 0
-  const gcra = new Gcra({ count: 1, perMs: 1000 }, { memory: makeRateMemory(2), now: () => nowMs })
+  const count = makeGcra({ count: 1, perMs: 1000 }, { memory: makeRateMemory(2), now: () => nowMs })
   const take = (key: string) => {
     nowMs++
-    return gcra.take(key).allowed
+    return count(key).allowed
   }
   t.same(['a', 'b', 'a', 'b'].map(take), [true, true, false, false])
   t.same(['c', 'b', 'c', 'a'].map(take), [true, false, false, true])
@@ -119,10 +119,10 @@ test('of more keys than are remembered the one whose past matters least starts a
 
 test('threads that share the memory count as one', (t) => {
   const memory = makeRateMemory()
-  const [one, other] = [0, 1].map(() => new Gcra({ count: 3, perMs: 1000 }, { memory, now: () => 0 }))
-  const takers = [one, other, one, other, one] as Gcra[]
+  const [one, other] = [0, 1].map(() => makeGcra({ count: 3, perMs: 1000 }, { memory, now: () => 0 }))
+  const takers = [one, other, one, other, one] as Take[]
   t.same(
-    takers.map((gcra) => gcra.take('a').allowed),
+    takers.map((take) => take('a').allowed),
     [true, true, true, false, false],
   )
   t.end()
@@ -131,10 +131,10 @@ test('threads that share the memory count as one', (t) => {
 /** Takes of one key as often as possible in a thread of its own, and says how often it was allowed. */
 const taker = `
 import { parentPort, workerData } from 'node:worker_threads'
-const { Gcra } = await import(workerData.url)
-const gcra = new Gcra(workerData.rate, { memory: workerData.memory, now: () => 0 })
+const { makeGcra } = await import(workerData.url)
+const take = makeGcra(workerData.rate, { memory: workerData.memory, now: () => 0 })
 let allowed = 0
-for (let n = 0; n < workerData.rate.count; n++) if (gcra.take('a').allowed) allowed++
+for (let n = 0; n < workerData.rate.count; n++) if (take('a').allowed) allowed++
 parentPort.postMessage(allowed)`
 
 test('what threads take in the same moment is counted', async (t) => {
@@ -152,8 +152,8 @@ test('what threads take in the same moment is counted', async (t) => {
 test('a thread that ended while it counted holds up no other for long', async (t) => {
   const memory = makeRateMemory()
   new Int32Array(memory)[0] = 1
-  const gcra = new Gcra({ count: 2, perMs: 1000 }, { memory })
-  t.same([gcra.take('a').allowed, gcra.take('a').allowed], [true, true])
+  const take = makeGcra({ count: 2, perMs: 1000 }, { memory })
+  t.same([take('a').allowed, take('a').allowed], [true, true])
 })
 
 test('one client is an IPv4 address, or an IPv6 network of 64 bits', (t) => {

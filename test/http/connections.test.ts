@@ -25,7 +25,7 @@ type Limited = Running & { connections: ConnectionLimit; lines: Line[] }
 async function startLimited(t: Test, max: number, descriptors = 1000, threads = 1): Promise<Limited> {
   const lines: Line[] = []
   const logger = pino({}, { write: (line) => lines.push(JSON.parse(line)) })
-  const connections = new ConnectionLimit({ max, logger, descriptors, counts: new Int32Array(threads) })
+  const connections = new ConnectionLimit({ max, logger, descriptors, ...makeShared(threads) })
   const running = await startApp(t, await sqlite.createDatabase(t), { connections, logger })
   return { ...running, connections, lines }
 }
@@ -208,7 +208,7 @@ test('the limit is derived from the file descriptors', async (t) => {
   )
   t.same([1, 64, 1024, 20_000, Number.POSITIVE_INFINITY].map(deriveMax), [1, 28, 460, 9000, 1000])
   const logger = pino({ level: 'silent' })
-  const { max } = new ConnectionLimit({ max: undefined, logger })
+  const { max } = new ConnectionLimit({ max: undefined, logger, ...makeShared(1) })
   const descriptors = readDescriptorLimit()
   t.ok(max > 0 && max < descriptors / 2, `${max} of ${descriptors}`)
 })

@@ -146,7 +146,7 @@ const one = {
   durationMs: 1.5,
   problem: undefined,
   remoteAddress: '127.0.0.1',
-  token: 'x',
+  owner: 'x',
   sentBytes: 12,
 }
 
@@ -159,10 +159,10 @@ test('each line is that of its own request, however alike they are', async (t) =
     { requestId: 'a-2', sentBytes: 0, durationMs: 0 },
     { method: 'POST', durationMs: 0.0004 },
     { status: 304, durationMs: 9.9996 },
-    { status: 404, route: undefined, token: undefined, problem: 'not-found' },
-    { status: 403, problem: 'forbidden', token: 'x' },
-    { status: 403, problem: 'forbidden', token: 'y' },
-    { token: 'y' },
+    { status: 404, route: undefined, owner: '', problem: 'not-found' },
+    { status: 403, problem: 'forbidden', owner: 'x' },
+    { status: 403, problem: 'forbidden', owner: 'y' },
+    { owner: 'y' },
     { url: `/plants?${'x'.repeat(2000)}` },
     { remoteAddress: '::1', sentBytes: 1_234_567_890_123, durationMs: 123_456.789 },
     { remoteAddress: '"\\ñ', url: '/"ñ' },
@@ -176,11 +176,12 @@ test('each line is that of its own request, however alike they are', async (t) =
   t.same(
     lines.map(({ level, time, pid, msg, ...line }) => line),
     accesses.map(
-      ({ trace: { flags, ...trace } = {} as Trace, hasGivenId, sentBytes, durationMs, ...access }) =>
+      ({ trace: { flags, ...trace } = {} as Trace, hasGivenId, owner, sentBytes, durationMs, ...access }) =>
         JSON.parse(
           JSON.stringify({
             ...access,
             ...trace,
+            token: owner || undefined,
             bytes: sentBytes,
             durationMs: Number(durationMs.toFixed(3)),
           }),

@@ -71,15 +71,15 @@ export async function requireBearer(
 
 /** Counts requests and failures, and says who may pass. */
 function makeAdmission({ rateLimit, authFailureLimit, shared, challenge }: Limits) {
-  const countRequest = makeRateLimit(rateLimit, shared?.rates)
-  const countFailure = makeFailureLimit(authFailureLimit, shared?.failures)
+  const countRequest = rateLimit && makeRateLimit(rateLimit, shared?.rates)
+  const countFailure = authFailureLimit && makeFailureLimit(authFailureLimit, shared?.failures)
 
   function admit(grant: Grant, scope: Scope, exchange: Exchange): boolean {
     if (!grant) return false
     exchange.grantedUntilMs = grant.untilMs
     if (exchange.owner === '') {
       exchange.owner = grant.id
-      countRequest(exchange)
+      countRequest?.(exchange)
     }
     if (grant.scopes.has(scope)) return true
     throw new ProblemError(problems.noScope(scope), { headers: { 'www-authenticate': challenge(scope) } })
@@ -87,7 +87,7 @@ function makeAdmission({ rateLimit, authFailureLimit, shared, challenge }: Limit
 
   /** Counts a failure. One too many, like an overload, ends the connection: a client that floods has to reconnect. */
   function refuse(error: Error, exchange: Exchange): Error {
-    const refused = isFailure(error) ? countFailure(exchange.remoteAddress) : undefined
+    const refused = isFailure(error) ? countFailure?.(exchange.remoteAddress) : undefined
     if (refused || (error instanceof StoreUnavailable && error.outcome === 'overloaded'))
       connectionOf(exchange.raw.socket).endAfter(exchange)
     return refused ?? error

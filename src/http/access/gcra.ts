@@ -8,8 +8,11 @@ import { monotonicMs } from '../../runtime/clock.ts'
 /** `remaining`: requests allowed right now; `nextMs`: milliseconds until one more is. */
 export type Verdict = { readonly allowed: boolean; readonly remaining: number; readonly nextMs: number }
 
+/** Counts one request for a key. One that is refused is not counted. */
+export type Take = (key: string) => Verdict
+
 /** `memory`: see `makeRateMemory`. `now`: a monotonic clock that all threads share. */
-export type GcraOptions = { memory?: SharedArrayBuffer; now?: () => number }
+export type GcraOptions = { memory?: SharedArrayBuffer | undefined; now?: () => number }
 
 /** Tolerance, as a part of an interval, so that rounding refuses no client that keeps exactly to the rate. */
 const slack = 1e-4
@@ -35,66 +38,57 @@ export function makeRateMemory(keys = ratedKeys): SharedArrayBuffer {
   return memory
 }
 
-export class Gcra {
-  readonly #intervalMs: number
-  readonly #windowMs: number
-  readonly #now: () => number
-  readonly #head: Int32Array
-  readonly #cells: Float64Array
+/** Makes a count that allows `count` at once, and from then on `count` in each `perMs`, evenly. */
+export function makeGcra(
+  { count, perMs }: Rate,
+  { memory = makeRateMemory(), now = monotonicMs }: GcraOptions = {},
+): Take {
+  const intervalMs = perMs / count
+  const head = new Int32Array(memory, 0, headBytes / Int32Array.BYTES_PER_ELEMENT)
+  const cells = new Float64Array(memory, headBytes)
 
-  /** Allows `count` at once, and from then on `count` in each `perMs`, evenly. */
-  constructor({ count, perMs }: Rate, { memory = makeRateMemory(), now = monotonicMs }: GcraOptions = {}) {
-    this.#intervalMs = perMs / count
-    this.#windowMs = perMs
-    this.#now = now
-    this.#head = new Int32Array(memory, 0, headBytes / Int32Array.BYTES_PER_ELEMENT)
-    this.#cells = new Float64Array(memory, headBytes)
-  }
-
-  /** Counts one request for `key`. One that is refused is not counted. */
-  take(key: string): Verdict {
-    const now = this.#now()
-    const hash = this.#hash(key)
-    for (let n = 0; n < tries && Atomics.compareExchange(this.#head, lock, 0, 1) !== 0; n++)
-      Atomics.wait(this.#head, lock, 1, 1)
-    const time = this.#find(hash) + 1
-    const formerMs = Math.max(this.#cells[time] as number, now)
-    const usedUpMs = formerMs + this.#intervalMs
-    const allowed = usedUpMs - now <= this.#windowMs + this.#intervalMs * slack
-    if (allowed) this.#cells[time] = usedUpMs
-    Atomics.store(this.#head, lock, 0)
-    Atomics.notify(this.#head, lock)
-    const left = (this.#windowMs - ((allowed ? usedUpMs : formerMs) - now)) / this.#intervalMs
+  return (key) => {
+    const nowMs = now()
+    const hash = hashOf(key, head[seed] as number)
+    for (let n = 0; n < tries && Atomics.compareExchange(head, lock, 0, 1) !== 0; n++)
+      Atomics.wait(head, lock, 1, 1)
+    const time = findCell(cells, hash) + 1
+    const formerMs = Math.max(cells[time] as number, nowMs)
+    const usedUpMs = formerMs + intervalMs
+    const allowed = usedUpMs - nowMs <= perMs + intervalMs * slack
+    if (allowed) cells[time] = usedUpMs
+    Atomics.store(head, lock, 0)
+    Atomics.notify(head, lock)
+    const left = (perMs - ((allowed ? usedUpMs : formerMs) - nowMs)) / intervalMs
     const remaining = Math.max(0, Math.floor(left + slack))
-    return { allowed, remaining, nextMs: (remaining + 1 - left) * this.#intervalMs }
+    return { allowed, remaining, nextMs: (remaining + 1 - left) * intervalMs }
   }
+}
 
-  /** Finds the cell of a key. A key that has none gets a free one, or that of the key that recovers soonest. */
-  #find(key: number): number {
-    const cells = this.#cells
-    let best = -1
-    let bestMs = Number.POSITIVE_INFINITY
-    for (let probe = 0; probe < Math.min(probes, cells.length / cellNumbers); probe++) {
-      const place = ((key + probe) * cellNumbers) % cells.length
-      if (cells[place] === key) return place
-      const usedUpMs = cells[place + 1] as number
-      if (usedUpMs < bestMs) [best, bestMs] = [place, usedUpMs]
-      if (cells[place] === 0) break
-    }
-    cells[best] = key
-    cells[best + 1] = 0
-    return best
+/** Finds the cell of a key. A key that has none gets a free one, or that of the key that recovers soonest. */
+function findCell(cells: Float64Array, key: number): number {
+  let best = -1
+  let bestMs = Number.POSITIVE_INFINITY
+  for (let probe = 0; probe < Math.min(probes, cells.length / cellNumbers); probe++) {
+    const place = ((key + probe) * cellNumbers) % cells.length
+    if (cells[place] === key) return place
+    const usedUpMs = cells[place + 1] as number
+    if (usedUpMs < bestMs) [best, bestMs] = [place, usedUpMs]
+    if (cells[place] === 0) break
   }
+  cells[best] = key
+  cells[best + 1] = 0
+  return best
+}
 
-  /** A hash of 48 bits that is never 0: FNV-1a twice, with two seeds. */
-  #hash(text: string): number {
-    let high = this.#head[seed] as number
-    let low = ~high
-    for (let i = 0; i < text.length; i++) {
-      const code = text.charCodeAt(i)
-      high = Math.imul(high ^ code, 0x01000193)
-      low = Math.imul(low ^ code, 0x01000193)
-    }
-    return (high >>> 0) * 2 ** 16 + (low >>> 16) + 1
+/** A hash of 48 bits that is never 0: FNV-1a twice, with two seeds. */
+function hashOf(text: string, seed: number): number {
+  let high = seed
+  let low = ~seed
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    high = Math.imul(high ^ code, 0x01000193)
+    low = Math.imul(low ^ code, 0x01000193)
   }
+  return (high >>> 0) * 2 ** 16 + (low >>> 16) + 1
 }

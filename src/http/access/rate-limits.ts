@@ -5,7 +5,7 @@ import { type KnownProblem, problems } from '../../../schemas/problems.ts'
 import type { Rate } from '../../config/values.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { ProblemError } from '../problem-error.ts'
-import { Gcra } from './gcra.ts'
+import { makeGcra } from './gcra.ts'
 
 /** Header fields of answers to counted requests, also listed in `Access-Control-Expose-Headers`. */
 export const rateLimitFields = ['RateLimit', 'RateLimit-Policy'] as const
@@ -14,16 +14,12 @@ export const rateLimitFields = ['RateLimit', 'RateLimit-Policy'] as const
  * RATE_LIMIT: makes a function that counts a request of a valid token, sets the headers that tell
  * (draft-ietf-httpapi-ratelimit-headers-10), and throws `rate-limited` when it is one too many.
  */
-export function makeRateLimit(
-  rate: Rate | undefined,
-  memory?: SharedArrayBuffer,
-): (exchange: Exchange) => void {
-  if (rate === undefined) return () => {}
-  const gcra = new Gcra(rate, memory && { memory })
+export function makeRateLimit(rate: Rate, memory?: SharedArrayBuffer): (exchange: Exchange) => void {
+  const take = makeGcra(rate, { memory })
   const policy = `"default";q=${rate.count};w=${rate.perMs / 1000}`
-  return function countRequest(exchange) {
+  return (exchange) => {
     const { owner, reply } = exchange
-    const { allowed, remaining, nextMs } = gcra.take(owner)
+    const { allowed, remaining, nextMs } = take(owner)
     const waitS = toSeconds(nextMs)
     exchange.hasExtraHeaders = true
     reply.header('ratelimit-policy', policy).header('ratelimit', `"default";r=${remaining};t=${waitS}`)
@@ -39,14 +35,10 @@ const nowhere = 'nowhere'
  * answer with when it is one too many. Only further failures are refused: a valid token is served whatever others do
  * from the same address.
  */
-export function makeFailureLimit(
-  rate: Rate | undefined,
-  memory?: SharedArrayBuffer,
-): (address: string) => ProblemError | undefined {
-  if (rate === undefined) return () => undefined
-  const gcra = new Gcra(rate, memory && { memory })
-  return function countFailure(address) {
-    const { allowed, nextMs } = gcra.take(networkOf(address))
+export function makeFailureLimit(rate: Rate, memory?: SharedArrayBuffer) {
+  const take = makeGcra(rate, { memory })
+  return (address: string): ProblemError | undefined => {
+    const { allowed, nextMs } = take(networkOf(address))
     return allowed ? undefined : tooMany(problems.failures, toSeconds(nextMs))
   }
 }

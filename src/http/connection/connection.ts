@@ -26,9 +26,6 @@ const stopParsing = 21
 /** An empty chunk, which lets the parser finish a message without a body. It must have memory behind it. */
 const nothing = Buffer.alloc(1).subarray(1)
 
-/** `slices`: schedule connections that had to wait; `idle`: called when the connection may have become idle. */
-export type ConnectionOptions = { slices: TimeSlices; idle: (connection: Connection) => void }
-
 /** The connection of a served socket; one that was refused or closed at once has none. */
 export function connectionOf(socket: Socket): Connection {
   return (socket as Parsed)[connectionKey] as Connection
@@ -42,28 +39,28 @@ export class Connection {
   latest: Exchange | undefined
   /** The last accepted credentials, and what they grant. */
   kept: { authorization: string; grant: NonNullable<Grant> } | undefined
-  readonly #options: ConnectionOptions
+  readonly #slices: TimeSlices
+  readonly #idle: (connection: Connection) => void
   /** Serves the request at which the parser stopped. */
   #next: (() => void) | undefined
   /** Bytes that were read after the head of that request, not parsed yet. */
   #rest: Buffer | undefined
   #goesOn = false
-  /** Requests begun in this turn of the event loop, not counting the first of each read. */
+  /** Requests begun since the last read. */
   #begun = 0
   #bytesRead = 0
-  readonly #beginAnew = () => {
-    this.#begun = 0
-  }
   #last = false
   #over: (() => void) | undefined
   /** Bytes that the client had taken at the last sweep, and the time since when that number is the same. */
   #taken = 0
   #takenMs = performance.now()
 
-  constructor(socket: Parsed, options: ConnectionOptions) {
+  /** `slices`: schedule connections that had to wait; `idle`: called when the connection may have become idle. */
+  constructor(socket: Parsed, slices: TimeSlices, idle: (connection: Connection) => void) {
     this.socket = socket
     socket[connectionKey] = this
-    this.#options = options
+    this.#slices = slices
+    this.#idle = idle
     // Node calls this behind the last answer of a connection.
     socket.destroySoon = () => endGently(socket)
     if (socket.parser) this.#watch(socket.parser)
@@ -77,23 +74,19 @@ export class Connection {
         return stopParsing
       }
       // Behind an upgrade, the last request of its connection, the parser stops by itself.
-      if (!this.#isFull || message.upgrade) return this.#begin(onIncoming, message, keepAlive)
-      this.#next = () => void this.#begin(onIncoming, message, keepAlive)
+      if (!this.#isFull() || message.upgrade) return onIncoming(message, keepAlive)
+      this.#next = () => void onIncoming(message, keepAlive)
       return stopParsing
     }
   }
 
-  /** True when no request may begin now. Those begun in this turn count, too. Fewer are allowed while others wait. */
-  get #isFull(): boolean {
-    const most = this.#options.slices.isBusy ? 1 : requestsPerConnection
-    return this.open.length >= most || this.#begun >= 2 * most || this.socket._paused === true
-  }
-
-  #begin(onIncoming: Parser['onIncoming'], message: Message, keepAlive: boolean): number {
+  /** Counts a request that arrives; true when it may not begin now. Fewer are allowed while others wait. */
+  #isFull(): boolean {
     const { bytesRead } = this.socket
-    if (bytesRead !== this.#bytesRead) this.#bytesRead = bytesRead
-    else if (this.#begun++ === 0) setImmediate(this.#beginAnew)
-    return onIncoming(message, keepAlive)
+    if (bytesRead !== this.#bytesRead) this.#begun = 0
+    this.#bytesRead = bytesRead
+    const most = this.#slices.isBusy ? 1 : requestsPerConnection
+    return this.open.length >= most || ++this.#begun > 2 * most || this.socket._paused === true
   }
 
   add(exchange: Exchange): void {
@@ -108,7 +101,7 @@ export class Connection {
     if (exchange === this.latest && exchange.raw.complete && !this.socket.destroyed) this.latest = undefined
     if (this.open.length === 0) this.#over?.()
     if (this.#rest) this.#goOn()
-    else this.#options.idle(this)
+    else this.#idle(this)
   }
 
   /** Keeps what the parser left unread; behind a last request it is dropped. */
@@ -131,7 +124,7 @@ export class Connection {
     // Wait until all are answered: stopping the parser again would cost as much as a few requests.
     if (!this.#rest || this.#goesOn || this.open.length > 0 || this.socket._paused) return
     this.#goesOn = true
-    this.#options.slices.run(() => {
+    this.#slices.run(() => {
       this.#goesOn = false
       if (!this.socket.destroyed && !this.#last) this.#parse()
     }, 'requests in a row')
@@ -156,7 +149,7 @@ export class Connection {
     if (this.#rest) return
     Reflect.deleteProperty(socket, 'resume')
     socket.resume()
-    this.#options.idle(this)
+    this.#idle(this)
   }
 
   /**

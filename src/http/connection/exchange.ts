@@ -86,10 +86,6 @@ export class Exchange {
     return this.requestId === this.raw.headers['x-request-id']
   }
 
-  get token(): string | undefined {
-    return this.owner || undefined
-  }
-
   /** Bytes of the answer's body handed to the connection. */
   get sentBytes(): number {
     const { raw } = this.reply

@@ -9,7 +9,7 @@ import type { Meter } from '../../runtime/meter.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { ProblemError } from '../problem-error.ts'
-import { Connection, type ConnectionOptions, connectionOf } from './connection.ts'
+import { Connection, connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import { makeRequestIds } from './request-ids.ts'
 
@@ -52,14 +52,12 @@ export class InFlight {
    * that are sent slowly could otherwise lock out everybody else.
    */
   readonly #idle = new Set<Connection>()
-  readonly #forConnections: ConnectionOptions
   /** Takes the request's id from `X-Request-Id`, or makes one. */
   readonly requestId = makeRequestIds()
 
   constructor(options: InFlightOptions, report: (exchange: Exchange) => void) {
     this.#options = options
     this.#report = report
-    this.#forConnections = { slices: options.slices, idle: (connection) => this.#settle(connection) }
     const inFlight = this
     this.#closed = function closed() {
       inFlight.#ended((this.req as Carrier).exchange)
@@ -101,7 +99,7 @@ export class InFlight {
 
   /** Begins to observe a connection. */
   connect(socket: Socket): void {
-    const connection = new Connection(socket, this.#forConnections)
+    const connection = new Connection(socket, this.#options.slices, this.#settle)
     // Bytes that came with the connection are read in the next turn of the event loop.
     setImmediate(() => setImmediate(() => this.#settle(connection)))
     // Node emits `close` only for the first of several answers on a connection.
@@ -111,7 +109,7 @@ export class InFlight {
     })
   }
 
-  #settle(connection: Connection): void {
+  readonly #settle = (connection: Connection): void => {
     if (connection.open.length === 0 && !connection.socket.destroyed) this.#idle.add(connection)
   }
 

@@ -21,15 +21,15 @@ type Handled = Socket & { _handle: { fd?: number } | null }
 
 /** Reads the descriptor limit of this process from Linux's list; infinite where it is unknown. */
 export function readDescriptorLimit(file = '/proc/self/limits'): number {
-  if (!existsSync(file)) return Number.POSITIVE_INFINITY
-  const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync(file, 'utf8')) ?? []
-  return Number(soft ?? Number.POSITIVE_INFINITY)
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  const [, soft = Number.POSITIVE_INFINITY] = /^Max open files +(\d+)/m.exec(text) ?? []
+  return Number(soft)
 }
 
 /** Derives the default of MAX_CONNECTIONS: less than half of the descriptors. */
 export function deriveMax(descriptors: number): number {
-  if (!Number.isFinite(descriptors)) return usualConnections
-  return Math.max(1, Math.floor(descriptors * connectionShare))
+  const most = Number.isFinite(descriptors) ? descriptors * connectionShare : usualConnections
+  return Math.max(1, Math.floor(most))
 }
 
 export type ConnectionLimitOptions = {
@@ -37,9 +37,9 @@ export type ConnectionLimitOptions = {
   logger: Logger
   descriptors?: number
   /** Open connections per thread, idle ones per thread, and the number of this thread. */
-  counts?: Int32Array
-  idle?: Int32Array
-  thread?: number
+  counts: Int32Array
+  idle: Int32Array
+  thread: number
 }
 
 export class ConnectionLimit {
@@ -58,14 +58,8 @@ export class ConnectionLimit {
   readonly #shortages = new Throttle()
 
   /** `max`: the setting; undefined: derived from the descriptors. */
-  constructor({
-    max,
-    logger,
-    descriptors = readDescriptorLimit(),
-    counts = new Int32Array(1),
-    idle = new Int32Array(counts.length),
-    thread = 0,
-  }: ConnectionLimitOptions) {
+  constructor(options: ConnectionLimitOptions) {
+    const { max, logger, descriptors = readDescriptorLimit(), counts, idle, thread } = options
     this.#counts = counts
     this.#idle = idle
     this.#thread = thread

@@ -17,14 +17,14 @@ export function makeRequestIds(): (given?: string | string[]) => string {
 export type Trace = { traceId: string; spanId: string; flags: number; parent?: Trace | null }
 
 /** Matches a W3C Trace Context (section 3.2). Later versions may have more behind the flags; version ff is invalid. */
-const traceparent = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/
+const traceparent =
+  /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/
 
 /** Reads a `traceparent`; undefined when it is not valid. */
 export function readTrace(header: string | string[] | undefined): Trace | undefined {
   if (typeof header !== 'string') return undefined
-  const [, traceId, spanId, flags] = traceparent.exec(header) ?? []
+  const [, version, traceId = '', spanId = '', flags] = traceparent.exec(header) ?? []
   // Version 00 ends with the flags.
-  if (traceId === undefined || spanId === undefined) return undefined
-  const trace = { traceId, spanId, flags: Number(`0x${flags}`) }
-  return header.startsWith('00-') && header.length > 55 ? undefined : trace
+  if (version === undefined || (version === '00' && header.length > 55)) return undefined
+  return { traceId, spanId, flags: Number(`0x${flags}`) }
 }

@@ -16,7 +16,9 @@ import type { InFlight } from './in-flight.ts'
 /** Not an import of node:http, which would read all its exports and load undici: 60 ms and 8 MiB per thread. */
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
+/** Without a packet, it is about the time or the socket. */
 type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
+const nothing = Buffer.alloc(0)
 
 /** Parts of the service that answers below the router need. */
 export type SocketContext = {
@@ -30,36 +32,30 @@ export type SocketContext = {
 export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHeaders }: SocketContext) {
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
-    if (error.code === 'ECONNRESET') return void socket.destroy()
+    const { code, bytesParsed } = error
+    const packet = (error.rawPacket ?? nothing) as Buffer
+    if (code === 'ECONNRESET') return void socket.destroy()
     const connection = connectionOf(socket)
     // The parser was stopped by us.
-    if (error.code === 'HPE_PAUSED') return void connection.hold(restOf(error))
+    if (code === 'HPE_PAUSED') return void connection.hold(packet.subarray(bytesParsed))
     // RFC 9112, section 9.6: nothing is read behind a request with `Connection: close`; its answer is still to come.
-    if (error.code === 'HPE_CLOSED_CONNECTION') return void connection.end(() => {})
+    if (code === 'HPE_CLOSED_CONNECTION') return void connection.end(() => {})
     if (broken.has(socket)) return
     broken.add(socket)
-    const latest = connection.latest
-    const problem = toProblem(error)
+    const { latest } = connection
+    const problem = toProblem(code, packet)
     if (latest && !latest.raw.complete) return void endBody(latest, problem)
     const requestId = inFlight.requestId()
     const described = describeProblem(problem)
-    Object.assign(described.headers, corsHeaders(String(error.rawPacket ?? '')))
-    log.add(socket, { reason: String(error.code), status: described.status, requestId })
+    Object.assign(described.headers, corsHeaders(String(packet)))
+    log.add(socket, { reason: String(code), status: described.status, requestId })
+    // The answer to a HEAD has no body, as far as this packet shows. Behind the end of a head, the fault is in a later
+    // request.
+    const parsed = packet.toString('latin1', 0, bytesParsed)
+    const isHead = parsed.startsWith('HEAD ') && !parsed.includes('\r\n\r\n')
     // Answer the valid requests before it first.
-    connection.end(() => endWithProblem(socket, described, { requestId, isHead: isHead(error) }))
+    connection.end(() => endWithProblem(socket, described, { requestId, isHead }))
   }
-}
-
-/** The part of a packet that the parser did not read. */
-function restOf({ rawPacket, bytesParsed }: ClientError): Buffer {
-  return (rawPacket as Buffer).subarray(bytesParsed)
-}
-
-/** True when the request is a HEAD, whose answer has no body, as far as the packet with the fault shows. */
-function isHead({ rawPacket, bytesParsed }: ClientError): boolean {
-  const parsed = (rawPacket as Buffer | undefined)?.toString('latin1', 0, bytesParsed) ?? ''
-  // Behind the end of a head, the fault is in a later request.
-  return parsed.startsWith('HEAD ') && !parsed.includes('\r\n\r\n')
 }
 
 /** Answers a request whose body cannot be read to its end, unless it has been answered already. */
@@ -71,10 +67,10 @@ function endBody(exchange: Exchange, problem: ProblemError): void {
   if (!reply.raw.headersSent) reply.send(problem)
 }
 
-function toProblem({ code, rawPacket }: ClientError): ProblemError {
+function toProblem(code: string | undefined, packet: Buffer): ProblemError {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ProblemError(problems.late)
   if (code !== 'HPE_HEADER_OVERFLOW') return new ProblemError(problems.notHttp)
-  const isTarget = endsInTarget((rawPacket as Buffer).toString('latin1'))
+  const isTarget = endsInTarget(packet.toString('latin1'))
   return new ProblemError(isTarget ? problems.urlTooLong : problems.headTooLarge)
 }
 
@@ -95,7 +91,7 @@ export function endWithProblem(
   const body = JSON.stringify(problem)
   const all = {
     ...headers,
-    ...answerHeaders({ requestId }),
+    ...answerHeaders(requestId),
     date: new Date().toUTCString(),
     'content-length': Buffer.byteLength(body),
     connection: 'close',
@@ -104,6 +100,9 @@ export function endWithProblem(
   socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${isHead ? '' : body}`)
   endGently(socket)
 }
+
+/** A field of Node's server: the answer that is being sent. */
+type Answering = Socket & { _httpMessage?: { emit(event: 'drain'): void } | null }
 
 /** Answers requests that Node would answer by itself, or not at all, and logs connections without a request. */
 export function answerOddRequests(server: Server, { inFlight, log, describeProblem }: SocketContext): void {
@@ -116,7 +115,10 @@ export function answerOddRequests(server: Server, { inFlight, log, describeProbl
   server.on('connect', ({ url, headers }: IncomingMessage, socket: Socket) => {
     const requestId = inFlight.requestId(headers['x-request-id'])
     log.add(socket, { reason: 'tunnel', status: notProxy.status, requestId, url })
-    refuseTunnel(socket, () => endWithProblem(socket, notProxy, { requestId }))
+    // Node has detached the socket: its errors, and the flow of answers that are under way, are handled here.
+    socket.on('error', () => socket.destroy())
+    socket.on('drain', () => (socket as Answering)._httpMessage?.emit('drain'))
+    connectionOf(socket).end(() => endWithProblem(socket, notProxy, { requestId }))
   })
   server.on('connection', (socket: Socket) => noteSilence(socket, log))
 }
@@ -131,12 +133,4 @@ function noteSilence(socket: Socket, log: ConnectionLog): void {
     if (socket.bytesRead === 0) log.addUnused(socket)
     else log.add(socket, { reason: failed ? 'reset' : 'no request' })
   })
-}
-
-/** Node has detached the socket: its errors, and the flow of answers that are under way, are handled here. */
-function refuseTunnel(socket: Socket, refuse: () => void): void {
-  type Answering = Socket & { _httpMessage?: { emit(event: 'drain'): void } | null }
-  socket.on('error', () => socket.destroy())
-  socket.on('drain', () => (socket as Answering)._httpMessage?.emit('drain'))
-  connectionOf(socket).end(refuse)
 }
