@@ -54,8 +54,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a rejected row is not the text that it was',
     file: 'src/maintenance/import/csv.ts',
-    search: 'parsed.push({ ...row, cells })',
-    replacement: 'parsed.push({ ...row, cells, text: cells.join() })',
+    search: 'row.cells = cells',
+    replacement: 'Object.assign(row, { cells, text: cells.join() })',
     checks: [inTest('cli/import', 'a rejected row keeps the text')],
   },
   {

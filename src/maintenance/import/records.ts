@@ -4,8 +4,8 @@ import { RecordCheck } from './check.ts'
 import { type Columns, type Fields, findColumns } from './fields.ts'
 import type { Input } from './input.ts'
 import { InputError } from './input-error.ts'
-import { type Detected, detectFormat, type Format, splitters } from './input-format.ts'
-import type { InputRecord } from './record.ts'
+import { detectFormat, type Format, splitters } from './input-format.ts'
+import type { Groups, InputRecord } from './record.ts'
 import { decodeUtf8 } from './utf8.ts'
 
 /** An input is recognized by its records up to this size. */
@@ -13,7 +13,7 @@ const headBytes = 64 * 1024
 
 export type RecordOptions = { format: Format | undefined; fields: Fields; trim: boolean }
 
-/** `groups`: all records, in order; each group is to be read before the next. */
+/** `groups`: all records. */
 export type Records = {
   /** What decides what a record is. */
   readAs: string
@@ -25,14 +25,14 @@ export type Records = {
    * behind them. It may have grown since, and a fault there may have been fixed.
    */
   hashes: string[]
-  groups: AsyncIterable<Iterable<InputRecord>>
+  groups: Groups
 }
 
 /** Reads the beginning. Throws InputError when it has a fault before the first record. */
 export async function openRecords(input: Input, options: RecordOptions): Promise<Records> {
   const { fields, trim } = options
   const format = options.format ?? detectFormat(input.head)
-  const groups = split(input, format)
+  const groups = splitters[format](decodeUtf8(input.chunks))
   const { head, hashes, fault } = await readHead(groups)
   const isCsv = format === 'csv' || (format === 'mended' && head[0]?.cells !== undefined)
   const header = isCsv ? head.shift() : undefined
@@ -47,14 +47,8 @@ export async function openRecords(input: Input, options: RecordOptions): Promise
   }
 }
 
-async function* split(input: Input, format: Detected): AsyncGenerator<Iterable<InputRecord>> {
-  const splitter = splitters[format]()
-  for await (const text of decodeUtf8(input.chunks)) yield splitter.split(text, false)
-  yield splitter.split('', true)
-}
-
 /** Reads the beginning, with the header row, if any. */
-async function readHead(groups: AsyncGenerator<Iterable<InputRecord>>) {
+async function readHead(groups: Groups) {
   const head: InputRecord[] = []
   const hashes = ['']
   let bytes = 0
@@ -84,11 +78,7 @@ function readColumns(header: InputRecord | undefined, fields: Fields, trim: bool
   return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, line)
 }
 
-async function* join(
-  head: InputRecord[],
-  fault: unknown,
-  rest: AsyncIterable<Iterable<InputRecord>>,
-): AsyncGenerator<Iterable<InputRecord>> {
+async function* join(head: InputRecord[], fault: unknown, rest: Groups): Groups {
   yield head
   if (fault !== undefined) throw fault
   yield* rest
