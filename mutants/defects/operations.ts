@@ -39,7 +39,7 @@ export const operationDefects: Defect[] = [
   },
   {
     breaks: 'an import forgets that a batch may be there, and adds it twice',
-    file: 'src/maintenance/import/run.ts',
+    file: 'src/maintenance/import/add-records.ts',
     search: 'mayBeThere ||= ',
     replacement: 'mayBeThere = ',
     checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],

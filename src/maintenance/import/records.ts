@@ -1,17 +1,15 @@
 // Reads the records of an input in any format.
 import { hash } from 'node:crypto'
 import { RecordCheck } from './check.ts'
-import { type Columns, type Fields, findColumns } from './fields.ts'
+import { type Columns, type Fields, findColumns, resolveFields } from './fields.ts'
+import type { ImportOptions } from './import-options.ts'
 import type { Input } from './input.ts'
 import { InputError } from './input-error.ts'
-import { detectFormat, type Format, splitters } from './input-format.ts'
+import { detectFormat, splitters } from './input-format.ts'
 import type { Groups, InputRecord } from './record.ts'
-import { decodeUtf8 } from './utf8.ts'
 
 /** An input is recognized by its records up to this size. */
 const headBytes = 64 * 1024
-
-export type RecordOptions = { format: Format | undefined; fields: Fields; trim: boolean }
 
 /** `groups`: all records. */
 export type Records = {
@@ -29,10 +27,11 @@ export type Records = {
 }
 
 /** Reads the beginning. Throws InputError when it has a fault before the first record. */
-export async function openRecords(input: Input, options: RecordOptions): Promise<Records> {
-  const { fields, trim } = options
+export async function openRecords(input: Input, options: ImportOptions): Promise<Records> {
+  const { trim = false } = options
+  const fields = resolveFields(options)
   const format = options.format ?? detectFormat(input.head)
-  const groups = splitters[format](decodeUtf8(input.chunks))
+  const groups = splitters[format](input.texts)
   const { head, hashes, fault } = await readHead(groups)
   const isCsv = format === 'csv' || (format === 'mended' && head[0]?.cells !== undefined)
   const header = isCsv ? head.shift() : undefined
