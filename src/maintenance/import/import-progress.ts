@@ -14,20 +14,22 @@ export type Position = { records: number; line: number; rejects: number }
 
 export const beginning: Position = { records: 0, line: 0, rejects: 0 }
 
-/** `started`: start time of the process, as ids are used again (proc_pid_stat(5)); null where there is no /proc. */
-type Owner = { host: string; pid: number; started: string | null }
-
 /**
- * `run`: the last import; `path`: of its input; `readAs`: options that change what a record is; `hash`: of the first
- * records that were consumed; `at`: in milliseconds since 1970.
+ * `host`, `pid`, `started`: of the process at work, whose id is used again later (proc_pid_stat(5)); `started` is null
+ * where there is no /proc. `run`: the last import; `path`: of its input; `readAs`: options that change what a record is.
  */
-type Progress = Position &
-  Owner & { run: string; path: string; readAs: string; hash: string; at: number; done: boolean }
+type Own = { host: string; pid: number; started: string | null; run: string; path: string; readAs: string }
+
+/** `hash`: of the first records that were consumed; `at`: in milliseconds since 1970. */
+type Progress = Position & Own & { hash: string; at: number; done: boolean }
 
 /** Progress with its row. */
 type Found = { key: string; value: string; progress: Progress }
 
 const prefix = 'import:'
+const allKeys = `${prefix}%`
+/** Waits for all batches before it, even for a COMMIT that a killed process has left under way at the server. */
+const settle = 'UPDATE meta SET value = value WHERE key LIKE $1'
 /** Number of finished imports that are remembered, so that resuming one of them adds nothing. */
 const keptImports = 100
 
@@ -35,7 +37,7 @@ export class ImportProgress {
   readonly #sql: Sql
   readonly #name: string
   readonly #hashes: string[]
-  readonly #own: Owner & Pick<Progress, 'run' | 'path' | 'readAs'>
+  readonly #own: Own
   #key: string
   /** The row that this run goes on with, or replaces. */
   #found: Found | undefined
@@ -61,8 +63,9 @@ export class ImportProgress {
    */
   async findStart({ resume, restart, say }: ImportOptions): Promise<Position> {
     const name = this.#name
-    const all = await this.#read()
-    const found = await this.#choose(all)
+    await this.#sql.execute(settle, [allKeys])
+    const all = await this.#read(allKeys)
+    const found = this.#choose(all)
     if (!found) {
       if (resume && all.some(({ progress }) => progress.path === this.#own.path && !progress.done))
         throw new StoreRefused(
@@ -70,9 +73,9 @@ export class ImportProgress {
         )
       return beginning
     }
-    const { records, line, rejects, done, readAs, ...owner } = found.progress
-    if (!done && isAtWork(owner))
-      throw new StoreRefused(`an import of ${name} is running, as process ${owner.pid}: wait until it ends`)
+    const { records, line, rejects, done, readAs, pid } = found.progress
+    if (!done && isAtWork(found.progress))
+      throw new StoreRefused(`an import of ${name} is running, as process ${pid}: wait until it ends`)
     // A finished import whose input has grown keeps its own row, unless it is resumed.
     if (!done || resume || found.key === this.#key) {
       this.#key = found.key
@@ -95,25 +98,21 @@ export class ImportProgress {
   }
 
   /** Chooses the most advanced progress of this input, or of an input that this one begins with. */
-  async #choose(all: Found[]): Promise<Found | undefined> {
+  #choose(all: Found[]): Found | undefined {
     const rank = ({ key, progress }: Found) =>
       key === this.#key ? Number.POSITIVE_INFINITY : this.#hashes.indexOf(progress.hash)
-    const [found] = all.filter((row) => rank(row) > 0).sort((a, b) => rank(b) - rank(a))
-    if (!found) return undefined
-    await this.#settle(found.key)
-    return (await this.#read(found.key))[0]
+    return all.filter((row) => rank(row) > 0).sort((a, b) => rank(b) - rank(a))[0]
   }
 
   /** Claims the progress for this run. Throws StoreRefused when another import was faster. */
   async claim(start: Position): Promise<void> {
     const { key, value } = this.mark(start)
-    const claimed = await this.#sql.execute(
+    await this.#sql.execute(
       `INSERT INTO meta (key, value) VALUES ($1, $2)
       ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE meta.value = $3`,
       [key, value, this.#found?.value ?? null],
     )
-    /* c8 ignore next: two imports of one input claim it at the same moment */
-    if (claimed === 0) throw this.#overtaken()
+    await this.readOwn()
   }
 
   /** Makes the checkpoint of a batch that ends at the position. */
@@ -126,13 +125,14 @@ export class ImportProgress {
   /** Reads the progress of this run. Throws StoreRefused when another run has taken over. */
   async readOwn(): Promise<Progress> {
     const [found] = await this.#read(this.#key)
-    if (found?.progress.run !== this.#own.run) throw this.#overtaken()
+    if (found?.progress.run !== this.#own.run)
+      throw new StoreRefused(`another import of ${this.#name} has begun`)
     return found.progress
   }
 
   /** True when the batch of this run that ends at the position is in the log. */
   async holds({ records }: Position): Promise<boolean> {
-    await this.#settle(this.#key)
+    await this.#sql.execute(settle, [this.#key])
     return (await this.readOwn()).records === records
   }
 
@@ -140,21 +140,12 @@ export class ImportProgress {
   async finish(position: Position): Promise<void> {
     const { key, value } = this.mark(position, true)
     await this.#sql.execute('UPDATE meta SET value = $1 WHERE key = $2', [value, key])
-    const done = (await this.#read()).filter(({ progress }) => progress.done)
+    const done = (await this.#read(allKeys)).filter(({ progress }) => progress.done)
     const oldest = done.sort((a, b) => b.progress.at - a.progress.at).slice(keptImports)
     for (const { key } of oldest) await this.#sql.execute('DELETE FROM meta WHERE key = $1', [key])
   }
 
-  #overtaken(): StoreRefused {
-    return new StoreRefused(`another import of ${this.#name} has begun`)
-  }
-
-  /** Writes, which waits for all batches before it, even for a COMMIT that a killed process has left at the server. */
-  async #settle(key: string): Promise<void> {
-    await this.#sql.execute('UPDATE meta SET value = value WHERE key = $1', [key])
-  }
-
-  async #read(keys = `${prefix}%`): Promise<Found[]> {
+  async #read(keys: string): Promise<Found[]> {
     const rows = await this.#sql.select('SELECT key, value FROM meta WHERE key LIKE $1', [keys])
     return rows.map(({ key, value }) => ({
       key: String(key),
@@ -165,7 +156,7 @@ export class ImportProgress {
 }
 
 /** True when the owner is another process of this machine that still runs. Other machines cannot be checked. */
-function isAtWork({ host, pid, started }: Owner): boolean {
+function isAtWork({ host, pid, started }: Progress): boolean {
   if (host !== hostname() || pid === process.pid || started !== readStart(pid)) return false
   // Where there is no /proc, only this tells whether it runs.
   try {
