@@ -4,11 +4,12 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settleMs } from '../../limits.ts'
-import type { Store } from '../../store/store.ts'
+import { sameItem } from '../../store/same-item.ts'
+import type { Entry, Outcome, Store } from '../../store/store.ts'
 import { addRecords } from './add-records.ts'
-import { makeDryLog } from './dry-log.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { beginning, ImportProgress } from './import-progress.ts'
 import { type Input, keepCopy, nameOf, openInput } from './input.ts'
@@ -16,7 +17,7 @@ import { InputError } from './input-error.ts'
 import { openRecords } from './records.ts'
 import { Rejects } from './rejects.ts'
 
-/** `result`: the counts so far; `file`: a copy of the input; `isLook`: ids are compared with the store, which keeps nothing. */
+/** `result`: the counts so far; `file`: a copy of the input; `isLook`: the store is compared, and keeps nothing. */
 type Pass = { result: ImportResult; file?: string | undefined; isLook?: boolean }
 
 /**
@@ -101,5 +102,31 @@ async function importInput(options: ImportOptions, { result, isLook }: Pass, inp
   } finally {
     dryLog?.close()
     await store?.close()
+  }
+}
+
+/**
+ * Makes a log that keeps nothing, for an input that is only checked. Ids are compared with those of earlier records, and
+ * of the store, if there is one.
+ */
+function makeDryLog(store: Store | undefined) {
+  // Items with an id, in a temporary file that SQLite removes by itself.
+  const items = new DatabaseSync('')
+  items.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL)')
+  const insert = items.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
+  const select = items.prepare('SELECT item FROM items WHERE id = ?')
+  const judge = ({ id, item }: Entry): Outcome => {
+    if (id === undefined || insert.run(id, item).changes === 1) return 'added'
+    return sameItem(String(select.get(id)?.item), item) ? 'replayed' : 'conflict'
+  }
+  return {
+    async append(entries: Entry[]) {
+      // PostgreSQL refuses an empty list; NULL equals no id.
+      const ids = ['NULL', ...entries.flatMap(({ id }) => id ?? [])]
+      const stored = await store?.sql.select(`SELECT id, item FROM plants WHERE id IN (${ids})`)
+      for (const { id, item } of stored ?? []) insert.run(Number(id), String(item))
+      return entries.map(judge)
+    },
+    close: () => items.close(),
   }
 }

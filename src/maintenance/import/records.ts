@@ -11,23 +11,10 @@ import type { Groups, InputRecord } from './record.ts'
 /** An input is recognized by its records up to this size. */
 const headBytes = 64 * 1024
 
-/** `groups`: all records. */
-export type Records = {
-  /** What decides what a record is. */
-  readAs: string
-  /** The text of the header row of a CSV input. */
-  header: string | undefined
-  check: RecordCheck
-  /**
-   * Hashes of the first 0, 1, 2 and more records: an input is recognized by those that were consumed, and by nothing
-   * behind them. It may have grown since, and a fault there may have been fixed.
-   */
-  hashes: string[]
-  groups: Groups
-}
+export type Records = Awaited<ReturnType<typeof openRecords>>
 
 /** Reads the beginning. Throws InputError when it has a fault before the first record. */
-export async function openRecords(input: Input, options: ImportOptions): Promise<Records> {
+export async function openRecords(input: Input, options: ImportOptions) {
   const { trim = false } = options
   const fields = resolveFields(options)
   const format = options.format ?? detectFormat(input.head)
@@ -38,10 +25,17 @@ export async function openRecords(input: Input, options: ImportOptions): Promise
   if (header) hashes.shift()
   const columns = isCsv ? readColumns(header, fields, trim) : undefined
   return {
+    /** What decides what a record is. */
     readAs: JSON.stringify({ format, fields, trim }),
+    /** The text of the header row of a CSV input. */
     header: header?.text,
     check: new RecordCheck({ fields, columns, trim }),
+    /**
+     * Hashes of the first 0, 1, 2 and more records: an input is recognized by those that were consumed, and by nothing
+     * behind them. It may have grown since, and a fault there may have been fixed.
+     */
     hashes,
+    /** All records. */
     groups: join(head, fault, groups),
   }
 }
