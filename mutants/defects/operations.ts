@@ -39,7 +39,7 @@ export const operationDefects: Defect[] = [
   },
   {
     breaks: 'an import forgets that a batch may be there, and adds it twice',
-    file: 'src/maintenance/import/run.ts',
+    file: 'src/maintenance/import/add-records.ts',
     search: 'mayBeThere ||= ',
     replacement: 'mayBeThere = ',
     checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],
@@ -54,8 +54,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a rejected row is not the text that it was',
     file: 'src/maintenance/import/csv.ts',
-    search: 'parsed.push({ ...row, cells })',
-    replacement: 'parsed.push({ ...row, cells, text: cells.join() })',
+    search: 'row.cells = cells',
+    replacement: 'Object.assign(row, { cells, text: cells.join() })',
     checks: [inTest('cli/import', 'a rejected row keeps the text')],
   },
   {

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { identify, isSameFile, resolveLinks } from './same-file.ts'
 import { syncDirectoryOf, syncFile } from './sync.ts'
 
-/** The file cannot be written at its path; the message is one line for the operator. */
+/** The file cannot be read or written at its path; the message is one line for the operator. */
 export class FileRefused extends Error {}
 
 /** `source`: the database that is read, which is never replaced; `signal`: removes the temporary file on abort. */

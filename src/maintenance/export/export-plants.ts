@@ -3,12 +3,11 @@ import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
-import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { scannedPlants } from '../../limits.ts'
 import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
 import { StoreRefused } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
-import { type CompressionName, type FormatName, formats } from './formats.ts'
+import { type CompressionName, compressors, type FormatName, formats } from './formats.ts'
 
 export type ExportOptions = {
   format: FormatName
@@ -20,10 +19,6 @@ export type ExportOptions = {
   signal?: AbortSignal
   onProgress?: (done: number) => void
 }
-
-/** zstd has no checksum by default. */
-const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
-const compressors = { gzip: createGzip, zstd: () => createZstdCompress(zstdOptions) }
 
 /**
  * Writes the plants to a stream, which stays open without `end`. Throws StoreRefused when the log lacks some of them.
@@ -67,12 +62,14 @@ async function* writePages(
     const { count, text } = await view
       .join(withId ? itemWithId : 'item', { after: position, last }, format.separator)
       .catch(explain)
-    const isWhole = count === last - position
-    const parts = isWhole ? format.write(text, position === after) : undefined
-    if (parts === undefined)
-      throw new StoreRefused(
-        `plants ${position + 1} to ${last} are damaged; plant-store verify names the faults`,
-      )
+    let parts: (Buffer | string)[] = []
+    try {
+      if (count !== last - position) throw new SyntaxError('a plant is missing')
+      parts = format.write(text, position === after)
+    } catch (cause) {
+      const message = `plants ${position + 1} to ${last} are damaged; plant-store verify names the faults`
+      throw new StoreRefused(message, { cause })
+    }
     yield* parts
     position = last
     onProgress?.(position - after)

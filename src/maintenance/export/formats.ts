@@ -1,13 +1,14 @@
 // The formats of an export, and the file names that select them.
 import { extname } from 'node:path'
+import { constants, createGzip, createZstdCompress } from 'node:zlib'
 
 /** Formats pages of plants, each a JSON object with its `id`, if any, as the last member. */
 export type Format = {
   start: string
   /** Stands between two plants of a page. */
   separator: string
-  /** Formats a page of at least one plant; undefined when a plant in it that has to be parsed is damaged. */
-  write(page: Buffer, isFirst: boolean): (Buffer | string)[] | undefined
+  /** Formats a page of at least one plant. Throws a SyntaxError when one that has to be parsed is damaged. */
+  write(page: Buffer, isFirst: boolean): (Buffer | string)[]
   end: string
 }
 
@@ -31,21 +32,10 @@ export const formats: Record<FormatName, (withId: boolean) => Format | Promise<F
     return {
       start: writeCells(columns),
       separator: ',',
-      write(page) {
-        const plants = parsePage(page)
-        return plants && [plants.map(writeRow).join('')]
-      },
+      write: (page) => [(JSON.parse(`[${page}]`) as Exported[]).map(writeRow).join('')],
       end: '',
     }
   },
-}
-
-function parsePage(page: Buffer): Exported[] | undefined {
-  try {
-    return JSON.parse(`[${page}]`)
-  } catch {
-    return undefined
-  }
 }
 
 function writeCells(cells: string[]): string {
@@ -59,8 +49,12 @@ export function quoteCell(cell: string): string {
 
 export const formatNames = Object.keys(formats) as FormatName[]
 
-export type CompressionName = 'gzip' | 'zstd'
-export const compressionNames: CompressionName[] = ['gzip', 'zstd']
+/** zstd has no checksum by default. */
+const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
+export const compressors = { gzip: createGzip, zstd: () => createZstdCompress(zstdOptions) }
+
+export type CompressionName = keyof typeof compressors
+export const compressionNames = Object.keys(compressors) as CompressionName[]
 
 const formatEndings: Record<string, FormatName> = {
   '.ndjson': 'ndjson',

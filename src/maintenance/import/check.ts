@@ -6,7 +6,7 @@ import { makeBodyCheck } from '../../http/validation.ts'
 import { serializeItem } from '../../plants/item.ts'
 import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
-import { type Columns, type FieldName, type Fields, fieldNames, numbers, required } from './fields.ts'
+import { type Columns, type Fields, fieldNames, numbers, required } from './fields.ts'
 import type { InputRecord } from './record.ts'
 
 export type CheckOptions = {
@@ -25,9 +25,13 @@ type Value = Record<string, unknown>
 export class RecordCheck {
   readonly #options: CheckOptions
   readonly #findFaults = makeBodyCheck('NewPlant')
+  /** Pointers to the members or columns of the input, by those to the fields. */
+  readonly #places: Map<string, string>
 
   constructor(options: CheckOptions) {
     this.#options = options
+    const { fields } = options
+    this.#places = new Map(fieldNames.map((name) => [`/${name}`, `/${escapePointer(fields[name])}`]))
   }
 
   check({ text, cells, fault }: InputRecord): Entry | Refused {
@@ -53,8 +57,8 @@ export class RecordCheck {
     const faults = findMemberFaults(text, value)
     if (!this.#options.fields.ignoreOthers) return faults
     return faults.flatMap((fault) => {
-      const field = fieldNames.find((name) => fault.pointer === this.#pointTo(name))
-      return field === undefined ? [] : { ...fault, pointer: `/${field}` }
+      const [field] = [...this.#places].find(([, place]) => fault.pointer === place) ?? []
+      return field === undefined ? [] : { ...fault, pointer: field }
     })
   }
 
@@ -93,13 +97,8 @@ export class RecordCheck {
 
   /** Points a fault at the member or column of the input. */
   locate<T extends { pointer?: string }>(fault: T): T {
-    const field = fieldNames.find((name) => fault.pointer === `/${name}`)
-    if (field === undefined) return fault
-    return { ...fault, pointer: this.#pointTo(field) }
-  }
-
-  #pointTo(field: FieldName): string {
-    return `/${escapePointer(this.#options.fields[field])}`
+    const { pointer = '' } = fault
+    return { ...fault, pointer: this.#places.get(pointer) ?? pointer }
   }
 }
 

@@ -1,8 +1,8 @@
 // CSV (RFC 4180) by csv-parse: a header row, then a row per plant. Empty lines are skipped.
 import { type CsvError, parse } from 'csv-parse/sync'
 import { InputError } from './input-error.ts'
-import { LineSplitter, trimReturn } from './lines.ts'
-import { type InputRecord, maxRecordLength, type Splitter } from './record.ts'
+import { splitLines, trimReturn } from './ndjson.ts'
+import { type Groups, type InputRecord, maxRecordLength } from './record.ts'
 
 /** Our messages for the errors of csv-parse. */
 const reasons: Record<string, string> = {
@@ -13,29 +13,29 @@ const reasons: Record<string, string> = {
 const tooLong = `is longer than ${maxRecordLength / 1024} KiB; is a quote left open?`
 
 /** Splits CSV into rows; the first is the header. */
-export class CsvSplitter implements Splitter {
-  readonly #lines = new LineSplitter()
-  /** The row that the next line belongs to, if a quote is open. */
-  #begun: InputRecord | undefined;
-
-  *split(piece: string, isLast: boolean): Generator<InputRecord> {
-    const rows: InputRecord[] = []
-    for (const line of this.#lines.split(piece, isLast)) {
-      const isOpen = hasOddQuotes(line) !== (this.#begun !== undefined)
-      const row = this.#begun ?? { line: this.#lines.line, text: '' }
-      row.text += line
-      this.#begun = undefined
-      if (isOpen && row.text.length <= maxRecordLength) {
-        row.text += '\n'
-        this.#begun = row
-        continue
-      }
-      row.text = trimReturn(row.text)
-      if (row.text !== '') rows.push(row)
-    }
-    if (isLast && this.#begun) rows.push(this.#begun)
-    yield* parseRows(rows)
+export async function* splitCsv(texts: AsyncIterable<string>): Groups {
+  /** The beginning of a row with line feeds in quotes. */
+  let begun: InputRecord[] = []
+  for await (const lines of splitLines(texts)) {
+    const { rows, isOpen } = joinLines(begun.concat(lines))
+    begun = isOpen ? rows.splice(-1) : []
+    yield parseRows(rows)
   }
+  yield parseRows(begun)
+}
+
+/** Joins lines into rows. `isOpen`: the last row goes on; one that is too long does not, as parsing ends there. */
+export function joinLines(lines: InputRecord[]): { rows: InputRecord[]; isOpen: boolean } {
+  const rows: InputRecord[] = []
+  let open: InputRecord | undefined
+  for (const line of lines) {
+    const row = open ?? line
+    if (open) row.text += `\n${line.text}`
+    else rows.push(row)
+    const isOpen = hasOddQuotes(line.text) !== (open !== undefined)
+    open = isOpen && row.text.length <= maxRecordLength ? row : undefined
+  }
+  return { rows, isOpen: open !== undefined }
 }
 
 /** True for a line in which a row begins or ends to be open: quotes inside quotes are doubled. */
@@ -45,13 +45,16 @@ function hasOddQuotes(line: string): boolean {
   return isOdd
 }
 
-/** Adds the cells to rows. */
-function* parseRows(rows: InputRecord[]): Generator<InputRecord> {
-  const parsed: InputRecord[] = []
+/** Adds the cells to rows. Throws InputError after those before a fault. */
+export function* parseRows(joined: InputRecord[]): Generator<InputRecord> {
+  for (const row of joined) row.text = trimReturn(row.text)
+  const rows = joined.filter(({ text }) => text !== '')
+  let parsed = 0
   const take = (cells: string[]): undefined => {
-    const row = rows[parsed.length] as InputRecord
+    const row = rows[parsed] as InputRecord
     if (row.text.length > maxRecordLength) throw new InputError(tooLong, row.line)
-    parsed.push({ ...row, cells })
+    row.cells = cells
+    parsed++
   }
   let fault: CsvError | InputError | undefined
   try {
@@ -60,8 +63,8 @@ function* parseRows(rows: InputRecord[]): Generator<InputRecord> {
   } catch (error) {
     fault = error as CsvError | InputError
   }
-  yield* parsed
+  yield* rows.slice(0, parsed)
   if (fault instanceof InputError) throw fault
   /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
-  if (fault) throw new InputError(reasons[fault.code] ?? fault.message, rows[parsed.length]?.line)
+  if (fault) throw new InputError(reasons[fault.code] ?? fault.message, rows[parsed]?.line)
 }

@@ -4,25 +4,20 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settleMs } from '../../limits.ts'
-import type { Store } from '../../store/store.ts'
-import { makeDryLog } from './dry-log.ts'
-import { resolveFields } from './fields.ts'
+import { type Entry, type Outcome, type Store, sameItem } from '../../store/store.ts'
+import { addRecords } from './add-records.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
-import { beginning, ProgressStore } from './import-progress.ts'
-import { keepCopy, openInput } from './input.ts'
+import { beginning, ImportProgress } from './import-progress.ts'
+import { type Input, keepCopy, nameOf, openInput } from './input.ts'
 import { InputError } from './input-error.ts'
 import { openRecords } from './records.ts'
 import { Rejects } from './rejects.ts'
-import { Run, type RunOptions } from './run.ts'
 
-/** `file`: a copy of the input; `openStore`: with `dryRun`, ids are compared with those of a store, if there is one. */
-type Pass = Omit<ImportOptions, 'openStore'> & {
-  result: ImportResult
-  file?: string | undefined
-  openStore: () => Promise<Store | undefined>
-}
+/** `result`: the counts so far; `file`: a copy of the input; `isLook`: the store is compared, and keeps nothing. */
+type Pass = { result: ImportResult; file?: string | undefined; isLook?: boolean }
 
 /**
  * Imports the plants of an input. Throws InputError when the rest of the input cannot be read, StoreRefused or
@@ -30,17 +25,16 @@ type Pass = Omit<ImportOptions, 'openStore'> & {
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
   const { strict, dryRun, signal, onEnd } = options
-  const openStore = dryRun ? async () => undefined : options.openStore
-  const pass = { ...options, openStore, result: makeResult() }
-  const done = strict && !dryRun ? importAllOrNothing(pass) : importOnce(pass)
+  const result = makeResult()
+  const done = strict && !dryRun ? importAllOrNothing(options, result) : importOnce(options, { result })
   try {
     await Promise.race([done, endAfterAbort(signal)])
-    return pass.result
+    return result
   } catch (error) {
     /* c8 ignore next: an interrupted process reports no coverage */
     throw signal.aborted ? signal.reason : error
   } finally {
-    onEnd?.({ ...pass.result })
+    onEnd?.({ ...result })
   }
 }
 
@@ -55,59 +49,83 @@ async function endAfterAbort(signal: AbortSignal): Promise<never> {
   throw signal.reason
 }
 
-async function importAllOrNothing(pass: Pass): Promise<void> {
-  const { path, signal, result } = pass
+async function importAllOrNothing(options: ImportOptions, result: ImportResult): Promise<void> {
+  const { path, signal } = options
   const copy = join(tmpdir(), `plant-store-${randomUUID()}`)
   const removeCopy = () => rmSync(copy, { force: true })
   signal.addEventListener('abort', removeCopy, { once: true })
   try {
     const file = (await keepCopy(path, copy, signal)) ? copy : undefined
     const look = makeResult()
-    await importOnce({ ...pass, file, result: look, dryRun: true }).finally(() => {
+    await importOnce(options, { result: look, file, isLook: true }).finally(() => {
       result.rejected = look.rejected
       result.conflict = look.conflict
     })
     if (look.rejected + look.conflict > 0)
       throw new InputError('nothing was added, as --strict adds all or nothing')
-    await importOnce({ ...pass, file })
+    await importOnce(options, { result, file })
   } finally {
     removeCopy()
   }
 }
 
-async function importOnce(pass: Pass): Promise<void> {
-  const { path, signal, file, format, trim = false } = pass
-  const input = await openInput(path, signal, file)
+async function importOnce(options: ImportOptions, pass: Pass): Promise<void> {
+  const { path, signal } = options
+  let input: Input | undefined
   try {
-    const records = await openRecords(input, { format, fields: resolveFields(pass), trim })
-    const rejects = new Rejects(pass, input.name, records.header)
-    await importRecords({ ...pass, input, records, rejects }).finally(() => rejects.close())
+    input = await openInput(pass.file ?? path, signal)
+    await importInput(options, pass, input)
   } catch (error) {
-    throw error instanceof InputError ? error.in(input.name) : error
+    throw error instanceof InputError ? error.in(nameOf(path)) : error
   } finally {
-    input.close()
+    input?.close()
   }
 }
 
-type Opened = Omit<Pass, 'rejects'> & Pick<RunOptions, 'input' | 'records' | 'rejects'>
-
-async function importRecords(opened: Opened): Promise<void> {
-  const { dryRun, rejects } = opened
-  const store = await opened.openStore()
+async function importInput(options: ImportOptions, { result, isLook }: Pass, input: Input): Promise<void> {
+  const records = await openRecords(input, options)
+  const store = options.dryRun ? undefined : await options.openStore()
+  const dryLog = isLook || !store ? makeDryLog(store) : undefined
   try {
-    if (store && !dryRun) {
-      const progress = new ProgressStore(store, opened)
-      const start = await progress.findStart(opened)
+    const progress = store && !dryLog ? new ImportProgress(store.sql, options.path, records) : undefined
+    const start = (await progress?.findStart(options)) ?? beginning
+    const rejects = new Rejects(options, records.header)
+    try {
       rejects.open(start)
-      await progress.claim(start)
-      await new Run({ ...opened, log: store.log, progress, start }).run()
-    } else {
-      rejects.open(beginning)
-      const log = makeDryLog(store)
-      const run = new Run({ ...opened, log, progress: undefined, start: beginning })
-      await run.run().finally(() => log.close())
+      await progress?.claim(start)
+      const log = dryLog ?? (store as Store).log
+      await addRecords({ ...options, result, input, records, rejects, log, progress, start })
+    } finally {
+      rejects.close()
     }
   } finally {
+    dryLog?.close()
     await store?.close()
+  }
+}
+
+/**
+ * Makes a log that keeps nothing, for an input that is only checked. Ids are compared with those of earlier records, and
+ * of the store, if there is one.
+ */
+function makeDryLog(store: Store | undefined) {
+  // Items with an id, in a temporary file that SQLite removes by itself.
+  const items = new DatabaseSync('')
+  items.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL)')
+  const insert = items.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
+  const select = items.prepare('SELECT item FROM items WHERE id = ?')
+  const judge = ({ id, item }: Entry): Outcome => {
+    if (id === undefined || insert.run(id, item).changes === 1) return 'added'
+    return sameItem(String(select.get(id)?.item), item) ? 'replayed' : 'conflict'
+  }
+  return {
+    async append(entries: Entry[]) {
+      // PostgreSQL refuses an empty list; NULL equals no id.
+      const ids = ['NULL', ...entries.flatMap(({ id }) => id ?? [])]
+      const stored = await store?.sql.select(`SELECT id, item FROM plants WHERE id IN (${ids})`)
+      for (const { id, item } of stored ?? []) insert.run(Number(id), String(item))
+      return entries.map(judge)
+    },
+    close: () => items.close(),
   }
 }

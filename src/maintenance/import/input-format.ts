@@ -1,9 +1,9 @@
 // Detects the format of an input by its beginning.
-import { CsvSplitter } from './csv.ts'
+import { splitCsv } from './csv.ts'
 import { InputError } from './input-error.ts'
-import { JsonArraySplitter } from './json-array.ts'
-import { MendedSplitter, rejectStart } from './mended.ts'
-import { NdjsonSplitter } from './ndjson.ts'
+import { splitArray } from './json-array.ts'
+import { rejectStart, splitMended } from './mended.ts'
+import { splitNdjson } from './ndjson.ts'
 import type { Splitter } from './record.ts'
 
 export const formats = ['ndjson', 'json', 'csv'] as const
@@ -11,11 +11,11 @@ export type Format = (typeof formats)[number]
 /** `mended`: a file of rejects that `import` has written. */
 export type Detected = Format | 'mended'
 
-export const splitters: Record<Detected, () => Splitter> = {
-  ndjson: () => new NdjsonSplitter(),
-  json: () => new JsonArraySplitter(),
-  csv: () => new CsvSplitter(),
-  mended: () => new MendedSplitter(),
+export const splitters: Record<Detected, Splitter> = {
+  ndjson: splitNdjson,
+  json: splitArray,
+  csv: splitCsv,
+  mended: splitMended,
 }
 
 /** Bytes of the beginning that detection looks at. */

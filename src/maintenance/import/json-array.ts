@@ -1,72 +1,50 @@
 // Splits a JSON array of any size into the texts of its elements, which are parsed later.
 import { InputError } from './input-error.ts'
-import { type InputRecord, maxRecordLength, type Splitter } from './record.ts'
+import { type Groups, type InputRecord, maxRecordLength } from './record.ts'
 
 /** Expected next, beside white space. */
-type Expected = 'array' | 'element or end' | 'element' | 'nothing'
+type Expected = 'array' | 'first element' | 'element' | 'nothing'
 
 const space = /[ \t\r\n]*/y
-
-export class JsonArraySplitter implements Splitter {
-  #expected: Expected = 'array'
-  /** The beginning of an element. */
-  #rest = ''
-  /** The line of its first character. */
-  #line = 1;
-
-  *split(piece: string, isLast: boolean): Generator<InputRecord> {
-    const text = this.#rest + piece
-    let at = this.#pass(text, 0, findSpaceEnd(text, 0))
-    while (at < text.length) {
-      let end = at
-      if (!this.#takePunctuation(text.charAt(at))) {
-        end = findElementEnd(text, at)
-        const length = (end < 0 ? text.length : end) - at
-        if (length > maxRecordLength) throw this.#refuse(tooLong)
-        if (end < 0) break
-        yield { line: this.#line, text: text.slice(at, end).trimEnd() }
-        this.#expected = text.charAt(end) === ',' ? 'element' : 'nothing'
-      }
-      at = this.#pass(text, at, findSpaceEnd(text, end + 1))
-    }
-    this.#rest = text.slice(at)
-    if (isLast) this.#end()
-  }
-
-  /** Counts the lines up to an index, and returns it. */
-  #pass(text: string, from: number, to: number): number {
-    this.#line += text.slice(from, to).split('\n').length - 1
-    return to
-  }
-
-  /** Takes a bracket around the elements; returns false for the first character of an element. */
-  #takePunctuation(character: string): boolean {
-    const expected = this.#expected
-    if (expected === 'nothing') throw this.#refuse('text follows the JSON array')
-    if (expected === 'array') {
-      if (character !== '[') throw this.#refuse('is not a JSON array')
-      this.#expected = 'element or end'
-      return true
-    }
-    if (character !== ']' && character !== ',') return false
-    if (character === ',' || expected === 'element')
-      throw this.#refuse(`expected an element before "${character}"`)
-    this.#expected = 'nothing'
-    return true
-  }
-
-  #end(): void {
-    if (this.#expected === 'array') throw new InputError('is empty, expected a JSON array')
-    if (this.#expected !== 'nothing')
-      throw this.#refuse('the JSON array does not end: the input is cut short')
-  }
-
-  #refuse(reason: string): InputError {
-    return new InputError(reason, this.#line)
-  }
-}
-
 const tooLong = `the element that begins here is longer than ${maxRecordLength / 1024} KiB`
+
+export async function* splitArray(texts: AsyncIterable<string>): Groups {
+  let expected = 'array' as Expected
+  let line = 1
+  /** The beginning of an element. */
+  let rest = ''
+  const refuse = (reason: string) => new InputError(reason, line)
+  function* split(text: string): Generator<InputRecord> {
+    let at = 0
+    /** Passes the text up to an index, and the white space behind it. */
+    const pass = (index: number) => {
+      const next = findSpaceEnd(text, index)
+      line += text.slice(at, next).split('\n').length - 1
+      at = next
+    }
+    for (pass(0); at < text.length; ) {
+      if (expected === 'nothing') throw refuse('text follows the JSON array')
+      if (expected === 'array') {
+        if (text[at] !== '[') throw refuse('is not a JSON array')
+        expected = 'first element'
+        pass(at + 1)
+        continue
+      }
+      const end = findElementEnd(text, at)
+      if ((end < 0 ? text.length : end) - at > maxRecordLength) throw refuse(tooLong)
+      if (end < 0) break
+      const mark = text.charAt(end)
+      if (end > at) yield { line, text: text.slice(at, end).trimEnd() }
+      else if (mark === ',' || expected === 'element') throw refuse(`expected an element before "${mark}"`)
+      expected = mark === ',' ? 'element' : 'nothing'
+      pass(end + 1)
+    }
+    rest = text.slice(at)
+  }
+  for await (const piece of texts) yield split(rest + piece)
+  if (expected === 'array') throw new InputError('is empty, expected a JSON array')
+  if (expected !== 'nothing') throw refuse('the JSON array does not end: the input is cut short')
+}
 
 function findSpaceEnd(text: string, from: number): number {
   space.lastIndex = from

@@ -1,4 +1,4 @@
-// A record of the input, not yet checked.
+// Records of the input, not yet checked, and what splits an input into them.
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
@@ -19,11 +19,11 @@ export const maxRecordLength = Math.ceil(plantBytes / 8192) * 64 * 1024
  */
 export type InputRecord = { line: number; text: string; cells?: string[]; fault?: Fault }
 
-/** Splits an input in one format into records. */
-export interface Splitter {
-  /**
-   * Yields the records that end in the next piece of the text, or with the text. Throws InputError when the rest cannot
-   * be read; records yielded before stay valid.
-   */
-  split(text: string, isLast: boolean): Iterable<InputRecord>
-}
+/** Records, in order. Each group is to be read before the next. */
+export type Groups = AsyncGenerator<Iterable<InputRecord>>
+
+/**
+ * Splits the texts of an input in one format into records. Throws InputError when the rest cannot be read; records
+ * yielded before stay valid.
+ */
+export type Splitter = (texts: AsyncIterable<string>) => Groups

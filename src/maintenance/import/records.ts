@@ -1,60 +1,47 @@
 // Reads the records of an input in any format.
 import { hash } from 'node:crypto'
 import { RecordCheck } from './check.ts'
-import { type Columns, type Fields, findColumns } from './fields.ts'
+import { type Columns, type Fields, findColumns, resolveFields } from './fields.ts'
+import type { ImportOptions } from './import-options.ts'
 import type { Input } from './input.ts'
 import { InputError } from './input-error.ts'
-import { type Detected, detectFormat, type Format, splitters } from './input-format.ts'
-import type { InputRecord } from './record.ts'
-import { decodeUtf8 } from './utf8.ts'
+import { detectFormat, splitters } from './input-format.ts'
+import type { Groups, InputRecord } from './record.ts'
 
 /** An input is recognized by its records up to this size. */
 const headBytes = 64 * 1024
 
-export type RecordOptions = { format: Format | undefined; fields: Fields; trim: boolean }
-
-/** `groups`: all records, in order; each group is to be read before the next. */
-export type Records = {
-  /** What decides what a record is. */
-  readAs: string
-  /** The text of the header row of a CSV input. */
-  header: string | undefined
-  check: RecordCheck
-  /**
-   * Hashes of the first 0, 1, 2 and more records: an input is recognized by those that were consumed, and by nothing
-   * behind them. It may have grown since, and a fault there may have been fixed.
-   */
-  hashes: string[]
-  groups: AsyncIterable<Iterable<InputRecord>>
-}
+export type Records = Awaited<ReturnType<typeof openRecords>>
 
 /** Reads the beginning. Throws InputError when it has a fault before the first record. */
-export async function openRecords(input: Input, options: RecordOptions): Promise<Records> {
-  const { fields, trim } = options
+export async function openRecords(input: Input, options: ImportOptions) {
+  const { trim = false } = options
+  const fields = resolveFields(options)
   const format = options.format ?? detectFormat(input.head)
-  const groups = split(input, format)
+  const groups = splitters[format](input.texts)
   const { head, hashes, fault } = await readHead(groups)
   const isCsv = format === 'csv' || (format === 'mended' && head[0]?.cells !== undefined)
   const header = isCsv ? head.shift() : undefined
   if (header) hashes.shift()
   const columns = isCsv ? readColumns(header, fields, trim) : undefined
   return {
+    /** What decides what a record is. */
     readAs: JSON.stringify({ format, fields, trim }),
+    /** The text of the header row of a CSV input. */
     header: header?.text,
     check: new RecordCheck({ fields, columns, trim }),
+    /**
+     * Hashes of the first 0, 1, 2 and more records: an input is recognized by those that were consumed, and by nothing
+     * behind them. It may have grown since, and a fault there may have been fixed.
+     */
     hashes,
+    /** All records. */
     groups: join(head, fault, groups),
   }
 }
 
-async function* split(input: Input, format: Detected): AsyncGenerator<Iterable<InputRecord>> {
-  const splitter = splitters[format]()
-  for await (const text of decodeUtf8(input.chunks)) yield splitter.split(text, false)
-  yield splitter.split('', true)
-}
-
 /** Reads the beginning, with the header row, if any. */
-async function readHead(groups: AsyncGenerator<Iterable<InputRecord>>) {
+async function readHead(groups: Groups) {
   const head: InputRecord[] = []
   const hashes = ['']
   let bytes = 0
@@ -84,11 +71,7 @@ function readColumns(header: InputRecord | undefined, fields: Fields, trim: bool
   return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, line)
 }
 
-async function* join(
-  head: InputRecord[],
-  fault: unknown,
-  rest: AsyncIterable<Iterable<InputRecord>>,
-): AsyncGenerator<Iterable<InputRecord>> {
+async function* join(head: InputRecord[], fault: unknown, rest: Groups): Groups {
   yield head
   if (fault !== undefined) throw fault
   yield* rest

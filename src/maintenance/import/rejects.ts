@@ -2,10 +2,12 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
 import type { Fault } from '../../../schemas/problem.ts'
 import { separate } from '../../runtime/count.ts'
+import { FileRefused } from '../../runtime/new-file.ts'
 import { identify, isSameFile } from '../../runtime/same-file.ts'
 import { describeFaults } from './check.ts'
+import type { ImportOptions } from './import-options.ts'
 import type { Position } from './import-progress.ts'
-import { FileError } from './input-error.ts'
+import { nameOf } from './input.ts'
 import type { InputRecord } from './record.ts'
 
 const shownRejects = 10
@@ -15,38 +17,24 @@ const firstBytes = Buffer.from('{"line":')
 /** A fault of a record; `id-conflict` comes from the store. */
 export type Reason = Omit<Fault, 'code'> & { code: Fault['code'] | 'id-conflict' }
 
-export type RejectsOptions = {
-  /** The path of the input, which the file must not be. */
-  path: string
-  /** The file for rejects, if wanted; `-` is stdout. */
-  rejects?: string | undefined
-  say: (line: string) => void
-}
-
 export class Rejects {
-  readonly #options: RejectsOptions
-  readonly #name: string
+  readonly #options: ImportOptions
   readonly #header: string | undefined
   #file: number | undefined
   #pending = ''
-  #bytes = 0
   #count = 0
+  /** The length of the file. */
+  bytes = 0
 
-  /** `name`: of the input, for messages; `header`: the header row of a CSV input. */
-  constructor(options: RejectsOptions, name: string, header: string | undefined) {
+  /** `header`: the header row of a CSV input. */
+  constructor(options: ImportOptions, header: string | undefined) {
     this.#options = options
-    this.#name = name
     this.#header = header
   }
 
-  /** The length of the file. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
   /**
-   * Opens the file. A resumed import keeps the rejects of records before its position. Throws FileError, also when the
-   * file holds anything else.
+   * Opens the file. A resumed import keeps the rejects of records before its position. Throws FileRefused, also when
+   * the file is the input or holds anything but rejects.
    */
   open({ records, rejects: kept, line }: Position): void {
     const { path: input, rejects: path } = this.#options
@@ -57,8 +45,8 @@ export class Rejects {
       this.#file = file
       const { size } = fstatSync(file)
       if (size > 0) checkContent(file)
-      this.#bytes = Math.min(kept, size)
-      const tail = Buffer.alloc(records > 0 ? size - this.#bytes : 0)
+      this.bytes = Math.min(kept, size)
+      const tail = Buffer.alloc(records > 0 ? size - this.bytes : 0)
       readSync(file, tail, 0, tail.length, kept)
       if (size > kept) ftruncateSync(file, kept)
       const after = tail.toString().split('\n').slice(0, -1)
@@ -70,8 +58,8 @@ export class Rejects {
   add({ line, text }: InputRecord, faults: Reason[]): void {
     const reason = describeFaults(faults)
     this.#count++
-    const { rejects: path, say } = this.#options
-    if (this.#count <= shownRejects) say(`${this.#name}, line ${line}: ${reason}`)
+    const { path: input, rejects: path, say } = this.#options
+    if (this.#count <= shownRejects) say(`${nameOf(input)}, line ${line}: ${reason}`)
     if (path === undefined) return
     const reject = { line, reason, errors: faults, header: this.#header, text: text.toWellFormed() }
     this.#pending += `${JSON.stringify(reject)}\n`
@@ -88,7 +76,7 @@ export class Rejects {
         for (let done = 0; done < pending.length; )
           done += writeSync(this.#file as number, pending, done, pending.length - done)
       })
-    this.#bytes += pending.length
+    this.bytes += pending.length
   }
 
   /** Closes the file, and reports how many records were not shown. */
@@ -105,7 +93,7 @@ export class Rejects {
     try {
       work()
     } catch (error) {
-      throw new FileError('write', String(this.#options.rejects), error as Error)
+      throw new FileRefused(`cannot write ${this.#options.rejects}: ${(error as Error).message}`)
     }
   }
 }
