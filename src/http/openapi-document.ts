@@ -1,7 +1,7 @@
 // The contract as an OpenAPI document, from the operations and the shared parts of `schemas/`. The module is loaded on
 // demand, as most processes are never asked for it.
 import swagger from '@fastify/swagger'
-import fastify, { type FastifyInstance, type FastifySchema } from 'fastify'
+import fastify, { type FastifySchema } from 'fastify'
 import { components as schemas } from '../../schemas/index.ts'
 import { NewPlant } from '../../schemas/plant.ts'
 import { headers, operationResponses, responses } from '../../schemas/responses.ts'
@@ -16,32 +16,10 @@ const introduction =
   'Every error is a problem (RFC 9457), whose `type` leads to a page that explains what to do. Any other path is 404, ' +
   'any other method of `/plants` is 405 with `Allow`, and `OPTIONS` is 204 with `Allow`.\n'
 
-const document = {
-  openapi: '3.1.0',
-  info: {
-    title: 'Plant Store',
-    version,
-    summary: 'Add plants, list plants.',
-    description: introduction,
-    contact: { name: 'Plant Store' },
-    license: { name: 'MIT', identifier: 'MIT' },
-  },
-  tags: [
-    {
-      name: 'plants',
-      description: 'The list of plants. It only grows: plants are never changed or removed.',
-    },
-  ],
-  components: {
-    securitySchemes: {
-      bearer: {
-        type: 'http',
-        scheme: 'bearer',
-        description: 'An access token, from `plant-store token create` or the first start of the service.',
-      },
-    },
-  },
-  security: [{ bearer: [] }],
+const bearer = {
+  type: 'http',
+  scheme: 'bearer',
+  description: 'An access token, from `plant-store token create` or the first start of the service.',
 } as const
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is rearranged as a tree, whatever its nodes are.
@@ -61,7 +39,11 @@ export async function makeContract(basePath: string, operations: Operations, iss
   }
   const app = fastify({ exposeHeadRoutes: false, schemaController: { compilersFactory } })
   for (const schema of schemas) app.addSchema(schema)
-  await describe(app, basePath)
+  await app.register(swagger, {
+    openapi: describe(basePath) as never,
+    refResolver: { buildLocalReference: (json) => String(json.$id) },
+    transformObject: (made) => shareParts((made as { openapiObject: Node }).openapiObject, basePath) as never,
+  })
   const prefix = basePath.slice(0, -1)
   for (const [url, methods] of Object.entries(operations))
     for (const [method, schema] of Object.entries(methods))
@@ -85,39 +67,38 @@ function withIssuer(contract: Node, issuer: Issuer): Node {
   return { ...contract, components, security: [...contract.security, { oidc: [] }] }
 }
 
-async function describe(app: FastifyInstance, basePath: string): Promise<void> {
-  const url = basePath === '/' ? '/' : basePath.slice(0, -1)
-  const { info } = document
-  await app.register(swagger, {
-    openapi: {
-      ...document,
-      // Links of the document itself have to be absolute; those in Markdown need not be.
-      info: {
-        ...info,
-        description: `${info.description}\nThe [guide](${basePath}docs/guide) shows each step.\n`,
-      },
-      servers: [{ url }],
-    } as never,
-    refResolver: { buildLocalReference: (json) => String(json.$id) },
-    transformObject: (made) => shareParts((made as { openapiObject: Node }).openapiObject, basePath) as never,
-  })
+/** The parts of the document that no schema has. */
+function describe(basePath: string): Node {
+  // Links of the document itself have to be absolute; those in Markdown need not be.
+  const guide = `\nThe [guide](${basePath}docs/guide) shows each step.\n`
+  const about = 'The list of plants. It only grows: plants are never changed or removed.'
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Plant Store',
+      version,
+      summary: 'Add plants, list plants.',
+      description: introduction + guide,
+      contact: { name: 'Plant Store' },
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: basePath === '/' ? '/' : basePath.slice(0, -1) }],
+    tags: [{ name: 'plants', description: about }],
+    components: { securitySchemes: { bearer } },
+    security: [{ bearer: [] }],
+  }
 }
 
 /** Moves what operations share into `components`, and adds HEAD beside GET. */
 function shareParts(made: Node, basePath: string): Node {
   const components: Node = { ...made.components, headers, parameters: {}, responses }
-  const paths: Node = {}
-  for (const [path, methods] of Object.entries<Node>(made.paths)) {
-    const shared = Object.entries<Node>(methods).map(([method, one]) => [
-      method,
-      { ...one, ...refer(components, one) },
-    ])
-    paths[path] = Object.fromEntries(shared)
-    const { post, get } = paths[path]
-    if (get) paths[path].head = asHead(get)
+  for (const operations of Object.values<Node>(made.paths)) {
+    for (const operation of Object.values<Node>(operations)) refer(components, operation)
+    const { post, get } = operations
+    if (get) operations.head = asHead(get)
     if (post) post.requestBody.content['application/json'].examples = requestExamples
   }
-  return rebase({ ...made, components, paths }, basePath)
+  return rebase({ ...made, components }, basePath)
 }
 
 const requestExamples = Object.fromEntries(
@@ -125,19 +106,15 @@ const requestExamples = Object.fromEntries(
 )
 
 /** Replaces the parameters and responses of an operation by references. */
-function refer(components: Node, { operationId, parameters = [] }: Node): Node {
-  const names = operationResponses[operationId as keyof typeof operationResponses]
-  return {
-    ...(parameters.length > 0 && { parameters: parameters.map(share) }),
-    responses: Object.fromEntries(
-      Object.entries(names).map(([status, name]) => [status, { $ref: `#/components/responses/${name}` }]),
-    ),
-  }
-
-  function share(parameter: Node): Node {
+function refer(components: Node, operation: Node): void {
+  const names = operationResponses[operation.operationId as keyof typeof operationResponses]
+  for (const [index, parameter] of (operation.parameters ?? []).entries()) {
     components.parameters[parameter.name] = parameter
-    return { $ref: `#/components/parameters/${parameter.name}` }
+    operation.parameters[index] = { $ref: `#/components/parameters/${parameter.name}` }
   }
+  operation.responses = Object.fromEntries(
+    Object.entries(names).map(([status, name]) => [status, { $ref: `#/components/responses/${name}` }]),
+  )
 }
 
 /** Derives HEAD: the headers of GET and no body, errors included (RFC 9110, section 9.3.2). */
