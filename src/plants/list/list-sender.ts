@@ -15,8 +15,7 @@ import { deliver, failWith, replies } from '../delivery.ts'
 import { Codec } from './coding/codec.ts'
 import { CodedPages } from './coding/coded-pages.ts'
 import { compressList } from './list-stream.ts'
-import { PageCache } from './page-cache.ts'
-import { type PageReader, Pages } from './pages.ts'
+import { PageCache, type PageReader, Pages } from './pages.ts'
 import type { Form, Listed } from './representations.ts'
 
 /** A list to be sent, and the codings that its client accepts, best first. */

@@ -1,13 +1,14 @@
 // Reads and caches pages. The plants at given positions in a given epoch never change, and neither does their JSON: a
 // page is cached under its name, and can never be stale.
 import type { Readable } from 'node:stream'
-import { maxWaitingReads, pageBytes, pagePlants, readConnections } from '../../limits.ts'
+import { LRUCache } from 'lru-cache'
+import { maxCachedBytes, maxWaitingReads, pageBytes, pagePlants, readConnections } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
+import type { Meter } from '../../runtime/meter.ts'
 import type { Epochs } from '../../store/epochs.ts'
 import { type PlantLog, StoreUnavailable } from '../../store/store.ts'
 import { itemFormat } from '../item.ts'
 import { streamList } from './list-stream.ts'
-import { PageCache } from './page-cache.ts'
 import { type Part, PartReader, type Range } from './parts.ts'
 
 /** A range of the log with a name that stands for its bytes, for ever and on every replica. */
@@ -27,6 +28,42 @@ export const line = {
 /** The page after `after` up to `last`, as the epoch that owns `last` has it. */
 export function pageOf(after: number, last: number, epochs: Epochs): Page {
   return { name: `${epochs.owner(last)}.${itemFormat}.${after}-${last}`, after, last, epochs }
+}
+
+/** Approximate size of an entry without its bytes and its name. */
+const entryBytes = 200
+
+/** The bytes of pages, plain and compressed, by name. */
+export class PageCache extends LRUCache<string, Buffer> {
+  #hits = 0
+  #misses = 0
+
+  constructor() {
+    super({
+      maxSize: maxCachedBytes,
+      sizeCalculation: (bytes, name) => bytes.length + name.length + entryBytes,
+    })
+  }
+
+  /** Returns a page, and counts it, if it is cached. */
+  look(name: string): Buffer | undefined {
+    const bytes = this.get(name)
+    if (bytes) this.#hits++
+    return bytes
+  }
+
+  /** Counts a page that has to be read. */
+  miss(): void {
+    this.#misses++
+  }
+
+  show(meter: Meter): void {
+    const name = 'plant_store_page_cache'
+    const size = 'Size of the cached pages and their compressed forms.'
+    meter.counter(`${name}_hits_total`, 'Pages that were in the cache.', () => this.#hits)
+    meter.counter(`${name}_misses_total`, 'Pages that were not in the cache.', () => this.#misses)
+    meter.gauge(`${name}_bytes`, size, () => this.calculatedSize)
+  }
 }
 
 export class Pages {

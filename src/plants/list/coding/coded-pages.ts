@@ -5,8 +5,7 @@ import type { Coding } from '../../../http/codings.ts'
 import { ProblemError } from '../../../http/problem-error.ts'
 import { maxPreparedPages, maxWaitingPages, pagePlants } from '../../../limits.ts'
 import type { FairPool } from '../../../runtime/fair-pool.ts'
-import type { PageCache } from '../page-cache.ts'
-import type { Page } from '../pages.ts'
+import type { Page, PageCache } from '../pages.ts'
 import { Codec, type Compression } from './codec.ts'
 
 /** A page that fits into one packet with its head arrives no sooner when compressed. */
