@@ -36,7 +36,7 @@ const fewPlants = 10_000
 type BulkContest = {
   work: string
   contestants: Contestant[]
-  judge(results: [Net[], Net[], Net[]]): Goal[]
+  judge(results: [Net[], Net[], Net[], Net[]]): Goal[]
 }
 
 /** Has each contestant do the work in turn, over and over. */
@@ -49,7 +49,7 @@ export async function compareCommands(bench: Bench, contest: BulkContest): Promi
   const count = quick ? 1 : Math.min(rounds, mostRounds)
   const nets = await interleave(bench, takers, { rounds: count, warmUp: false })
   const rows = contestants.map(({ name }, index) => makeRow(name, nets[index] ?? []))
-  const found: Finding[] = [{ work, rows, goals: judge(nets as [Net[], Net[], Net[]]) }]
+  const found: Finding[] = [{ work, rows, goals: judge(nets as [Net[], Net[], Net[], Net[]]) }]
   for (const [index, contestant] of contestants.entries()) {
     if (!contestant.growth) continue
     const few = await measureNet(bench, contestant, fewPlants)

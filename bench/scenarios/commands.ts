@@ -10,7 +10,7 @@ import { type InputFormat, makeIdleStore, makeInput, startPostgres } from '../st
 
 const columns = 'name TEXT NOT NULL, tag TEXT NOT NULL'
 
-/** NDJSON and CSV into SQLite, beside the same rows in one transaction with no checks. */
+/** NDJSON and CSV into SQLite, beside the same rows with no checks: in one transaction, and by a program of a few lines. */
 export const importFiles: Scenario = {
   name: 'import',
   title: 'import into SQLite',
@@ -24,10 +24,18 @@ export const importFiles: Scenario = {
         return { command: ['sqlite3', path, settings, `CREATE TABLE rows (${columns})`, rows] }
       },
     }
+    const script = fileURLToPath(new URL('../peers/rows.js', import.meta.url))
+    const program: Contestant = {
+      name: 'node:sqlite, no checks',
+      async plan(plants, path) {
+        return { command: [process.execPath, script, await makeInput(bench, 'ndjson', plants), path] }
+      },
+    }
     return compareCommands(bench, {
       work: `import of ${bench.options.listName}, SQLite`,
-      contestants: [importer(bench, 'ndjson'), importer(bench, 'csv'), inserter],
-      judge: ([ndjson, csv, rows]) => [
+      contestants: [importer(bench, 'ndjson'), importer(bench, 'csv'), inserter, program],
+      judge: ([ndjson, csv, rows, ownRows]) => [
+        atMost('time of NDJSON / node:sqlite', timeRatio([ndjson, ownRows]), [2.4, 2]),
         atMost('time of NDJSON / sqlite3', timeRatio([ndjson, rows]), [1.6, 1]),
         atMost('time of CSV / sqlite3', timeRatio([csv, rows]), [2.2, 1.6]),
       ],
