@@ -28,7 +28,7 @@ export const limitDefects: Defect[] = [
   {
     breaks: 'a good token is refused for the failures of others',
     file: 'src/http/access/authentication.ts',
-    search: 'isFailure ? countFailure?.(',
+    search: 'isFailure(error) ? countFailure?.(',
     replacement: '1 ? countFailure?.(',
     checks: [inTest('access/rate-limits', 'a token without the scope is no failure')],
   },
