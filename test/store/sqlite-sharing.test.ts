@@ -95,3 +95,15 @@ test('a thread is told of what it cannot read, and of a store that is closed', a
   await t.rejects(add(shared, 'a'), unavailable('nothing-added'))
   await shared.close()
 })
+
+test('a file that another program has locked is refused, and opened once it is free', async (t) => {
+  const path = `${t.testdir()}/plants.db`
+  const open = () => openStore(`file:${path}`, { logger: pino({ level: 'silent' }) })
+  const other = new DatabaseSync(path)
+  other.exec('BEGIN EXCLUSIVE')
+  await t.rejects(open(), { name: 'Error', message: /locked/ })
+  other.close()
+  const store = await open()
+  t.strictSame(await add(store, 'a'), ['added'])
+  await store.close()
+})

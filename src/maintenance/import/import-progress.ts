@@ -157,8 +157,10 @@ export class ImportProgress {
 
 /** True when the owner is another process of this machine that still runs. Other machines cannot be checked. */
 function isAtWork({ host, pid, started }: Progress): boolean {
-  if (host !== hostname() || pid === process.pid || started !== readStart(pid)) return false
-  // Where there is no /proc, only this tells whether it runs.
+  return host === hostname() && pid !== process.pid && exists(pid) && started === readStart(pid)
+}
+
+function exists(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch (error) {

@@ -55,7 +55,7 @@ export async function keepCopy(path: string, copy: string, signal: AbortSignal):
     return false
   }
   const file = createWriteStream(copy, { flags: 'wx', mode: 0o600 })
-  /* c8 ignore next 3: a full disk, for a process that can write no coverage either: test/cli/import-broken.test.ts */
+  /* c8 ignore next 5: a full disk, for a process that can write no coverage either: test/cli/import-broken.test.ts */
   await pipeline(stream, file, { signal }).catch((error) => {
     throw error.syscall === 'write'
       ? new FileRefused(`cannot write ${copy} (TMPDIR): ${error.message}`)

@@ -29,7 +29,8 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   return async function verify(token: string, known: boolean): Promise<Grant> {
     // Whatever else is no token of the issuer, and is not counted as one.
     if (!token.startsWith('ey') || !token.includes('.')) return undefined
-    const means: Means = { keys, run: (work) => pool.run(known ? 'known' : 'unknown', work) }
+    const owner = known ? 'known' : 'unknown'
+    const means: Means = { keys, run: (work) => pool.run(owner, work) }
     const judged = judging.get(token) ?? judge(token, issuer, means).finally(() => judging.delete(token))
     judging.set(token, judged)
     const verdict = await judged
