@@ -11,6 +11,7 @@ const stepBytes = 256 * 1024
 const retryMs = 100
 const lineFeed = 0x0a
 const writeSome = promisify(write)
+const nothing = Buffer.alloc(0)
 
 /** `maxBytes`: the most kept while nobody reads; `tellDropped`: called with new dropped lines once there is room again. */
 export type LineFileOptions = { descriptor: number; maxBytes: number; tellDropped: (lines: number) => void }
@@ -20,6 +21,8 @@ export class LineFile {
   dropped = 0
   readonly #options: LineFileOptions
   #gathered: Buffer[] = []
+  /** What is being written, or could not be. */
+  #rest: Buffer = nothing
   /** Size of all that is not written yet. */
   #keptBytes = 0
   #writing: Promise<void> | undefined
@@ -37,36 +40,38 @@ export class LineFile {
       this.#gathered.push(bytes)
       this.#keptBytes += bytes.length
     }
-    // Also retries a write that failed before.
-    void this.end()
+    this.#writeOn()
   }
 
   /** Resolves once everything is written, or cannot be. */
-  end(): Promise<void> {
+  async end(): Promise<void> {
+    this.#writeOn()
+    await this.#writing
+  }
+
+  /** Begins to write, unless that is under way; retries a write that failed before. */
+  #writeOn(): void {
     if (this.#keptBytes > 0) this.#writing ??= this.#writeAll()
-    return this.#writing ?? Promise.resolve()
   }
 
   /** Writes until nothing is left, or a write fails: a log that cannot be written is no reason to stop serving. */
   async #writeAll(): Promise<void> {
-    let rest = this.#takeGathered()
-    while (rest.length > 0) {
+    while (this.#keptBytes > 0) {
+      if (this.#rest.length === 0) this.#rest = this.#takeGathered()
       try {
-        const bytes = Math.min(rest.length, stepBytes)
-        const { bytesWritten } = await writeSome(this.#options.descriptor, rest, 0, bytes)
+        const bytes = Math.min(this.#rest.length, stepBytes)
+        const { bytesWritten } = await writeSome(this.#options.descriptor, this.#rest, 0, bytes)
         this.#keptBytes -= bytesWritten
-        rest = rest.subarray(bytesWritten)
+        // An empty part would keep all of it alive.
+        this.#rest = bytesWritten < this.#rest.length ? this.#rest.subarray(bytesWritten) : nothing
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
-        if (code !== 'EAGAIN') {
-          this.#keepOrDrop(rest, code)
-          break
-        }
+        if (code === 'EPIPE') this.#dropAll()
+        if (code !== 'EAGAIN') break
         // Another program may have made a terminal or pipe non-blocking.
         await setTimeout(retryMs)
       }
       this.#tellDropped()
-      if (rest.length === 0) rest = this.#takeGathered()
     }
     this.#writing = undefined
   }
@@ -77,11 +82,10 @@ export class LineFile {
     return gathered.length === 1 ? (gathered[0] as Buffer) : Buffer.concat(gathered)
   }
 
-  /** Keeps the rest for a retry with the next line, or drops everything if the reader of a pipe is gone. */
-  #keepOrDrop(rest: Buffer, code: string | undefined): void {
-    this.#gathered.unshift(rest)
-    if (code !== 'EPIPE') return
-    this.dropped += countLines(this.#takeGathered())
+  /** Drops everything: the reader of a pipe is gone. */
+  #dropAll(): void {
+    this.dropped += countLines(this.#rest) + countLines(this.#takeGathered())
+    this.#rest = nothing
     this.#keptBytes = 0
   }
 

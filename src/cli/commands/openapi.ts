@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { loadBasePath } from '../../config/load-config.ts'
 import { makeContract, toYaml } from '../../http/openapi-document.ts'
 import { operations } from '../../plants/operations.ts'
-import { writeNewFile } from '../../runtime/new-file.ts'
+import { FileRefused } from '../../runtime/new-file.ts'
 
 export function define(command: Command): void {
   command
@@ -14,6 +14,14 @@ export function define(command: Command): void {
       const contract = await makeContract(loadBasePath(), operations)
       const text = json ? `${JSON.stringify(contract, null, 2)}\n` : toYaml(contract)
       if (output === undefined) process.stdout.write(text)
-      else await writeNewFile(output, { replace: true }, async (path) => writeFileSync(path, text))
+      else write(output, text)
     })
+}
+
+function write(file: string, text: string): void {
+  try {
+    writeFileSync(file, text)
+  } catch (error) {
+    throw new FileRefused(`cannot write ${file}: ${(error as Error).message}`)
+  }
 }

@@ -1,5 +1,6 @@
 // Long work: shows its progress, and can be interrupted. The first SIGINT, SIGTERM or SIGHUP asks it to stop. A second
 // one ends it at once, as does a time-out when it has not stopped by itself.
+import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { echoMs, interruptMs } from '../../limits.ts'
 import { type Progress, startProgress } from './progress.ts'
@@ -64,12 +65,12 @@ export async function doLongWork<T>(
 
 /**
  * Ends the process at once. An exit would wait for threads that are in a system call or in SQLite, so this replaces
- * the process by one that only exits or, where that is not possible, sends the signal again.
+ * the process by a program that exits or, where that is not possible, sends the signal again.
  */
 function replaceProcess(by: Signal): void {
-  const { execPath, execve, platform } = process
-  const exit = `process.exit(${new Interrupted(by).exitCode})`
-  if (execve && platform !== 'win32') execve(execPath, [execPath, '--eval', exit], {})
+  const shell = '/bin/sh'
+  if (process.execve && existsSync(shell))
+    process.execve(shell, [shell, '-c', `exit ${new Interrupted(by).exitCode}`], {})
   /* c8 ignore next 2: coverage is counted on Linux, where the process is another by now */
   process.removeAllListeners(by)
   process.kill(process.pid, by)
