@@ -394,6 +394,7 @@ test('an unreadable input is reported in one line with exit code 1, with counts 
   const missing = join(directory, 'missing')
   const cases: [args: string[], reason: RegExp][] = [
     [[directory], /^plant-store: \S+: is a directory\n$/],
+    [['--strict', directory], /^plant-store: \S+: is a directory\n$/],
     [[missing], /^plant-store: cannot read \S+missing: ENOENT[^\n]+\n$/],
     [['/dev/zero'], /^plant-store: \/dev\/zero, line 1: is not text[^\n]+\n$/],
     [[join(path, 'x')], /^plant-store: cannot read \S+: ENOTDIR[^\n]+\n$/],

@@ -64,7 +64,7 @@ async function* writePages(
       .catch(explain)
     let parts: (Buffer | string)[] = []
     try {
-      if (count !== last - position) throw new SyntaxError('a plant is missing')
+      if (count !== last - position) throw new Error('a plant is missing')
       parts = format.write(text, position === after)
     } catch (cause) {
       const message = `plants ${position + 1} to ${last} are damaged; plant-store verify names the faults`

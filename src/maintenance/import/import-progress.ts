@@ -27,6 +27,7 @@ type Progress = Position & Own & { hash: string; at: number; done: boolean }
 type Found = { key: string; value: string; progress: Progress }
 
 const prefix = 'import:'
+/** A pattern; a key is one for itself alone, since hashes have no wildcard. */
 const allKeys = `${prefix}%`
 /** Waits for all batches before it, even for a COMMIT that a killed process has left under way at the server. */
 const settle = 'UPDATE meta SET value = value WHERE key LIKE $1'

@@ -75,7 +75,7 @@ async function openStream(path: string): Promise<{ stream: Stream; size?: number
     const stream = file.createReadStream({ highWaterMark: chunkBytes })
     if (!stats.isDirectory()) return { stream, ...(stats.isFile() && { size: stats.size }) }
     stream.destroy()
-    throw new InputError('is a directory')
+    throw new FileRefused(`${nameOf(path)}: is a directory`)
   } catch (error) {
     throw explain(path, error)
   }

@@ -57,7 +57,7 @@ export class Transactions {
     let inTime = requests
     /** Outcome of a failure: unknown from COMMIT on. */
     let outcome: FailedOutcome = 'nothing-added'
-    const epochWasDue = this.#epochIsDue
+    let epochWasDue = this.#epochIsDue
     try {
       inTime = this.#beginInTime(requests)
       if (inTime.length === 0) return [...results.values()]
@@ -65,6 +65,7 @@ export class Transactions {
       const done = this.#run(inTime)
       outcome = 'unknown'
       this.#sql.commit.run()
+      epochWasDue = this.#epochIsDue
       this.#files.check()
       for (const [index, request] of inTime.entries()) results.set(request, { done: done[index] as Done })
     } catch (error) {

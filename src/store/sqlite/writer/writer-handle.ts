@@ -1,5 +1,5 @@
-// The side of the HTTP threads: their requests to the writer thread, which the main thread starts, and whose failures
-// it logs. An uncaught error of the writer ends the process, like one of the main thread.
+// The writer thread as the HTTP threads see it. The main thread starts it and logs its failures; an uncaught error of it
+// ends the process, like one of the main thread.
 import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
