@@ -96,6 +96,7 @@ const statusTitles = {
   417: 'Expectation Failed',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
+  501: 'Not Implemented',
 } as const
 
 /** What clients see of a code: a type of problem, or just a status. Log and metrics have the code itself. */
@@ -116,6 +117,7 @@ const kinds = {
   'expectation-failed': 417,
   'headers-too-large': 431,
   internal: 500,
+  'not-implemented': 501,
   'nothing-added': 'nothing-added',
   'outcome-unknown': 'outcome-unknown',
   unread: 'unread',
@@ -158,6 +160,7 @@ export const problems = {
   rate: say('rate-limited', 'This token sent too many requests in a short time.'),
   failures: say('auth-limited', 'Too many requests without a valid token came from this address.'),
   headTooLarge: say('headers-too-large', 'The header section is too large.'),
+  otherMethod: say('not-implemented', 'HTTP has no such method; methods are case-sensitive.'),
   ours: say('internal', 'Internal error.'),
   nothingAdded: say('nothing-added', 'The store cannot take plants now; nothing was added.'),
   outcomeUnknown: say(

@@ -238,8 +238,17 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ['no request line', 400, 'hello\r\n\r\n'],
   ['a greeting of TLS', 400, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ['a greeting of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-  ['an unknown method', 400, `PLANT /plants HTTP/1.1\r\n${auth}\r\n`],
-  ['a method in lower case', 400, `get /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a method that HTTP does not know', 501, `PLANT /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['the same without a token, on a path that is unknown', 501, 'FOO /x HTTP/1.0\r\n\r\n'],
+  ['the same on the docs', 501, 'FOO /docs HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['a method in lower case', 501, `get /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['the beginning of a method', 501, `GE /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a method and more', 501, `GET-ALL /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a method of RTSP', 501, `DESCRIBE /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a method that is no token', 400, `(FOO /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['a method with a brace in it', 400, `F{OO /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['no method', 400, ` /plants HTTP/1.1\r\n${auth}\r\n`],
+  ['an unknown method of HTTP/0.9', 400, 'FOO /plants\r\n\r\n'],
   ['an unknown version', 400, `GET /plants HTTP/3.7\r\n${auth}\r\n`],
   ['a target without a slash', 400, `GET plants HTTP/1.1\r\n${auth}\r\n`],
   ['a NUL in the target', 400, `GET /pla\0nts HTTP/1.1\r\n${auth}\r\n`],
@@ -392,6 +401,19 @@ test('OPTIONS says what a path allows', async (t) => {
     )
     t.match(answer, { status: 204, text: '' })
     t.equal(answer.headers.get('allow'), allow, target)
+  }
+})
+
+test('a method that HTTP does not know is 501 behind other requests, too, which are answered first', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const body = '{"name":"a","tag":"b"}'
+  for (const before of [compose(), compose({ body }), compose({ body: `${body}\n` })]) {
+    const bytes = Buffer.concat([before, compose({ method: 'get' })])
+    const answers = await exchange(port, bytes, Number.POSITIVE_INFINITY)
+    t.match(answers, [{ status: 200 }, { status: 501 }])
+    const { detail } = assertProblem(t, answers[1] as (typeof answers)[1], 501)
+    t.equal(detail, 'HTTP has no such method; methods are case-sensitive.')
+    t.equal(answers[1]?.headers.get('connection'), 'close')
   }
 })
 

@@ -17,7 +17,7 @@ import type { InFlight } from './in-flight.ts'
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 /** Without a packet, it is about the time or the socket. */
-type ClientError = Error & { code?: string; rawPacket?: unknown; bytesParsed?: number }
+type ClientError = Error & { code?: string; reason?: string; rawPacket?: unknown; bytesParsed?: number }
 const nothing = Buffer.alloc(0)
 
 /** Parts of the service that answers below the router need. */
@@ -43,7 +43,7 @@ export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHea
     if (broken.has(socket)) return
     broken.add(socket)
     const { latest } = connection
-    const problem = toProblem(code, packet)
+    const problem = toProblem(error, packet)
     if (latest && !latest.raw.complete) return void endBody(latest, problem)
     const requestId = inFlight.requestId()
     const described = describeProblem(problem)
@@ -67,11 +67,24 @@ function endBody(exchange: Exchange, problem: ProblemError): void {
   if (!reply.raw.headersSent) reply.send(problem)
 }
 
-function toProblem(code: string | undefined, packet: Buffer): ProblemError {
+function toProblem(error: ClientError, packet: Buffer): ProblemError {
+  const { code } = error
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return new ProblemError(problems.late)
+  if (hasOtherMethod(error, packet)) return new ProblemError(problems.otherMethod)
   if (code !== 'HPE_HEADER_OVERFLOW') return new ProblemError(problems.notHttp)
   const isTarget = endsInTarget(packet.toString('latin1'))
   return new ProblemError(isTarget ? problems.urlTooLong : problems.headTooLarge)
+}
+
+/** The rest of a request line, from the character of the method, or behind it, at which the parser stopped. */
+const restOfLine = /(?:(?<=[!#$%&'*+.^`|~\w-])|[!#$%&'*+.^`|~\w-])[!#$%&'*+.^`|~\w-]* \S+ HTTP\/1\.[01]\r?\n/y
+
+/** True for a method that HTTP does not define (RFC 9110, section 9.1), as far as the packet with the fault shows. */
+function hasOtherMethod({ code, reason, bytesParsed }: ClientError, packet: Buffer): boolean {
+  // The parser knows the methods of RTSP, too.
+  if (reason === 'Invalid method for HTTP/x.x request') return true
+  restOfLine.lastIndex = Number(bytesParsed)
+  return code === 'HPE_INVALID_METHOD' && restOfLine.test(packet.toString('latin1'))
 }
 
 /** True when the target alone made a head too large, as far as the packet with the fault shows. */
