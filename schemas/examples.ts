@@ -1,4 +1,5 @@
 // An example for every response of the contract, without a base path.
+import { NewPlant } from './plant.ts'
 import type { Fault, Problem } from './problem.ts'
 import { type ProblemTypeName, problems, describeProblem as show } from './problems.ts'
 
@@ -7,6 +8,14 @@ function faulty(errors: Fault[]): Problem {
 }
 
 const alder = { name: 'Alder', tag: 'Alnus' }
+
+/** Examples of bodies of requests, by the reference to their schema. */
+export const requestExamples: Record<string, Record<string, { summary: string; value: unknown }>> = {
+  'NewPlant#': {
+    withoutId: { summary: 'Without an id', value: NewPlant.examples[0] },
+    withId: { summary: 'With an id, which makes a retry safe', value: NewPlant.examples[1] },
+  },
+}
 
 /** Examples by response in `components.responses`, then by name. */
 export const examples = {
@@ -68,6 +77,13 @@ export const examples = {
     overloaded: show(problems.overloaded),
   },
 } as const satisfies Record<string, Record<string, unknown>>
+
+/** What the examples without a problem show; a problem says it in its detail. */
+export const summaries: Record<string, string> = {
+  plant: 'The plant that was added',
+  plants: 'Two plants',
+  empty: 'No plants',
+}
 
 /** Examples for the page of each problem type. */
 export const problemExamples: Record<ProblemTypeName, Problem[]> = {

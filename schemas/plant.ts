@@ -116,7 +116,6 @@ export const ListQuery = Type.Object(
           'can make. Take it from the `Link` header of the page before; a made-up one is refused.',
         maxLength: 64,
         pattern: '^[0-9a-z]{1,11}-[0-9A-Za-z_\\-]{11}$',
-        examples: ['2s-qM0f3zj9c1E'],
       }),
     ),
   },
@@ -124,21 +123,25 @@ export const ListQuery = Type.Object(
 )
 export type ListQuery = Static<typeof ListQuery>
 
-/** Headers of a list request. They have no examples, as the docs page would send these. */
-export const ListHeaders = Type.Object(
+/** Conditions of a request. They have no examples, as the docs page would send these. */
+export const Conditions = Type.Object(
   {
     'If-Match': Type.Optional(
       Type.String({
-        description: 'Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1).',
+        description:
+          'Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is ' +
+          'always 412.',
       }),
     ),
     'If-None-Match': Type.Optional(
       Type.String({
-        description: 'Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2).',
+        description:
+          'Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always ' +
+          '412.',
       }),
     ),
   },
-  { description: 'Headers of a list request.' },
+  { description: 'Conditions of a request.' },
 )
 
 /** The query of the add operation, which allows no parameters. */

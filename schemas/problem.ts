@@ -38,7 +38,6 @@ export const Fault = component(
     },
     {
       description: 'A fault of a request, and its place. Members may be added.',
-      additionalProperties: true,
       examples: [
         { code: 'type', detail: 'must be a string', pointer: '/name' },
         { code: 'range', detail: 'must be at least 0', parameter: 'limit' },
@@ -80,7 +79,6 @@ export const Problem = component(
     },
     {
       description: 'Problem details (RFC 9457). Members may be added.',
-      additionalProperties: true,
       examples: [
         {
           type: '/problems/invalid-request',

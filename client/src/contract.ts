@@ -25,8 +25,8 @@ export interface paths {
         delete?: never;
         options?: never;
         /**
-         * Check the list
-         * @description Returns the headers of the list without a body, to check whether it has changed and where the next page is.
+         * List plants: headers only
+         * @description Returns the headers that GET returns, without a body: to check whether anything has changed.
          */
         head: operations["headPlants"];
         patch?: never;
@@ -149,8 +149,6 @@ export interface components {
             detail: string;
             /** @description Every fault of an invalid request. */
             errors?: components["schemas"]["Fault"][];
-        } & {
-            [key: string]: unknown;
         };
         /**
          * @description A fault of a request, and its place. Members may be added.
@@ -182,8 +180,6 @@ export interface components {
              * @example limit
              */
             parameter?: string;
-        } & {
-            [key: string]: unknown;
         };
         /**
          * @description The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a number), `length` (of a text), `text` (a character that is not allowed, or blanks alone), `duplicate` (given twice), `format` (anything else).
@@ -202,6 +198,7 @@ export interface components {
                 Vary: components["headers"]["Vary"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -212,6 +209,7 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -229,6 +227,7 @@ export interface components {
                 Vary: components["headers"]["Vary"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -241,6 +240,8 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -253,6 +254,8 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -264,6 +267,8 @@ export interface components {
         Unauthorized: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -277,6 +282,8 @@ export interface components {
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -287,6 +294,8 @@ export interface components {
         /** @description The request did not arrive in time. */
         RequestTimeout: {
             headers: {
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -299,6 +308,8 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -311,6 +322,8 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -323,6 +336,8 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -335,6 +350,8 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -345,6 +362,8 @@ export interface components {
         /** @description The URL is too long. */
         UriTooLong: {
             headers: {
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -355,8 +374,11 @@ export interface components {
         /** @description The body is not JSON in UTF-8 without a content encoding. */
         UnsupportedMediaType: {
             headers: {
+                "Accept-Encoding": components["headers"]["Accept-Encoding"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -367,6 +389,8 @@ export interface components {
         /** @description The expectation is not supported: only `100-continue` is. */
         ExpectationFailed: {
             headers: {
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -380,6 +404,8 @@ export interface components {
                 "Retry-After": components["headers"]["Retry-After"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -390,6 +416,8 @@ export interface components {
         /** @description The header section is too large. */
         HeadersTooLarge: {
             headers: {
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -402,6 +430,8 @@ export interface components {
             headers: {
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -415,6 +445,8 @@ export interface components {
                 "Retry-After": components["headers"]["Retry-After"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -428,6 +460,8 @@ export interface components {
                 "Retry-After": components["headers"]["Retry-After"];
                 "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                 RateLimit: components["headers"]["RateLimit"];
+                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -437,20 +471,17 @@ export interface components {
         };
     };
     parameters: {
+        /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
+        "If-Match": string;
+        /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
+        "If-None-Match": string;
         /**
          * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
          * @example 100
          */
         limit: number;
-        /**
-         * @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused.
-         * @example 2s-qM0f3zj9c1E
-         */
+        /** @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused. */
         after: string;
-        /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). */
-        "If-Match": string;
-        /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). */
-        "If-None-Match": string;
     };
     requestBodies: never;
     headers: {
@@ -470,6 +501,11 @@ export interface components {
          */
         "Cache-Control": string;
         /**
+         * @description No cache may store an error.
+         * @example no-store
+         */
+        "Cache-Control-Of-Problems": "no-store";
+        /**
          * @description Each coding has its own form (RFC 9110, 12.5.5).
          * @example Accept-Encoding
          */
@@ -479,6 +515,11 @@ export interface components {
          * @example gzip
          */
         "Content-Encoding": string;
+        /**
+         * @description When a content encoding is the fault: none is accepted (RFC 9110, 15.5.16).
+         * @example identity
+         */
+        "Accept-Encoding": "identity";
         /**
          * @description Seconds to wait before trying again (RFC 9110, 10.2.3).
          * @example 1
@@ -490,12 +531,17 @@ export interface components {
          */
         "RateLimit-Policy": string;
         /**
-         * @description Requests left (`r`), and seconds until there is one more (`t`).
+         * @description If rates are limited: requests left (`r`), and seconds until there is one more (`t`).
          * @example "default";r=50;t=1
          */
         RateLimit: string;
         /** @description What the request lacks (RFC 6750, section 3). */
         "WWW-Authenticate": string;
+        /**
+         * @description Browsers must not guess another media type.
+         * @example nosniff
+         */
+        "X-Content-Type-Options": "nosniff";
         /**
          * @description Identifies the request in the log of the service: its own id, or one made by the service.
          * @example 9f2c41d07b-1x
@@ -514,16 +560,13 @@ export interface operations {
                  * @example 100
                  */
                 limit?: components["parameters"]["limit"];
-                /**
-                 * @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused.
-                 * @example 2s-qM0f3zj9c1E
-                 */
+                /** @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused. */
                 after?: components["parameters"]["after"];
             };
             header?: {
-                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). */
+                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). */
+                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -549,7 +592,12 @@ export interface operations {
     createPlant: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -584,16 +632,13 @@ export interface operations {
                  * @example 100
                  */
                 limit?: components["parameters"]["limit"];
-                /**
-                 * @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused.
-                 * @example 2s-qM0f3zj9c1E
-                 */
+                /** @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused. */
                 after?: components["parameters"]["after"];
             };
             header?: {
-                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). */
+                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). */
+                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
             };
             path?: never;
@@ -611,6 +656,7 @@ export interface operations {
                     Vary: components["headers"]["Vary"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -625,6 +671,7 @@ export interface operations {
                     Vary: components["headers"]["Vary"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -635,6 +682,8 @@ export interface operations {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -644,6 +693,8 @@ export interface operations {
             401: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -655,6 +706,8 @@ export interface operations {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -663,6 +716,8 @@ export interface operations {
             /** @description The request did not arrive in time. */
             408: {
                 headers: {
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -673,6 +728,8 @@ export interface operations {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -681,6 +738,8 @@ export interface operations {
             /** @description The URL is too long. */
             414: {
                 headers: {
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -689,6 +748,8 @@ export interface operations {
             /** @description The expectation is not supported: only `100-continue` is. */
             417: {
                 headers: {
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -700,6 +761,8 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -708,6 +771,8 @@ export interface operations {
             /** @description The header section is too large. */
             431: {
                 headers: {
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -718,6 +783,8 @@ export interface operations {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
@@ -729,6 +796,8 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };

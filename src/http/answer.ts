@@ -23,15 +23,14 @@ export function sendAnswer(
 ): void {
   const { raw } = reply
   const exchange = exchangeOf(reply.request)
-  const own = answerHeaders(exchange.requestId)
-  const begun = exchange.hasExtraHeaders ? { ...own, ...(reply.getHeaders() as AnswerHeaders) } : own
+  const all = { ...answerHeaders(exchange.requestId), ...(reply.getHeaders() as AnswerHeaders), ...headers }
   if (body === undefined) {
-    raw.writeHead(raw.statusCode, { ...begun, ...headers }).end()
+    raw.writeHead(raw.statusCode, all).end()
     return
   }
   const bytes = typeof body === 'string' ? Buffer.byteLength(body, encoding) : body.length
   exchange.bodyBytes = bytes
-  raw.writeHead(raw.statusCode, { ...begun, ...headers, 'content-length': String(bytes) })
+  raw.writeHead(raw.statusCode, { ...all, 'content-length': String(bytes) })
   // ASCII is the same in both encodings; latin1 skips a scan of the text.
   if (typeof body === 'string') raw.end(body, bytes === body.length ? 'latin1' : encoding)
   else raw.end(body)

@@ -24,10 +24,13 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 /** Matches a charset parameter other than UTF-8. */
 const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-8\1\s*(?:;|$))/i
 
+/** Tells that no content coding is accepted (RFC 9110, sections 12.5.3 and 15.5.16). */
+const accepted = { 'accept-encoding': 'identity' }
+
 /** A preParsing hook: refuses an unsupported encoding or charset before the body is read. */
 export const requirePlainJson: preParsingHookHandler = (request, reply, payload, done) => {
   const { 'content-encoding': encoding, 'content-type': type, expect } = request.headers
-  if (encoding !== undefined) return done(new ProblemError(problems.contentEncoding))
+  if (encoding !== undefined) return done(new ProblemError(problems.contentEncoding, { headers: accepted }))
   if (type && otherCharset.test(type)) return done(new ProblemError(problems.charset))
   if (!request.raw.complete) exchangeOf(request).deadlineMs = Number.POSITIVE_INFINITY
   // RFC 9110, section 10.1.1: the head is accepted, and the body is about to be read.

@@ -24,10 +24,10 @@ export function makeFailureLog(logger: Logger) {
   const failing = new Set<string>()
   let backMs = 0
 
-  function noteOutage(error: StoreUnavailable, { method, startMs }: Exchange, ids: object): void {
+  function noteOutage(error: StoreUnavailable, exchange: Exchange, ids: object): void {
     // It waited during an outage that is over, and timed out only now.
-    if (startMs < backMs) return
-    failing.add(kindOf(method))
+    if (exchange.startMs < backMs) return
+    failing.add(kindOf(exchange))
     if (!error.isLogged) store.reportFailure(error, { ...ids, outcome: error.outcome })
   }
 
@@ -45,9 +45,10 @@ export function makeFailureLog(logger: Logger) {
     },
 
     /** Notes the end of any request: one that was served shows that the store is back. */
-    ended({ method, status, owner, problem }: Exchange): void {
+    ended(exchange: Exchange): void {
+      const { status, owner, problem } = exchange
       if (failing.size === 0 || owner === '' || problem !== undefined || status >= 400) return
-      failing.delete(kindOf(method))
+      failing.delete(kindOf(exchange))
       if (failing.size > 0) return
       backMs = performance.now()
       store.reportRecovery()
@@ -55,8 +56,8 @@ export function makeFailureLog(logger: Logger) {
   }
 }
 
-function kindOf(method: string): 'read' | 'write' {
-  return method === 'POST' ? 'write' : 'read'
+function kindOf({ timeoutOutcome }: Exchange): 'read' | 'write' {
+  return timeoutOutcome === 'unread' ? 'read' : 'write'
 }
 
 function isOverload(error: Error): boolean {

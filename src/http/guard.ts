@@ -12,16 +12,20 @@ import { exchangeOf, type InFlight } from './connection/in-flight.ts'
 import type { Trace } from './connection/request-ids.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 
-const methods = ['GET', 'HEAD', 'POST']
-
-/** `cors`: the CORS plugin answers preflights; `beginSpan`: begins the span of a request, when traces are on. */
-export type GuardOptions = { cors: boolean; beginSpan?: ((traceparent?: string) => Trace) | undefined }
+/**
+ * `methods`: all that a path may have; `cors`: the CORS plugin answers preflights; `beginSpan`: begins the span of a
+ * request, when traces are on.
+ */
+export type GuardOptions = {
+  methods: readonly string[]
+  cors: boolean
+  beginSpan?: ((traceparent?: string) => Trace) | undefined
+}
 
 /** Makes the root hooks and the not-found handler. */
-export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOptions) {
+export function guardRequests(inFlight: InFlight, { methods, cors, beginSpan }: GuardOptions) {
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const exchange = inFlight.observe(request, reply)
-    exchange.hasExtraHeaders = cors
     if (beginSpan) exchange.span = beginSpan(request.headers.traceparent as string | undefined)
     return exchange
   }
@@ -55,6 +59,20 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
     }
   }
 
+  function describeMiss(request: FastifyRequest): ProblemError {
+    const allowed = allowedMethods(request)
+    // The route exists, and its handler found nothing.
+    if (allowed.length === 0 || allowed.includes(request.method))
+      return new ProblemError(problems.nothingHere)
+    return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
+  }
+
+  function allowedMethods(request: FastifyRequest): readonly string[] {
+    if (request.url === '*') return methods
+    const url = request.url.split('?', 1)[0] as string
+    return methods.filter((method) => request.server.findRoute({ url, method: method as 'GET' }) !== null)
+  }
+
   /** Refuses a request without a route before its body is looked at. */
   const requireRoute: onRequestHookHandler = (request, _, done) =>
     done(request.is404 ? describeMiss(request) : undefined)
@@ -65,19 +83,6 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   }
 
   return { refuse, onRequest, onSend, requireRoute, notFound }
-}
-
-function describeMiss(request: FastifyRequest): ProblemError {
-  const allowed = allowedMethods(request)
-  // The route exists, and its handler found nothing.
-  if (allowed.length === 0 || allowed.includes(request.method)) return new ProblemError(problems.nothingHere)
-  return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
-}
-
-function allowedMethods(request: FastifyRequest): string[] {
-  if (request.url === '*') return methods
-  const url = request.url.split('?', 1)[0] as string
-  return methods.filter((method) => request.server.findRoute({ url, method: method as 'GET' }) !== null)
 }
 
 /** Finds a fault in the head for which a request cannot be served at all. */

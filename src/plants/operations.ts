@@ -1,6 +1,23 @@
-// The schemas of the operations for the contract, by path and method.
-import type { Operations } from '../http/openapi-document.ts'
+// The operations, a row for each.
+import type { Operation } from '../http/operation.ts'
 import { addSchema } from './add/add-route.ts'
 import { listSchema } from './list/list-route.ts'
 
-export const operations: Operations = { '/plants': { post: addSchema, get: listSchema } }
+export const add: Operation = {
+  method: 'POST',
+  url: '/plants',
+  scope: 'plants:write',
+  // Until the log has it; from then on its outcome is unknown.
+  late: 'nothing-added',
+  schema: addSchema,
+}
+
+export const list: Operation = {
+  method: 'GET',
+  url: '/plants',
+  scope: 'plants:read',
+  late: 'unread',
+  schema: listSchema,
+}
+
+export const operations = [add, list]

@@ -12,6 +12,7 @@ import { answerOddRequests, makeClientErrorHandler } from '../http/connection/so
 import { exposedHeaders, makeCorsHeaders, preflightSeconds } from '../http/cors.ts'
 import { makeFailureLog } from '../http/failure-log.ts'
 import { type GuardOptions, guardRequests } from '../http/guard.ts'
+import { listMethods } from '../http/operation.ts'
 import { makeDescribeProblem, makeErrorHandler } from '../http/problems.ts'
 import { makeCompilers } from '../http/validation.ts'
 import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs, threadBytes } from '../limits.ts'
@@ -19,7 +20,7 @@ import { ConnectionLog } from '../logging/connection-log.ts'
 import { addRoute } from '../plants/add/add-route.ts'
 import { listRoutes } from '../plants/list/list-route.ts'
 import { ListSender } from '../plants/list/list-sender.ts'
-import { operations } from '../plants/operations.ts'
+import { add, list, operations } from '../plants/operations.ts'
 import { type Meter, noMeter } from '../runtime/meter.ts'
 import { TimeSlices } from '../runtime/time-slices.ts'
 import { serveDocs, serveResource } from '../site/serve-docs.ts'
@@ -44,6 +45,9 @@ export type AppOptions = {
   meter?: Meter
 }
 
+/** Methods of all operations and documents. */
+const methods = listMethods(operations)
+
 /*
  * The stages of a request:
  *   connections      beyond the limit, an idle connection is closed or the new one is refused
@@ -66,6 +70,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   if (config.corsOrigin !== false)
     await app.register(import('@fastify/cors'), {
       origin: config.corsOrigin,
+      methods,
       exposedHeaders,
       maxAge: preflightSeconds,
       strictPreflight: false,
@@ -79,12 +84,14 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const verifyOther =
     issuer && (await import('../tokens/oidc/issuer-tokens.ts')).acceptIssuer(issuer, { logger, meter })
   const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
-  const bearer = await requireBearer(app, verify, { ...config, shared, slices, challenge })
+  const guarded = await requireBearer(app, verify, { ...config, shared, slices, challenge })
   const prefix = config.basePath.slice(0, -1)
-  await app.register(addRoute, { prefix, access: bearer('plants:write'), log, meter })
-  const access = bearer('plants:read').onRequest
+  await app.register(addRoute, { prefix, route: guarded(add), log, meter })
   const sender = new ListSender({ log, slices, inFlight, failures, meter })
-  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, sender })
+  await app.register(listRoutes, {
+    ...{ prefix, route: guarded(list), log, storeId },
+    ...{ path: config.basePath, sender },
+  })
   return app
 }
 
@@ -105,7 +112,7 @@ function makeParts(options: AppOptions) {
   connections.show(meter)
   const describeProblem = makeDescribeProblem(config.basePath)
   const corsHeaders = makeCorsHeaders(config.corsOrigin)
-  const guard = guardRequests(inFlight, { cors: config.corsOrigin !== false, beginSpan })
+  const guard = guardRequests(inFlight, { methods, cors: config.corsOrigin !== false, beginSpan })
   const issuer = issuerOf(config)
   const resource = issuer && describeResource(issuer)
   const challenge = makeChallenge({ resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })

@@ -1,6 +1,7 @@
 // Writes requests as spans of OpenTelemetry by its stable HTTP conventions, in OTLP (opentelemetry-proto, trace/v1).
 import { TraceState } from '@opentelemetry/core'
 import { PbfWriter } from 'pbf'
+import { ListQuery } from '../../schemas/plant.ts'
 import type { Exchange } from '../http/connection/exchange.ts'
 import type { Trace } from '../http/connection/request-ids.ts'
 
@@ -112,4 +113,5 @@ function describe(exchange: Exchange, { clean, thread }: Origin): Attributes {
 }
 
 const absolute = /^\w+:\/\/[^/?]*/
-const isOurs = (parameter: string) => /^(limit|after)=/.test(parameter)
+const known = Object.keys(ListQuery.properties)
+const isOurs = (parameter: string) => known.includes(parameter.split('=', 1)[0] as string)

@@ -2,13 +2,13 @@
 // are loaded on demand: they would be half of a start, and most processes never need them.
 import type { FastifyInstance } from 'fastify'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
-import type { Operations } from '../http/openapi-document.ts'
+import type { Operation } from '../http/operation.ts'
 import type { Issuer } from '../tokens/oidc/issuer.ts'
 import { serveAssets } from './assets.ts'
 import { once, serveDocument, servePath } from './documents.ts'
 import { pageOptions, type Site } from './frame.ts'
 
-export type DocsOptions = { basePath: string; operations: Operations; issuer: Issuer | undefined }
+export type DocsOptions = { basePath: string; operations: readonly Operation[]; issuer: Issuer | undefined }
 
 /** Serves the contract and its pages below `basePath`, which ends with a slash. */
 export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
@@ -26,7 +26,7 @@ export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }
 
   const load = once(async () => {
     const { makeContract, ...forms } = await import('../http/openapi-document.ts')
-    return { contract: await makeContract(basePath, operations, issuer), ...forms }
+    return { contract: makeContract(basePath, operations, issuer), ...forms }
   })
   const serve = (name: string, type: string, print: (loaded: Awaited<ReturnType<typeof load>>) => string) =>
     serveDocument(app, basePath + name, { type }, async () => print(await load()))

@@ -1,6 +1,12 @@
 // Bearer tokens (RFC 6750), checked and counted before anything of a body is read.
 import bearerAuth from '@fastify/bearer-auth'
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler, preValidationHookHandler } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyRequest,
+  onRequestHookHandler,
+  preValidationHookHandler,
+  RouteOptions,
+} from 'fastify'
 import { problems } from '../../../schemas/problems.ts'
 import type { Config } from '../../config/load-config.ts'
 import { maxKeptLength } from '../../limits.ts'
@@ -12,6 +18,7 @@ import type { Grant, Verify } from '../../tokens/verifier.ts'
 import { connectionOf } from '../connection/connection.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { exchangeOf } from '../connection/in-flight.ts'
+import { methodsOf, type Operation } from '../operation.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { Challenge } from './challenge.ts'
 import { makeFailureLimit, makeRateLimit } from './rate-limits.ts'
@@ -23,18 +30,22 @@ type Limits = Pick<Config, 'rateLimit' | 'authFailureLimit'> & {
   challenge: Challenge
 }
 
-/** `preValidation`: checks the token again for requests whose body may arrive late. */
-export type AccessHooks = { onRequest: onRequestHookHandler; preValidation: preValidationHookHandler }
+/** The beginning of an operation's route. `preValidation`: checks the token again when a body may have arrived late. */
+export type GuardedRoute = Pick<RouteOptions, 'method' | 'url' | 'schema' | 'onRequest' | 'preValidation'>
 
-/** Makes the hooks that let a request pass when its token is valid, grants a scope, and has requests left. */
+/**
+ * Makes the routes of operations, with the hooks that let a request pass when its token is valid, grants the scope, and
+ * has requests left.
+ */
 export async function requireBearer(
   app: FastifyInstance,
   verify: Verify,
   limits: Limits,
-): Promise<(scope: Scope) => AccessHooks> {
+): Promise<(operation: Operation) => GuardedRoute> {
   await app.register(bearerAuth, { keys: [], addHook: false })
   const { admit, refuse } = makeAdmission(limits)
-  return (scope) => {
+  return (operation) => {
+    const { scope, late, url, schema } = operation
     const factory = app.verifyBearerAuthFactory as NonNullable<typeof app.verifyBearerAuthFactory>
     const check = factory({
       keys: [],
@@ -49,6 +60,7 @@ export async function requireBearer(
     })
     const authenticate: onRequestHookHandler = (request, reply, done) => {
       const exchange = exchangeOf(request)
+      exchange.timeoutOutcome = late
       const known = knownGrant(exchange)
       if (known) {
         admit(known, scope, exchange)
@@ -65,7 +77,8 @@ export async function requireBearer(
       if (exchangeOf(request).grantedUntilMs > performance.now()) done()
       else authenticate.call(app, request, reply, done)
     }
-    return { onRequest: authenticate, preValidation }
+    const hooks = { onRequest: authenticate, ...(schema.body && { preValidation }) }
+    return { method: methodsOf(operation), url, schema, ...hooks }
   }
 }
 

@@ -21,7 +21,6 @@ export function makeRateLimit(rate: Rate, memory?: SharedArrayBuffer): (exchange
     const { owner, reply } = exchange
     const { allowed, remaining, nextMs } = take(owner)
     const waitS = toSeconds(nextMs)
-    exchange.hasExtraHeaders = true
     reply.header('ratelimit-policy', policy).header('ratelimit', `"default";r=${remaining};t=${waitS}`)
     if (!allowed) throw tooMany(problems.rate, waitS)
   }

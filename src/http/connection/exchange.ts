@@ -23,16 +23,14 @@ export class Exchange {
   readonly remoteAddress: string
   /** Time by which the request has to be answered. */
   deadlineMs = this.startMs + requestMs
-  /** The outcome that is reported when the deadline passes. */
-  timeoutOutcome: FailedOutcome
+  /** The outcome that is reported when the deadline passes; `unread`: of one that only reads. */
+  timeoutOutcome: FailedOutcome = 'unread'
   /** The id of the token that let the request pass, or that lacked a scope; never the token. */
   owner = ''
   /** Time up to which the token's grant may be used without another look-up. */
   grantedUntilMs = 0
   /** Bytes of the answer in flight. */
   bytes = 0
-  /** True when the answer has more headers than those of every answer. */
-  hasExtraHeaders = false
   /** Length of the answer's body, of a stream so far, unless the framework sends it. */
   bodyBytes: number | undefined
   /** Index among all open requests; -1 once the request has ended. */
@@ -52,7 +50,6 @@ export class Exchange {
     this.reply = reply
     this.raw = request.raw
     this.remoteAddress = request.ip
-    this.timeoutOutcome = request.raw.method === 'POST' ? 'nothing-added' : 'unread'
   }
 
   /** Ends the exchange: the request was answered, or its client is gone. */

@@ -1,10 +1,9 @@
 // The add operation: answered once the plant is on stable storage.
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyPluginAsync, FastifyReply } from 'fastify'
 import { ref } from '../../../schemas/component.ts'
-import { NewPlant, NoQuery, Plant } from '../../../schemas/plant.ts'
+import { Conditions, NewPlant, NoQuery } from '../../../schemas/plant.ts'
 import { problems } from '../../../schemas/problems.ts'
-import type { AccessHooks } from '../../http/access/authentication.ts'
+import type { GuardedRoute } from '../../http/access/authentication.ts'
 import { sendAnswer } from '../../http/answer.ts'
 import { requirePlainJson } from '../../http/bodies.ts'
 import { exchangeOf } from '../../http/connection/in-flight.ts'
@@ -16,7 +15,7 @@ import { replies } from '../delivery.ts'
 import { serializeItem } from '../item.ts'
 import { type Adder, GroupCommit } from './group-commit.ts'
 
-export type AddOptions = { access: AccessHooks; log: PlantLog; meter: Meter }
+export type AddOptions = { route: GuardedRoute; log: PlantLog; meter: Meter }
 
 export const addSchema = {
   tags: ['plants'],
@@ -25,9 +24,9 @@ export const addSchema = {
   description:
     'Answers once the plant is on stable storage. With an `id` a request can be repeated safely. Additions are not ' +
     'conditional: with `If-Match` or `If-None-Match` nothing is added.',
-  body: ref(NewPlant),
   querystring: NoQuery,
-  response: { 200: ref(Plant) },
+  headers: Conditions,
+  body: ref(NewPlant),
 }
 
 const jsonHeaders = { 'content-type': 'application/json' }
@@ -44,21 +43,21 @@ const adder: Adder<FastifyReply> = {
   },
 }
 
-export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { access, log, meter }) => {
+export const addRoute: FastifyPluginAsync<AddOptions> = async (app, { route, log, meter }) => {
   const commits = new GroupCommit(log, adder, meter)
 
-  app.post('/plants', {
-    ...access,
+  app.route({
+    ...route,
     preParsing: requirePlainJson,
-    schema: addSchema,
     handler(request, reply): void {
       const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
       if (ifMatch !== undefined || ifNoneMatch !== undefined)
         throw new ProblemError(problems.conditionalAddition)
-      const item = serializeItem(request.body)
+      const plant = request.body as NewPlant
+      const item = serializeItem(plant)
       // The store's deadline leaves time for the answer.
       const deadlineMs = exchangeOf(reply.request).deadlineMs - (requestMs - storeLimitMs)
-      commits.append({ item, id: request.body.id }, reply, deadlineMs)
+      commits.append({ item, id: plant.id }, reply, deadlineMs)
     },
   })
 }

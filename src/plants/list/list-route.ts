@@ -1,8 +1,7 @@
 // The list operation: a page of the log, or all of it, no older than the request.
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
-import { ref } from '../../../schemas/component.ts'
-import { ListHeaders, ListQuery, PlantList } from '../../../schemas/plant.ts'
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { Conditions, ListQuery } from '../../../schemas/plant.ts'
+import type { GuardedRoute } from '../../http/access/authentication.ts'
 import { listCodings, makeNegotiator } from '../../http/codings.ts'
 import { findCurrent } from '../../http/conditions.ts'
 import { invalid, type ProblemError } from '../../http/problem-error.ts'
@@ -15,7 +14,7 @@ import { SharedHead } from './shared-head.ts'
 
 /** `path`: the base path as clients see it, which ends with a slash, for the `Link` to the next page. */
 export type ListOptions = {
-  access: onRequestHookHandler
+  route: GuardedRoute
   log: PlantLog
   storeId: string
   path: string
@@ -29,34 +28,30 @@ export const listSchema = {
   description:
     'Plants in the order in which they were added. The list contains every plant whose addition was answered before ' +
     'the request arrived.',
-  headers: ListHeaders,
   querystring: ListQuery,
-  response: { 200: ref(PlantList) },
+  headers: Conditions,
 }
 
 const negotiate = makeNegotiator(listCodings)
 
-export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
-  const { access, log, storeId, path, sender } = options
+export const listRoutes: FastifyPluginAsync<ListOptions> = async (app, options) => {
+  const { route, log, storeId, path, sender } = options
   const cursors = makeCursors(storeId)
   const represent = makeRepresentations({ storeId, path, cursors })
   const head = new SharedHead(log, { ...replies, answer })
-  const route = {
-    onRequest: access,
-    schema: listSchema,
+  app.route({
+    ...route,
     handler(_request: FastifyRequest, reply: FastifyReply): void {
       head.wait(reply)
     },
-  }
-  app.get('/plants', route)
-  app.head('/plants', route)
+  })
 
   function answer(head: Head, reply: FastifyReply): void {
     const { request } = reply
-    const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
-    const after = cursor === undefined ? 0 : cursors.decode(cursor, head.epochs)
+    const query = request.query as ListQuery
+    const after = query.after === undefined ? 0 : cursors.decode(query.after, head.epochs)
     if (after === undefined || after > head.position) throw badCursor()
-    const listed = represent(head, after, limit)
+    const listed = represent(head, after, query)
     const codings = negotiate(request.headers['accept-encoding'])
     const forms = () => sender.formsOf({ listed, codings })
     const current = findCurrent(request, forms, 'list')

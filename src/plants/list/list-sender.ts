@@ -175,5 +175,5 @@ export class ListSender {
 
 /** Adds CORS's `Vary` to that of the list. Headers are kept off `reply`, so that an error sent instead has none. */
 function vary(reply: FastifyReply, headers: AnswerHeaders): AnswerHeaders {
-  return exchangeOf(reply.request).hasExtraHeaders ? { ...headers, vary: varyByCoding(reply) } : headers
+  return reply.hasHeader('vary') ? { ...headers, vary: varyByCoding(reply) } : headers
 }
