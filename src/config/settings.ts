@@ -70,6 +70,10 @@ export const settings = {
     description: 'Prefix of plants:read and plants:write in those scopes.',
     default: '(none)',
   }),
+  oidcDocsClientId: setting('OIDC_DOCS_CLIENT_ID id', optional(String), {
+    description: 'Client of the issuer with which readers sign in on the docs page (PKCE).',
+    default: '(off)',
+  }),
   firstTokenFile: setting('FIRST_TOKEN_FILE file', optional(String), {
     description: 'File for the first token of a new store (mode 0600), instead of stdout.',
     default: '(off)',

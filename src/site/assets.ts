@@ -20,7 +20,14 @@ const files: Record<string, { type: string; read: () => Promise<string> }> = {
   'authorize.js': { type: script, read: () => read(own, 'authorize.js') },
   'swagger-plugin.js': { type: script, read: () => read(own, 'swagger-plugin.js') },
   'swagger-ui.js': { type: script, read: () => read(swagger, 'swagger-ui-bundle.js') },
+  'copy.js': { type: script, read: () => read(own, 'copy.js') },
   'icon.svg': { type: 'image/svg+xml', read: () => read(own, 'icon.svg') },
+}
+
+/** Loaded by the page where readers can sign in at the issuer. */
+const signInFiles: typeof files = {
+  'sign-in.js': { type: script, read: () => read(own, 'sign-in.js') },
+  'oauth2-redirect.js': { type: script, read: () => read(swagger, 'oauth2-redirect.js') },
 }
 
 /** Reads a file, and removes the link to its source map, which is not served. */
@@ -37,10 +44,10 @@ async function readHomeStyle(): Promise<string> {
 
 const headers = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-async function loadAssets() {
+async function loadAssets(hasSignIn: boolean) {
   const hash = createHash('sha256')
   const assets = new Map<string, Handler>()
-  for (const [name, { type, read }] of Object.entries(files)) {
+  for (const [name, { type, read }] of Object.entries({ ...files, ...(hasSignIn && signInFiles) })) {
     const text = await read()
     hash.update(text)
     assets.set(name, makeDocument(text, { type, headers }))
@@ -49,8 +56,12 @@ async function loadAssets() {
 }
 
 /** Serves the assets, which are read on demand; returns a function that resolves to the URL of their folder. */
-export function serveAssets(app: FastifyInstance, basePath: string): () => Promise<string> {
-  const load = once(loadAssets)
+export function serveAssets(
+  app: FastifyInstance,
+  basePath: string,
+  hasSignIn: boolean,
+): () => Promise<string> {
+  const load = once(() => loadAssets(hasSignIn))
   servePath(app, `${basePath}docs/static/:version/:name`, async (request, reply) => {
     const { version, assets } = await load()
     const asked = request.params as { version: string; name: string }

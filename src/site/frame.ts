@@ -6,14 +6,27 @@ export type Site = { basePath: string; assets: string }
 /** `title`: text; the others: HTML. `action`: in the header; `head`: added to `<head>`; `tail`: after the footer. */
 export type Page = { title: string; main: string; head?: string; action?: string; tail?: string }
 
-/** Pages load only assets of this service. Swagger UI shows its icons from `data:` URLs. */
-const pagePolicy =
-  "default-src 'none'; base-uri 'none'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; " +
-  "img-src 'self' data:; script-src 'self'; style-src 'self'"
+/** Pages of `docs/` for clients, which are served. */
+export const readingPages = ['guide', 'contract', 'versioning']
 
-export const pageOptions = {
-  type: 'text/html; charset=utf-8',
-  headers: { 'content-security-policy': pagePolicy, 'referrer-policy': 'no-referrer' },
+/**
+ * The headers of pages, which load only assets of this service. Swagger UI shows its icons from `data:` URLs; `issuer`:
+ * URL at whose origin the page signs in.
+ */
+export function pageOptions(issuer?: string) {
+  const connect = issuer ? ` ${new URL(issuer).origin}` : ''
+  const policy =
+    `default-src 'none'; base-uri 'none'; connect-src 'self'${connect}; form-action 'none'; frame-ancestors 'none'; ` +
+    "img-src 'self' data:; script-src 'self'; style-src 'self'"
+  return {
+    type: 'text/html; charset=utf-8',
+    headers: { 'content-security-policy': policy, 'referrer-policy': 'no-referrer' },
+  }
+}
+
+/** Frames a command, which a script can copy. `code`: HTML. */
+export function renderCommand(code: string): string {
+  return `<div class="command"><pre tabindex="0">${code}</pre><button type="button" class="copy">Copy</button></div>`
 }
 
 const icon =

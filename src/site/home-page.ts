@@ -1,8 +1,10 @@
 // The page at /docs: an introduction, and the operations to try.
-import { renderFrame, type Site } from './frame.ts'
+import { describeResource, type Issuer } from '../tokens/oidc/issuer.ts'
+import { scopes } from '../tokens/tokens.ts'
+import { escapeHtml, renderCommand, renderFrame, type Site } from './frame.ts'
 
 const tokenSource = `<p>Tokens are issued where the service runs:</p>
-<pre tabindex="0"><code>plant-store token create --name laptop</code></pre>
+${renderCommand('<code>plant-store token create --name laptop</code>')}
 <p>The first start of a new store prints one as well. No access to that machine? Ask its operator.</p>`
 
 /** A URL that the page's script completes with the address in the browser. */
@@ -17,24 +19,24 @@ every later list contains it.</p>
 and Python; the <a href="${path}openapi.yaml">contract</a> is for programs.</p>
 </section>`
 
-const start = (path: string) => `<section aria-labelledby="begin">
+const start = (path: string, button: string) => `<section aria-labelledby="begin">
 <h2 id="begin">Begin</h2>
 <ol class="steps">
 <li><h3>Get a token</h3>
 ${tokenSource}
-<button type="button" class="primary" data-authorize>Check and use a token</button></li>
+<div class="buttons"><button type="button" class="primary" data-authorize>Check and use a token</button>${button}</div></li>
 <li><h3>Add a plant</h3>
 <p>Put the token into <code>TOKEN</code> first.</p>
-<pre tabindex="0"><code>curl ${base(path)}/plants \\
+${renderCommand(`<code>curl ${base(path)}/plants \\
   -H "Authorization: Bearer $TOKEN" \\
   -H 'Content-Type: application/json' \\
   -d '{"name": "Black alder",
-       "tag": "Alnus glutinosa"}'</code></pre></li>
+       "tag": "Alnus glutinosa"}'</code>`)}</li>
 <li><h3>List plants</h3>
 <p>In the order in which they were added.</p>
-<pre tabindex="0"><code>curl -G ${base(path)}/plants \\
+${renderCommand(`<code>curl -G ${base(path)}/plants \\
   -d limit=10 \\
-  -H "Authorization: Bearer $TOKEN"</code></pre></li>
+  -H "Authorization: Bearer $TOKEN"</code>`)}</li>
 </ol>
 </section>`
 
@@ -65,7 +67,7 @@ const operations = (path: string) => `<section aria-labelledby="try">
 <noscript><p>To try requests here, allow scripts. The <a href="${path}docs/guide">guide</a> needs none.</p></noscript>
 </section>`
 
-const dialog = `<dialog id="authorize" aria-labelledby="authorize-title">
+const dialog = (button: string) => `<dialog id="authorize" aria-labelledby="authorize-title">
 <form method="dialog">
 <h2 id="authorize-title">Authorize</h2>
 <label for="token">Access token</label>
@@ -74,7 +76,7 @@ const dialog = `<dialog id="authorize" aria-labelledby="authorize-title">
 <div id="verdict" role="status"></div>
 <div class="buttons">
 <button type="submit" class="primary" value="check">Check and use</button>
-<button type="button" id="forget" hidden>Forget the token</button>
+${button}<button type="button" id="forget" hidden>Forget the token</button>
 <button type="button" id="close">Close</button>
 </div>
 </form>
@@ -82,20 +84,42 @@ const dialog = `<dialog id="authorize" aria-labelledby="authorize-title">
 </dialog>
 `
 
-/** Makes the HTML of the page. */
-export function renderHomePage(site: Site): string {
+const signInButton = '<button type="button" data-sign-in>Sign in</button>\n'
+
+/** Loads the script that signs in at an issuer, and tells it how. */
+function loadSignIn({ assets }: Site, issuer: Issuer): string {
+  const data = {
+    client: issuer.oidcDocsClientId,
+    scopes: scopes.map((scope) => issuer.oidcScopePrefix + scope).join(' '),
+    resource: describeResource(issuer)?.metadata.resource ?? '',
+  }
+  const attributes = Object.entries(data).map(
+    ([name, value]) => ` data-${name}="${escapeHtml(String(value))}"`,
+  )
+  return `<script type="module" src="${assets}sign-in.js" id="sign-in"${attributes.join('')}></script>\n`
+}
+
+/** Makes the HTML of the page. `issuer`: where readers can sign in. */
+export function renderHomePage(site: Site, issuer?: Issuer): string {
   const { basePath, assets } = site
+  const button = issuer ? signInButton : ''
   return renderFrame(site, {
     title: 'Plant Store',
-    main: [intro(basePath), start(basePath), rules(basePath), operations(basePath)].join('\n'),
+    main: [intro(basePath), start(basePath, button), rules(basePath), operations(basePath)].join('\n'),
     head: `<link rel="stylesheet" href="${assets}home.css">
 <link rel="modulepreload" href="${assets}authorize.js">
 <link rel="modulepreload" href="${assets}swagger-plugin.js">
+<link rel="modulepreload" href="${assets}copy.js">
 <link rel="preload" href="${basePath}openapi.json" as="fetch" crossorigin>
 <script defer src="${assets}swagger-ui.js"></script>
-<script type="module" src="${assets}page.js"></script>
+${issuer ? loadSignIn(site, issuer) : ''}<script type="module" src="${assets}page.js"></script>
 `,
     action: '<button type="button" class="primary" data-authorize data-state>Authorize</button>\n',
-    tail: dialog,
+    tail: dialog(button),
   })
+}
+
+/** Makes the HTML of the page to which the issuer sends readers back: it hands the code to the page that opened it. */
+export function renderRedirectPage({ assets }: Site): string {
+  return `<!doctype html>\n<title>Plant Store</title>\n<script src="${assets}oauth2-redirect.js"></script>\n`
 }

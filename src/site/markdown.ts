@@ -1,6 +1,6 @@
 // Renders our own Markdown as HTML, with ids for headings, and wide parts that can also be scrolled by keyboard.
 import { Marked } from 'marked'
-import type { Site } from './frame.ts'
+import { readingPages, renderCommand, type Site } from './frame.ts'
 
 /** Renders our own Markdown, which may hold HTML. A link to a file that is not served becomes text. */
 export function renderMarkdown(site: Site, text: string) {
@@ -30,8 +30,11 @@ export function renderMarkdown(site: Site, text: string) {
 /** Finds the URL at which a link is served: most files of the repository are not. */
 function findServed({ basePath }: Site, href: string): string | undefined {
   if (/^(?:https?:|#)/.test(href)) return href
-  const served = /^(?:\.\.\/)?(openapi(?:-3\.0)?\.(?:yaml|json)|problems\/[a-z-]+)$/.exec(href)
-  return served ? basePath + served[1] : undefined
+  const [, served] = /^(?:\.\.\/)?(openapi(?:-3\.0)?\.(?:yaml|json)|problems\/[a-z-]+)$/.exec(href) ?? []
+  if (served) return basePath + served
+  const [, page, place = ''] = /^([a-z]+)\.md(#.*)?$/.exec(href) ?? []
+  if (readingPages.includes(String(page))) return `${basePath}docs/${page}${place}`
+  return href.startsWith('../examples/') ? `${basePath}docs/${href.slice(3)}` : undefined
 }
 
 /** Makes the id of a heading as GitHub does: lower case, hyphens, a number for a repeated heading. */
@@ -46,6 +49,7 @@ function makeId(text: string, taken: Set<string>): string {
 
 function makeScrollable(html: string): string {
   return html
+    .replace(/<pre>(<code class="language-sh">.*?<\/code>)<\/pre>/gs, (_, code) => renderCommand(code))
     .replaceAll('<pre>', '<pre tabindex="0">')
     .replaceAll('<table>', '<div class="wide" tabindex="0"><table>')
     .replaceAll('</table>', '</table></div>')

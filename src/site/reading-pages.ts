@@ -1,5 +1,5 @@
-// The pages to read: the guide at /docs/guide, with a table of contents, and those at /problems/…, to which the `type` of a
-// problem leads.
+// The pages to read: those of docs/ for clients, with a table of contents, and those at /problems/…, to which the `type` of
+// a problem leads.
 import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -9,22 +9,28 @@ import { type ProblemType, type ProblemTypeName, problemTypes } from '../../sche
 import { escapeHtml, renderFrame, type Site } from './frame.ts'
 import { renderMarkdown } from './markdown.ts'
 
-const source = join(dirname(findPackageJSON(import.meta.url) as string), 'docs/guide.md')
+const root = dirname(findPackageJSON(import.meta.url) as string)
 const problemNames = Object.keys(problemTypes) as ProblemTypeName[]
 
-/** Makes the HTML of the page of the guide. */
-export async function renderGuidePage(site: Site): Promise<string> {
-  return renderGuide(site, await readFile(source, 'utf8'))
+/** Reads a file of the package. */
+export function readOwn(path: string): Promise<string> {
+  return readFile(join(root, path), 'utf8')
 }
 
-/** Makes the HTML of that page from a guide in Markdown. */
-export function renderGuide(site: Site, text: string): string {
+/** Makes the HTML of a page of `docs/`. */
+export async function renderReadingPage(site: Site, name: string): Promise<string> {
+  return renderPage(site, await readOwn(`docs/${name}.md`))
+}
+
+/** Makes the HTML of a page in Markdown, with its contents beside it. */
+export function renderPage(site: Site, text: string): string {
   const { html, headings } = renderMarkdown(site, text)
   const contents = headings
     .filter(({ depth }) => depth === 2)
     .map(({ html, id }) => `<li><a href="#${id}">${html}</a></li>`)
   return renderFrame(site, {
-    title: 'Guide – Plant Store',
+    title: `${/^# (.*)/.exec(text)?.[1]} – Plant Store`,
+    head: `<script type="module" src="${site.assets}copy.js"></script>\n`,
     main: `<div class="with-contents">
 <nav class="contents" aria-label="Contents"><h2>Contents</h2><ol>${contents.join('')}</ol></nav>
 <article class="prose">${html}</article>

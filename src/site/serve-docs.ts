@@ -6,21 +6,33 @@ import type { Operation } from '../http/operation.ts'
 import type { Issuer } from '../tokens/oidc/issuer.ts'
 import { serveAssets } from './assets.ts'
 import { once, serveDocument, servePath } from './documents.ts'
-import { pageOptions, type Site } from './frame.ts'
+import { pageOptions, readingPages, type Site } from './frame.ts'
+
+/** Complete programs, to which the guide leads. */
+const examples = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 
 export type DocsOptions = { basePath: string; operations: readonly Operation[]; issuer: Issuer | undefined }
 
 /** Serves the contract and its pages below `basePath`, which ends with a slash. */
 export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }: DocsOptions): void {
-  const assets = serveAssets(app, basePath)
-  const servePage = (path: string, render: (site: Site) => Promise<string>) =>
-    serveDocument(app, basePath + path, pageOptions, async () => render({ basePath, assets: await assets() }))
+  const signsIn = issuer?.oidcDocsClientId === undefined ? undefined : issuer
+  const assets = serveAssets(app, basePath, signsIn !== undefined)
+  const servePage = (path: string, render: (site: Site) => Promise<string>, options = pageOptions()) =>
+    serveDocument(app, basePath + path, options, async () => render({ basePath, assets: await assets() }))
 
   for (const path of new Set(['/', basePath, basePath.slice(0, -1) || '/', `${basePath}docs/`]))
     servePath(app, path, async (_request, reply) => reply.redirect(`${basePath}docs`))
-  servePage('docs', async (site) => (await import('./home-page.ts')).renderHomePage(site))
+  const loadHome = () => import('./home-page.ts')
+  const render = async (site: Site) => (await loadHome()).renderHomePage(site, signsIn)
+  servePage('docs', render, pageOptions(signsIn?.oidcIssuer))
+  if (signsIn) servePage('oauth2-redirect.html', async (site) => (await loadHome()).renderRedirectPage(site))
   const loadPages = () => import('./reading-pages.ts')
-  servePage('docs/guide', async (site) => (await loadPages()).renderGuidePage(site))
+  for (const name of readingPages)
+    servePage(`docs/${name}`, async (site) => (await loadPages()).renderReadingPage(site, name))
+  for (const path of examples)
+    serveDocument(app, `${basePath}docs/examples/${path}`, { type: 'text/plain; charset=utf-8' }, async () =>
+      (await loadPages()).readOwn(`examples/${path}`),
+    )
   for (const name of Object.keys(problemTypes) as ProblemTypeName[])
     servePage(`problems/${name}`, async (site) => (await loadPages()).renderProblemPage(site, name))
 

@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { problemExamples } from '../../schemas/examples.ts'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
-import { renderGuide } from '../../src/site/reading-pages.ts'
+import { renderPage } from '../../src/site/reading-pages.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 
@@ -82,7 +82,7 @@ test('the guide is served as a page with its contents', async (t) => {
 })
 
 test('headings of the guide can be linked to, those that come twice as well', async (t) => {
-  const html = renderGuide(site, '# Guide\n## Paging & `limit`\n## Retries\n### Deep\n## Retries\n')
+  const html = renderPage(site, '# Guide\n## Paging & `limit`\n## Retries\n### Deep\n## Retries\n')
   t.match(html, '<h2 id="paging--limit">Paging &amp; <code>limit</code></h2>')
   t.match(html, '<h2 id="retries">')
   t.match(html, '<h2 id="retries-1">')
@@ -104,14 +104,14 @@ const links: [href: string, served: string | undefined][] = [
 
 test('links of the guide lead where the page is, and are text where nothing is served', async (t) => {
   for (const [href, served] of links) {
-    const html = renderGuide(site, `[the *text*](<${href}>)`)
+    const html = renderPage(site, `[the *text*](<${href}>)`)
     if (served === undefined) t.match(html, '<p>the <em>text</em></p>', href)
     else t.ok(html.includes(`<p><a href="${served}">the <em>text</em></a></p>`), href)
   }
 })
 
 test('what is wide in the guide can be scrolled by keyboard', async (t) => {
-  const html = renderGuide(site, '| a |\n|---|\n| b |\n\n```sh\ncurl\n```\n')
+  const html = renderPage(site, '| a |\n|---|\n| b |\n\n```sh\ncurl\n```\n')
   t.match(html, '<div class="wide" tabindex="0"><table>')
   t.match(html, '<pre tabindex="0"><code')
 })

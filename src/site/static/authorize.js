@@ -20,9 +20,11 @@ const issuedVerdicts = {
   403: 'The JWT is valid, but its scopes do not include listing plants.',
 }
 
+let tell = () => {}
+
 /** Calls `use` with the token now, and whenever there is another; an empty one when it is forgotten. */
 export function watchToken(use) {
-  const tell = (token) => {
+  tell = (token) => {
     showState(token !== '')
     use(token)
   }
@@ -30,7 +32,7 @@ export function watchToken(use) {
   dialog.querySelector('#close').addEventListener('click', () => dialog.close())
   dialog.querySelector('form').addEventListener('submit', (event) => {
     event.preventDefault()
-    void check(input.value.trim(), tell)
+    void takeToken(input.value.trim().replace(/^bearer +/i, ''))
   })
   forget.addEventListener('click', () => {
     sessionStorage.removeItem(key)
@@ -50,7 +52,8 @@ export function open() {
   input.focus()
 }
 
-async function check(token, use) {
+/** Checks a token with a request; a good one is kept and used. */
+export async function takeToken(token) {
   if (token === '') return say('bad', 'Enter a token first.')
   if (/[^ -~]/.test(token)) return say('bad', 'Tokens are ASCII text. Copy the whole token, without “…”.')
   say('', 'Checking…')
@@ -61,7 +64,7 @@ async function check(token, use) {
   const isGood = status === 200 || status === 403
   if (isGood) {
     sessionStorage.setItem(key, token)
-    use(token)
+    tell(token)
   }
   const isJwt = token.startsWith('eyJ')
   const said =
@@ -70,7 +73,8 @@ async function check(token, use) {
   say(isGood ? 'good' : 'bad', `${said} ${from}`, status === 401 && !isJwt)
 }
 
-function say(kind, text, withSource = false) {
+/** Says something in the dialog. `kind`: good, bad or neither. */
+export function say(kind, text, withSource = false) {
   verdict.className = kind
   verdict.textContent = text
   if (withSource) verdict.append(document.querySelector('#token-source').content.cloneNode(true))

@@ -1,5 +1,6 @@
 // Completes the page: the address it was reached at, the token, and the operations.
 import { open, watchToken } from './authorize.js'
+import './copy.js'
 import { makePlugin } from './swagger-plugin.js'
 
 const base = new URL(document.body.dataset.base, location.href)
@@ -13,12 +14,14 @@ watchToken((latest) => {
   useToken()
 })
 
+/** Plugins of further scripts of the page. */
+const further = window.docsPlugins ?? []
+
 /** The document as this page shows it: operations are tried here, wherever the document says the service is. */
 function adapt(contract) {
-  // Swagger UI would fill it in and send it.
-  delete contract.components.parameters.after.example
-  contract.servers = [{ url: base.href.replace(/\/$/, '') }]
-  return contract
+  // Swagger UI would look its issuer up, which the page may not do without the script for it.
+  if (further.length === 0) delete contract.components.securitySchemes.oidc
+  return { ...contract, security: [{ bearer: [] }], servers: [{ url: base.href.replace(/\/$/, '') }] }
 }
 
 async function showOperations() {
@@ -29,7 +32,7 @@ async function showOperations() {
     spec: adapt(await answer.json()),
     dom_id: '#operations',
     presets: [window.SwaggerUIBundle.presets.apis],
-    plugins: [makePlugin({ authorize: open })],
+    plugins: [makePlugin({ authorize: open }), ...further],
     layout: 'Layout',
     deepLinking: true,
     defaultModelsExpandDepth: -1,

@@ -28,12 +28,64 @@ export function makePlugin({ authorize }) {
         execute: (Execute) => (props) =>
           h(Execute, { ...props, disabled: props.disabled || !isResolved(props) }),
         TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
+        // Swagger UI's headings begin two levels below those of the page.
+        OperationSummary: (Summary) => (props) =>
+          h('div', { role: 'heading', 'aria-level': 3 }, h(Summary, props)),
+        curl: () => (props) => showCommand(React, props.getSystem?.() ?? props, props.request),
+        responses: (Responses) => (props) => showResponses(React, Responses, props),
         response: (Response) => (props) => h(/^[45]/.test(props.code) ? ErrorRow : Response, props),
         liveResponse: (LiveResponse) => (props) =>
-          h(React.Fragment, null, explain(React, props.response, authorize), h(LiveResponse, props)),
+          h(
+            'div',
+            { ref: useFocus(React, props.response), tabIndex: -1, role: 'group', 'aria-label': 'Answer' },
+            explain(React, props.response, authorize),
+            h(LiveResponse, props),
+          ),
       },
     }
   }
+}
+
+/** Moves the focus to a new answer: the button that was pressed is gone. */
+function useFocus(React, response) {
+  const place = React.useRef(null)
+  React.useEffect(() => {
+    const { activeElement } = document
+    if (activeElement === document.body || activeElement.matches('.execute')) place.current.focus()
+  }, [response])
+  return place
+}
+
+/** The request as a command, without the token. */
+function showCommand(React, { fn }, request) {
+  const h = React.createElement
+  const text = fn.requestSnippetGenerator_curl_bash(request)
+  const command = text.replace(/'(Authorization: Bearer )[^']*'/i, '"$1$TOKEN"')
+  return h(
+    'div',
+    { className: 'command' },
+    h('pre', { tabIndex: 0 }, h('code', null, command)),
+    h('button', { type: 'button', className: 'copy' }, 'Copy'),
+  )
+}
+
+/** The answer to a tried request first, if there is one, and the documented ones folded below it. */
+function showResponses(React, Responses, props) {
+  const h = React.createElement
+  const { tryItOutResponse: response, getComponent, method, path } = props
+  const name = (element) =>
+    element
+      ?.querySelector('.responses-table')
+      ?.setAttribute('aria-label', `Documented answers: ${method} ${path}`)
+  const documented = h('div', { ref: name }, h(Responses, { ...props, tryItOutResponse: undefined }))
+  if (!response) return documented
+  const Answer = getComponent('liveResponse')
+  return h(
+    React.Fragment,
+    null,
+    h('div', { className: 'responses-inner' }, h(Answer, { ...props, response })),
+    h('details', { className: 'documented' }, h('summary', null, 'All documented answers'), documented),
+  )
 }
 
 function isResolved({ specSelectors, path, method }) {
