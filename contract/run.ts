@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { checkCompatibility } from './compatibility.ts'
+import { checkWithEnforcer } from './enforcer.ts'
 import {
   heyApi,
   kubb,
@@ -29,6 +30,7 @@ const checks: [name: string, check: Check][] = [
   ['the patterns', checkPatterns],
   ['Kubernetes', checkKubernetes],
   ['Prism', checkWithPrism],
+  ['openapi-enforcer', checkWithEnforcer],
   ['Specmatic', checkWithSpecmatic],
   ['Postman', checkWithPostman],
   ['openapi-typescript', makeGeneratorCheck(openapiTypescript)],

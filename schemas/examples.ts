@@ -13,7 +13,7 @@ const alder = { name: 'Alder', tag: 'Alnus' }
 export const requestExamples: Record<string, Record<string, { summary: string; value: unknown }>> = {
   'NewPlant#': {
     withoutId: { summary: 'Without an id', value: NewPlant.examples[0] },
-    withId: { summary: 'With an id, which makes a retry safe', value: NewPlant.examples[1] },
+    withId: { summary: 'With an id: a retry is safe', value: NewPlant.examples[1] },
   },
 }
 

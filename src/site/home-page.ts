@@ -24,7 +24,7 @@ const start = (path: string, button: string) => `<section aria-labelledby="begin
 <ol class="steps">
 <li><h3>Get a token</h3>
 ${tokenSource}
-<div class="buttons"><button type="button" class="primary" data-authorize>Check and use a token</button>${button}</div></li>
+<div class="buttons"><button type="button" class="primary" data-authorize>Enter a token</button>${button}</div></li>
 <li><h3>Add a plant</h3>
 <p>Put the token into <code>TOKEN</code> first.</p>
 ${renderCommand(`<code>curl ${base(path)}/plants \\
@@ -76,7 +76,7 @@ const dialog = (button: string) => `<dialog id="authorize" aria-labelledby="auth
 <div id="verdict" role="status"></div>
 <div class="buttons">
 <button type="submit" class="primary" value="check">Check and use</button>
-${button}<button type="button" id="forget" hidden>Forget the token</button>
+${button}<button type="button" id="forget" hidden>Forget it</button>
 <button type="button" id="close">Close</button>
 </div>
 </form>

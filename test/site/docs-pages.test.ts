@@ -97,7 +97,10 @@ const links: [href: string, served: string | undefined][] = [
   ['../openapi.yaml', '/store/v1/openapi.yaml'],
   ['../openapi-3.0.json', '/store/v1/openapi-3.0.json'],
   ['problems/id-conflict', '/store/v1/problems/id-conflict'],
-  ['contract.md', undefined],
+  ['contract.md', '/store/v1/docs/contract'],
+  ['guide.md#retries', '/store/v1/docs/guide#retries'],
+  ['../examples/python.py', '/store/v1/docs/examples/python.py'],
+  ['operating.md', undefined],
   ['../client/README.md', undefined],
   ['javascript:alert(1)', undefined],
 ]

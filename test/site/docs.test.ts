@@ -44,10 +44,11 @@ for (const [title, host, basePath] of places.slice(0, isFull ? 3 : 2))
     t.equal(new URL(page.url()).pathname, `${basePath}/docs`)
     t.equal(await page.evaluate('isSecureContext'), host === 'localhost')
     t.ok(String(await page.locator('.steps').textContent()).includes(`curl ${origin}${basePath}/plants`))
-    t.match(await authorize(page, token), /^The token is valid.*200/)
+    t.match(await authorize(page, `Bearer ${token}`), /^The token is valid.*200/)
     const added = await execute(page, 'createPlant', JSON.stringify({ ...plant, id: 7 }))
     t.equal(added[0], '200')
     t.same(JSON.parse(added[1]), plant)
+    await assertCommand(t, page)
     const asked = page.waitForRequest((request) => request.url().includes('/plants?'))
     const listed = await execute(page, 'listPlants')
     t.equal(listed[0], '200')
@@ -57,6 +58,22 @@ for (const [title, host, basePath] of places.slice(0, isFull ? 3 : 2))
     t.same(faults, [])
     await t.test('an error leads to what it means', (t) => assertExplained(t, page, basePath))
   })
+
+/** The focus is on the answer, whose command can be copied and has no token. */
+async function assertCommand(t: Test, page: Page): Promise<void> {
+  t.equal(await page.evaluate("document.activeElement.getAttribute('aria-label')"), 'Answer')
+  const block = operation(page, 'createPlant')
+  const command = String(await block.locator('.command code').textContent())
+  t.match(command, '-H "Authorization: Bearer $TOKEN"')
+  t.notOk((await page.content()).includes(token), 'the token is nowhere on the page')
+  await page.evaluate("document.addEventListener('copy', () => (globalThis.copied = String(getSelection())))")
+  if (await page.evaluate('isSecureContext'))
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await block.locator('.copy').click()
+  await block.locator('.copy:has-text("Copied")').waitFor()
+  const copied = await page.evaluate('globalThis.copied ?? navigator.clipboard.readText()')
+  t.equal(String(copied).trim(), command.trim())
+}
 
 /** On a page on which a plant was added. */
 async function assertExplained(t: Test, page: Page, basePath: string): Promise<void> {
@@ -76,6 +93,7 @@ test('every link of the pages leads somewhere', async (t) => {
   for (const page of seen) {
     const { status, text, headers } = await request(page, { headers: { authorization: '' } })
     t.equal(status, 200, page)
+    t.notMatch(text, /<(?:p|td|li)>[^<]*\b[a-z]+\.md\b/, 'no name of a file that is not served')
     if (!headers.get('content-type')?.startsWith('text/html')) continue
     for (const [, href = ''] of text.matchAll(/ (?:href|src)="([^"#][^"]*)"/g)) {
       const target = new URL(href, page)
@@ -84,7 +102,7 @@ test('every link of the pages leads somewhere', async (t) => {
     for (const [, id] of text.matchAll(/ href="#([^"]+)"/g))
       t.ok(text.includes(` id="${id}"`), `${page}#${id}`)
   }
-  t.ok(seen.size > 18)
+  t.ok(seen.size > 24)
 })
 
 /** Opens an operation, and clicks on Execute in the very moment in which it is enabled. */
