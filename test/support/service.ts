@@ -123,9 +123,18 @@ const patienceMs = 30_000
 
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
 
-/** Starts `plant-store ARGUMENTS` with nothing else in its environment; it is killed when the test ends. */
-export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, cwd?: string) {
-  const child = spawn(process.execPath, [cli, ...args], {
+/**
+ * Starts `plant-store ARGUMENTS` with nothing else in its environment; it is killed when the test ends. `program`: of
+ * another copy. `listening`: resolves to the URL of a service that is ready.
+ */
+export function spawnCli(
+  t: Test,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  cwd?: string,
+  program: string = cli,
+) {
+  const child = spawn(process.execPath, [program, ...args], {
     cwd,
     env: { ...inherited(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -141,7 +150,16 @@ export function spawnCli(t: Test, args: string[], env: NodeJS.ProcessEnv = {}, c
     const signal = AbortSignal.timeout(patienceMs)
     while (!pattern.test(stderr)) await once(child.stderr, 'data', { signal })
   }
-  return { child, ended, logs, output: () => ({ stdout, stderr }) }
+  const listening = new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', () => {
+      const ready = /listening on (\S+)/.exec(stdout)
+      if (ready) resolve(ready[1] as string)
+    })
+    child.on('close', () => reject(new Error(`it did not start: ${stderr}`)))
+  })
+  // Most commands are no service.
+  listening.catch(() => {})
+  return { child, ended, logs, listening, output: () => ({ stdout, stderr }) }
 }
 
 /** Ends a service with the test, gently: one that is killed leaves nothing of what it covered. */
@@ -155,13 +173,6 @@ export function endGently(t: Test, { child, ended }: Pick<Service, 'child' | 'en
 /** Starts `plant-store serve` on a free port and waits until it is ready. It takes the bearer `token`. */
 export async function startService(t: Test, env: NodeJS.ProcessEnv, cwd?: string): Promise<Service> {
   const running = spawnCli(t, ['serve'], { PORT: '0', ACCESS_TOKENS: token, ...env }, cwd)
-  const { child, output } = running
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', () => {
-      const ready = /listening on (\S+)/.exec(output().stdout)
-      if (ready) resolve(ready[1] as string)
-    })
-    child.on('close', () => reject(new Error(`it did not start: ${output().stderr}`)))
-  })
+  const url = await running.listening
   return { ...running, url }
 }
