@@ -29,14 +29,14 @@ export const httpDefects: Defect[] = [
   },
   {
     breaks: 'of a member that is given twice the last one counts',
-    file: 'src/http/json.ts',
+    file: 'src/validation/json.ts',
     search: 'return names.length === Object.keys(value).length',
     replacement: 'return names.length >= Object.keys(value).length',
     checks: [bodies],
   },
   {
     breaks: 'an id that a double cannot hold is rounded',
-    file: 'src/http/json.ts',
+    file: 'src/validation/json.ts',
     search: 'return Number.isInteger(Number(source)) && !isInteger(source)',
     replacement: 'return !Number.isInteger(Number(source)) && isInteger(source)',
     checks: [bodies],

@@ -1,9 +1,11 @@
 // Request bodies: only JSON in UTF-8, up to a maximum size.
+import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, preParsingHookHandler } from 'fastify'
+import type { Fault } from '../../schemas/problem.ts'
 import { problems } from '../../schemas/problems.ts'
 import { maxBodyBytes, requestMs } from '../limits.ts'
+import { findMemberFaults } from '../validation/json.ts'
 import { exchangeOf } from './connection/in-flight.ts'
-import { parseJson } from './json.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 import { findFaults } from './validation.ts'
 
@@ -39,4 +41,25 @@ export const requirePlainJson: preParsingHookHandler = (request, reply, payload,
       if (!reply.raw.headersSent) reply.raw.writeContinue()
     })
   done(null, payload)
+}
+
+/** Parses a body, and finds the faults of its members. Throws an `invalid` problem for anything but UTF-8 and JSON. */
+function parseJson(body: Buffer): { value: unknown; faults: Fault[] } {
+  if (!isUtf8(body)) throw notJson('is not UTF-8')
+  const text = body.toString()
+  const value = parse(text)
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return { value, faults: isObject ? findMemberFaults(text, value) : [] }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw notJson(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
+  }
+}
+
+function notJson(detail: string): Error {
+  return invalid([{ code: 'format', detail, pointer: '' }])
 }

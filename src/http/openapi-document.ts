@@ -105,7 +105,7 @@ function describeOperation({ schema }: Operation, method: string): OpenApi.Opera
   return {
     ...about,
     ...(isHead && asHead(about)),
-    tags: [...about.tags],
+    tags: ['plants'],
     parameters: describeParameters(schema).map(({ name }) => refer('parameters', name)),
     ...(body && { requestBody: { content: describeBody(body), required: true } }),
     responses: Object.fromEntries(Object.entries(names).map(([status, name]) => [status, describe(name)])),

@@ -19,7 +19,6 @@ export type Operation = {
 /** What the contract says of an operation. `headers` are documentation only. */
 export type OperationSchema = {
   readonly operationId: string
-  readonly tags: readonly string[]
   readonly summary: string
   readonly description: string
   readonly querystring: TObject

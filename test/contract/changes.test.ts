@@ -33,7 +33,6 @@ import { NoQuery } from '../../../schemas/plant.ts'
 import type { GuardedRoute } from '../../http/access/authentication.ts'
 
 export const removeSchema = {
-  tags: ['plants'],
   operationId: 'removePlants',
   summary: 'Remove all plants',
   description: 'It never ends.',

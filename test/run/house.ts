@@ -5,7 +5,19 @@ import { dirname, join } from 'node:path'
 
 /** Each room knows of those before it, and of none behind it. */
 const rooms = [
-  ...['limits', 'version', 'runtime', 'logging', 'store', 'config', 'tokens', 'http', 'plants', 'site'],
+  ...[
+    'limits',
+    'version',
+    'runtime',
+    'logging',
+    'store',
+    'config',
+    'tokens',
+    'validation',
+    'http',
+    'plants',
+    'site',
+  ],
   ...['maintenance', 'service', 'cli'],
 ]
 const mostLines = 200

@@ -1,11 +1,11 @@
 // Checks a record by the schema of a new plant, like the body of a request, and makes it an entry of the log.
 import type { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
-import { escapePointer, findMemberFaults } from '../../http/json.ts'
-import { makeBodyCheck } from '../../http/validation.ts'
 import { serializeItem } from '../../plants/item.ts'
 import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
+import { escapePointer, findMemberFaults } from '../../validation/json.ts'
+import { makeBodyCheck } from '../../validation/schema-faults.ts'
 import { type Columns, type Fields, fieldNames, numbers, required } from './fields.ts'
 import type { InputRecord } from './record.ts'
 

@@ -2,12 +2,12 @@
 // missing between them.
 import { isUtf8 } from 'node:buffer'
 import { type NewPlant, NewPlant as schema } from '../../../schemas/plant.ts'
-import { makeBodyCheck } from '../../http/validation.ts'
 import { scannedPlants, segmentPlants } from '../../limits.ts'
 import { serializeItem } from '../../plants/item.ts'
 import { checksumOf, lineOf } from '../../store/format/checksum.ts'
 import { epochsVersion } from '../../store/format/migrations.ts'
 import type { Range, StoreView } from '../../store/view.ts'
+import { makeBodyCheck } from '../../validation/schema-faults.ts'
 import type { Fault } from './faults.ts'
 
 const replacement = '\ufffd'

@@ -18,7 +18,6 @@ import { type Adder, GroupCommit } from './group-commit.ts'
 export type AddOptions = { route: GuardedRoute; log: PlantLog; meter: Meter }
 
 export const addSchema = {
-  tags: ['plants'],
   operationId: 'createPlant',
   summary: 'Add a plant',
   description:

@@ -22,7 +22,6 @@ export type ListOptions = {
 }
 
 export const listSchema = {
-  tags: ['plants'],
   operationId: 'listPlants',
   summary: 'List plants',
   description:

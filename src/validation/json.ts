@@ -1,33 +1,13 @@
-// I-JSON (RFC 7493): UTF-8, no duplicate member names, no fractions that a double would round to an integer.
-import { isUtf8 } from 'node:buffer'
+// I-JSON (RFC 7493): no duplicate member names, no fractions that a double would round to an integer.
 import type { Fault } from '../../schemas/problem.ts'
-import { invalid } from './problem-error.ts'
-
-/**
- * Parses the body of a request. Throws an `invalid` problem for anything but UTF-8 and JSON. The faults are those of
- * the outermost object's members: a name given twice (RFC 7493, 2.3), a fraction that a double would round to an
- * integer (2.2), a lone surrogate in a text (2.1).
- */
-export function parseJson(body: Buffer): { value: unknown; faults: Fault[] } {
-  if (!isUtf8(body)) throw notJson('is not UTF-8')
-  const text = body.toString()
-  const value = parse(text)
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-  return { value, faults: isObject ? findMemberFaults(text, value) : [] }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw notJson(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
-  }
-}
 
 /** Matches texts, numbers and signs in what is known to be JSON; what is between them says nothing of members. */
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:]|[-\d][-+.\deE]*/g
 
-/** Faults of the members of a JSON object, from its text. */
+/**
+ * Finds the faults of the members of a JSON object in its text: a name given twice (RFC 7493, 2.3), a fraction that a
+ * double would round to an integer (2.2), a lone surrogate in a text (2.1).
+ */
 export function findMemberFaults(text: string, value: object): Fault[] {
   const names: string[] = []
   const faults: Fault[] = []
@@ -84,8 +64,4 @@ function isInteger(source: string): boolean {
 /** Escapes a name as a token of a JSON Pointer (RFC 6901, section 3), and replaces lone surrogates. */
 export function escapePointer(name: string): string {
   return name.toWellFormed().replaceAll('~', '~0').replaceAll('/', '~1')
-}
-
-function notJson(detail: string): Error {
-  return invalid([{ code: 'format', detail, pointer: '' }])
 }
