@@ -152,7 +152,7 @@ test('every change that the table names is either made here or stands elsewhere'
 
 test('types and rooms are as they were', async (t) => {
   const node = (path: string, ...args: string[]) =>
-    execFileSync(process.execPath, [join(root, path), ...args], { cwd: copy, encoding: 'utf8' })
+    execFileSync(process.execPath, [join(root, path), ...args], { cwd: copy, encoding: 'utf8', env: {} })
   writeFileSync(
     join(copy, 'tsconfig.copy.json'),
     JSON.stringify({ extends: './tsconfig.json', include: ['src', 'schemas'] }),
