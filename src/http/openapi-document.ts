@@ -1,6 +1,7 @@
-// The contract as an OpenAPI document, from the rows of the operations and the shared parts of `schemas/`. The module is
+// The contract as an OpenAPI document, made by @fastify/swagger from the operations and the shared parts of `schemas/`. The module is
 // loaded on demand, as most processes are never asked for it.
-import type { TObject, TSchema } from '@sinclair/typebox'
+import swagger from '@fastify/swagger'
+import fastify from 'fastify'
 import type { OpenAPIV3_1 as OpenApi } from 'openapi-types'
 import { requestExamples } from '../../schemas/examples.ts'
 import { headers } from '../../schemas/headers.ts'
@@ -8,7 +9,7 @@ import { components } from '../../schemas/index.ts'
 import { operationResponses, responses } from '../../schemas/responses.ts'
 import { version } from '../runtime/version.ts'
 import { discoveryUrls, type Issuer } from '../tokens/oidc/issuer.ts'
-import { methodsOf, type Operation } from './operation.ts'
+import type { Operation } from './operation.ts'
 
 export { stringify as toYaml } from 'yaml'
 
@@ -25,41 +26,35 @@ const bearer: OpenApi.SecuritySchemeObject = {
   description: 'An access token, from `plant-store token create` or the first start of the service.',
 }
 
-/** Makes the contract. `basePath` ends with a slash; with an `issuer`, its tokens are a second security scheme. */
-export function makeContract(
+/**
+ * Makes the contract, from an app that has the operations and serves no requests. `basePath` ends with
+ * a slash; with an `issuer`, its tokens are a second security scheme.
+ */
+export async function makeContract(
   basePath: string,
   operations: readonly Operation[],
   issuer?: Issuer,
-): OpenApi.Document {
-  const oidc = issuer && describeIssuer(issuer)
-  const parameters = operations.flatMap(({ schema }) => describeParameters(schema))
-  const paths: OpenApi.PathsObject = {}
-  for (const operation of operations)
-    for (const method of methodsOf(operation)) {
-      const described = { [method.toLowerCase()]: describeOperation(operation, method) }
-      paths[operation.url] = { ...paths[operation.url], ...described }
-    }
-  const document = {
-    openapi: '3.1.0',
-    info: describeService(basePath),
-    components: {
-      securitySchemes: { bearer, ...(oidc && { oidc }) },
-      schemas: Object.fromEntries(components.map((schema) => [schema.$id, schema])),
-      headers,
-      parameters: Object.fromEntries(parameters.map((parameter) => [parameter.name, parameter])),
-      responses,
-    },
-    paths,
-    servers: [{ url: basePath === '/' ? '/' : basePath.slice(0, -1) }],
-    security: [{ bearer: [] }, ...(oidc ? [{ oidc: [] }] : [])],
-    tags: [
-      {
-        name: 'plants',
-        description: 'The list of plants. It only grows: plants are never changed or removed.',
-      },
-    ],
+): Promise<OpenApi.Document> {
+  const app = fastify({ exposeHeadRoutes: false, schemaController: { compilersFactory } })
+  for (const schema of components) app.addSchema(schema)
+  await app.register(swagger, {
+    openapi: describeService(basePath, issuer) as never,
+    refResolver: { buildLocalReference: ({ $id }) => String($id) },
+  })
+  for (const { method, url, schema } of operations)
+    app.route({ method, url: basePath.slice(0, -1) + url, schema, handler: String })
+  try {
+    await app.ready()
+    return finish(app.swagger() as OpenApi.Document, basePath)
+  } finally {
+    await app.close()
   }
-  return finish(document, basePath)
+}
+
+/** Nothing is validated, nor serialized. */
+const compilersFactory = {
+  buildValidator: () => (() => Boolean) as never,
+  buildSerializer: () => () => String,
 }
 
 function describeIssuer(issuer: Issuer): OpenApi.SecuritySchemeObject {
@@ -67,72 +62,89 @@ function describeIssuer(issuer: Issuer): OpenApi.SecuritySchemeObject {
   return { type: 'openIdConnect', openIdConnectUrl, description: 'An access token (JWT) of the issuer.' }
 }
 
-function describeService(basePath: string): OpenApi.InfoObject {
+/** What the document says beside the operations. */
+function describeService(basePath: string, issuer?: Issuer): Partial<OpenApi.Document> {
+  const oidc = issuer && describeIssuer(issuer)
   return {
-    title: 'Plant Store',
-    version,
-    summary: 'Add plants, list plants.',
-    // Links of the document itself have to be absolute; those in Markdown need not be.
-    description: `${introduction}\nThe [guide](${basePath}docs/guide) shows each step.\n`,
-    contact: { name: 'Plant Store' },
-    license: { name: 'MIT', identifier: 'MIT' },
+    openapi: '3.1.0',
+    info: {
+      title: 'Plant Store',
+      version,
+      summary: 'Add plants, list plants.',
+      // Links of the document itself have to be absolute; those in Markdown need not be.
+      description: `${introduction}\nThe [guide](${basePath}docs/guide) shows each step.\n`,
+      contact: { name: 'Plant Store' },
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: basePath === '/' ? '/' : basePath.slice(0, -1) }],
+    tags: [
+      {
+        name: 'plants',
+        description: 'The list of plants. It only grows: plants are never changed or removed.',
+      },
+    ],
+    components: { securitySchemes: { bearer, ...(oidc && { oidc }) } },
+    security: [{ bearer: [] }, ...(oidc ? [{ oidc: [] }] : [])],
   }
 }
 
-function describeParameters({ querystring, headers }: Operation['schema']): OpenApi.ParameterObject[] {
-  const describe = (place: 'query' | 'header', { properties, required = [] }: TObject) =>
-    Object.entries(properties).map(([name, { description, examples, ...schema }]) => ({
-      schema,
-      ...(examples && { example: examples[0] }),
-      in: place,
-      name,
-      required: required.includes(name),
-      description: String(description),
-    }))
-  return [...describe('query', querystring), ...(headers ? describe('header', headers) : [])]
+/** Moves what operations share into `components`. The copy shares no nodes; paths in examples are below the base path. */
+function finish(made: OpenApi.Document, basePath: string): OpenApi.Document {
+  const parameters: Record<string, OpenApi.ParameterObject> = {}
+  const paths = Object.entries(made.paths ?? {}).map(([path, item]) => {
+    const described = Object.entries(item as Record<string, Described>).flatMap(([method, operation]) => {
+      for (const parameter of operation.parameters ?? []) parameters[parameter.name] = parameter
+      // HEAD comes with GET (RFC 9110, section 9.3.2).
+      const names = method === 'get' ? [method, 'head'] : [method]
+      return names.map((name) => [name, describeOperation(operation, name === 'head')])
+    })
+    return [path, Object.fromEntries(described)]
+  })
+  const shared = { ...made.components, headers, parameters, responses }
+  const document = { ...made, components: shared, paths: Object.fromEntries(paths) }
+  return JSON.parse(JSON.stringify(document), (_key, value) =>
+    typeof value === 'string' ? value.replace(/^(<?)\/(problems\/|plants\?)/, `$1${basePath}$2`) : value,
+  )
+}
+
+/** An operation as @fastify/swagger describes it. */
+type Described = Omit<OpenApi.OperationObject, 'parameters'> & {
+  operationId: keyof typeof operationResponses
+  parameters?: OpenApi.ParameterObject[]
+  requestBody?: { content: Record<string, { schema: { $ref: string } }> }
 }
 
 /** HEAD has the headers of GET and no body, errors included (RFC 9110, section 9.3.2). */
-function describeOperation({ schema }: Operation, method: string): OpenApi.OperationObject {
-  const { querystring: _, headers: __, body, ...about } = schema
-  const names = operationResponses[about.operationId] as Record<string, string>
-  const refer = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
-  const isHead = method === 'HEAD'
+function describeOperation(operation: Described, isHead: boolean): object {
+  const { operationId, summary, parameters = [], requestBody, ...about } = operation
   const describe = (name: string) => {
     const { content: _, ...bodiless } = responses[name] as OpenApi.ResponseObject
-    return isHead ? bodiless : refer('responses', name)
+    return isHead ? bodiless : { $ref: `#/components/responses/${name}` }
   }
+  const names = Object.entries(operationResponses[operationId] as Record<string, string>)
   return {
+    operationId,
+    summary,
     ...about,
-    ...(isHead && asHead(about)),
+    ...(isHead && {
+      operationId: operationId.replace(/^[a-z]+/, 'head'),
+      summary: `${summary}: headers only`,
+      description:
+        'Returns the headers that GET returns, without a body: to check whether anything has changed.',
+    }),
     tags: ['plants'],
-    parameters: describeParameters(schema).map(({ name }) => refer('parameters', name)),
-    ...(body && { requestBody: { content: describeBody(body), required: true } }),
-    responses: Object.fromEntries(Object.entries(names).map(([status, name]) => [status, describe(name)])),
+    parameters: parameters.map(({ name }) => ({ $ref: `#/components/parameters/${name}` })),
+    ...(requestBody && { requestBody: withExamples(requestBody) }),
+    responses: Object.fromEntries(names.map(([status, name]) => [status, describe(name)])),
   }
 }
 
-function asHead({ operationId, summary }: { operationId: string; summary: string }) {
-  return {
-    operationId: operationId.replace(/^[a-z]+/, 'head'),
-    summary: `${summary}: headers only`,
-    description:
-      'Returns the headers that GET returns, without a body: to check whether anything has changed.',
-  }
-}
-
-function describeBody(schema: TSchema) {
-  return { 'application/json': { schema, examples: requestExamples[schema.$ref] ?? {} } }
-}
-
-/** Copies a tree, with references to components as OpenAPI has them, and the paths in examples below the base path. */
-function finish(document: object, basePath: string): OpenApi.Document {
-  return JSON.parse(JSON.stringify(document), (key, value) => {
-    if (key === '$id') return undefined
-    if (typeof value !== 'string') return value
-    if (key === '$ref') return value.replace(/^(\w+)#$/, '#/components/schemas/$1')
-    return value.replace(/^(<?)\/(problems\/|plants\?)/, `$1${basePath}$2`)
+function withExamples({ content, ...body }: NonNullable<Described['requestBody']>) {
+  const described = Object.entries(content).map(([type, { schema }]) => {
+    const examples = requestExamples[`${schema.$ref.split('/').at(-1)}#`]
+    return [type, { schema, examples }]
   })
+  return { content: Object.fromEntries(described), ...body }
 }
 
 /** Translates the contract to OpenAPI 3.0, for tools that do not know 3.1. */

@@ -38,7 +38,7 @@ export function serveDocs(app: FastifyInstance, { basePath, operations, issuer }
 
   const load = once(async () => {
     const { makeContract, ...forms } = await import('../http/openapi-document.ts')
-    return { contract: makeContract(basePath, operations, issuer), ...forms }
+    return { contract: await makeContract(basePath, operations, issuer), ...forms }
   })
   const serve = (name: string, type: string, print: (loaded: Awaited<ReturnType<typeof load>>) => string) =>
     serveDocument(app, basePath + name, { type }, async () => print(await load()))

@@ -29,14 +29,14 @@ test('a start loads what every service needs, and the writer thread no package a
   const find = (text: string, names: string[]) =>
     names.filter((name) => text.includes(`node_modules/${name}/`))
 
-  const late = ['@fastify/cors', 'marked', 'pg', 'prom-client', 'yaml']
+  const late = ['@fastify/cors', '@fastify/swagger', 'marked', 'pg', 'prom-client', 'yaml']
   t.same(find(read(0), ['fastify', ...late]), ['fastify'])
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   t.match(read(1), /writer-worker\.ts$/m)
   t.same(find(read(1), Object.keys(dependencies)), [])
 
   t.equal((await request(`${url}/openapi.yaml`)).status, 200)
-  t.same(find(read(0), late), ['yaml'])
+  t.same(find(read(0), late), ['@fastify/swagger', 'yaml'])
   child.kill('SIGTERM')
   t.match(await ended, { code: 0 })
   for (const thread of [0, 1]) {

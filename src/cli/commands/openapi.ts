@@ -10,8 +10,8 @@ export function define(command: Command): void {
   command
     .option('--json', 'as JSON instead of YAML')
     .option('-o, --output <file>', 'write to a file instead of stdout')
-    .action(({ json, output }: { json?: true; output?: string }) => {
-      const contract = makeContract(loadBasePath(), operations)
+    .action(async ({ json, output }: { json?: true; output?: string }) => {
+      const contract = await makeContract(loadBasePath(), operations)
       const text = json ? `${JSON.stringify(contract, null, 2)}\n` : toYaml(contract)
       if (output === undefined) process.stdout.write(text)
       else write(output, text)
