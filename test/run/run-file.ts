@@ -1,7 +1,7 @@
 // Runs one test file in a process of its own, and reads what it says (the Test Anything Protocol, testanything.org).
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { noteProcess } from '../support/leftovers.ts'
 
@@ -18,9 +18,7 @@ export type Result = {
 /** The same as in .taprc, for runs of a single file by `npx tap`. */
 const limitSeconds = 300
 const compiled = '.tap/compiled'
-/** How long a file may go on after its last test. */
-const lingerMs = 10_000
-const lookMs = 1000
+const watch = `--import=${import.meta.resolve('./end-when-done.ts')}`
 
 /** What a test file, and what it starts, inherits. Of code that was compiled before nobody knows what was covered. */
 function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
@@ -34,17 +32,15 @@ export async function runFile(file: string, env: NodeJS.ProcessEnv): Promise<Res
   const log = `.tap/results/${file}.tap`
   mkdirSync(dirname(log), { recursive: true })
   // Into a file: what is written to a pipe is lost when a process ends itself before it is read.
-  const output = openSync(log, 'w+')
-  const child = spawn(process.execPath, [file], {
+  const output = openSync(log, 'w')
+  const child = spawn(process.execPath, [watch, file], {
     stdio: ['ignore', output, output],
     env: environment(env),
   })
   noteProcess(child)
   const timer = setTimeout(() => child.kill('SIGKILL'), (limitSeconds + 10) * 1000)
-  const watch = endWhenDone(output, () => child.kill('SIGALRM'))
   const [code, signal] = await once(child, 'exit')
   clearTimeout(timer)
-  clearInterval(watch)
   closeSync(output)
   const lines = readFileSync(log, 'utf8').split('\n')
   const counts = count(lines)
@@ -54,26 +50,6 @@ export async function runFile(file: string, env: NodeJS.ProcessEnv): Promise<Res
     ? ''
     : `${findFailures(lines)}\n       exit code ${code ?? signal}, the whole output: ${log}`
   return { file, ...counts, seconds: (performance.now() - startMs) / 1000, failures }
-}
-
-/**
- * Calls `end` when nothing has come for ten seconds behind the end of a top-level test: something was left open. On
- * SIGALRM tap fails the file, and names the handles that keep it.
- */
-function endWhenDone(output: number, end: () => void): NodeJS.Timeout {
-  let [size, sinceMs] = [0, performance.now()]
-  return setInterval(() => {
-    const now = fstatSync(output).size
-    if (now !== size) [size, sinceMs] = [now, performance.now()]
-    else if (performance.now() - sinceMs >= lingerMs && hasEndedTest(output, size)) end()
-  }, lookMs)
-}
-
-/** True when the last line is that of a test at the top level. */
-function hasEndedTest(output: number, size: number): boolean {
-  const tail = Buffer.alloc(Math.min(size, 1000))
-  readSync(output, tail, 0, tail.length, size - tail.length)
-  return /(^|\n)(not )?ok \d+ - .*\n*$/.test(tail.toString())
 }
 
 /** Every assertion is counted where it stands: a subtest's own line repeats what is in it. */
