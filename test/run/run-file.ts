@@ -15,7 +15,7 @@ export type Result = {
   failures: string
 }
 
-/** The same as in .taprc, for runs of a single file by `npx tap`. */
+/** The same as in .taprc, for runs by tap itself. */
 const limitSeconds = 300
 const compiled = '.tap/compiled'
 

@@ -93,7 +93,7 @@ test('the package holds what runs, and nothing else', async (t) => {
     .map((path) => `dist/${path.replace(/\.ts$/, '.js')}`)
   t.ok(compiled.length > 100)
   const expected = [...texts, ...documents, ...compiled]
-  expected.push('bin/plant-store.js', 'dist/sbom.cdx.json', 'dist/src/commit')
+  expected.push('bin/plant-store.js', 'bin/runtime.js', 'dist/sbom.cdx.json', 'dist/src/commit')
   const { stdout } = await run('tar', ['-tzf', tarball])
   const { stdout: locked } = await run('tar', ['-xzOf', tarball, 'package/npm-shrinkwrap.json'])
   const { packages } = JSON.parse(locked)
