@@ -21,9 +21,13 @@ type Pass = { result: ImportResult; file?: string | undefined; isLook?: boolean 
  * StoreUnavailable when the store does not take it; committed batches stay, and the import can be resumed.
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
-  const { strict, dryRun, result = makeResult() } = options
-  await (strict && !dryRun ? importAllOrNothing(options, result) : importOnce(options, { result }))
-  return result
+  const { strict, dryRun, signal, result = makeResult() } = options
+  try {
+    await (strict && !dryRun ? importAllOrNothing(options, result) : importOnce(options, { result }))
+    return result
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  }
 }
 
 /** Counts of nothing yet. */
