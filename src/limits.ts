@@ -53,9 +53,8 @@ export const drainMs = 8000
 export const stopMs = 10_000
 /** A signal this soon after the first is an echo of it: the process group, the launcher and npm all pass it on. */
 export const echoMs = 500
-/** Time for an interrupted command to end, and for its current batch. */
+/** Time for an interrupted command to end. */
 export const interruptMs = 700
-export const settleMs = 600
 /** A thread counts as hung when its event loop has not turned for this long. */
 export const hungMs = 10_000
 /** Interval of a thread's heartbeats. */

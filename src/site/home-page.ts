@@ -1,8 +1,9 @@
 // The page at /docs: an introduction, and the operations to try.
+import { command } from '../runtime/version.ts'
 import { renderFrame, type Site } from './frame.ts'
 
 const tokenSource = `<p>Tokens are issued where the service runs:</p>
-<pre tabindex="0"><code>plant-store token create --name laptop</code></pre>
+<pre tabindex="0"><code>${command} token create --name laptop</code></pre>
 <p>The first start of a new store prints one as well. No access to that machine? Ask its operator.</p>`
 
 /** A URL that the page's script completes with the address in the browser. */
