@@ -37,10 +37,13 @@ export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: 
   return { path, url: origin + path, metadata }
 }
 
-/** Answered as `unread`. The outage of the issuer is logged once, not per request. */
-export class IssuerUnavailable extends StoreUnavailable {
-  constructor() {
-    super('unread', 'the keys of the issuer cannot be had')
+/** Answered as `unread`. The outage of the issuer is logged once, not per request. `retryMs`: when to try again. */
+export class IssuerUnavailable extends Error {
+  readonly retryMs: number
+
+  constructor(retryMs: number) {
+    super('the keys of the issuer cannot be had')
+    this.retryMs = retryMs
   }
 }
 
