@@ -110,7 +110,7 @@ test('values are read as they are meant', async (t) => {
     [{ CORS_ORIGIN: 'https://a.test, app://b' }, { corsOrigin: ['https://a.test', 'app://b'] }],
     [{ CORS_ORIGIN: 'HTTPS://A.Example:443' }, { corsOrigin: 'https://a.example' }],
     [{ CORS_ORIGIN: 'http://b.test:80,null' }, { corsOrigin: ['http://b.test', 'null'] }],
-    [{ CORS_ORIGIN: 'https://gärten.test:8443' }, { corsOrigin: 'https://xn--grten-hra.test:8443' }],
+    [{ CORS_ORIGIN: 'https://gärten.test:8443' }, { corsOrigin: 'https://xn--grten-gra.test:8443' }],
   ]
   for (const [env, config] of values) t.same(readConfig(env), { ...defaults, ...config })
 })
