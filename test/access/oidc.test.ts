@@ -383,6 +383,8 @@ test('the metadata stands at the path of the audience, whatever is in it', async
     ['https://plants.example/', ''],
     ['HTTPS://plants.example/a:b/c%20d/', '/a:b/c%20d/'],
     ['plants,https://plants.example/x', '/x'],
+    ['https://plants.example/x?tenant=1', '/x?tenant=1'],
+    ['https://plants.example?tenant=1', '?tenant=1'],
   ]) {
     const { url } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE: aud, BASE_PATH: '/v1' })
     const place = `/.well-known/oauth-protected-resource${path}`
