@@ -71,7 +71,7 @@ export const maxWaitingJwts = 1000
 export const maxJwtLength = 8192
 export const maxIssuerBytes = 256 * 1024
 export const maxIssuerKeys = 64
-/** Time for loading the keys of an issuer, and from the beginning of a load to that of the next: two in 10 seconds. */
+/** Time for loading the keys of an issuer, and from the beginning of a load to that of the next; two in 10 seconds. */
 export const issuerLoadMs = 2000
 export const keysPauseMs = 5000
 /** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */

@@ -17,8 +17,9 @@ export class IssuerKeys {
   readonly #stale: Outage
   readonly #dropped: Outage
   #keys: KeySet | undefined
-  /** Time at which the last load began, and the last that succeeded. */
+  /** Times at which the last load began, the one before, and the last that succeeded. */
   #triedMs = Number.NEGATIVE_INFINITY
+  #earlierMs = Number.NEGATIVE_INFINITY
   #loadedMs = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
@@ -70,9 +71,13 @@ export class IssuerKeys {
     return 'unavailable'
   }
 
-  /** Time until the keys may be loaded again. */
+  /**
+   * Time until the keys may be loaded again: twice in two pauses, and not at once after a success, so that nobody can use
+   * up both loads.
+   */
   get retryMs(): number {
-    return this.#triedMs + keysPauseMs - this.#now()
+    const pauseMs = this.#loadedMs === this.#triedMs ? keysPauseMs : 0
+    return Math.max(this.#triedMs + pauseMs, this.#earlierMs + 2 * keysPauseMs) - this.#now()
   }
 
   get #age(): number {
@@ -85,8 +90,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Loads the keys: now, or, when the last load began less than five seconds ago, by itself after that. Resolves when
-   * the load that is under way, if any, is over. Never rejects.
+   * Loads the keys: now, or by itself after `retryMs`. Resolves when the load that is under way, if any, is over. Never
+   * rejects.
    */
   async load(): Promise<void> {
     if (this.#loading) return this.#loading
@@ -97,6 +102,7 @@ export class IssuerKeys {
       }, this.retryMs).unref()
       return
     }
+    this.#earlierMs = this.#triedMs
     this.#triedMs = this.#now()
     this.#loading = this.#loadNow().finally(() => {
       this.#loading = undefined
