@@ -195,7 +195,7 @@ test('serve takes every setting but those of traces as a flag, and says its defa
       t.match(help, `(${hasFile ? `${name}, or ${name}_FILE` : name}; default: ${defaultLabel})`)
     }
   t.notMatch(help, /otel/i)
-  t.ok((help.match(/ --[a-z]/g) ?? []).length <= 32)
+  t.ok((help.match(/ --[a-z]/g) ?? []).length <= 32, 'few enough to be read')
 })
 
 test('the service runs by flags alone', async (t) => {
