@@ -84,8 +84,5 @@ function describeWorks({ rows, goals }: Report): string[] {
 }
 
 if (import.meta.main) {
-  const report: Report = JSON.parse(readFileSync(latestFile, 'utf8'))
-  const summary = summarize(report)
-  writeFileSync(latestFile, `${JSON.stringify({ ...report, summary }, null, 2)}\n`)
-  writeReadme(summary)
+  writeReadme(summarize(JSON.parse(readFileSync(latestFile, 'utf8'))))
 }

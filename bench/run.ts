@@ -92,12 +92,11 @@ function write(report: Report, isComplete: boolean): void {
   const { quick, only, output = join(root, 'bench/results') } = options
   const isFull = isComplete && only.length === scenarios.length
   const file = join(output, quick ? 'quick' : isFull ? 'latest' : 'partial')
-  const summary = summarize(report)
   mkdirSync(output, { recursive: true })
-  writeFileSync(`${file}.json`, `${JSON.stringify({ ...report, summary }, null, 2)}\n`)
+  writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
   writeFileSync(`${file}.md`, toMarkdown(report))
   writeFileSync(`${file}.svg`, toSvg(report.rows))
-  if (isFull && !quick && options.output === undefined) writeReadme(summary)
+  if (isFull && !quick && options.output === undefined) writeReadme(summarize(report))
   console.log(`Written to ${file}.json, .md and .svg`)
 }
 

@@ -26,7 +26,7 @@ function describe(command: Command): string {
   const help = command.createHelp()
   const options = help.visibleOptions(command).filter(({ long }) => long !== '--help')
   // The settings stand once.
-  const repeated = command.name() === 'config' ? settingEntries.length : 0
+  const repeated = command.name() === 'config' ? settingEntries.filter(([, { flag }]) => flag).length : 0
   const rows = [
     ...command.registeredArguments.map((one) => [`\`${one.name()}\``, describeTerm(one)]),
     ...options.slice(0, options.length - repeated).map((one) => [`\`${one.flags}\``, describeTerm(one)]),

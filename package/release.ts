@@ -1,12 +1,19 @@
-// npm run release: makes what a release consists of, in release/ or in the directory that is given.
+// npm run release: makes what a release consists of, in release/ or in the directory that is given. `--archives linux-x64`
+// makes the archive of that platform alone, `--archives none` no archive.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { makeArchive, platforms } from './archive.ts'
 import { describeCommit } from './commit.ts'
 
 const root = join(import.meta.dirname, '..')
-const directory = resolve(process.argv[2] ?? join(root, 'release'))
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { archives: { type: 'string', default: Object.keys(platforms).join() } },
+})
+const directory = resolve(positionals[0] ?? join(root, 'release'))
 const { version } = JSON.parse(read('package.json'))
 const artefact = (ending: string) => join(directory, `plant-store-${version}${ending}`)
 
@@ -22,6 +29,8 @@ run('npm', ['pack', '--silent', ...workspaces, '--pack-destination', directory])
 copyFileSync(join(root, 'dist/sbom.cdx.json'), artefact('.cdx.json'))
 copyFileSync(join(root, 'openapi.yaml'), artefact('.openapi.yaml'))
 writeFileSync(artefact('.notes.md'), notes)
+for (const platform of values.archives.split(',').filter((name) => name in platforms))
+  makeArchive(artefact('.tgz'), platform, directory)
 makeImage()
 const sums = readdirSync(directory).map((name) => `${hash(join(directory, name))}  ${name}\n`)
 writeFileSync(join(directory, 'SHA256SUMS'), sums.join(''))
@@ -53,7 +62,7 @@ function makeImage(): void {
     return
   }
   const image = `plant-store:${version}`
-  run('node', ['deploy/image.ts', image, artefact('.tgz')])
+  run(process.execPath, ['deploy/image.ts', image, artefact('.tgz')])
   run('buildah', ['push', '--quiet', image, `oci-archive:${artefact('.oci.tar')}:${image}`])
 }
 

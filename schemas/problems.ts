@@ -68,7 +68,8 @@ export const problemTypes = {
   unread: {
     status: 503,
     title: 'Store not readable',
-    meaning: 'The store cannot be read now. Nothing was changed.',
+    meaning:
+      'The store, or the keys of the issuer that the token needs, cannot be read now. Nothing was changed.',
     advice: 'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat.',
   },
   overloaded: {
@@ -168,6 +169,7 @@ export const problems = {
     'The store stopped during the request; whether the plant was added is unknown.',
   ),
   unread: say('unread', 'The store cannot be read now.'),
+  noKeys: say('unread', 'The token cannot be verified now: the keys of its issuer cannot be looked up.'),
   overloaded: say('overloaded', 'Too many requests are in progress; nothing was changed.'),
   tooManyConnections: say('overloaded', 'Too many connections are open; nothing was changed.'),
   tooManyBytes: say('overloaded', 'Too many answers are being sent already.'),

@@ -53,9 +53,8 @@ export const drainMs = 8000
 export const stopMs = 10_000
 /** A signal this soon after the first is an echo of it: the process group, the launcher and npm all pass it on. */
 export const echoMs = 500
-/** Time for an interrupted command to end, and for its current batch. */
+/** Time for an interrupted command to end. */
 export const interruptMs = 700
-export const settleMs = 600
 /** A thread counts as hung when its event loop has not turned for this long. */
 export const hungMs = 10_000
 /** Interval of a thread's heartbeats. */
@@ -72,9 +71,9 @@ export const maxWaitingJwts = 1000
 export const maxJwtLength = 8192
 export const maxIssuerBytes = 256 * 1024
 export const maxIssuerKeys = 64
-/** Time for loading the keys of an issuer, and the window that allows two attempts. */
+/** Time for loading the keys of an issuer, and from the beginning of a load to that of the next; two in 10 seconds. */
 export const issuerLoadMs = 2000
-export const keysCooldownMs = 10_000
+export const keysPauseMs = 5000
 /** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */
 export const keysFreshMs = 300_000
 export const keysStaleMs = 86_400_000

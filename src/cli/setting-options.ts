@@ -2,17 +2,18 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type SettingName, settingEntries, settings } from '../config/settings.ts'
 
-/** Gives a command a flag for every setting; its options are then `Flags`. */
+/** Gives a command a flag for every setting that has one; its options are then `Flags`. */
 export function addSettingOptions(command: Command): Command {
-  for (const [key] of settingEntries) command.addOption(settingOption(key))
+  for (const [key, { flag }] of settingEntries) if (flag) command.addOption(settingOption(key))
   return command
 }
 
 /** The flag of a setting, whose value Commander keeps under the setting's own name. */
 export function settingOption(key: SettingName): Option {
-  const { flag, name, value, description, defaultLabel, read } = settings[key]
+  const { flag, name, value, description, defaultLabel, hasFile, read } = settings[key]
+  const names = hasFile ? `${name}, or ${name}_FILE` : name
   // Show the default without setting it: a flag that was not given must not override the environment.
-  const option = new Option(`${flag} <${value}>`, `${description} (${name}; default: ${defaultLabel})`)
+  const option = new Option(`${flag} <${value}>`, `${description} (${names}; default: ${defaultLabel})`)
   return Object.assign(option, { argChoices: read.choices, attributeName: () => key })
 }
 
@@ -40,6 +41,6 @@ export function nameFlags(message: string, words: string[]): string {
   let text = message
   // HOST within the pattern of a URL is not the setting.
   for (const [, { name, flag }] of settingEntries)
-    if (flags.has(flag)) text = text.replaceAll(new RegExp(`(?<![\\w@,])${name}\\b`, 'g'), flag)
+    if (flag && flags.has(flag)) text = text.replaceAll(new RegExp(`(?<![\\w@,])${name}\\b`, 'g'), flag)
   return text
 }

@@ -8,12 +8,12 @@ import type { Setting } from './setting.ts'
 import { type Flags, type SettingName, settingEntries, settings } from './settings.ts'
 import { traceOptionsOf } from './trace-settings.ts'
 import { ConfigError, UsageError } from './values.ts'
-import { findBareSecrets, findBroadAudiences, findMisspelt, findShortTokens } from './warnings.ts'
+import { findBareSecrets, findBroadAudiences, findShortTokens } from './warnings.ts'
 
 export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
 
 /** The text of a setting, where it comes from, and how it is called there. */
-type Found = { text: string; origin: 'flag' | 'environment' | '.env' | 'default'; name: string }
+type Found = { text: string; origin: string; name: string }
 
 /** What is in force, where it comes from, and possible mistakes, one line each. */
 export type Loaded = ReturnType<typeof loadConfig>
@@ -30,7 +30,6 @@ export function loadConfig(flags: Flags = {}) {
   const sources = readSources(flags)
   const { config, found } = resolveAll(sources)
   const warnings = [
-    ...findMisspelt({ ...sources.file, ...sources.env }),
     ...findShortTokens(config.accessTokens),
     ...findBroadAudiences(config.oidcAudience),
     ...findBareSecrets(flags),
@@ -40,13 +39,11 @@ export function loadConfig(flags: Flags = {}) {
 
 /**
  * Resolves the database of a command that needs no other setting; `flag`: the value of --database-url. Warns on stderr
- * about a misspelt DATABASE_URL, and about a password in the flag. Throws ConfigError.
+ * about a password in the flag. Throws ConfigError.
  */
 export function loadDatabaseUrl(flag: string | undefined): string {
   const sources = readSources({ databaseUrl: flag })
-  const misspelt = findMisspelt({ ...sources.file, ...sources.env }, [settings.databaseUrl.name])
-  for (const warning of [...misspelt, ...findBareSecrets(sources.flags)])
-    console.error(`plant-store: warning: ${warning}`)
+  for (const warning of findBareSecrets(sources.flags)) console.error(`plant-store: warning: ${warning}`)
   return resolveOne('databaseUrl', settings.databaseUrl, sources).value
 }
 
@@ -102,9 +99,29 @@ function resolveOne<T>(key: SettingName, setting: Setting<T>, sources: Sources):
 }
 
 function find(key: SettingName, setting: Setting<unknown>, { flags, env, file }: Sources): Found {
-  const { name, flag } = setting
-  if (flags[key]) return { text: flags[key], origin: 'flag', name: flag }
-  if (env[name]) return { text: env[name], origin: 'environment', name }
-  if (file[name]) return { text: file[name], origin: '.env', name: `${name} in .env` }
-  return { text: setting.default, origin: 'default', name }
+  const text = flags[key]
+  if (text) return { text, origin: 'flag', name: String(setting.flag) }
+  const none = { text: setting.default, origin: 'default', name: setting.name }
+  return findIn(env, setting, 'environment') ?? findIn(file, setting, '.env') ?? none
+}
+
+function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: Setting<unknown>, origin: string) {
+  const text = variables[name]
+  const fileName = `${name}_FILE`
+  const path = hasFile && variables[fileName]
+  if (path && text) throw new ConfigError(`${name} and ${fileName} are both set: unset one of them`)
+  if (path) return { text: readSecret(path, fileName), origin: fileName, name: fileName }
+  return text ? { text, origin, name: origin === '.env' ? `${name} in .env` : name } : undefined
+}
+
+/** Reads a file that holds the text of a setting, without the line feeds at its end. */
+function readSecret(path: string, name: string): string {
+  let text = ''
+  try {
+    text = readFileSync(path, 'utf8').replace(/[\r\n]+$/, '')
+  } catch (error) {
+    throw new ConfigError(`${name} cannot be read: ${(error as Error).message}`)
+  }
+  if (text === '') throw new ConfigError(`${name} ${path} is empty`)
+  return text
 }

@@ -1,4 +1,5 @@
-// Every setting, once: environment variables, flags of `serve`, help, docs and `plant-store config` are made from this.
+// Every setting, once: environment variables, files of secrets, flags of `serve`, help, docs and `plant-store config` are
+// made from this.
 import { maskUrl } from './mask.ts'
 import { type Setting, setting } from './setting.ts'
 import { traceSettings } from './trace-settings.ts'
@@ -38,12 +39,14 @@ export const settings = {
       'file:PATH for SQLite, postgres://USER:PASSWORD@HOST/DATABASE for PostgreSQL; HOST:5432,HOST:5432 for several servers.',
     default: 'file:data/plants.db',
     mask: maskUrl,
+    hasFile: true,
   }),
   accessTokens: setting('ACCESS_TOKENS tokens', listOf('a token'), {
     description:
       'Your own tokens, with all scopes, separated by commas; make them at least 16 characters long.',
     default: '(none)',
     mask: (text) => text.replaceAll(/[^,\s]+/g, '***'),
+    hasFile: true,
   }),
   oidcIssuer: setting('OIDC_ISSUER url', optional(readIssuer), {
     description:

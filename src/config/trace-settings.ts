@@ -4,17 +4,22 @@ import { readFileSync } from 'node:fs'
 import { type About, type Read, setting } from './setting.ts'
 import { ConfigError, choose, makeReader, optional, readCount, splitList, toNumber } from './values.ts'
 
-type Row<T> = [title: string, description: string, preset: string, read: Read<T>, mask?: About['mask']]
-
-function row<T>(...[title, description, preset, read, mask = String]: Row<T>) {
-  return setting(`OTEL_${title}`, read, { description, default: preset, mask })
+/** Makes a variable. They have no flags. */
+function variable<T>(name: string, preset: string, read: Read<T>, mask: About['mask'] = String) {
+  return setting(`OTEL_${name}`, read, { default: preset, mask })
 }
 
-/** Makes a setting of the exporter and its variant for traces, which wins. */
-function pair<K extends string, T>(key: K, ...[title, description, preset, given, mask]: Row<T>) {
+/** Makes a variable of the exporter and its variant for traces, which wins. */
+function pair<K extends string, T>(
+  key: K,
+  name: string,
+  preset: string,
+  given: Read<T>,
+  mask?: About['mask'],
+) {
   const read = optional(given)
-  const all = row(`EXPORTER_OTLP_${title}`, description, preset, read, mask)
-  const own = row(`EXPORTER_OTLP_TRACES_${title}`, `${all.name} for traces.`, `(as ${all.name})`, read, mask)
+  const all = variable(`EXPORTER_OTLP_${name}`, preset, read, mask)
+  const own = variable(`EXPORTER_OTLP_TRACES_${name}`, `(as ${all.name})`, read, mask)
   return { [key]: all, [`${key}OfTraces`]: own } as Record<K | `${K}OfTraces`, typeof all>
 }
 
@@ -24,27 +29,26 @@ const readFlag: Read<boolean> = (text, name) => choose('true', 'false')(text.toL
 const readRatio = makeReader('a number from 0 to 1', (text) =>
   toNumber(text, /^(0|1|[01]?\.\d+)(e-\d+)?$/i, 1),
 )
-const readBatch = optional(readCount)
 const samplers = ['always_on', 'always_off', 'traceidratio'] as const
 const readSampler = choose(...samplers, ...samplers.map((sampler) => `parentbased_${sampler}` as const))
 
 export const traceSettings = {
-  ...pair('otlpEndpoint', 'ENDPOINT url', 'Collector of traces (OTLP/HTTP).', '(off)', readUrl, maskEndpoint),
-  ...pair('otlpHeaders', 'HEADERS pairs', 'Headers for it, like a=1,b=2.', '(none)', readHeaders, maskValues),
-  ...pair('otlpTimeout', 'TIMEOUT ms', 'Time for sending a batch, retries included.', '10000', readCount),
-  ...pair('otlpCompression', 'COMPRESSION coding', 'Compression of batches.', 'none', choose('none', 'gzip')),
-  ...pair('otlpCa', 'CERTIFICATE file', 'Certificate authorities (PEM).', "(Node's)", readPem),
-  ...pair('otlpProtocol', 'PROTOCOL name', 'Its protocol.', 'http/protobuf', choose('http/protobuf')),
-  otelDisabled: row('SDK_DISABLED flag', 'true turns traces off.', 'false', readFlag),
-  tracesExporter: row('TRACES_EXPORTER name', 'none turns traces off.', 'otlp', choose('otlp', 'none')),
-  serviceName: row('SERVICE_NAME name', 'Name of the service in traces.', '(plant-store)', String),
-  resource: row('RESOURCE_ATTRIBUTES pairs', 'Attributes of the service, like a=1,b=2.', '(none)', readPairs),
-  traceSampler: row('TRACES_SAMPLER name', 'Sampler.', 'parentbased_always_on', readSampler),
-  traceRatio: row('TRACES_SAMPLER_ARG ratio', 'Ratio for traceidratio, 0 to 1.', '1', readRatio),
-  spanDelayMs: row('BSP_SCHEDULE_DELAY ms', 'Longest delay of a batch.', '5000', readCount),
-  spanExportMs: row('BSP_EXPORT_TIMEOUT ms', 'Time for exporting a batch.', '30000', readCount),
-  maxSpans: row('BSP_MAX_QUEUE_SIZE count', 'The most unsent spans.', '2048', readCount),
-  spanBatch: row('BSP_MAX_EXPORT_BATCH_SIZE count', 'The most spans in a batch.', '(512 at most)', readBatch),
+  ...pair('otlpEndpoint', 'ENDPOINT', '(off)', readUrl, maskEndpoint),
+  ...pair('otlpHeaders', 'HEADERS', '(none)', readHeaders, maskValues),
+  ...pair('otlpTimeout', 'TIMEOUT', '10000', readCount),
+  ...pair('otlpCompression', 'COMPRESSION', 'none', choose('none', 'gzip')),
+  ...pair('otlpCa', 'CERTIFICATE', "(Node's)", readPem),
+  ...pair('otlpProtocol', 'PROTOCOL', 'http/protobuf', choose('http/protobuf')),
+  otelDisabled: variable('SDK_DISABLED', 'false', readFlag),
+  tracesExporter: variable('TRACES_EXPORTER', 'otlp', choose('otlp', 'none')),
+  serviceName: variable('SERVICE_NAME', '(plant-store)', String),
+  resource: variable('RESOURCE_ATTRIBUTES', '(none)', readPairs),
+  traceSampler: variable('TRACES_SAMPLER', 'parentbased_always_on', readSampler),
+  traceRatio: variable('TRACES_SAMPLER_ARG', '1', readRatio),
+  spanDelayMs: variable('BSP_SCHEDULE_DELAY', '5000', readCount),
+  spanExportMs: variable('BSP_EXPORT_TIMEOUT', '30000', readCount),
+  maxSpans: variable('BSP_MAX_QUEUE_SIZE', '2048', readCount),
+  spanBatch: variable('BSP_MAX_EXPORT_BATCH_SIZE', '(512 at most)', optional(readCount)),
 }
 
 export type TraceConfig = { [K in keyof typeof traceSettings]: ReturnType<(typeof traceSettings)[K]['read']> }

@@ -127,9 +127,17 @@ function isNetmask(text: string): boolean {
 /** Reads the `origin` of @fastify/cors: true, false, or origins. */
 export const readCorsOrigin = makeReader('true, false, * or origins like https://example.org', (text) => {
   if (text === '*') return text
-  const origins = splitIf(text, (part) => /^(null|[a-z][a-z0-9+.-]*:\/\/[^/\s]+)$/i.test(part))
+  const origins = splitIf(text, (part) => toOrigin(part) !== undefined)?.map((part) => String(toOrigin(part)))
   return readFlag(text) ?? (origins?.length === 1 ? origins[0] : origins)
 })
+
+/** Spells an origin as browsers send it: in lower case, without the usual port (RFC 6454, section 6.2). */
+function toOrigin(text: string): string | undefined {
+  if (text === 'null') return text
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^/\s?#@\\]+$/i.test(text) || !URL.canParse(text)) return undefined
+  const { origin, protocol, host } = new URL(text)
+  return origin === 'null' ? `${protocol}//${host}` : origin
+}
 
 const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 }
 
@@ -157,9 +165,10 @@ export function listOf(what: string) {
   }
 }
 
+/** Splits a list by commas, and by lines, as a file may have them. */
 export function splitList(text: string): string[] {
   return text
-    .split(',')
+    .split(/[,\n]/)
     .map((part) => part.trim())
     .filter((part) => part !== '')
 }

@@ -9,8 +9,10 @@ import type { Trace } from './connection/request-ids.ts'
  * write wakes a thread, which costs as much as 200 lines.
  */
 const chunkBytes = 256 * 1024
-/** The longest line: a URL of the greatest length that Node accepts, every character escaped. */
+/** The longest line: an address of the greatest length that Node accepts in a header, every character escaped. */
 const maxLineBytes = 100 * 1024
+/** A longer URL is cut. */
+const maxUrlLength = 1024
 
 /** `isIso`: RFC 3339 times in UTC instead of milliseconds since 1970; `mask`: masks secrets in what clients sent. */
 export type AccessLogOptions = { isIso?: boolean; mask?: (text: string) => string; now?: () => number }
@@ -23,7 +25,7 @@ export function makeAccessLog(
   const chunk = Buffer.allocUnsafeSlow(chunkBytes + maxLineBytes)
   let length = 0
   const time = makeTime(isIso)
-  const findTarget = cachePieces((exchange) => mask(describeTarget(exchange)))
+  const findTarget = cachePieces((exchange) => describeTarget(exchange, mask))
   const describe = (exchange: Exchange) => mask(describeClient(exchange))
   const findClient = cachePieces(describe)
 
@@ -72,8 +74,11 @@ function describeTrace({ traceId, spanId, parent }: Trace, show: (id: string) =>
   return `","traceId":"${show(traceId)}","spanId":"${show(spanId)}${above}`
 }
 
-function describeTarget({ method, url, route, status }: Exchange): string {
-  return `","method":"${method}","url":${JSON.stringify(url)}${route ? `,"route":"${route}"` : ''},"status":${status},"bytes":`
+function describeTarget({ method, url, route, status }: Exchange, show: (url: string) => string): string {
+  const shown = show(url)
+  // Mask before the cut: half a token would not be recognized.
+  const cut = shown.length > maxUrlLength ? `${shown.slice(0, maxUrlLength)}…` : shown
+  return `","method":"${method}","url":${JSON.stringify(cut)}${route ? `,"route":"${route}"` : ''},"status":${status},"bytes":`
 }
 
 function describeClient({ remoteAddress, owner, problem }: Exchange): string {

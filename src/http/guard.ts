@@ -45,6 +45,8 @@ export function guardRequests(inFlight: InFlight, { methods, cors, beginSpan }: 
 
   const onSend: onSendHookHandler = (request, reply, _, done) => {
     reply.headers(answerHeaders(exchangeOf(request).requestId))
+    // RFC 9110, section 8.6: the CORS plugin sends one with a preflight's 204.
+    if (reply.statusCode === 204) reply.removeHeader('content-length')
     done()
   }
 

@@ -3,7 +3,9 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { describeProblem as describe, type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxBodyBytes } from '../limits.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/store.ts'
+import { IssuerUnavailable } from '../tokens/oidc/issuer.ts'
 import type { Challenge } from './access/challenge.ts'
+import { toSeconds } from './access/rate-limits.ts'
 import { connectionOf } from './connection/connection.ts'
 import type { Exchange } from './connection/exchange.ts'
 import { exchangeOf } from './connection/in-flight.ts'
@@ -82,6 +84,8 @@ function keepConnection(exchange: Exchange): 'keep-alive' | 'close' {
 function toProblem(error: Error, request: FastifyRequest, challenge: Challenge): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof StoreUnavailable) return new ProblemError(problemsOf[error.outcome])
+  if (error instanceof IssuerUnavailable)
+    return new ProblemError(problems.noKeys, { headers: { 'retry-after': String(toSeconds(error.retryMs)) } })
   const { validation, code, statusCode = 500 } = error as FastifyError
   if (validation) return invalid(findFaults(request, request.body))
   if (code?.startsWith('FST_BEARER_AUTH_')) return unauthorized(request, challenge)

@@ -1,99 +1,70 @@
-// Writes the lines of the log: some gather while others are written. Callers never wait; beyond a limit lines are
-// dropped and counted. pino's own destination takes only text, and access lines are bytes
-// (docs/decisions/0004-a-lean-request-path.md).
-import { write } from 'node:fs'
-import { setTimeout } from 'node:timers/promises'
-import { promisify } from 'node:util'
+// Writes the lines of the log through sonic-boom, as pino does: some gather while others are written, and callers never
+// wait. Beyond a limit lines are dropped and counted; what could not be written is tried again with the next line.
+import sonicBoom, { type SonicBoom } from 'sonic-boom'
 
-/** Size of one write, and so the step in which a slow reader makes room. */
-const stepBytes = 256 * 1024
-/** Pause before a write is retried on a descriptor that does not block. */
-const retryMs = 100
 const lineFeed = 0x0a
-const writeSome = promisify(write)
-const nothing = Buffer.alloc(0)
 
-/** `maxBytes`: the most kept while nobody reads; `tellDropped`: called with new dropped lines once there is room again. */
+/** `maxBytes`: the most kept while nobody reads; `tellDropped`: called with new dropped lines once all others are written. */
 export type LineFileOptions = { descriptor: number; maxBytes: number; tellDropped: (lines: number) => void }
 
 export class LineFile {
   /** Number of lines dropped so far. */
   dropped = 0
   readonly #options: LineFileOptions
-  #gathered: Buffer[] = []
-  /** What is being written, or could not be. */
-  #rest: Buffer = nothing
-  /** Size of all that is not written yet. */
-  #keptBytes = 0
-  #writing: Promise<void> | undefined
+  #file: SonicBoom
+  /** Lines handed over since all were written. */
+  #pending = 0
   #told = 0
 
   constructor(options: LineFileOptions) {
     this.#options = options
+    this.#file = this.#open()
   }
 
   /** Copies whole lines. */
   write(lines: Uint8Array | string): void {
-    const bytes = typeof lines === 'string' ? Buffer.from(lines) : Buffer.from(lines)
-    if (this.#keptBytes + bytes.length > this.#options.maxBytes) this.dropped += countLines(bytes)
-    else {
-      this.#gathered.push(bytes)
-      this.#keptBytes += bytes.length
-    }
-    this.#writeOn()
+    const bytes = Buffer.from(lines as string)
+    this.#pending += countLines(bytes)
+    this.#file.write(bytes as never)
   }
 
   /** Resolves once everything is written, or cannot be. */
-  async end(): Promise<void> {
-    this.#writeOn()
-    await this.#writing
+  end(): Promise<void> {
+    return new Promise((resolve) => {
+      const over = () => resolve()
+      // `flush` with a callback would sync the file, which may take long.
+      this.#file.once('drain', over).once('error', over).flush()
+    })
   }
 
-  /** Begins to write, unless that is under way; retries a write that failed before. */
-  #writeOn(): void {
-    if (this.#keptBytes > 0) this.#writing ??= this.#writeAll()
+  #open(): SonicBoom {
+    const { descriptor, maxBytes, tellDropped } = this.#options
+    // Without a least length, `flush` does nothing.
+    const lengths = { maxLength: maxBytes, minLength: 1 }
+    const file = new sonicBoom.SonicBoom({ fd: descriptor, contentMode: 'buffer', ...lengths })
+    file.on('drop', (lines) => {
+      this.#drop(countLines(lines as never))
+      // Once full it would not try again by itself.
+      file.flush()
+    })
+    file.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code !== 'EPIPE') return
+      // The reader of a pipe is gone, and another may come: drop what was for the first.
+      this.#drop(this.#pending)
+      this.#file = this.#open()
+    })
+    file.on('drain', () => {
+      this.#pending = 0
+      const lines = this.dropped - this.#told
+      this.#told = this.dropped
+      if (lines > 0) tellDropped(lines)
+    })
+    return file
   }
 
-  /** Writes until nothing is left, or a write fails: a log that cannot be written is no reason to stop serving. */
-  async #writeAll(): Promise<void> {
-    while (this.#keptBytes > 0) {
-      if (this.#rest.length === 0) this.#rest = this.#takeGathered()
-      try {
-        const bytes = Math.min(this.#rest.length, stepBytes)
-        const { bytesWritten } = await writeSome(this.#options.descriptor, this.#rest, 0, bytes)
-        this.#keptBytes -= bytesWritten
-        // An empty part would keep all of it alive.
-        this.#rest = bytesWritten < this.#rest.length ? this.#rest.subarray(bytesWritten) : nothing
-      } catch (error) {
-        const { code } = error as NodeJS.ErrnoException
-        if (code === 'EPIPE') this.#dropAll()
-        if (code !== 'EAGAIN') break
-        // Another program may have made a terminal or pipe non-blocking.
-        await setTimeout(retryMs)
-      }
-      this.#tellDropped()
-    }
-    this.#writing = undefined
-  }
-
-  #takeGathered(): Buffer {
-    const gathered = this.#gathered
-    this.#gathered = []
-    return gathered.length === 1 ? (gathered[0] as Buffer) : Buffer.concat(gathered)
-  }
-
-  /** Drops everything: the reader of a pipe is gone. */
-  #dropAll(): void {
-    this.dropped += countLines(this.#rest) + countLines(this.#takeGathered())
-    this.#rest = nothing
-    this.#keptBytes = 0
-  }
-
-  #tellDropped(): void {
-    const lines = this.dropped - this.#told
-    if (lines === 0 || this.#keptBytes >= this.#options.maxBytes / 2) return
-    this.#told = this.dropped
-    this.#options.tellDropped(lines)
+  #drop(lines: number): void {
+    this.dropped += lines
+    this.#pending -= lines
   }
 }
 

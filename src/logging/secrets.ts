@@ -16,6 +16,9 @@ const shortest = 6
  */
 const escaped = /%(?:2[1346-9A-F]|[346][\dA-F]|5[\dABD-F]|7[\dA-E])|(%[\da-f]{2})/gi
 
+/** Matches the percent sign of an escape that was escaped again, any number of times. */
+const escapedAgain = /%(?:25)+(?=[\da-f]{2})/gi
+
 /** Makes a function that masks, in JSON text, the service's own tokens, `accessTokens`, JWTs, and passwords of URLs. */
 export function makeMask(accessTokens: string[]): (text: string) => string {
   const secrets = accessTokens.filter(({ length }) => length >= minLength).flatMap(formsOf)
@@ -24,13 +27,18 @@ export function makeMask(accessTokens: string[]): (text: string) => string {
       (masked, secret) => masked.replaceAll(secret, '***'),
       maskJwts(text.replace(own, '***').replace(password, '$1***')),
     )
+  /** Masks what is spelled by the escapes of `text`. It stays as it is when that holds no secret. */
+  const maskSpelled = (text: string, once = text) => {
+    const spelled = once.replace(escaped, spell)
+    const masked = mask(spelled)
+    return masked === spelled ? text : masked
+  }
   return (text) => {
     if (text.length < shortest) return text
-    const plain = mask(text)
-    const spelled = plain.replace(escaped, spell)
-    const masked = spelled === plain ? plain : mask(spelled)
-    // Keep the text as it was sent when nothing was masked.
-    return masked === spelled ? plain : masked
+    const masked = mask(text)
+    if (!masked.includes('%')) return masked
+    const plain = maskSpelled(masked)
+    return plain.includes('%25') ? maskSpelled(plain, plain.replace(escapedAgain, '%')) : plain
   }
 }
 

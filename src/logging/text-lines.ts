@@ -31,9 +31,9 @@ function format(line: string): string {
 function formatRequest(line: Line): string {
   const { time, method, url, status, durationMs, bytes, problem, token, remoteAddress, requestId } = line
   const paint = Number(status) >= 500 ? 'red' : Number(status) >= 400 ? 'yellow' : 'green'
-  // Quote an issuer's text, as spaces in it could pass for other parts of the line.
+  // Quote what others chose, as spaces in it could pass for other parts of the line.
   const owner = String(token).startsWith('oidc:') ? toText(token) : token
-  const optional = [problem, owner, remoteAddress].filter((part) => part !== undefined)
+  const optional = [problem, owner, toText(remoteAddress)].filter((part) => part !== undefined)
   return [
     formatTime(time),
     printable(method),

@@ -4,7 +4,11 @@ import { dirname } from 'node:path'
 
 /** Syncs a file, never a database that this process has open: see store/sqlite/files/files.ts. */
 export function syncFile(path: string): void {
-  const descriptor = openSync(path, 'r')
+  // Windows syncs only what was opened to be written.
+  syncOpened(openSync(path, 'r+'))
+}
+
+function syncOpened(descriptor: number): void {
   try {
     fsyncSync(descriptor)
   } finally {
@@ -16,5 +20,6 @@ export function syncFile(path: string): void {
 export function syncDirectoryOf(path: string): void {
   /* c8 ignore next: coverage is counted on Linux; on Windows a directory cannot be opened, and need not be */
   if (process.platform === 'win32') return
-  syncFile(dirname(path))
+  // A directory cannot be opened to be written.
+  syncOpened(openSync(dirname(path), 'r'))
 }

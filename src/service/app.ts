@@ -96,7 +96,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /** Makes the parts that all requests of an app share. */
-function makeParts(options: AppOptions) {
+export function makeParts(options: Omit<AppOptions, 'store'>) {
   const { config, logger, report, beginSpan, shared = makeShared(1), meter = noMeter } = options
   const { connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }) } = options
   const failures = makeFailureLog(logger)
@@ -123,7 +123,7 @@ function makeParts(options: AppOptions) {
 }
 
 /** Makes the server, and sets up connections, from their beginning to the end of the app. */
-function makeServer(config: Config, parts: ReturnType<typeof makeParts>): FastifyInstance {
+export function makeServer(config: Config, parts: ReturnType<typeof makeParts>): FastifyInstance {
   const { guard, handleError, socketContext, connections, inFlight } = parts
   const app: FastifyInstance = fastify({
     logger: false,

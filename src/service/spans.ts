@@ -4,6 +4,7 @@ import { PbfWriter } from 'pbf'
 import { ListQuery } from '../../schemas/plant.ts'
 import type { Exchange } from '../http/connection/exchange.ts'
 import type { Trace } from '../http/connection/request-ids.ts'
+import { knownMethods } from './methods.ts'
 
 type Attributes = Record<string, string | number>
 
@@ -11,7 +12,6 @@ type Attributes = Record<string, string | number>
 export type Origin = { resource: Attributes; thread: number; clean: (text: string) => string }
 
 const maxTextBytes = 1024
-const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
 /** The Status messages STATUS_CODE_UNSET and STATUS_CODE_ERROR. */
 const [unset, failed] = [Uint8Array.of(0x18, 0), Uint8Array.of(0x18, 2)]
 
@@ -50,7 +50,7 @@ function writeSpan([exchange, origin]: [Exchange, Origin], span: PbfWriter): voi
   const { traceId, spanId, parent } = exchange.trace as Trace
   const { clean } = origin
   const endNs = Date.now() * 1e6
-  const verb = methods.has(method) ? method : 'HTTP'
+  const verb = knownMethods.has(method) ? method : 'HTTP'
   span.writeBytesField(1, Buffer.from(traceId, 'hex'))
   span.writeBytesField(2, Buffer.from(spanId, 'hex'))
   if (parent) span.writeBytesField(4, Buffer.from(parent.spanId, 'hex'))
@@ -93,7 +93,7 @@ function describe(exchange: Exchange, { clean, thread }: Origin): Attributes {
   // An absolute target may hold a password.
   const [path = '', query = ''] = (url.startsWith('/') ? url : url.replace(absolute, '')).split(/[?#]/)
   const attributes: Attributes = {
-    'http.request.method': methods.has(method) ? method : '_OTHER',
+    'http.request.method': knownMethods.has(method) ? method : '_OTHER',
     'url.path': clean(path),
     'url.scheme': reply.request.protocol,
     'client.address': clean(String(exchange.remoteAddress)),

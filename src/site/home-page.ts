@@ -1,10 +1,11 @@
 // The page at /docs: an introduction, and the operations to try.
+import { command } from '../runtime/version.ts'
 import { describeResource, type Issuer } from '../tokens/oidc/issuer.ts'
 import { scopes } from '../tokens/tokens.ts'
 import { escapeHtml, renderCommand, renderFrame, type Site } from './frame.ts'
 
 const tokenSource = `<p>Tokens are issued where the service runs:</p>
-${renderCommand('<code>plant-store token create --name laptop</code>')}
+${renderCommand(`<code>${command} token create --name laptop</code>`)}
 <p>The first start of a new store prints one as well. No access to that machine? Ask its operator.</p>`
 
 /** A URL that the page's script completes with the address in the browser. */

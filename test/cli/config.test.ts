@@ -108,6 +108,9 @@ test('values are read as they are meant', async (t) => {
     [{ CORS_ORIGIN: '*' }, { corsOrigin: '*' }],
     [{ CORS_ORIGIN: 'https://a.test' }, { corsOrigin: 'https://a.test' }],
     [{ CORS_ORIGIN: 'https://a.test, app://b' }, { corsOrigin: ['https://a.test', 'app://b'] }],
+    [{ CORS_ORIGIN: 'HTTPS://A.Example:443' }, { corsOrigin: 'https://a.example' }],
+    [{ CORS_ORIGIN: 'http://b.test:80,null' }, { corsOrigin: ['http://b.test', 'null'] }],
+    [{ CORS_ORIGIN: 'https://gärten.test:8443' }, { corsOrigin: 'https://xn--grten-gra.test:8443' }],
   ]
   for (const [env, config] of values) t.same(readConfig(env), { ...defaults, ...config })
 })
@@ -174,6 +177,9 @@ const bad: Record<string, string[]> = {
     'a.test',
     'https://a.test/',
     'https://a.test/path',
+    'https://a.test?a',
+    'https://a:b@a.test',
+    'https://a.test:99999',
     'https://a.test,b',
   ],
 }

@@ -18,7 +18,7 @@ import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { cli, readPlants, runImport, runProgram, shareStore, writeInput } from '../support/imports.ts'
-import { skipWithout } from '../support/tools.ts'
+import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 /** More than the memory that an import may take, in full far more. */
 const hugeBytes = isFull ? 2 ** 30 : 3 * 2 ** 26
@@ -484,7 +484,7 @@ test('a dry run that breaks off is reported in one line', async (t) => {
 })
 
 test('an input without permission to read is reported in one line', {
-  skip: isRoot && skipWithout('setpriv'),
+  skip: isRoot && skipUnlessOthersEnter(),
 }, async (t) => {
   const path = writeInput(t, good)
   chmodSync(path, 0)

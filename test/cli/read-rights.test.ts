@@ -8,10 +8,9 @@ import { runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { cli, runProgram } from '../support/imports.ts'
-import { skipWithout } from '../support/tools.ts'
+import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
-const isRoot = process.getuid?.() === 0
 
 async function setUp(t: Test, engine: Engine) {
   const url = await engine.createDatabase(t)
@@ -48,7 +47,7 @@ test('a role of PostgreSQL that may only select lists tokens, verifies, exports,
 })
 
 test('another user who may read the files of SQLite does so beside a service and without one, and makes no file', {
-  skip: isRoot ? skipWithout('setpriv') : 'only root can be two users',
+  skip: skipUnlessOthersEnter(),
 }, async (t) => {
   const { url, store } = await setUp(t, sqlite)
   const directory = dirname(fileURLToPath(url))

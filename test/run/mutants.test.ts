@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { applyDefect } from '../../mutants/defect.ts'
 import { defects } from '../../mutants/defects.ts'
-import { engines } from '../support/engines.ts'
 
 const at = (file: string) => new URL(`../../${file}`, import.meta.url)
 
@@ -15,7 +14,7 @@ test('each defect has one place in the source, and a test that has to see it', a
     t.not(defect.checks.length, 0)
     for (const { file, titles = [] } of defect.checks) {
       const tests = readFileSync(at(file), 'utf8')
-      const texts = engines.map(({ name }) => tests.replaceAll(/\$\{(engine\.)?name\}/g, name))
+      const texts = ['SQLite', 'PostgreSQL'].map((name) => tests.replaceAll(/\$\{(engine\.)?name\}/g, name))
       for (const title of titles)
         t.ok(
           texts.some((text) => text.includes(title)),

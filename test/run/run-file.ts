@@ -15,29 +15,39 @@ export type Result = {
   failures: string
 }
 
-/** The same as in .taprc, for runs of a single file by `npx tap`. */
-const limitSeconds = 300
+/** For a quick file the same as in .taprc, for runs by tap itself. */
+const [limitSeconds, slowSeconds] = [300, 1800]
 const compiled = '.tap/compiled'
+const watch = `--import=${import.meta.resolve('./end-when-done.ts')}`
 
 /** What a test file, and what it starts, inherits. Of code that was compiled before nobody knows what was covered. */
-function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function environment(env: NodeJS.ProcessEnv, seconds: number): NodeJS.ProcessEnv {
   const kept = env.NODE_V8_COVERAGE ? {} : { NODE_COMPILE_CACHE: `${process.cwd()}/${compiled}` }
-  return { ...process.env, ...kept, TAP_TIMEOUT: String(limitSeconds), ...env }
+  return { ...process.env, ...kept, TAP_TIMEOUT: String(seconds), ...env }
 }
 
-/** Resolves when the file has ended, or was ended for taking too long. Its output is kept in .tap/results. */
-export async function runFile(file: string, env: NodeJS.ProcessEnv): Promise<Result> {
+/**
+ * Resolves when the file has ended, or was ended for taking too long. Its output is kept in .tap/results. `node`: an
+ * emulated one takes as long as what is slow.
+ */
+export async function runFile(
+  file: string,
+  env: NodeJS.ProcessEnv,
+  node = process.execPath,
+): Promise<Result> {
+  const isSlow = file.endsWith('.slow.ts') || node !== process.execPath
+  const seconds = isSlow ? slowSeconds : limitSeconds
   const startMs = performance.now()
   const log = `.tap/results/${file}.tap`
   mkdirSync(dirname(log), { recursive: true })
   // Into a file: what is written to a pipe is lost when a process ends itself before it is read.
   const output = openSync(log, 'w')
-  const child = spawn(process.execPath, [file], {
+  const child = spawn(node, [watch, file], {
     stdio: ['ignore', output, output],
-    env: environment(env),
+    env: environment(env, seconds),
   })
   noteProcess(child)
-  const timer = setTimeout(() => child.kill('SIGKILL'), (limitSeconds + 10) * 1000)
+  const timer = setTimeout(() => child.kill('SIGKILL'), (seconds + 10) * 1000)
   const [code, signal] = await once(child, 'exit')
   clearTimeout(timer)
   closeSync(output)

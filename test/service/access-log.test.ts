@@ -163,7 +163,7 @@ test('each line is that of its own request, however alike they are', async (t) =
     { status: 403, problem: 'forbidden', owner: 'x' },
     { status: 403, problem: 'forbidden', owner: 'y' },
     { owner: 'y' },
-    { url: `/plants?${'x'.repeat(2000)}` },
+    { url: `/plants?${'x'.repeat(1000)}` },
     { remoteAddress: '::1', sentBytes: 1_234_567_890_123, durationMs: 123_456.789 },
     { remoteAddress: '"\\ñ', url: '/"ñ' },
     { trace: { traceId: 'f'.repeat(32), spanId: '0'.repeat(16), flags: 1 }, problem: 'invalid' },
@@ -197,10 +197,17 @@ test('each line is that of its own request, however alike they are', async (t) =
   )
 })
 
+test('of a URL a line holds 1 KiB, cut after its secrets are masked', async (t) => {
+  const mask = (text: string) => text.replace('SECRET', '***')
+  const url = `/plants?${'x'.repeat(1013)}SECRET${'y'.repeat(5000)}`
+  const [line] = linesOf([{ ...one, url }], { mask })
+  t.equal(line?.url, `/plants?${'x'.repeat(1013)}***…`)
+})
+
 test('at most a thousand pieces of lines are cached', async (t) => {
   let made = 0
   const mask = (text: string) => {
-    if (text.includes('"/first"')) made++
+    if (text === '/first') made++
     return text
   }
   const log = makeAccessLog({ write() {} }, { mask })

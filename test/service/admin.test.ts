@@ -1,5 +1,6 @@
 // The operator's server: liveness and readiness, on a port of its own.
 import { connect } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { Shutdown } from '../../src/service/shutdown.ts'
@@ -10,7 +11,7 @@ import { findPorts } from '../support/postgres.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, spawnCli, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { compose } from '../support/wire.ts'
+import { compose, send } from '../support/wire.ts'
 
 const logger = pino({ level: 'silent' })
 const last = engines.at(-1) as Engine
@@ -38,17 +39,63 @@ test('SQLite: a service reports that it lives, and that it is ready', async (t) 
   t.match(await service.ended, { code: 0 })
 })
 
-test('the admin server refuses other paths like the service', async (t) => {
-  const { url } = await startAdmin(t)
+test('the admin server refuses like the service, with the same headers', async (t) => {
+  const { url, port } = await startAdmin(t)
   assertProblem(t, await ask(`${url}/plants`), 404, { typed: false })
-  for (const method of ['POST', 'DELETE', 'OPTIONS']) {
+  for (const method of ['POST', 'DELETE']) {
     const answer = await ask(`${url}/livez`, { method })
     assertProblem(t, answer, 405, { typed: false })
     t.equal(answer.headers.get('allow'), 'GET, HEAD')
   }
+  const options = await ask(`${url}/livez`, { method: 'OPTIONS' })
+  t.same([options.status, options.headers.get('allow')], [204, 'GET, HEAD'])
   const head = await ask(`${url}/livez`, { method: 'HEAD' })
   t.match(head, { status: 200, text: '' })
   t.equal(head.headers.get('content-length'), '18')
+  t.match(head.headers.get('x-request-id'), /./)
+  const target = `http://127.0.0.1:${port}/metrics`
+  const absolute = await send(port, compose({ target, headers: { Host: 'localhost' } }))
+  t.match(absolute, { status: 200, text: /process_cpu/ })
+  const malformed = await send(port, 'GET / HTTP/1.1\r\nno header\r\n\r\n')
+  assertProblem(t, malformed, 400)
+})
+
+test('a page of another name cannot read it over the loopback address', async (t) => {
+  const { port } = await startAdmin(t, undefined, { ADMIN_HOST: '0.0.0.0' })
+  const statusFor = async (host: string, from = '127.0.0.1') => {
+    const socket = connect(port, from)
+    socket.end(compose({ target: '/metrics', headers: { Host: host, Connection: 'close' } }))
+    return (await socket.toArray()).join('')
+  }
+  for (const host of [
+    `127.0.0.1:${port}`,
+    'localhost',
+    'LOCALHOST:9090',
+    'plants.localhost',
+    'plant-store:9090',
+    '[::1]:9090',
+    '[::ffff:127.0.0.1]',
+    '10.1.2.3:3001',
+    '',
+  ])
+    t.match(await statusFor(host), /^HTTP\/1\.1 200 /, host)
+  for (const host of [
+    'evil.example',
+    `evil.example:${port}`,
+    '127.0.0.1.evil.example',
+    'localhost.evil.example',
+  ]) {
+    const answer = await statusFor(host)
+    t.match(answer, /^HTTP\/1\.1 400 /, host)
+    t.match(answer, '"detail":"must be an address, localhost or ADMIN_HOST","parameter":"Host"')
+    t.notMatch(answer, 'process_')
+  }
+  const [outside] = Object.values(networkInterfaces())
+    .flatMap((all) => all ?? [])
+    .filter(({ internal, family }) => !internal && family === 'IPv4')
+  if (outside) t.match(await statusFor('plants.example:9090', outside.address), /^HTTP\/1\.1 200 /)
+  const named = await startAdmin(t, undefined, { ADMIN_HOST: 'localhost' })
+  t.match(await ask(`http://localhost:${named.port}/livez`), { status: 200 })
 })
 
 test('a process with a thread that hangs is not live', async (t) => {

@@ -5,13 +5,18 @@ import { parse, parseAllDocuments } from 'yaml'
 import { settingEntries } from '../../src/config/settings.ts'
 import { stopMs } from '../../src/limits.ts'
 
-const isUnknown = (setting: string) => settingEntries.every(([, { name }]) => name !== setting)
+const names = settingEntries.flatMap(([, { name, hasFile }]) => (hasFile ? [name, `${name}_FILE`] : [name]))
+const isUnknown = (setting: string) => !names.includes(setting)
+
+type Service = { environment: Record<string, string>; secrets?: string[] }
 
 for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
   test(`${file} runs that image, hardened, with settings that there are`, (t) => {
-    const { services, volumes } = parse(
-      readFileSync(new URL(`../../deploy/${file}`, import.meta.url), 'utf8'),
-    )
+    const {
+      services,
+      volumes,
+      secrets = {},
+    } = parse(readFileSync(new URL(`../../deploy/${file}`, import.meta.url), 'utf8'))
     const { plants } = services
     t.match(plants, { image: 'plant-store:latest', read_only: true, cap_drop: ['ALL'] })
     t.same(Object.keys(plants.environment).filter(isUnknown), [])
@@ -20,6 +25,13 @@ for (const file of ['compose.yaml', 'compose.sqlite.yaml'])
       mounted.map((one) => one.split(':')[0]),
       Object.keys(volumes),
     )
+    const used = Object.values<{ secrets?: string[] }>(services).flatMap((service) => service.secrets ?? [])
+    t.same([...new Set(used)].sort(), Object.keys(secrets).sort())
+    for (const { environment, secrets: own = [] } of Object.values<Service>(services))
+      for (const [name, value] of Object.entries(environment)) {
+        if (name.endsWith('_FILE')) t.ok(own.includes(value.replace('/run/secrets/', '')), name)
+        t.notMatch(value, /:\/\/[^/]*:[^/]*@/, `no password in ${name}`)
+      }
     t.end()
   })
 
@@ -45,6 +57,9 @@ for (const file of ['postgres.yaml', 'sqlite.yaml'])
     t.match(spec, { enableServiceLinks: false, securityContext: { runAsNonRoot: true, runAsUser: 10001 } })
     const env: { name: string; value?: string }[] = container.env ?? []
     t.same(env.map(({ name }) => name).filter(isUnknown), [])
+    for (const { name, value = '' } of env)
+      if (name.endsWith('_FILE'))
+        t.ok(container.volumeMounts.some((mount: { mountPath: string }) => value.startsWith(mount.mountPath)))
     const drain = Number(env.find(({ name }) => name === 'DRAIN_DELAY')?.value ?? 0)
     t.ok(spec.terminationGracePeriodSeconds * 1000 > drain * 1000 + stopMs)
     t.end()

@@ -32,7 +32,8 @@ export async function install(directory: string, args: string[]): Promise<boolea
   throw new Error(stderr)
 }
 
-function wayToRegistry(): NodeJS.ProcessEnv {
+/** What of the environment npm finds the registry by. */
+export function wayToRegistry(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => way.test(name)))
 }
 

@@ -14,10 +14,12 @@ import { request, token } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const launcher = join(root, 'bin/plant-store.js')
-/** Makes a Node take itself for one that is too old to run the service: it has no `execve` either. */
-const asOldNode = `--import=data:text/javascript,${encodeURIComponent(
-  `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.0.0' } })`,
-)}`
+const preload = (code: string) => `--import=data:text/javascript,${encodeURIComponent(code)}`
+/** Makes a Node take itself for one that is too old to run the service, and cannot replace itself. */
+const asOldNode = preload(`
+  Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.0.0' } })
+  Object.defineProperty(process, 'execPath', { value: '/usr/bin/node' })
+  process.execve = undefined`)
 
 /** Starts `COMMAND ARGUMENTS` on a free port and waits until the service is ready. */
 async function start(t: Test, command: string, args: string[]) {
@@ -59,6 +61,7 @@ const serve = ['serve', '--port', '0']
 
 for (const [title, processes, ...args] of [
   ['where Node can, the launcher becomes the service, without a word of its own', 1, launcher],
+  ['with the flag of npm start it is the service from the start', 1, '--min-semi-space-size=8', launcher],
   ['elsewhere it passes SIGTERM on, and ends when the service has', 2, asOldNode, launcher],
 ] as const)
   test(`${title}; no debugger is opened by SIGUSR1`, async (t) => {

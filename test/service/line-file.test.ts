@@ -83,10 +83,10 @@ test('the memory of a burst is given back once it is written', async (t) => {
     last = before
     await setImmediate()
   }
-  for (let n = 0; n < 6; n++) file.write(`${'x'.repeat(2 ** 20)}\n`)
+  for (let n = 0; n < 24; n++) file.write(`${'x'.repeat(2 ** 18)}\n`)
   t.ok(count() > before + 5 * 2 ** 20)
   await file.end()
-  t.equal(lines().length, 6)
+  t.equal(lines().length, 24)
   for (let turn = 0; turn < 100 && count() >= before + 2 ** 20; turn++) await setImmediate()
   t.ok(count() < before + 2 ** 20)
 })
@@ -110,6 +110,27 @@ test('a pipe that does not block gets the rest once its reader has made room', a
   await ended
   t.equal(read, lines)
   t.same([told, file.dropped], [[], 0])
+})
+
+test('lines for a reader that is gone are counted, and the next reader gets what follows', async (t) => {
+  const path = join(createDirectory(t), 'pipe')
+  execFileSync('mkfifo', [path])
+  const first = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  t.teardown(() => closeSync(descriptor))
+  closeSync(first)
+  const told: number[] = []
+  const file = new LineFile({ descriptor, maxBytes: 1000, tellDropped: (lines) => told.push(lines) })
+  file.write('a\nb\n')
+  await file.end()
+  t.same([file.dropped, told], [2, []])
+  const second = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  t.teardown(() => closeSync(second))
+  file.write('c\n')
+  await file.end()
+  t.same([file.dropped, told], [2, [2]])
+  const chunk = Buffer.alloc(10)
+  t.equal(chunk.toString('latin1', 0, readWhatIsThere(second, chunk)), 'c\n')
 })
 
 function readWhatIsThere(descriptor: number, chunk: Buffer): number {

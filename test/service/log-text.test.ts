@@ -13,7 +13,7 @@ import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { inherited } from '../support/processes.ts'
-import { request, type Service, startService } from '../support/service.ts'
+import { request, type Service, startService, token as usual } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
 import { compose, send } from '../support/wire.ts'
 
@@ -61,12 +61,12 @@ test('a request is one readable line, with its size in a suitable unit; it canno
     t.match(lines[index], new RegExp(words))
   t.equal(lines.length, 4)
   const text = all.join('\n')
-  t.match(text, /\\x9b31m "\\x09Â\\x85x/)
+  t.match(text, / "\S*\\x9b31m \\"\\tÂ\\x85x" /, 'the address is quoted')
   t.notMatch(text, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/)
 })
 
 test('any other entry is a line with its details, and the stack of an error below it', async (t) => {
-  const { service, path, token, stop } = await start(t, { ACESS_TOKENS: 'x' })
+  const { service, path, token, stop } = await start(t, { ACCESS_TOKENS: `${usual},x` })
   const other = new DatabaseSync(path)
   other.exec("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END")
   other.exec("CREATE TRIGGER fixed BEFORE UPDATE ON tokens BEGIN SELECT raise(ABORT, 'no room'); END")
@@ -75,7 +75,7 @@ test('any other entry is a line with its details, and the stack of an error belo
   const { status } = await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
   t.equal(status, 503)
   const lines = await stop()
-  t.match(lines[0], new RegExp(`^${clock} WARN .*ACESS_TOKENS`))
+  t.match(lines[0], new RegExp(`^${clock} WARN ACCESS_TOKENS: token 2 has fewer`))
   const at = lines.findIndex((line) =>
     /WARN the use of a token could not be noted token=\w{8} failures=1$/.test(line),
   )

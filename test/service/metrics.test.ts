@@ -49,10 +49,12 @@ for (const engine of engines)
     for (const query of ['limit=1', 'limit=1', 'limit=x']) await request(`${service.url}/plants?${query}`)
     for (const path of ['a', 'b', 'c/plants/d']) await request(`${service.url}/${path}`)
     await request(`${service.url}/plants`, { headers: { authorization: 'Bearer wrong' } })
+    for (const method of ['PROPFIND', 'LINK']) await request(`${service.url}/d`, { method })
     const metrics = await ask(`${admin}/metrics`)
     t.equal(metrics.status, 200)
     t.match(metrics.headers.get('content-type'), /^text\/plain/)
     const [post, get] = ['{method="POST",route="/plants",status=', '{method="GET",route="/plants",status=']
+    t.match(metrics.text, /_count\{method="other",route="other",status="\d+"\} 2\n/)
     const expected = [
       `http_request_duration_seconds_count${post}"200"} 1`,
       `http_request_duration_seconds_count${get}"200"} 2`,

@@ -116,10 +116,10 @@ test('a 500 has its error in the log', async (t) => {
   }
 })
 
-/** Makes lines of about 8 KB each, by requests for which there is nothing. */
+/** Makes lines of more than 1 KB each, by requests for which there is nothing. */
 async function makeLines(t: Test, { url }: Service, count: number): Promise<void> {
   const perConnection = 100
-  const target = (n: number) => `/${n}-${'x'.repeat(8000)}`
+  const target = (n: number) => `/${n}-${'x'.repeat(1000)}`
   for (let from = 0; from < count; from += perConnection) {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     t.teardown(() => socket.destroy())
@@ -133,7 +133,7 @@ async function makeLines(t: Test, { url }: Service, count: number): Promise<void
 test('no line is lost when the reader of the log pauses', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()
-  const count = 500
+  const count = 1000
   await makeLines(t, service, count)
   service.child.stderr.resume()
   await request(`${service.url}/last`)
@@ -145,7 +145,7 @@ test('a log that nobody reads holds 8 MiB at most, and whole lines', async (t) =
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()
   // Twice of what is held, and a reader's pipe.
-  const count = 2000
+  const count = 12_000
   await makeLines(t, service, count)
   t.equal((await request(`${service.url}/plants`)).text, '[]', 'the service goes on')
   service.child.stderr.resume()
@@ -167,7 +167,7 @@ test('a log that nobody reads holds 8 MiB at most, and whole lines', async (t) =
 test('a log that nobody reads does not keep a service from ending', async (t) => {
   const service = await startService(t, {}, createDirectory(t))
   service.child.stderr.pause()
-  await makeLines(t, service, 200)
+  await makeLines(t, service, 1500)
   const ended = once(service.child, 'exit', { signal: AbortSignal.timeout(patienceMs) })
   service.child.kill('SIGTERM')
   t.same(await ended, [null, 'SIGTERM'])

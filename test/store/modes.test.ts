@@ -22,6 +22,7 @@ import { createDirectory } from '../support/engines.ts'
 import { inherited } from '../support/processes.ts'
 import { spawnCli } from '../support/service.ts'
 import { add, openFile } from '../support/stores.ts'
+import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 const isWindows = process.platform === 'win32'
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
@@ -149,7 +150,7 @@ test('what root restores belongs to the owner of the directory', {
 })
 
 test('a view of another user than the owner leaves nothing behind that the owner cannot use', {
-  skip: process.geteuid?.() === 0 ? false : 'only root can be two users',
+  skip: skipUnlessOthersEnter(),
 }, async (t) => {
   const directory = createDirectory(t)
   const path = join(directory, 'plants.db')

@@ -1,10 +1,10 @@
 // The operator's server of a service, which is no part of the contract.
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import pino from 'pino'
 import type { Test } from 'tap'
-import { startAdminServer } from '../../src/service/admin/admin.ts'
+import { readConfig } from '../../src/config/load-config.ts'
+import { openAdmin } from '../../src/service/admin/admin.ts'
 import { Health } from '../../src/service/admin/health.ts'
-import { Metrics } from '../../src/service/admin/metrics.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { spawnCli } from './service.ts'
 
@@ -27,15 +27,12 @@ export async function ask(url: string, options: RequestInit = {}) {
 }
 
 /** Starts one without a service, for a store that is ready when `ready` says so; without it nothing is open yet. */
-export async function startAdmin(t: Test, ready?: Store['ready']) {
+export async function startAdmin(t: Test, ready?: Store['ready'], env: NodeJS.ProcessEnv = {}) {
   const health = new Health()
   if (ready) health.serve({ ready })
-  const metrics = new Metrics({ health, engine: 'none' })
-  const server = await startAdminServer(health, metrics, { host: '127.0.0.1', port: 0 })
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, port, health, metrics }
+  const config = readConfig({ ADMIN_PORT: '0', ...env })
+  const logger = pino({ level: 'silent' })
+  const { metrics, address, close } = await openAdmin({ config, logger, health, droppedLines: () => 0 })
+  t.teardown(close)
+  return { url: `http://127.0.0.1:${address.port}`, port: address.port, health, metrics }
 }

@@ -35,9 +35,3 @@ export function noteProcess(child: ChildProcess): void {
   tell(`+pid ${child.pid}`)
   child.once('exit', () => tell(`-pid ${child.pid}`))
 }
-
-/** The same for a process that is no child of this one; `end` is to be called when it has ended. */
-export function notePid(pid: number): { end: () => void } {
-  tell(`+pid ${pid}`)
-  return { end: () => tell(`-pid ${pid}`) }
-}

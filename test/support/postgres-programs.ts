@@ -1,13 +1,15 @@
 // The programs of PostgreSQL, from npm (or from TEST_POSTGRES_BIN, a directory of other ones). PostgreSQL does not run as
 // root: then they get an unprivileged user.
-import { type ExecFileOptions, execFile } from 'node:child_process'
+import { type ChildProcess, type ExecFileOptions, execFile, spawn } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
+  closeSync,
   cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -16,7 +18,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { noteDirectory } from './leftovers.ts'
+import { noteDirectory, noteProcess } from './leftovers.ts'
 
 const runFile = promisify(execFile)
 /** `nobody`, when this is run by root. */
@@ -48,6 +50,18 @@ let binaries: Promise<string> | undefined
 export async function run(program: string, args: string[]): Promise<void> {
   binaries ??= findBinaries()
   await runFile(join(await binaries, program), args, asUser)
+}
+
+/** Starts one that stays, with its output in a file; it is killed when this process ends, and does not keep it from that. */
+export async function startProgram(program: string, args: string[], log: string): Promise<ChildProcess> {
+  binaries ??= findBinaries()
+  const path = join(await binaries, program)
+  const output = openSync(log, 'a')
+  const child = spawn(path, args, { ...asUser, stdio: ['ignore', output, output], detached: true })
+  noteProcess(child)
+  child.unref()
+  closeSync(output)
+  return child
 }
 
 const asUser: ExecFileOptions = { ...user, cwd: '/', env: { PATH: process.env.PATH, LC_ALL: 'C' } }

@@ -5,9 +5,9 @@ import { createServer } from 'node:net'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { notePid } from './leftovers.ts'
-import { copyFolder, createServerDirectory, own, run } from './postgres-programs.ts'
+import { copyFolder, createServerDirectory, own, run, startProgram } from './postgres-programs.ts'
 import { descendantsOf, isRunning } from './processes.ts'
+import { until } from './until.ts'
 
 /** `settings`: lines for postgresql.conf. */
 export type ServerOptions = { port: number; settings?: string[] }
@@ -47,7 +47,6 @@ export class PostgresServer extends DatabaseServer {
   readonly data = join(this.directory, 'data')
   readonly #settings: string[]
   #pid = 0
-  #noted: { end(): void } | undefined
 
   constructor({ port, settings = [] }: ServerOptions) {
     super(port)
@@ -119,25 +118,24 @@ host replication all 127.0.0.1/32 trust\n`,
 
   /** Resolves when the server takes connections. */
   async start(): Promise<void> {
-    const log = join(this.directory, 'log')
-    try {
-      await run('pg_ctl', ['start', '-w', '-D', this.data, '-l', log])
-    } catch (error) {
-      throw new Error(`PostgreSQL did not start: ${existsSync(log) ? readFileSync(log) : error}`)
-    }
-    this.#pid = Number.parseInt(readFileSync(join(this.data, 'postmaster.pid'), 'utf8'), 10)
-    this.#noted = notePid(this.#pid)
+    // Noted from its first moment: a test that is killed while its server starts leaves none behind.
+    const child = await startProgram('postgres', ['-D', this.data], join(this.directory, 'log'))
+    this.#pid = child.pid as number
+    await until(() => child.exitCode !== null || child.signalCode !== null || this.#isUp())
+    if (!isRunning(this.#pid))
+      throw new Error(`PostgreSQL did not start: ${readFileSync(join(this.directory, 'log'))}`)
+  }
+
+  /** Its file says so in the eighth line (PostgreSQL's `src/include/utils/pidfile.h`). */
+  #isUp(): boolean {
+    const file = join(this.data, 'postmaster.pid')
+    const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n') : []
+    return Number(lines[0]) === this.#pid && /^(ready|standby) *$/.test(lines[7] ?? '')
   }
 
   async stop(): Promise<void> {
     await run('pg_ctl', ['stop', '-w', '-m', 'fast', '-D', this.data])
-    this.#ended()
-  }
-
-  #ended(): void {
     this.#pid = 0
-    this.#noted?.end()
-    this.#noted = undefined
   }
 
   /** Keeps a cold backup of the stopped server. */
@@ -171,7 +169,7 @@ host replication all 127.0.0.1/32 trust\n`,
   /** As when the machine fails: nothing is finished, nothing is said. */
   kill(): void {
     this.signal('SIGKILL')
-    this.#ended()
+    this.#pid = 0
   }
 
   /** As when the power fails and comes back: nothing but what is on the disk is there then. */

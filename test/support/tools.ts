@@ -1,6 +1,6 @@
 // Programs that only some machines have: a test that needs one says so, and is left out without it.
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 
 /** Each program, and the package of Debian that has it. */
 const packages = {
@@ -42,4 +42,12 @@ export function skipWithout(...tools: Tool[]): string | false {
   const reason = `${missing} is not installed (Debian: ${packages[missing]})`
   if (process.env.REQUIRE_TOOLS === '1') throw new Error(reason)
   return reason
+}
+
+/** What `skip` is for a test in which root has another user run this clone. */
+export function skipUnlessOthersEnter(): string | false {
+  if (process.geteuid?.() !== 0) return 'only root can be two users'
+  let folder = import.meta.dirname
+  while (folder !== dirname(folder) && statSync(folder).mode & 0o001) folder = dirname(folder)
+  return folder === dirname(folder) ? skipWithout('setpriv') : `other users cannot enter ${folder}`
 }

@@ -76,14 +76,43 @@ export function readAnswers(received: string, isHead = false): WireAnswer[] {
     if (end === -1) return answers
     const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n')
     const headers = new Headers(lines.map((line) => line.split(/:\s*(.*)/s, 2) as [string, string]))
-    const length = isHead ? rest.length - end - 4 : Number(headers.get('content-length') ?? 0)
-    const body = rest.slice(end + 4, end + 4 + length)
-    if (body.length < length) return answers
-    answers.push({
-      status: Number(statusLine.split(' ')[1]),
-      headers,
-      text: Buffer.from(body, 'latin1').toString(),
-    })
-    rest = rest.slice(end + 4 + length)
+    const status = Number(statusLine.split(' ')[1])
+    const body = isHead
+      ? { text: rest.slice(end + 4), length: rest.length - end - 4 }
+      : readBody(rest.slice(end + 4), status, headers)
+    if (!body) return answers
+    answers.push({ status, headers, text: Buffer.from(body.text, 'latin1').toString() })
+    rest = rest.slice(end + 4 + body.length)
+  }
+}
+
+/**
+ * The body at the beginning of a text of bytes, and how many bytes it takes there (RFC 9112, section 6.3); undefined when
+ * it is not complete. Throws when nothing says where it ends.
+ */
+function readBody(
+  text: string,
+  status: number,
+  headers: Headers,
+): { text: string; length: number } | undefined {
+  if (headers.get('transfer-encoding') === 'chunked') return readChunks(text)
+  const stated = headers.get('content-length')
+  if (stated === null && status >= 200 && status !== 204 && status !== 304)
+    throw new Error(`an answer of status ${status} does not say where it ends`)
+  const length = Number(stated ?? 0)
+  return text.length < length ? undefined : { text: text.slice(0, length), length }
+}
+
+function readChunks(text: string): { text: string; length: number } | undefined {
+  let [body, at] = ['', 0]
+  for (;;) {
+    const [line, size] = /^([0-9a-f]+)\r\n/i.exec(text.slice(at, at + 20)) ?? []
+    if (line === undefined || size === undefined) return undefined
+    const length = Number.parseInt(size, 16)
+    const end = at + line.length + length + 2
+    if (text.length < end) return undefined
+    body += text.slice(at + line.length, end - 2)
+    at = end
+    if (length === 0) return { text: body, length: at }
   }
 }

@@ -12,7 +12,7 @@ import {
   type ImportOptions,
   type ImportResult,
 } from '../../maintenance/import/import-options.ts'
-import { importPlants } from '../../maintenance/import/import-plants.ts'
+import { importPlants, makeResult } from '../../maintenance/import/import-plants.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
 import { formats } from '../../maintenance/import/input-format.ts'
 import { count, separate } from '../../runtime/count.ts'
@@ -22,7 +22,7 @@ import { doLongWork } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
-type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say'> &
+type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say' | 'result'> &
   WorkOptions & { batch: number; patience: number }
 
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
@@ -92,9 +92,18 @@ async function run(path: string, flags: Flags): Promise<void> {
   setFlagsFromString('--heap-growing-percent=100')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
-  let records = 0
   const quiet = flags.quiet || (flags.rejects === '-' && !isApart())
-  const describe = () => `interrupted at record ${separate(records)}${flags.dryRun ? '' : `; ${how}`}`
+  const result = makeResult()
+  let isReported = false
+  // However the import ends: also when it has no time to end by itself.
+  const reportOnce = () => {
+    if (!isReported) report(result, (performance.now() - startMs) / 1000, flags)
+    isReported = true
+  }
+  const describe = () => {
+    reportOnce()
+    return `interrupted at record ${separate(result.records)}${flags.dryRun ? '' : `; ${how}`}`
+  }
   await doLongWork({ quiet, describe }, (progress, signal) =>
     importPlants({
       ...flags,
@@ -105,12 +114,13 @@ async function run(path: string, flags: Flags): Promise<void> {
       openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
       say: progress.say,
       onProgress: (read, share) => progress.show(read, share && Math.max(read, Math.round(read / share))),
-      onEnd(result) {
-        records = result.records
+      result,
+    })
+      .finally(() => {
         progress.end()
-        report(result, (performance.now() - startMs) / 1000, flags)
-      },
-    }).catch((error) => explain(error, flags.dryRun ? 0 : records)),
+        reportOnce()
+      })
+      .catch((error) => explain(error, flags.dryRun ? 0 : result.records)),
   )
 }
 

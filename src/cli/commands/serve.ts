@@ -33,14 +33,14 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
     const database = describeDatabase(config.databaseUrl)
     const health = new Health()
     const { openAdmin } = config.adminPort === undefined ? {} : await import('../../service/admin/admin.ts')
-    const admin = await openAdmin?.({ config, health, droppedLines })
-    close = async () => admin?.close()
+    const admin = await openAdmin?.({ config, logger, health, droppedLines })
+    close = async () => await admin?.close()
     const store = await openCounted(config.databaseUrl, { logger }, admin?.metrics)
     admin?.show(store)
     const service = await buildService({ config, store, log, metrics: admin?.metrics })
     close = async () => {
       await service.close()
-      admin?.close()
+      await admin?.close()
     }
     const finish = async ({ err, signal }: Cause) => {
       health.drain()

@@ -12,7 +12,6 @@ import type { Config } from '../../config/load-config.ts'
 import { maxKeptLength } from '../../limits.ts'
 import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { StoreUnavailable } from '../../store/store.ts'
-import { IssuerUnavailable } from '../../tokens/oidc/issuer.ts'
 import type { Scope } from '../../tokens/tokens.ts'
 import type { Grant, Verify } from '../../tokens/verifier.ts'
 import { connectionOf } from '../connection/connection.ts'
@@ -133,9 +132,9 @@ function keep(grant: NonNullable<Grant>, { raw }: Exchange): void {
 }
 
 /**
- * True when no valid token was presented. A missing scope or a failed store is no failed authentication; a key of the
- * issuer that cannot be looked up counts as one.
+ * True when no valid token was presented. A missing scope, a failed store, and a key of the issuer that cannot be looked
+ * up are no failed authentication.
  */
-function isFailure(error: Error & { code?: string }): boolean {
-  return error.code?.startsWith('FST_BEARER_AUTH_') === true || error instanceof IssuerUnavailable
+function isFailure({ code }: Error & { code?: string }): boolean {
+  return code?.startsWith('FST_BEARER_AUTH_') === true
 }

@@ -32,8 +32,8 @@ export type ImportOptions = FieldOptions & {
   say: (line: string) => void
   /** `readShare`: share of the file that was read; undefined for a pipe. */
   onProgress?: (records: number, readShare: number | undefined) => void
-  /** Called once with the result, however the import ends. */
-  onEnd?: (result: ImportResult) => void
+  /** Counts on while the import runs. */
+  result?: ImportResult
   /** Records in one batch, whose plants are added in one transaction. */
   batchPlants?: number
   /** A batch that fails because the store is unavailable is retried for this long. */

@@ -1,12 +1,9 @@
 // Imports an input. With `strict` a first pass checks all of it before anything is added.
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { settleMs } from '../../limits.ts'
 import { type Entry, type Outcome, type Store, sameItem } from '../../store/store.ts'
 import { addRecords } from './add-records.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
@@ -24,29 +21,18 @@ type Pass = { result: ImportResult; file?: string | undefined; isLook?: boolean 
  * StoreUnavailable when the store does not take it; committed batches stay, and the import can be resumed.
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
-  const { strict, dryRun, signal, onEnd } = options
-  const result = makeResult()
-  const done = strict && !dryRun ? importAllOrNothing(options, result) : importOnce(options, { result })
+  const { strict, dryRun, signal, result = makeResult() } = options
   try {
-    await Promise.race([done, endAfterAbort(signal)])
+    await (strict && !dryRun ? importAllOrNothing(options, result) : importOnce(options, { result }))
     return result
   } catch (error) {
-    /* c8 ignore next: an interrupted process reports no coverage */
     throw signal.aborted ? signal.reason : error
-  } finally {
-    onEnd?.({ ...result })
   }
 }
 
-function makeResult(): ImportResult {
+/** Counts of nothing yet. */
+export function makeResult(): ImportResult {
   return { records: 0, skipped: 0, added: 0, replayed: 0, conflict: 0, rejected: 0 }
-}
-
-/** Rejects some time after the signal: most batches end before, and a longer one is not waited for. */
-async function endAfterAbort(signal: AbortSignal): Promise<never> {
-  if (!signal.aborted) await once(signal, 'abort')
-  await sleep(settleMs, undefined, { ref: false })
-  throw signal.reason
 }
 
 async function importAllOrNothing(options: ImportOptions, result: ImportResult): Promise<void> {

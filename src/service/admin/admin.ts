@@ -1,94 +1,90 @@
-// A second, small server for operators: liveness, readiness, metrics. It needs no token, and listens before the store
-// is open. Loaded only when ADMIN_PORT is set, as it takes a seventh of a start.
-import { once } from 'node:events'
+// A second, small app for operators: liveness, readiness, metrics. It needs no token, and listens before the store is
+// open. Loaded only when ADMIN_PORT is set, as it takes a seventh of a start.
 import { statfs } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo, ListenOptions } from 'node:net'
-import { problems } from '../../../schemas/problems.ts'
+import { isIP } from 'node:net'
+import type { onRequestHookHandler } from 'fastify'
+import type { Logger } from 'pino'
 import type { Config } from '../../config/load-config.ts'
 import { refuseAddress } from '../../config/refuse-address.ts'
-import { ProblemError } from '../../http/problem-error.ts'
-import { makeDescribeProblem } from '../../http/problems.ts'
+import { sendAnswer } from '../../http/answer.ts'
+import { invalid } from '../../http/problem-error.ts'
 import { gaugeMs } from '../../limits.ts'
 import { makeInTime } from '../../runtime/with-timeout.ts'
 import { engineOf } from '../../store/engines.ts'
 import type { Store } from '../../store/store.ts'
+import { makeParts, makeServer } from '../app.ts'
+import { listen } from '../listen.ts'
 import type { Health } from './health.ts'
 import { Metrics } from './metrics.ts'
 import type { ThreadMetrics } from './thread-metrics.ts'
 
-type Page = { status: number; headers: Record<string, string>; text: string }
-
-/** There is no base path here, and no problem with a type. */
-const describeProblem = makeDescribeProblem('/')
-const methods = ['GET', 'HEAD']
-/** Headers of every answer. */
-const always = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
-
 /** `droppedLines`: the number of log lines dropped so far. */
-export type AdminOptions = { config: Config; health: Health; droppedLines: () => number }
+export type AdminOptions = { config: Config; logger: Logger; health: Health; droppedLines: () => number }
 
 /** Starts the server before the store is opened, which may take a while: `/readyz` answers `starting` until then. */
-export async function openAdmin({ config, health, droppedLines }: AdminOptions) {
-  const { databaseUrl, adminHost: host, adminPort: port } = config
+export async function openAdmin({ config, logger, health, droppedLines }: AdminOptions) {
+  const { databaseUrl, adminHost: host, adminPort: port = 0 } = config
   const engine = engineOf(databaseUrl)
   const metrics = new Metrics({ health, engine: engine.name.toLowerCase() })
   const help = 'Log lines that nobody read in time.'
   metrics.counter('plant_store_log_lines_dropped_total', help, droppedLines)
+  const app = buildAdmin({ config, logger, health }, metrics)
   const place = { host, port }
-  const server = await startAdminServer(health, metrics, place).catch(refuseAddress('ADMIN_', place))
   return {
     metrics,
-    address: server.address() as AddressInfo,
+    address: await listen(app, place).catch(refuseAddress('ADMIN_', place)),
     /** Publishes the metrics of a store, once it is open. */
     show: (store: Store) => showStore(store, metrics, engine.path?.(databaseUrl)),
-    close() {
-      server.closeAllConnections()
-      server.close()
+    async close() {
+      app.server.closeAllConnections()
+      await app.close()
     },
   }
 }
 
-/** Starts the admin server, which the caller closes. Rejects as `listen` does. */
-export async function startAdminServer(
-  health: Health,
-  metrics: Metrics,
-  place: ListenOptions,
-): Promise<Server> {
-  const pages: Record<string, () => Promise<Page>> = {
-    '/livez': async () => healthPage('live', 'hung', health.isLive ? undefined : 'thread-hangs'),
-    '/readyz': async () => healthPage('ready', 'unready', await health.findFault()),
-    '/metrics': async () => makePage(200, metrics.contentType, await metrics.write()),
+/** Builds the app, whose problems, headers and time-outs are those of the service. */
+function buildAdmin({ config, logger, health }: Omit<AdminOptions, 'droppedLines'>, metrics: Metrics) {
+  const own = { ...config, corsOrigin: false as const, trustProxy: false, oidcIssuer: undefined }
+  const parts = makeParts({ config: own, logger })
+  const app = makeServer(own, parts)
+  app.addHook('onRequest', refuseForeignNames(config.adminHost))
+  app.addHook('onRequest', parts.guard.requireRoute)
+  function serve(url: string, type: string, answer: () => Promise<{ status?: number; text: string }>) {
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      handler: async (_request, reply) => {
+        const { status = 200, text } = await answer()
+        sendAnswer(reply.code(status).hijack(), { 'content-type': type, 'cache-control': 'no-store' }, text)
+      },
+    })
   }
-  async function openPage(method: string, url: string): Promise<Page> {
-    const page = pages[url.split('?', 1)[0] as string]
-    if (!page) throw new ProblemError(problems.nothingHere)
-    if (methods.includes(method)) return await page()
-    const headers = { allow: methods.join(', ') }
-    throw new ProblemError(problems.otherMethods(methods), { headers })
+  const json = 'application/json'
+  serve('/livez', json, async () => describe('live', 'hung', health.isLive ? undefined : 'thread-hangs'))
+  serve('/readyz', json, async () => describe('ready', 'unready', await health.findFault()))
+  serve('/metrics', metrics.contentType, async () => ({ text: await metrics.write() }))
+  return app
+}
+
+/** Says how a probe went, and why it failed, if it did. */
+function describe(good: string, bad: string, reason: string | undefined) {
+  const body = reason ? { status: bad, reason } : { status: good }
+  return { status: reason ? 503 : 200, text: `${JSON.stringify(body)}\n` }
+}
+
+/**
+ * Refuses a name of the domain name system, unless it is ADMIN_HOST, on a connection that does not leave the machine: a
+ * page in a browser there could have its own name lead to this server, and read it (DNS rebinding). A name without a dot
+ * is nobody's on the internet.
+ */
+function refuseForeignNames(adminHost: string): onRequestHookHandler {
+  return ({ hostname, socket }, _reply, done) => {
+    const name = hostname.toLowerCase()
+    const isOwn = !name.includes('.') || /^\[|\.localhost$/.test(name) || isIP(name) > 0 || name === adminHost
+    const isLocal = /^(::ffff:)?127\.|^::1$/.test(String(socket.localAddress))
+    const detail = 'must be an address, localhost or ADMIN_HOST'
+    done(isOwn || !isLocal ? undefined : invalid([{ code: 'format', detail, parameter: 'Host' }]))
   }
-  const server = createServer(async ({ method, url }, response) => {
-    const { status, headers, text } = await openPage(String(method), String(url)).catch(describe)
-    response.writeHead(status, { ...headers, ...always, 'content-length': Buffer.byteLength(text) }).end(text)
-  })
-  await once(server.listen(place), 'listening')
-  return server
-}
-
-/** A page that says how a probe went, and why it failed, if it did. */
-function healthPage(good: string, bad: string, fault: string | undefined): Page {
-  const body = fault ? { status: bad, reason: fault } : { status: good }
-  return makePage(fault ? 503 : 200, 'application/json', `${JSON.stringify(body)}\n`)
-}
-
-function makePage(status: number, type: string, text: string): Page {
-  return { status, headers: { 'content-type': type }, text }
-}
-
-function describe(error: unknown): Page {
-  const known = error instanceof ProblemError ? error : new ProblemError(problems.ours)
-  const { status, problem, headers } = describeProblem(known)
-  return { status, headers, text: JSON.stringify(problem) }
 }
 
 /**

@@ -2,6 +2,7 @@
 import { Counter, Gauge, Histogram, type MetricObject, Registry } from 'prom-client'
 import type { Exchange } from '../../http/connection/exchange.ts'
 import { type Counts, type Meter, type Observe, secondBounds } from '../../runtime/meter.ts'
+import { knownMethods } from '../methods.ts'
 
 /** The counts of one thread, in a form that can be posted to another. */
 export type Snapshot = MetricObject[]
@@ -49,9 +50,10 @@ export class ThreadMetrics extends Registry implements Meter {
     return (number, value) => histogram.observe(value ? { [label]: value } : {}, number)
   }
 
-  /** Counts a request. Those without a route share a label, so that a scan adds no series. */
+  /** Counts a request. Those without a route, or of an odd method, share a label, so that a scan adds no series. */
   readonly count = ({ method, route = 'other', status, durationMs, problem }: Exchange): void => {
-    this.#durations.observe({ method, route, status }, durationMs / 1000)
+    const labels = { method: knownMethods.has(method) ? method : 'other', route, status }
+    this.#durations.observe(labels, durationMs / 1000)
     const reason = problem && reasons[problem]
     if (reason) this.#refused[reason] = Number(this.#refused[reason]) + 1
   }

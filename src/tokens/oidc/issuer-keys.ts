@@ -1,8 +1,10 @@
 // Caches the keys of an issuer: loads them in time, and uses them for a while when the issuer is unavailable.
 import type { JWSHeaderParameters } from 'jose'
+import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { keysCooldownMs, keysFreshMs, keysStaleMs, maxWaitingJwts } from '../../limits.ts'
+import { keysFreshMs, keysPauseMs, keysStaleMs, maxVerdicts, maxWaitingJwts } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
+import { hashToken } from '../format.ts'
 import { type Issuer, tooManyJwts } from './issuer.ts'
 import { type KeySet, loadKeys } from './load-keys.ts'
 
@@ -15,11 +17,14 @@ export class IssuerKeys {
   readonly #stale: Outage
   readonly #dropped: Outage
   #keys: KeySet | undefined
-  #loadedMs = Number.NEGATIVE_INFINITY
-  /** Times of the last attempt and of the one before. */
+  /** Times at which the last load began, the one before, and the last that succeeded. */
   #triedMs = Number.NEGATIVE_INFINITY
   #earlierMs = Number.NEGATIVE_INFINITY
+  #loadedMs = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+  /** Times at which tokens whose key was missing came first, by their hashes. */
+  readonly #missed = new LRUCache<string, number>({ max: maxVerdicts })
   #waiting = 0
 
   /** `now`: milliseconds of a monotonic clock. */
@@ -42,21 +47,37 @@ export class IssuerKeys {
   }
 
   /**
-   * Finds the key that a header names, or the only one that fits; `key`: the issuer has none; `unavailable`: the issuer
-   * does not answer. Rejects with StoreUnavailable when too many wait.
+   * Finds the key that a header names, or the only one that fits; `key`: a load that began after the token first came
+   * brought none; `unavailable`: it cannot be looked up, or not before `retryMs`. Rejects with StoreUnavailable when too
+   * many wait.
    */
-  async find(header: JWSHeaderParameters): Promise<Key | 'key' | 'unavailable'> {
+  async find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
     if (this.#age > keysFreshMs) void this.load()
-    const found = this.#age < keysStaleMs ? await this.#look(header) : undefined
+    const found = await this.#look(header)
     if (found) return found
+    const hash = hashToken(token)
+    const sinceMs = this.#missed.get(hash) ?? this.#now()
+    this.#missed.set(hash, sinceMs)
     if (this.#waiting >= maxWaitingJwts) throw tooManyJwts()
     this.#waiting++
     await this.load()
     this.#waiting--
-    if (this.#loadedMs >= this.#triedMs) return (await this.#look(header)) ?? 'key'
-    if (this.#keys && this.#age >= keysStaleMs)
-      this.#stale.reportFailure('the issuer has been away for too long')
+    const loaded = await this.#look(header)
+    if (loaded) return loaded
+    const isStale = this.#age >= keysStaleMs
+    if (!isStale && this.#loadedMs >= sinceMs) return 'key'
+    if (this.#keys && isStale) this.#stale.reportFailure('the issuer has been away for too long')
+    void this.load()
     return 'unavailable'
+  }
+
+  /**
+   * Time until the keys may be loaded again: twice in two pauses, and not at once after a success, so that nobody can use
+   * up both loads.
+   */
+  get retryMs(): number {
+    const pauseMs = this.#loadedMs === this.#triedMs ? keysPauseMs : 0
+    return Math.max(this.#triedMs + pauseMs, this.#earlierMs + 2 * keysPauseMs) - this.#now()
   }
 
   get #age(): number {
@@ -65,19 +86,24 @@ export class IssuerKeys {
 
   /** Any error of the library means that there is no key for this token. */
   async #look(header: JWSHeaderParameters): Promise<Key | undefined> {
-    return this.#keys?.(header).catch(() => undefined)
+    return this.#age < keysStaleMs ? this.#keys?.(header).catch(() => undefined) : undefined
   }
 
   /**
-   * Loads the keys, at most twice in 10 seconds and once at a time, so that a key published just after an attempt is
-   * found by the next. Never rejects.
+   * Loads the keys: now, or by itself after `retryMs`. Resolves when the load that is under way, if any, is over. Never
+   * rejects.
    */
-  load(): Promise<void> {
+  async load(): Promise<void> {
     if (this.#loading) return this.#loading
-    const nowMs = this.#now()
-    if (nowMs - this.#earlierMs < keysCooldownMs) return Promise.resolve()
+    if (this.retryMs > 0) {
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined
+        void this.load()
+      }, this.retryMs).unref()
+      return
+    }
     this.#earlierMs = this.#triedMs
-    this.#triedMs = nowMs
+    this.#triedMs = this.#now()
     this.#loading = this.#loadNow().finally(() => {
       this.#loading = undefined
     })
@@ -88,7 +114,7 @@ export class IssuerKeys {
     try {
       const { keys, dropped } = await loadKeys(this.#issuer)
       this.#keys = keys
-      this.#loadedMs = this.#now()
+      this.#loadedMs = this.#triedMs
       for (const trouble of [this.#outage, this.#stale]) trouble.reportRecovery()
       if (dropped.length > 0) this.#dropped.reportFailure(shorten(dropped.join('; ')))
       else this.#dropped.reportRecovery()

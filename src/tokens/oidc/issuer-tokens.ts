@@ -36,7 +36,7 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
     const verdict = await judged
     if (typeof verdict !== 'string') return verdict
     refused[verdict] = Number(refused[verdict]) + 1
-    if (verdict === 'unavailable') throw new IssuerUnavailable()
+    if (verdict === 'unavailable') throw new IssuerUnavailable(keys.retryMs)
     return undefined
   }
 }
@@ -57,7 +57,7 @@ async function judge(token: string, issuer: Issuer, { keys, run }: Means): Promi
   const { header, claims } = read
   const fault = findClaimFault(claims, issuer)
   if (fault) return fault
-  const key = await keys.find(header)
+  const key = await keys.find(header, token)
   if (typeof key === 'string') return key
   const signed = await run(() => compactVerify(token, key).catch(() => undefined))
   if (signed === undefined) return 'signature'

@@ -26,7 +26,7 @@ export function discoveryUrls({ oidcIssuer }: Issuer): [string, string] {
 export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: Issuer) {
   const resource = oidcAudience.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
   if (resource === undefined) return undefined
-  const { origin, pathname } = new URL(resource)
+  const { origin, pathname, search } = new URL(resource)
   const path = `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
   const metadata = {
     resource,
@@ -34,13 +34,16 @@ export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: 
     scopes_supported: scopes.map((scope) => oidcScopePrefix + scope),
     bearer_methods_supported: ['header'],
   }
-  return { path, url: origin + path, metadata }
+  return { path, url: origin + path + search, metadata }
 }
 
-/** Answered as `unread`. The outage of the issuer is logged once, not per request. */
-export class IssuerUnavailable extends StoreUnavailable {
-  constructor() {
-    super('unread', 'the keys of the issuer cannot be had')
+/** Answered as `unread`. The outage of the issuer is logged once, not per request. `retryMs`: when to try again. */
+export class IssuerUnavailable extends Error {
+  readonly retryMs: number
+
+  constructor(retryMs: number) {
+    super('the keys of the issuer cannot be had')
+    this.retryMs = retryMs
   }
 }
 

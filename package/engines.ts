@@ -1,0 +1,16 @@
+// npm run fix: takes what packages say of engines out of package-lock.json. npm compares that with the Node that it runs on
+// itself, and warns of each; the packages run on the Node of the lockfile. `--check` only looks.
+import { readFileSync, writeFileSync } from 'node:fs'
+
+const file = new URL('../package-lock.json', import.meta.url)
+const text = readFileSync(file, 'utf8')
+const lockfile = JSON.parse(text)
+for (const path of Object.keys(lockfile.packages))
+  if (path.includes('node_modules/')) delete lockfile.packages[path].engines
+const wanted = `${JSON.stringify(lockfile, null, 2)}\n`
+if (wanted !== text) {
+  if (process.argv.includes('--check')) {
+    console.error('package-lock.json has engines, of which npm warns; run: npm run fix')
+    process.exitCode = 1
+  } else writeFileSync(file, wanted)
+}

@@ -1,0 +1,80 @@
+// The archives of a release: the one for this platform runs where there is neither Node nor npm. In full all of them.
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import tap, { test } from 'tap'
+import { makeArchive, platforms } from '../../package/archive.ts'
+import { copyClone } from '../support/clone.ts'
+import { createDirectory } from '../support/engines.ts'
+import { isFull } from '../support/full.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { run } from '../support/programs.ts'
+import { findProgram } from '../support/tools.ts'
+
+const own = `${process.platform}-${process.arch}`
+const mostBytes = 70 * 2 ** 20
+const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
+const directory = createDirectory(tap)
+const skip = process.platform !== 'linux' && 'GNU tar and Linux make them'
+
+function make(name: string, platform: string): string {
+  const target = join(directory, name)
+  mkdirSync(target, { recursive: true })
+  const [tarball = ''] = readdirSync(directory).filter((one) => one.endsWith('.tgz'))
+  return makeArchive(join(directory, tarball), platform, target)
+}
+
+const hash = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
+
+test('an archive is the same to the byte when it is made twice, and not too large', { skip }, async (t) => {
+  const clone = join(directory, 'clone')
+  copyClone(clone, true)
+  const { code, stderr } = await run('npm', ['pack', '--pack-destination', directory], { cwd: clone })
+  t.equal(code, 0, stderr)
+  for (const platform of isFull ? Object.keys(platforms) : [own]) {
+    const [path, again] = [make('first', platform), make('second', platform)]
+    t.equal(hash(path), hash(again), platform)
+    const { size } = statSync(path)
+    t.ok(size <= mostBytes, `${platform}: ${(size / 1e6).toFixed(1)} MB`)
+  }
+})
+
+test('unpacked where there is no Node and no npm, it serves, adds, lists and backs up', {
+  skip,
+}, async (t) => {
+  const first = join(directory, 'first')
+  const [archive = ''] = readdirSync(first).filter((name) => name.includes(own))
+  const place = createDirectory(t)
+  t.equal((await run('tar', ['-xzf', join(first, archive), '-C', place])).code, 0)
+  const home = join(place, archive.replace('.tar.gz', ''))
+  const bin = join(place, 'bin')
+  mkdirSync(bin)
+  for (const name of ['sh', 'dirname', 'readlink', 'env'])
+    symlinkSync(findProgram(name) as string, join(bin, name))
+  const env = { PATH: bin, PORT: '0' }
+  const child = spawn('./plant-store', ['serve'], { cwd: home, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  const ended = once(child, 'exit')
+  let stdout = ''
+  while (!/listening on/.test(stdout) && child.exitCode === null)
+    await Promise.race([once(child.stdout, 'data').then(([chunk]) => (stdout += chunk)), ended])
+  const url = `${/listening on (\S+)/.exec(stdout)?.[1]}/plants`
+  const headers = {
+    authorization: `Bearer ${/plant_\w+/.exec(stdout)?.[0]}`,
+    'content-type': 'application/json',
+  }
+  const added = await fetch(url, { method: 'POST', headers, body: JSON.stringify(alder) })
+  t.same([added.status, await added.json()], [200, alder])
+  t.same(await (await fetch(url, { headers })).json(), [alder])
+  const options = { cwd: home, env }
+  t.match(await run('./plant-store', ['backup', 'copy.db'], options), { code: 0 })
+  t.match(await run('./plant-store', ['verify', '--database-url', 'file:copy.db'], options), {
+    code: 0,
+    stdout: /1 plant/,
+  })
+  child.kill('SIGTERM')
+  t.same(await ended, [0, null], 'the launcher has become the service')
+})

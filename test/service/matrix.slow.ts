@@ -1,0 +1,146 @@
+// The README's first commands with each npm on each Node that people have; npm 9 and 10 make no link to the Node of the
+// lockfile. In full all of them, otherwise one by turns.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import tap, { type Test } from 'tap'
+import { createDirectory } from '../support/engines.ts'
+import { isFull } from '../support/full.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { descendantsOf, isRunning } from '../support/processes.ts'
+import { run } from '../support/programs.ts'
+import { findProgram, skipWithout } from '../support/tools.ts'
+import { install, systemPath, wayToRegistry } from './installed.ts'
+
+type Cell = { npm: string; node: number }
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const npms = ['9.9.4', '10.8.2', '10.9.9', '11', '12']
+const nodes = [20, 22, 24]
+const all = npms.flatMap((npm) => nodes.map((node): Cell => ({ npm, node })))
+/** npm 12 refuses Node 20. */
+const cells = all.filter(({ npm, node }) => npm !== '12' || node !== 20)
+/** Its scripts were seen to fail; with the packages for development. */
+const forDevelopment: Cell = { npm: '10.8.2', node: 20 }
+
+const directory = createDirectory(tap)
+const clone = join(directory, 'clone')
+const data = join(directory, 'data')
+const rows: string[] = []
+
+const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' })
+
+function copyFiles(): void {
+  const list = git('ls-files', '-z', '--cached', '--others', '--exclude-standard')
+  for (const path of list.split('\0').filter((path) => path && existsSync(join(root, path))))
+    cpSync(join(root, path), join(clone, path), { recursive: true })
+}
+
+/** What a cell's processes have in their environment; undefined when the programs cannot be had. */
+async function prepare({ npm, node }: Cell): Promise<NodeJS.ProcessEnv | undefined> {
+  const nodeName = `node-linux-${process.arch}`
+  const wanted = [
+    ['npm', npm],
+    [nodeName, String(node)],
+  ] as const
+  for (const [name, version] of wanted) {
+    const folder = join(directory, `${name}-${version}`)
+    mkdirSync(folder, { recursive: true })
+    if (existsSync(join(folder, 'node_modules', name))) continue
+    if (!(await install(folder, ['--prefix', folder, `${name}@${version}`]))) return undefined
+  }
+  const bin = join(directory, `bin-${npm}-${node}`)
+  if (!existsSync(bin)) {
+    mkdirSync(bin)
+    const programs = join(directory, `npm-${npm}`, 'node_modules/npm/bin')
+    for (const name of ['npm', 'npx']) symlinkSync(join(programs, `${name}-cli.js`), join(bin, name))
+    symlinkSync(
+      join(directory, `${nodeName}-${node}`, 'node_modules', nodeName, 'bin/node'),
+      join(bin, 'node'),
+    )
+  }
+  return {
+    ...wayToRegistry(),
+    PATH: `${bin}${delimiter}${systemPath}`,
+    PORT: '0',
+    DATABASE_URL: `file:${data}.db`,
+  }
+}
+
+function skipTest(t: Test): void {
+  t.pass('not tried', { skip: 'the registry cannot be reached' })
+}
+
+/** Runs a command in the clone, which must succeed, and resolves to its stdout. */
+async function runThere(t: Test, env: NodeJS.ProcessEnv, ...[command = '', ...args]: string[]) {
+  const { code, stdout, stderr } = await run(command, args, { cwd: clone, env })
+  t.equal(code, 0, `${[command, ...args].join(' ')}: ${stdout.slice(-1000)}${stderr.slice(-3000)}`)
+  t.notMatch(stderr, /EBADENGINE/)
+  return stdout
+}
+
+/** npm start, the curl line that it prints, and SIGTERM to npm. Resolves to how many processes there were below npm. */
+async function startAndStop(t: Test, env: NodeJS.ProcessEnv): Promise<number> {
+  const child = spawn('npm', ['start'], { cwd: clone, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  const closed = once(child, 'close')
+  let [stdout, stderr] = ['', '']
+  child.stderr.on('data', (chunk) => (stderr += chunk))
+  child.stdout.on('data', (chunk) => (stdout += chunk))
+  while (!/listening on/.test(stdout) && child.exitCode === null)
+    await Promise.race([once(child.stdout, 'data'), closed])
+  const [, line = ''] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
+  t.not(line, '', `${stdout}${stderr}`)
+  const answer = await run('sh', ['-c', `${line} --silent --show-error --include`])
+  t.match(answer.stdout, /^HTTP\/1\.1 200 OK\r\n.*\r\n\[\]$/s, answer.stderr)
+  t.match(await runThere(t, env, 'npx', 'plant-store', 'token', 'list'), /first/)
+  const pids = descendantsOf(child.pid as number)
+  child.kill('SIGTERM')
+  await closed
+  t.match(stderr, /"signal":"SIGTERM","msg":"stopping"/)
+  t.same(pids.filter(isRunning), [], 'nothing is left')
+  return pids.length
+}
+
+async function tryCell(t: Test, cell: Cell): Promise<void> {
+  const env = await prepare(cell)
+  if (!env) return skipTest(t)
+  for (const ending of ['', '-wal', '-shm']) await run('rm', ['-f', `${data}.db${ending}`])
+  const startMs = performance.now()
+  await runThere(t, env, 'npm', 'ci', '--omit=dev', '--ignore-scripts', '--prefer-offline')
+  const seconds = ((performance.now() - startMs) / 1000).toFixed(1)
+  const isLinked = existsSync(join(clone, 'node_modules/.bin/node'))
+  const count = await startAndStop(t, env)
+  rows.push(`| ${cell.npm} | ${cell.node} | ${isLinked ? 'yes' : 'no'} | ${count} | ${seconds} s |`)
+}
+
+async function tryDevelopment(t: Test): Promise<void> {
+  const env = await prepare(forDevelopment)
+  if (!env) return skipTest(t)
+  await runThere(t, env, 'npm', 'ci', '--ignore-scripts', '--prefer-offline')
+  const stdout = await runThere(t, env, 'npm', 'test', '--', 'test/list/listing.test.ts')
+  t.match(stdout, /^\d+ passed, 0 failed, 0 skipped$/m)
+  t.match(await runThere(t, env, 'npm', 'pack'), /^plant-store-.*\.tgz$/m)
+}
+
+const tries: [title: string, work: (t: Test) => Promise<void>][] = [
+  ...cells.map((cell): (typeof tries)[number] => [
+    `npm ${cell.npm} on Node ${cell.node} installs and starts it, and SIGTERM leaves nothing`,
+    (t) => tryCell(t, cell),
+  ]),
+  [`npm ${forDevelopment.npm} on Node ${forDevelopment.node} tests and packs it`, tryDevelopment],
+]
+
+const isPossible = process.platform === 'linux' && findProgram('git') !== undefined
+const skip = isPossible ? skipWithout('curl') : 'it needs Linux and git'
+if (!skip) copyFiles()
+const turn = skip ? 0 : Number(git('rev-list', '--count', 'HEAD')) % tries.length
+for (const [title, work] of isFull ? tries : tries.slice(turn, turn + 1))
+  tap.test(title, { skip, timeout: 600_000 }, work)
+tap.teardown(() => {
+  const head = ['| npm | Node | links node | processes below npm | npm ci |', '|---|---|---|---|---|']
+  console.error([...head, ...rows].join('\n'))
+})
