@@ -1,6 +1,6 @@
 // The catalogue of problems: their meaning to a client, and their details. The service, the contract, its examples and
 // the problem pages are made from it.
-import { maxBodyBytes, maxHeaderBytes, maxUrlBytes } from '../src/limits.ts'
+import { maxBodyBytes } from '../src/limits.ts'
 import { joinWords, listShown } from './plant.ts'
 import type { Problem } from './problem.ts'
 
@@ -152,7 +152,7 @@ export const problems = {
     'precondition-failed',
     'Additions are not conditional; nothing was added. An id makes a retry safe.',
   ),
-  bodyTooLarge: say('too-large', `The body is larger than ${formatBytes(maxBodyBytes)}.`),
+  bodyTooLarge: say('too-large', `The body is larger than ${maxBodyBytes / 1024} KiB.`),
   urlTooLong: say('uri-too-long', 'The URL is too long.'),
   notJson: say('unsupported-media-type', 'The body must be application/json.'),
   charset: say('unsupported-media-type', 'The charset must be UTF-8.'),
@@ -178,18 +178,6 @@ export const problems = {
 
 function say(code: ProblemCode, detail: string): KnownProblem {
   return { code, detail }
-}
-
-/** Formats a number of bytes in KiB. */
-export function formatBytes(bytes: number): string {
-  return `${bytes / 1024} KiB`
-}
-
-/** The limits of a request, formatted for documents. */
-export const requestLimits = {
-  body: formatBytes(maxBodyBytes),
-  url: formatBytes(maxUrlBytes),
-  headers: formatBytes(maxHeaderBytes),
 }
 
 /** Makes the body of a problem. The pages of types are below `basePath`, which ends with a slash. */

@@ -3,9 +3,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { requestLimits } from '../../schemas/problems.ts'
+import { maxBodyBytes, maxHeaderBytes, maxUrlBytes } from '../../src/limits.ts'
 
-const { body, url, headers } = requestLimits
+const [body, url, headers] = [maxBodyBytes, maxUrlBytes, maxHeaderBytes].map((bytes) => `${bytes / 1024} KiB`)
 
 /** What is written by hand, and how it names the limits. */
 const passages: [file: string, texts: string[]][] = [
