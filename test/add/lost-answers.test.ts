@@ -10,7 +10,6 @@ import type { Engine } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import type { Relay } from '../support/relay.ts'
 
-
 const { openStore } = await import('../../src/store/open.ts')
 const { engines } = await import('../support/engines.ts')
 const { startRelay } = await import('../support/relay.ts')
