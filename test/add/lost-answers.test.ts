@@ -9,7 +9,6 @@ import type { Store } from '../../src/store/store.ts'
 import type { Engine } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import type { Relay } from '../support/relay.ts'
-import '../support/short-limits.ts'
 
 const { openStore } = await import('../../src/store/open.ts')
 const { engines } = await import('../support/engines.ts')
