@@ -1,5 +1,4 @@
-// The catalogue of problems: their meaning to a client, and their details. The service, the contract, its examples and
-// the problem pages are made from it.
+// The catalogue of problems, from which the service, the contract, its examples and the problem pages are made.
 import { maxBodyBytes, maxHeaderBytes, maxUrlBytes } from '../src/limits.ts'
 import { joinWords, listShown } from './plant.ts'
 import type { Problem } from './problem.ts'
@@ -81,7 +80,6 @@ export const problemTypes = {
       'requests at a time, and read answers as they come.',
   },
 } as const satisfies Record<string, ProblemType>
-
 export type ProblemTypeName = keyof typeof problemTypes
 
 /** Titles of statuses (RFC 9110, section 15; RFC 6585). */
