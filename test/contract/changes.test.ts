@@ -1,6 +1,5 @@
 // The changes of CONTRIBUTING's table, made by a script in a copy where the table says: each is seen wherever it should be,
 // and breaks nothing. A field of a plant is tried by fields.test.ts.
-import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +7,7 @@ import tap, { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { findAdmin } from '../support/admin.ts'
 import { createDirectory } from '../support/engines.ts'
+import { run } from '../support/programs.ts'
 import { spawnCli, token } from '../support/service.ts'
 import { exchange, send } from '../support/wire.ts'
 
@@ -152,25 +152,26 @@ test('every change that the table names is either made here or stands elsewhere'
 
 test('types and rooms are as they were', async (t) => {
   const node = (path: string, ...args: string[]) =>
-    execFileSync(process.execPath, [join(root, path), ...args], { cwd: copy, encoding: 'utf8', env: {} })
+    run(process.execPath, [join(root, path), ...args], { cwd: copy })
   writeFileSync(
     join(copy, 'tsconfig.copy.json'),
     JSON.stringify({ extends: './tsconfig.json', include: ['src', 'schemas'] }),
   )
-  t.equal(node('node_modules/typescript/bin/tsc', '-p', 'tsconfig.copy.json'), '')
-  t.equal(node('test/run/house.ts'), '')
+  const good = { code: 0, stdout: '', stderr: '' }
+  t.same(await node('node_modules/typescript/bin/tsc', '-p', 'tsconfig.copy.json'), good)
+  t.same(await node('test/run/house.ts'), good)
 })
 
 test('a command and a setting are there', async (t) => {
-  const run = async (...args: string[]) => {
+  const say = async (...args: string[]) => {
     const { ended, output } = spawnCli(t, args, { SOIL: 'sand' }, copy, join(copy, 'src/cli.ts'))
     t.match(await ended, { code: 0 })
     return output().stdout
   }
-  t.equal(await run('hail'), 'hello\n')
-  t.match(await run('--help'), /hail +Say hello\./)
-  t.match(await run('serve', '--help'), /--soil <kind> +The kind of soil\./)
-  t.match(await run('config'), /SOIL +sand/)
+  t.equal(await say('hail'), 'hello\n')
+  t.match(await say('--help'), /hail +Say hello\./)
+  t.match(await say('serve', '--help'), /--soil <kind> +The kind of soil\./)
+  t.match(await say('config'), /SOIL +sand/)
 })
 
 test('a served copy has the rest', async (t) => {
