@@ -4,7 +4,8 @@ import { isIPv6 } from 'node:net'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, onSendHookHandler } from 'fastify'
 import type { Fault } from '../../schemas/problem.ts'
 import { type KnownProblem, problems } from '../../schemas/problems.ts'
-import { maxUrlBytes } from '../limits.ts'
+import { headBytes, maxUrlBytes } from '../limits.ts'
+import type { TimeSlices } from '../runtime/time-slices.ts'
 import { answerHeaders } from './answer.ts'
 import { connectionOf } from './connection/connection.ts'
 import type { Exchange } from './connection/exchange.ts'
@@ -14,11 +15,18 @@ import { invalid, ProblemError } from './problem-error.ts'
 
 const methods = ['GET', 'HEAD', 'POST']
 
-/** `cors`: the CORS plugin answers preflights; `beginSpan`: begins the span of a request, when traces are on. */
-export type GuardOptions = { cors: boolean; beginSpan?: ((traceparent?: string) => Trace) | undefined }
+/**
+ * `slices`: schedule requests in a row; `cors`: the CORS plugin answers preflights; `beginSpan`: begins the span of a
+ * request, when traces are on.
+ */
+export type GuardOptions = {
+  slices: TimeSlices
+  cors: boolean
+  beginSpan?: ((traceparent?: string) => Trace) | undefined
+}
 
 /** Makes the root hooks and the not-found handler. */
-export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOptions) {
+export function guardRequests(inFlight: InFlight, { slices, cors, beginSpan }: GuardOptions) {
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const exchange = inFlight.observe(request, reply)
     exchange.hasExtraHeaders = cors
@@ -35,15 +43,32 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
 
   const onRequest: onRequestHookHandler = (request, reply, done) => {
     const flaw = findFlaw(observe(request, reply))
-    if (request.method === 'OPTIONS' && !flaw) answerOptions(request, reply, done)
-    else done(flaw)
+    const { begun, open, socket } = connectionOf(request.raw.socket)
+    if (begun === 1 && open.length === 1) begin()
+    // Thousands of requests in a row, in one turn, would keep others waiting.
+    else slices.run(() => socket.destroyed || begin(), 'requests in a row')
+
+    function begin(): void {
+      if (request.method === 'OPTIONS' && !flaw) answerOptions(request, reply, done)
+      else done(flaw)
+    }
   }
 
-  const onSend: onSendHookHandler = (request, reply, _, done) => {
-    reply.headers(answerHeaders(exchangeOf(request).requestId))
+  const onSend: onSendHookHandler = (request, reply, payload, done) => {
+    const exchange = exchangeOf(request)
+    reply.headers(answerHeaders(exchange.requestId))
     // RFC 9110, section 8.6: the CORS plugin sends one with a preflight's 204.
     if (reply.statusCode === 204) reply.removeHeader('content-length')
-    done()
+    let refused: Error | undefined
+    try {
+      if (exchange.owner === '' && exchange.index >= 0) inFlight.holdOpen(exchange, sizeOf(request, payload))
+    } catch (error) {
+      refused = error as Error
+      reply.removeHeader('etag').removeHeader('content-encoding')
+    }
+    if (!reply.raw.shouldKeepAlive) reply.header('connection', 'close')
+    if (refused) done(refused)
+    else done()
   }
 
   /** Answers OPTIONS (RFC 9110, section 9.3.7), but for preflights of a known path. */
@@ -67,6 +92,11 @@ export function guardRequests(inFlight: InFlight, { cors, beginSpan }: GuardOpti
   }
 
   return { refuse, onRequest, onSend, requireRoute, notFound }
+}
+
+/** Approximate size of an answer. */
+function sizeOf({ method }: FastifyRequest, payload: unknown): number {
+  return headBytes + (method === 'HEAD' || payload == null ? 0 : Buffer.byteLength(payload as Buffer))
 }
 
 function describeMiss(request: FastifyRequest): ProblemError {
