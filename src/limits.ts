@@ -41,6 +41,8 @@ export const receiveMs = 20_000
 /** A connection is reset when its client takes none of the answer bytes that wait for it for this long. */
 export const stalledMs = 30_000
 export const stalledSweepMs = 1000
+/** The same for answers that need no token. */
+export const openStalledMs = 5000
 /** How long to wait for a request before answering 503 to a connection that is refused. */
 export const refusalMs = 200
 /** After the last answer of a connection, what still arrives is read and dropped for this long, up to this much. */
@@ -131,8 +133,12 @@ export const maxPreparedPages = 16
 export const maxWaitingPages = 100
 /** Long lists compressed at a time; further ones are sent plain where the client accepts that. */
 export const maxCodedLists = 16
-/** Requests of one connection served at a time; the next one is not parsed before. */
-export const requestsPerConnection = 4
+/** Outstanding requests of one connection. One more is its last. */
+export const requestsPerConnection = 16
+/** Bytes sent without a token on one connection. With more, it ends, and they count as in flight until then. */
+export const openBytes = 64 * 1024
+/** Approximate size of the head of an answer. */
+export const headBytes = 512
 /** The most unknown tokens that wait for the next look-up, and the tokens of one of its queries. */
 export const unknownTokens = 4096
 export const tokensPerQuery = 1024
@@ -143,6 +149,8 @@ export const maxKeptLength = 1024
 /** The window for repeated lines of the log, and the lines on connections that it allows. */
 export const logWindowMs = 10_000
 export const maxConnectionLines = 20
+/** The window for the line on an X-Forwarded-For that is ignored. */
+export const forwardedWindowMs = 3_600_000
 /** The most plants that may wait for the next batch. */
 export const maxWaitingPlants = 4096
 /** The most plants in one transaction of a command, and the plants read at a time for a check or an export. */

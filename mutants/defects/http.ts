@@ -79,8 +79,8 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'a client that stays after its last answer is never cut',
     file: 'src/http/connection/end-gently.ts',
-    search: 'const timer = setTimeout(() => socket.destroy(), lingerMs).unref()',
-    replacement: 'const timer = undefined',
+    search: 'const cut = () => (isLarge ? socket.resetAndDestroy() : socket.destroy())',
+    replacement: 'const cut = () => (isLarge ? socket.resetAndDestroy() : undefined)',
     checks: [inTest('http/connections', 'a client that stays after its last answer')],
   },
   {

@@ -123,7 +123,8 @@ export const settings = {
     default: '100/s',
   }),
   maxConnections: setting('MAX_CONNECTIONS count', optional(readCount), {
-    description: 'Open connections; beyond it the longest idle one is closed, or else the new one gets 503.',
+    description:
+      'Open connections; beyond it the address with most gives one up, or else the new one gets 503.',
     default: '(a little less than half of the file descriptors that the process may open)',
   }),
   keepAliveMs: setting('KEEP_ALIVE seconds', readSeconds, {

@@ -1,6 +1,6 @@
 // Readers for the texts of settings. `name`: the setting as the user gave it, PORT or --port.
-import { isIP, isIPv4 } from 'node:net'
 import { availableParallelism } from 'node:os'
+import proxyAddr from '@fastify/proxy-addr'
 import { maxSeconds, maxThreads } from '../limits.ts'
 import { engines } from '../store/engines.ts'
 import type { Read } from './setting.ts'
@@ -102,27 +102,18 @@ export const readScopePrefix = makeReader('printable ASCII without spaces, " and
   /^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(text) ? text : undefined,
 )
 
-/** Reads Fastify's `trustProxy`: true, false, or proxies' addresses. With a number of proxies Fastify trusts none. */
-export const readTrustProxy = makeReader(
-  'true, false or addresses like 10.0.0.0/8',
-  (text) => readFlag(text) ?? splitIf(text, isNetwork)?.join(),
-)
-
-/** True for an address, a subnet, or Fastify's name for a range of addresses. */
-function isNetwork(text: string): boolean {
-  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  const [address = '', mask = '32', ...rest] = text.split('/')
-  const bits = toNumber(mask, /^\d{1,3}$/, isIPv4(address) ? 32 : 128)
-  const isMask = bits > 0 || (isIPv4(address) && isNetmask(mask))
-  return isIP(address) > 0 && isMask && rest.length === 0
-}
-
-/** True for one bits followed by zero bits, like 255.255.0.0. */
-function isNetmask(text: string): boolean {
-  if (!isIPv4(text)) return false
-  const bits = text.split('.').map((part) => Number(part).toString(2).padStart(8, '0'))
-  return /^1+0*$/.test(bits.join(''))
-}
+/** Reads whom to trust: everybody, nobody, or proxies as @fastify/proxy-addr takes them, but not their number. */
+export const readTrustProxy = makeReader('true, false or addresses like 10.0.0.0/8', (text) => {
+  const flag = readFlag(text)
+  if (flag !== undefined) return flag
+  const proxies = splitIf(text, (part) => !/^\d+$/.test(part))
+  try {
+    if (proxies) proxyAddr.compile(proxies)
+    return proxies?.join()
+  } catch {
+    return undefined
+  }
+})
 
 /** Reads the `origin` of @fastify/cors: true, false, or origins. */
 export const readCorsOrigin = makeReader('true, false, * or origins like https://example.org', (text) => {

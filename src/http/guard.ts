@@ -4,7 +4,8 @@ import { isIPv6 } from 'node:net'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, onSendHookHandler } from 'fastify'
 import type { Fault } from '../../schemas/problem.ts'
 import { type KnownProblem, problems } from '../../schemas/problems.ts'
-import { maxUrlBytes } from '../limits.ts'
+import { headBytes, maxUrlBytes } from '../limits.ts'
+import type { TimeSlices } from '../runtime/time-slices.ts'
 import { answerHeaders } from './answer.ts'
 import { connectionOf } from './connection/connection.ts'
 import type { Exchange } from './connection/exchange.ts'
@@ -13,17 +14,18 @@ import type { Trace } from './connection/request-ids.ts'
 import { invalid, ProblemError } from './problem-error.ts'
 
 /**
- * `methods`: all that a path may have; `cors`: the CORS plugin answers preflights; `beginSpan`: begins the span of a
- * request, when traces are on.
+ * `methods`: all that a path may have; `slices`: schedule requests in a row; `cors`: the CORS plugin answers preflights;
+ * `beginSpan`: begins the span of a request, when traces are on.
  */
 export type GuardOptions = {
   methods: readonly string[]
+  slices: TimeSlices
   cors: boolean
   beginSpan?: ((traceparent?: string) => Trace) | undefined
 }
 
 /** Makes the root hooks and the not-found handler. */
-export function guardRequests(inFlight: InFlight, { methods, cors, beginSpan }: GuardOptions) {
+export function guardRequests(inFlight: InFlight, { methods, slices, cors, beginSpan }: GuardOptions) {
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const exchange = inFlight.observe(request, reply)
     if (beginSpan) exchange.span = beginSpan(request.headers.traceparent as string | undefined)
@@ -39,21 +41,38 @@ export function guardRequests(inFlight: InFlight, { methods, cors, beginSpan }: 
 
   const onRequest: onRequestHookHandler = (request, reply, done) => {
     const flaw = findFlaw(observe(request, reply))
-    if (request.method === 'OPTIONS' && !flaw) answerOptions(request, reply, done)
-    else done(flaw)
+    const { begun, open, socket } = connectionOf(request.raw.socket)
+    if (begun === 1 && open.length === 1) begin()
+    // Thousands of requests in a row, in one turn, would keep others waiting.
+    else slices.run(() => socket.destroyed || begin(), 'requests in a row')
+
+    function begin(): void {
+      if (request.method === 'OPTIONS' && !flaw) answerOptions(request, reply, done)
+      else done(flaw)
+    }
   }
 
-  const onSend: onSendHookHandler = (request, reply, _, done) => {
-    reply.headers(answerHeaders(exchangeOf(request).requestId))
+  const onSend: onSendHookHandler = (request, reply, payload, done) => {
+    const exchange = exchangeOf(request)
+    reply.headers(answerHeaders(exchange.requestId))
     // RFC 9110, section 8.6: the CORS plugin sends one with a preflight's 204.
     if (reply.statusCode === 204) reply.removeHeader('content-length')
-    done()
+    let refused: Error | undefined
+    try {
+      if (exchange.owner === '' && exchange.index >= 0) inFlight.holdOpen(exchange, sizeOf(request, payload))
+    } catch (error) {
+      refused = error as Error
+      reply.removeHeader('etag').removeHeader('content-encoding')
+    }
+    if (!reply.raw.shouldKeepAlive) reply.header('connection', 'close')
+    if (refused) done(refused)
+    else done()
   }
 
   /** Answers OPTIONS (RFC 9110, section 9.3.7), but for preflights of a known path. */
   function answerOptions(request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
-    const allowed = allowedMethods(request)
-    if (allowed.length === 0) done(describeMiss(request))
+    const allowed = allowedMethods(request, methods)
+    if (allowed.length === 0) done(describeMiss(request, methods))
     else {
       reply.header('allow', allowed.join(', '))
       if (cors && request.headers['access-control-request-method'] !== undefined) done()
@@ -61,30 +80,34 @@ export function guardRequests(inFlight: InFlight, { methods, cors, beginSpan }: 
     }
   }
 
-  function describeMiss(request: FastifyRequest): ProblemError {
-    const allowed = allowedMethods(request)
-    // The route exists, and its handler found nothing.
-    if (allowed.length === 0 || allowed.includes(request.method))
-      return new ProblemError(problems.nothingHere)
-    return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
-  }
-
-  function allowedMethods(request: FastifyRequest): readonly string[] {
-    if (request.url === '*') return methods
-    const url = request.url.split('?', 1)[0] as string
-    return methods.filter((method) => request.server.findRoute({ url, method: method as 'GET' }) !== null)
-  }
-
   /** Refuses a request without a route before its body is looked at. */
   const requireRoute: onRequestHookHandler = (request, _, done) =>
-    done(request.is404 ? describeMiss(request) : undefined)
+    done(request.is404 ? describeMiss(request, methods) : undefined)
 
   /* c8 ignore next 3: the hook before has answered; the framework runs it only where there is a handler */
   function notFound(request: FastifyRequest): never {
-    throw describeMiss(request)
+    throw describeMiss(request, methods)
   }
 
   return { refuse, onRequest, onSend, requireRoute, notFound }
+}
+
+function describeMiss(request: FastifyRequest, methods: readonly string[]): ProblemError {
+  const allowed = allowedMethods(request, methods)
+  // The route exists, and its handler found nothing.
+  if (allowed.length === 0 || allowed.includes(request.method)) return new ProblemError(problems.nothingHere)
+  return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
+}
+
+function allowedMethods(request: FastifyRequest, methods: readonly string[]): readonly string[] {
+  if (request.url === '*') return methods
+  const url = request.url.split('?', 1)[0] as string
+  return methods.filter((method) => request.server.findRoute({ url, method: method as 'GET' }) !== null)
+}
+
+/** Approximate size of an answer. */
+function sizeOf({ method }: FastifyRequest, payload: unknown): number {
+  return headBytes + (method === 'HEAD' || payload == null ? 0 : Buffer.byteLength(payload as Buffer))
 }
 
 /** Finds a fault in the head for which a request cannot be served at all. */

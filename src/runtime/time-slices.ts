@@ -1,5 +1,5 @@
 // Spreads work over turns of the event loop, owner by owner, so that others are served between: reads of pages that are
-// not cached, the next requests of connections with requests in a row, and answers to refused requests.
+// not cached, requests in a row on one connection, and answers to refused requests.
 import { turnMs } from '../limits.ts'
 import { FairQueue } from './fair-pool.ts'
 
@@ -7,11 +7,6 @@ export class TimeSlices {
   readonly #later = new FairQueue<() => void>()
   /** The end of this turn's time; undefined while nothing was done in it. */
   #endMs: number | undefined
-
-  /** True while work waits for a later turn. */
-  get isBusy(): boolean {
-    return !this.#later.isEmpty
-  }
 
   /** Runs `work` now if this turn has time left, otherwise in a later one, in order per owner. */
   run(work: () => void, owner: string): void {

@@ -1,10 +1,13 @@
 // The one place where the parts are joined: a Fastify app that serves one store. It does not listen by itself.
+import type { IncomingMessage } from 'node:http'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Config } from '../config/load-config.ts'
 import { requireBearer } from '../http/access/authentication.ts'
 import { makeChallenge } from '../http/access/challenge.ts'
 import { acceptJsonBodies } from '../http/bodies.ts'
+import { makeAddressOf } from '../http/connection/address.ts'
+import { RequestHead } from '../http/connection/connection.ts'
 import type { Exchange } from '../http/connection/exchange.ts'
 import { InFlight } from '../http/connection/in-flight.ts'
 import { ConnectionLimit } from '../http/connection/max-connections.ts'
@@ -50,9 +53,9 @@ const methods = listMethods(operations)
 
 /*
  * The stages of a request:
- *   connections      beyond the limit, an idle connection is closed or the new one is refused
+ *   connections      beyond the limit, the address that has most makes room, or the new one is refused
  *   sockets          bytes that are not HTTP are answered below the router
- *   connection       it waits until fewer requests of its connection are served
+ *   connection       it is the last of its connection when too many others are outstanding
  *   in-flight        the request is observed until its answer is sent, and answered when it times out
  *   guard            it is refused when its head is not valid
  *   authentication   its token is checked, and the request counted, before its body is read
@@ -104,7 +107,8 @@ export function makeParts(options: Omit<AppOptions, 'store'>) {
   const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
   const isDraining = () => Atomics.load(shared.draining, 0) !== 0
   const slices = new TimeSlices()
-  const inFlight = new InFlight({ log, slices, isDraining, maxBytes }, (exchange) => {
+  const addressOf = makeAddressOf(config.trustProxy, logger)
+  const inFlight = new InFlight({ log, addressOf, isDraining, maxBytes }, (exchange) => {
     failures.ended(exchange)
     report?.(exchange)
   })
@@ -112,7 +116,7 @@ export function makeParts(options: Omit<AppOptions, 'store'>) {
   connections.show(meter)
   const describeProblem = makeDescribeProblem(config.basePath)
   const corsHeaders = makeCorsHeaders(config.corsOrigin)
-  const guard = guardRequests(inFlight, { methods, cors: config.corsOrigin !== false, beginSpan })
+  const guard = guardRequests(inFlight, { methods, slices, cors: config.corsOrigin !== false, beginSpan })
   const issuer = issuerOf(config)
   const resource = issuer && describeResource(issuer)
   const challenge = makeChallenge({ resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix })
@@ -132,12 +136,14 @@ export function makeServer(config: Config, parts: ReturnType<typeof makeParts>):
       maxHeaderSize: maxHeaderBytes,
       headersTimeout: headersMs,
       connectionsCheckingInterval: 500,
+      IncomingMessage: RequestHead as typeof IncomingMessage,
+      // A request with an `Upgrade` is served (RFC 9110, section 7.8).
+      shouldUpgradeCallback: () => false,
     },
     requestTimeout: receiveMs,
     // Node takes 0 for no limit.
     keepAliveTimeout: Math.max(1, config.keepAliveMs),
     return503OnClosing: false,
-    trustProxy: config.trustProxy,
     exposeHeadRoutes: false,
     schemaController: makeCompilers(),
     clientErrorHandler: makeClientErrorHandler(socketContext),

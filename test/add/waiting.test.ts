@@ -222,7 +222,6 @@ test('long work lets the event loop turn, and keeps its order', async (t) => {
       done.push(n)
     }, 'one')
   t.ok(done.length < pieces / 2, `${done.length} at once`)
-  t.ok(slices.isBusy)
   await until(t, () => done.length === pieces)
   counting = false
   t.strictSame(
@@ -230,7 +229,6 @@ test('long work lets the event loop turn, and keeps its order', async (t) => {
     Array.from({ length: pieces }, (_, n) => n),
   )
   t.ok(loops >= 4, `${loops} turns`)
-  t.notOk(slices.isBusy)
 })
 
 test('many requests at once do not wait for the end of the turn', (t) => {

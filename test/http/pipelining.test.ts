@@ -1,5 +1,5 @@
-// Requests in a row on one connection: a few are worked on at a time, each has its answer, and behind an answer that ends
-// the connection nothing is served.
+// Requests in a row on one connection: some may be outstanding, each has its answer, and behind an answer that ends the
+// connection nothing is served.
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
@@ -8,7 +8,7 @@ import { collect } from '../../src/runtime/garbage.ts'
 import { sqlite } from '../support/engines.ts'
 import { type Running, request, startApp } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { compose, readAnswers } from '../support/wire.ts'
+import { compose, readAnswers, type WireAnswer } from '../support/wire.ts'
 
 const plant = '{"name":"a","tag":""}'
 const anonymous = { Authorization: undefined }
@@ -50,25 +50,72 @@ const rows: [title: string, one: Buffer, status: number][] = [
   ['bodies that are not read', compose({ target: '/x', body: 'x', headers: anonymous }), 404],
 ]
 
-for (const [title, one, status] of rows)
-  test(`${title} in a row are answered, a few at a time`, async (t) => {
+/** The answers to so many requests in a row, until the service ends the connection or there are `count` of them. */
+async function sendInRow(socket: Socket, one: Buffer, count: number): Promise<WireAnswer[]> {
+  const answers = Promise.withResolvers<WireAnswer[]>()
+  let received = ''
+  const take = (text: string) => {
+    received += text
+    if (readAnswers(received).length >= count) answers.resolve(readAnswers(received))
+  }
+  socket.on('data', take).once('end', () => answers.resolve(readAnswers(received)))
+  socket.once('error', answers.reject)
+  socket.write(Buffer.concat(Array.from({ length: count }, () => one)))
+  const all = await answers.promise
+  socket.off('data', take)
+  return all
+}
+
+for (const [title, one, status] of rows) {
+  test(`${title}, ${requestsPerConnection} in a row: all are answered, and the connection goes on`, async (t) => {
     const { port, seen } = await start(t)
     const socket = openDeaf(t, port)
-    socket.end(Buffer.concat(Array.from({ length: many }, () => one)))
-    let received = ''
-    for await (const chunk of socket) received += chunk
-    const answers = readAnswers(received)
-    t.equal(answers.length, many)
-    t.same([...new Set(answers.map((answer) => answer.status))], [status])
-    t.equal(seen.parsed, many)
-    t.ok(seen.most <= requestsPerConnection, `${seen.most} at one moment`)
+    for (let round = 1; round <= 3; round++) {
+      const answers = await sendInRow(socket, one, requestsPerConnection)
+      t.same([...new Set(answers.map((answer) => answer.status))], [status])
+      t.same([...new Set(answers.map(({ headers }) => headers.get('connection')))], ['keep-alive'])
+      t.equal(answers.length, requestsPerConnection)
+      t.equal(seen.parsed, round * requestsPerConnection)
+    }
   })
+
+  for (const count of [requestsPerConnection + 1, 50, 500, 5000])
+    test(`${title}, ${count} in a row: the last that is answered says so, and no other is begun`, async (t) => {
+      const { port, url, seen } = await start(t)
+      const answers = await sendInRow(openDeaf(t, port), one, count)
+      t.same([...new Set(answers.map((answer) => answer.status))], [status])
+      t.equal(answers.length, requestsPerConnection + 1)
+      t.same(
+        answers.map(({ headers }) => headers.get('connection')),
+        answers.map((_, n) => (n < requestsPerConnection ? 'keep-alive' : 'close')),
+      )
+      t.equal(seen.parsed, answers.length)
+      const added = ((await request(`${url}/plants`)).json() as unknown[]).length
+      t.equal(added, title === 'additions' ? answers.length : 0)
+    })
+}
+
+test('a client that repeats what was not answered has all of its plants added once', async (t) => {
+  const { port, url } = await start(t)
+  for (let sent = 0; sent < 100; ) {
+    const rest = Array.from({ length: 100 - sent }, (_, n) =>
+      compose({ body: JSON.stringify({ name: `${sent + n}`, tag: '' }) }),
+    )
+    const answers = await sendInRow(openDeaf(t, port), Buffer.concat(rest), 1)
+    sent += answers.length
+  }
+  const names = ((await request(`${url}/plants`)).json() as { name: string }[]).map(({ name }) => name)
+  t.same(
+    names,
+    Array.from({ length: 100 }, (_, n) => `${n}`),
+  )
+})
 
 test('a body in pieces after pipelined requests is read in its turn', async (t) => {
   const { port, url } = await start(t)
   const socket = openDeaf(t, port)
   const whole = compose({ body: plant })
-  const before = Buffer.concat(Array.from({ length: requestsPerConnection + 1 }, () => whole))
+  const before = Buffer.concat(Array.from({ length: requestsPerConnection - 1 }, () => whole))
   let received = ''
   socket.on('data', (chunk) => (received += chunk))
   for (let cut = 1; cut < whole.length; cut += 20) {
@@ -76,11 +123,11 @@ test('a body in pieces after pipelined requests is read in its turn', async (t) 
     socket.write(Buffer.concat([before, whole.subarray(0, cut)]))
     await once(socket, 'data')
     socket.write(whole.subarray(cut))
-    while (readAnswers(received).length < requestsPerConnection + 2) await once(socket, 'data')
+    while (readAnswers(received).length < requestsPerConnection) await once(socket, 'data')
     t.same([...new Set(readAnswers(received).map(({ status }) => status))], [200], `cut at ${cut}`)
   }
   const added = ((await request(`${url}/plants`)).json() as unknown[]).length
-  t.equal(added, (requestsPerConnection + 2) * Math.ceil((whole.length - 1) / 20))
+  t.equal(added, requestsPerConnection * Math.ceil((whole.length - 1) / 20))
 })
 
 const endings: [title: string, bytes: Buffer, status: number][] = [

@@ -149,7 +149,8 @@ test('the limits of the guide are those of the service', (t) => {
     ['time until it is answered, once it has arrived', `${limits.promisedMs / 1000} s`],
     ['a connection on which nothing moves while a request is at work', `${limits.stalledMs / 1000} s`],
     ['an idle connection', `${readConfig({}).keepAliveMs / 1000} s`],
-    ['requests of one connection served at a time', `${limits.requestsPerConnection};`],
+    ['outstanding requests of one connection', `${limits.requestsPerConnection};`],
+    ['the same, when the answer needs no token', `${limits.openStalledMs / 1000} s`],
   ]
   for (const [row, ...values] of rows) {
     const [, limit = ''] = guide.split(`| ${row} | `)
@@ -176,8 +177,12 @@ test('the limits in docs/configure.md are those of the service', (t) => {
       `${limits.headersMs / 1000} s, ${limits.receiveMs / 1000} s`,
     ],
     ['time from then to its answer (a list: its first byte)', `${limits.promisedMs / 1000} s`],
-    ['a connection with an open request that moves no byte', `${limits.stalledMs / 1000} s`],
-    ['requests of one connection served at a time', `${limits.requestsPerConnection}`],
+    [
+      'a connection with an open request that moves no byte',
+      `${limits.stalledMs / 1000} s; ${limits.openStalledMs / 1000} s`,
+    ],
+    ['outstanding requests of one connection', `${limits.requestsPerConnection}`],
+    ['bytes sent on one connection without a token', `${limits.openBytes / 1024} KiB`],
     ['bytes of answers in flight', `${limits.inFlightBytes / 2 ** 20} MiB`],
     ['plants that wait for the next batch', `${limits.maxWaitingPlants}`],
     ['reads that wait for a connection to the database', `${limits.maxWaitingReads}`],

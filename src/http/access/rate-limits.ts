@@ -1,8 +1,8 @@
 // Limits of requests and of failed authentications. `memory` is shared by the threads of the process, which count
 // together.
-import { isIPv4, isIPv6 } from 'node:net'
 import { type KnownProblem, problems } from '../../../schemas/problems.ts'
 import type { Rate } from '../../config/values.ts'
+import { networkOf } from '../connection/address.ts'
 import type { Exchange } from '../connection/exchange.ts'
 import { ProblemError } from '../problem-error.ts'
 import { makeGcra } from './gcra.ts'
@@ -26,9 +26,6 @@ export function makeRateLimit(rate: Rate, memory?: SharedArrayBuffer): (exchange
   }
 }
 
-/** The key shared by clients whose proxy hides their addresses. */
-const nowhere = 'nowhere'
-
 /**
  * AUTH_FAILURE_LIMIT: makes a function that counts a failed authentication of an address, and returns the problem to
  * answer with when it is one too many. Only further failures are refused: a valid token is served whatever others do
@@ -40,19 +37,6 @@ export function makeFailureLimit(rate: Rate, memory?: SharedArrayBuffer) {
     const { allowed, nextMs } = take(networkOf(address))
     return allowed ? undefined : tooMany(problems.failures, toSeconds(nextMs))
   }
-}
-
-/** The network that counts as one client: an IPv4 address, or the /64 that an IPv6 host has for itself. */
-export function networkOf(address: string): string {
-  if (isIPv4(address)) return address
-  if (!isIPv6(address)) return nowhere
-  const [withoutZone = ''] = address.split('%', 1)
-  const parts = withoutZone.split(':')
-  const last = parts.at(-1) as string
-  if (isIPv4(last)) return last
-  const zeros = '0:'.repeat(9 - parts.length)
-  const groups = withoutZone.replace('::', `:${zeros}`).split(':').slice(0, 4)
-  return groups.map((group) => Number(`0x0${group}`).toString(16)).join(':')
 }
 
 /** Makes a 429. `waitS`: whole seconds. */

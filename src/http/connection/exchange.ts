@@ -6,15 +6,6 @@ import { requestMs } from '../../limits.ts'
 import type { FailedOutcome } from '../../store/store.ts'
 import { readTrace, type Trace } from './request-ids.ts'
 
-const addressWithPort = /(?<=^|[,\s])(?:\[([^\]]*)\]|([\d.]+))(?::\d+)?(?=$|[,\s])/g
-
-/** Removes the ports that some proxies add: addresses are what is trusted, counted and logged. */
-function dropPorts({ headers }: IncomingMessage): void {
-  const forwarded = headers['x-forwarded-for']
-  if (forwarded?.includes(':'))
-    headers['x-forwarded-for'] = String(forwarded).replace(addressWithPort, '$1$2')
-}
-
 export class Exchange {
   readonly reply: FastifyReply
   readonly raw: IncomingMessage
@@ -43,13 +34,11 @@ export class Exchange {
   /** The span, when traces are on. */
   span: Trace | undefined
 
-  constructor(reply: FastifyReply, requestId: string) {
-    const { request } = reply
-    dropPorts(request.raw)
+  constructor(reply: FastifyReply, requestId: string, remoteAddress: string) {
     this.requestId = requestId
     this.reply = reply
-    this.raw = request.raw
-    this.remoteAddress = request.ip
+    this.raw = reply.request.raw
+    this.remoteAddress = remoteAddress
   }
 
   /** Ends the exchange: the request was answered, or its client is gone. */

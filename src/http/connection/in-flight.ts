@@ -3,14 +3,15 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problems } from '../../../schemas/problems.ts'
-import { lateSweepMs, stalledSweepMs, turnMs } from '../../limits.ts'
+import { lateSweepMs, listShare, openBytes, stalledSweepMs, turnMs } from '../../limits.ts'
 import type { ConnectionLog } from '../../logging/connection-log.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { TimeSlices } from '../../runtime/time-slices.ts'
 import { StoreUnavailable } from '../../store/store.ts'
 import { ProblemError } from '../problem-error.ts'
-import { Connection, connectionOf } from './connection.ts'
+import { networkOf } from './address.ts'
+import { connectionOf } from './connection.ts'
 import { Exchange } from './exchange.ts'
+import { Peers } from './peers.ts'
 import { makeRequestIds } from './request-ids.ts'
 
 type Carrier = IncomingMessage & { exchange: Exchange }
@@ -25,10 +26,10 @@ export function waits(reply: FastifyReply): boolean {
   return !reply.raw.headersSent && !reply.request.raw.socket.destroyed
 }
 
-/** `slices`: schedule connections that had to wait; `maxBytes`: the most bytes of answers in flight. */
+/** `addressOf`: returns the address of a client; `maxBytes`: the most bytes of answers in flight. */
 export type InFlightOptions = {
   log: ConnectionLog
-  slices: TimeSlices
+  addressOf: (request: IncomingMessage) => string
   isDraining: () => boolean
   maxBytes: number
 }
@@ -47,11 +48,7 @@ export class InFlight {
   /** Bytes of answers that are being sent or wait for slow clients: in all, and by token, of those that were valid. */
   #bytes = 0
   readonly #bytesOf = new Map<string, number>()
-  /**
-   * Connections without an open request, idle longest first. One whose next head is incomplete counts as idle: heads
-   * that are sent slowly could otherwise lock out everybody else.
-   */
-  readonly #idle = new Set<Connection>()
+  readonly peers = new Peers()
   /** Takes the request's id from `X-Request-Id`, or makes one. */
   readonly requestId = makeRequestIds()
 
@@ -71,8 +68,8 @@ export class InFlight {
   /** Begins to observe a request. */
   observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const connection = connectionOf(request.raw.socket)
-    this.#idle.delete(connection)
-    const exchange = new Exchange(reply, this.requestId(request.raw.headers['x-request-id']))
+    const requestId = this.requestId(request.raw.headers['x-request-id'])
+    const exchange = new Exchange(reply, requestId, this.#options.addressOf(request.raw))
     ;(request.raw as Carrier).exchange = exchange
     exchange.index = this.#open.push(exchange) - 1
     connection.add(exchange)
@@ -83,46 +80,46 @@ export class InFlight {
 
   /**
    * Counts `bytes` for an answer until it is sent, or until another call corrects them. Throws `overloaded` when its
-   * token would hold more than `share` times what is left, so that there is always room for others (the dynamic
-   * thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
+   * token, or without one its client's network, would hold more than `share` times what is left, so that there is always
+   * room for others (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998).
    */
   hold(exchange: Exchange, bytes: number, share: number): void {
+    const owner = exchange.owner || networkOf(exchange.remoteAddress)
     const more = bytes - exchange.bytes
-    const held = (this.#bytesOf.get(exchange.owner) ?? 0) + more
+    const held = (this.#bytesOf.get(owner) ?? 0) + more
     if (more > 0 && held > share * (this.#options.maxBytes - this.#bytes))
       throw new ProblemError(problems.tooManyBytes)
-    if (held > 0) this.#bytesOf.set(exchange.owner, held)
-    else this.#bytesOf.delete(exchange.owner)
+    if (held > 0) this.#bytesOf.set(owner, held)
+    else this.#bytesOf.delete(owner)
     this.#bytes += more
     exchange.bytes = bytes
   }
 
+  /**
+   * Counts an answer that needs no token. Whether its client has taken it is known only when it closes the connection, so
+   * beyond `openBytes` the connection is ended, and what it was sent is held until then. Throws `overloaded`.
+   */
+  holdOpen(exchange: Exchange, bytes: number): void {
+    const connection = connectionOf(exchange.raw.socket)
+    if (connection.openBytes + bytes > openBytes) {
+      if (exchange.problem === undefined) this.hold(exchange, bytes, listShare)
+      connection.untaken.push(exchange)
+      connection.endAfter()
+    }
+    connection.openBytes += bytes
+  }
+
   /** Begins to observe a connection. */
   connect(socket: Socket): void {
-    const connection = new Connection(socket, this.#options.slices, this.#settle)
+    const connection = this.peers.add(socket)
     // Bytes that came with the connection are read in the next turn of the event loop.
-    setImmediate(() => setImmediate(() => this.#settle(connection)))
+    setImmediate(() => setImmediate(() => connection.settle()))
     // Node emits `close` only for the first of several answers on a connection.
     socket.once('close', () => {
       for (const exchange of [...connection.open]) this.#ended(exchange)
-      this.#idle.delete(connection)
+      for (const exchange of connection.untaken) this.hold(exchange, 0, 0)
+      this.peers.remove(connection)
     })
-  }
-
-  readonly #settle = (connection: Connection): void => {
-    if (connection.open.length === 0 && !connection.socket.destroyed) this.#idle.add(connection)
-  }
-
-  /** Number of idle connections. */
-  get idle(): number {
-    return this.#idle.size
-  }
-
-  /** Closes the connection that has been idle longest; false when none is idle. */
-  closeIdle(): boolean {
-    const [longest] = this.#idle
-    longest?.socket.destroy()
-    return longest !== undefined && this.#idle.delete(longest)
   }
 
   #ended(exchange: Exchange): void {
@@ -133,7 +130,7 @@ export class InFlight {
       last.index = exchange.index
     }
     exchange.end()
-    if (exchange.bytes > 0) this.hold(exchange, 0, 0)
+    if (exchange.bytes > 0 && exchange.owner !== '') this.hold(exchange, 0, 0)
     connectionOf(exchange.raw.socket).leave(exchange)
     this.#report(exchange)
   }

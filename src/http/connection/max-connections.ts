@@ -1,9 +1,10 @@
-// MAX_CONNECTIONS: the most connections served at once. For one more, the connection that has been idle longest is
-// closed; when none is idle, the new one gets 503 and is closed before anything is parsed. The remaining descriptors
+// MAX_CONNECTIONS: the most connections served at once. For one more, the network that has most makes room; when it
+// cannot, the new one gets 503 and is closed before anything is parsed. The remaining descriptors
 // are for the store, the admin server and the log.
-import { existsSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { devNull } from 'node:os'
 import type { Logger } from 'pino'
 import { problems } from '../../../schemas/problems.ts'
 import { connectionShare, fewestDescriptors, maxRefused, refusalMs, refusedShare } from '../../limits.ts'
@@ -16,8 +17,6 @@ import { endWithProblem, type SocketContext } from './sockets.ts'
 /** Default when the descriptor limit is unknown. */
 const usualConnections = 1000
 const idleSweepMs = 100
-
-type Handled = Socket & { _handle: { fd?: number } | null }
 
 /** Reads the descriptor limit of this process from Linux's list; infinite where it is unknown. */
 export function readDescriptorLimit(file = '/proc/self/limits'): number {
@@ -82,9 +81,8 @@ export class ConnectionLimit {
     const [serve] = server.listeners('connection') as [(socket: Socket) => void]
     server.removeListener('connection', serve)
     this.#sweeper = setInterval(() => this.#sweep(inFlight), idleSweepMs).unref()
-    server.on('connection', (socket: Handled) => {
-      this.#watchDescriptors(socket)
-      if (this.#makeRoom(inFlight)) {
+    server.on('connection', (socket: Socket) => {
+      if (this.#makeRoom(inFlight, socket)) {
         Atomics.add(this.#counts, this.#thread, 1)
         socket.once('close', () => Atomics.sub(this.#counts, this.#thread, 1))
         serve.call(server, socket)
@@ -100,8 +98,8 @@ export class ConnectionLimit {
    * True when there is room, or an idle connection makes some: one of this thread now, one of another thread in its next
    * sweep. Two threads may count on the same one at the same moment.
    */
-  #makeRoom(inFlight: InFlight): boolean {
-    if (sum(this.#counts) < this.max || inFlight.closeIdle()) return true
+  #makeRoom(inFlight: InFlight, newcomer: Socket): boolean {
+    if (sum(this.#counts) < this.max || inFlight.peers.makeRoom(newcomer)) return true
     this.#idle[this.#thread] = 0
     return sum(this.#counts) < this.max + sum(this.#idle)
   }
@@ -109,8 +107,9 @@ export class ConnectionLimit {
   /** Closes idle connections that are too many in all threads, and tells the others how many there are here. */
   #sweep(inFlight: InFlight): void {
     /* c8 ignore next: whether there are too many at this moment */
-    for (let more = sum(this.#counts) - this.max; more > 0 && inFlight.closeIdle(); more--);
-    this.#idle[this.#thread] = inFlight.idle
+    for (let more = sum(this.#counts) - this.max; more > 0 && inFlight.peers.makeRoom(); more--);
+    this.#idle[this.#thread] = inFlight.peers.closable
+    this.#watchDescriptors()
   }
 
   show(meter: Meter): void {
@@ -146,13 +145,10 @@ export class ConnectionLimit {
     }
   }
 
-  /**
-   * Warns before descriptors run out: then connections are accepted and closed without a word (EMFILE). New descriptors
-   * get the lowest free number, so a high number means that few are left.
-   */
-  #watchDescriptors(socket: Handled): void {
-    if (Number(socket._handle?.fd) >= this.#descriptors - fewestDescriptors)
-      this.#log(this.#shortages, 'hardly any file descriptor is left: connections may be closed unanswered')
+  /** Warns when hardly any descriptor is left: then connections are accepted and closed without a word (EMFILE). */
+  #watchDescriptors(): void {
+    if (findFreeDescriptor() < this.#descriptors - fewestDescriptors) return
+    this.#log(this.#shortages, 'hardly any file descriptor is left: connections may be closed unanswered')
   }
 
   #log(throttle: Throttle, message: string): void {
@@ -164,4 +160,15 @@ export class ConnectionLimit {
 
 function sum(numbers: Int32Array): number {
   return numbers.reduce((all, one) => all + one, 0)
+}
+
+/** The lowest number that is free, as a new descriptor gets it; infinite when there is none. */
+function findFreeDescriptor(): number {
+  try {
+    const descriptor = openSync(devNull, 'r')
+    closeSync(descriptor)
+    return descriptor
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
 }

@@ -36,8 +36,6 @@ export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHea
     const packet = (error.rawPacket ?? nothing) as Buffer
     if (code === 'ECONNRESET') return void socket.destroy()
     const connection = connectionOf(socket)
-    // The parser was stopped by us.
-    if (code === 'HPE_PAUSED') return void connection.hold(packet.subarray(bytesParsed))
     // RFC 9112, section 9.6: nothing is read behind a request with `Connection: close`; its answer is still to come.
     if (code === 'HPE_CLOSED_CONNECTION') return void connection.end(() => {})
     if (broken.has(socket)) return
@@ -114,9 +112,6 @@ export function endWithProblem(
   endGently(socket)
 }
 
-/** A field of Node's server: the answer that is being sent. */
-type Answering = Socket & { _httpMessage?: { emit(event: 'drain'): void } | null }
-
 /** Answers requests that Node would answer by itself, or not at all, and logs connections without a request. */
 export function answerOddRequests(server: Server, { inFlight, log, describeProblem }: SocketContext): void {
   // A client that has closed its sending side still gets its answers in full.
@@ -125,15 +120,22 @@ export function answerOddRequests(server: Server, { inFlight, log, describeProbl
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   const notProxy = describeProblem(new ProblemError(problems.noProxy))
+  server.on('upgrade', (_request, socket: Socket) => takeOver(socket).end(() => endGently(socket)))
   server.on('connect', ({ url, headers }: IncomingMessage, socket: Socket) => {
+    if (connectionOf(socket).isLast) return void server.emit('upgrade', undefined, socket)
     const requestId = inFlight.requestId(headers['x-request-id'])
     log.add(socket, { reason: 'tunnel', status: notProxy.status, requestId, url })
-    // Node has detached the socket: its errors, and the flow of answers that are under way, are handled here.
-    socket.on('error', () => socket.destroy())
-    socket.on('drain', () => (socket as Answering)._httpMessage?.emit('drain'))
-    connectionOf(socket).end(() => endWithProblem(socket, notProxy, { requestId }))
+    takeOver(socket).end(() => endWithProblem(socket, notProxy, { requestId }))
   })
   server.on('connection', (socket: Socket) => noteSilence(socket, log))
+}
+
+/** Does what Node does no more for a socket that it hands over, while earlier answers are under way. */
+function takeOver(socket: Socket): Connection {
+  const connection = connectionOf(socket)
+  socket.on('error', () => socket.destroy())
+  socket.on('drain', () => connection.open[0]?.reply.raw.emit('drain'))
+  return connection
 }
 
 /** Logs a connection that ends without a request and without an answer. */
