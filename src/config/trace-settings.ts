@@ -1,6 +1,7 @@
 // The variables of OpenTelemetry that the service supports, and the options that follow from them. All are handed to
 // the SDK, which reads few of them itself, and none from `.env`.
 import { readFileSync } from 'node:fs'
+import { version } from '../runtime/version.ts'
 import { type About, type Read, setting } from './setting.ts'
 import { ConfigError, choose, makeReader, optional, readCount, splitList, toNumber } from './values.ts'
 
@@ -65,7 +66,7 @@ export function traceOptionsOf(config: TraceConfig) {
   return {
     ...config,
     ...{ url, spanBatch },
-    resource: { 'service.name': 'plant-store', ...config.resource, ...name },
+    resource: { 'service.name': 'plant-store', 'service.version': version, ...config.resource, ...name },
     headers: config.otlpHeadersOfTraces ?? config.otlpHeaders ?? {},
     timeoutMs: Math.min(Number(config.otlpTimeoutOfTraces ?? config.otlpTimeout), config.spanExportMs),
     compression: config.otlpCompressionOfTraces ?? config.otlpCompression,

@@ -36,7 +36,8 @@ export function makeFailureLog(logger: Logger) {
     failed(error: Error, exchange: Exchange, message = 'a request failed'): void {
       // Already logged where the issuer's keys are loaded.
       if (error instanceof IssuerUnavailable) return
-      const ids = { requestId: exchange.requestId, traceId: exchange.trace?.traceId }
+      const { requestId, trace } = exchange
+      const ids = { requestId, traceId: trace?.traceId, spanId: trace?.spanId }
       if (isOverload(error)) {
         // While the store is unavailable, an overload is part of that outage.
         if (failing.size === 0) overloads.reportFailure(error, ids)

@@ -10,7 +10,7 @@ export type ListenAddress = { host: string; port: number; reusePort?: boolean }
 
 /**
  * Listens; resolves to the first address. `port` 0 picks a free one for all addresses. Rejects as `listen` of an app
- * does if the first address fails.
+ * does, whichever address fails: a stranger who listens on one of them would be sent tokens.
  */
 export async function listen(
   app: FastifyInstance,
@@ -35,10 +35,14 @@ export async function listen(
       app.server.emit('connection', socket)
     })
     doors.push(door)
-    // ::1 may be in /etc/hosts without being configured.
-    await once(door.listen({ host: other, port: address.port, reusePort }), 'listening').catch(() => {})
+    await once(door.listen({ host: other, port: address.port, reusePort }), 'listening').catch(passMissing)
   }
   return address
+}
+
+/** ::1 may be in /etc/hosts without being configured. */
+function passMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EADDRNOTAVAIL' && error.code !== 'EAFNOSUPPORT') throw error
 }
 
 /** Resolves localhost to its addresses. Other names are left to `listen`, which takes their first address. */

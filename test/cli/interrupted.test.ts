@@ -11,6 +11,7 @@ import { createDirectory, type Engine, engines, sqlite } from '../support/engine
 import { assertWithin } from '../support/full.ts'
 import { cli, readPlants, runImport, startProgram, writeInput } from '../support/imports.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { preload } from '../support/preload.ts'
 import { inherited } from '../support/processes.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
@@ -38,9 +39,9 @@ before(async () => {
     INSERT INTO plants (position, item) SELECT n, '{"name":"plant ' || n || '","tag":"some tag"}' FROM numbers`)
 })
 
-function start(t: Test, command: string, DATABASE_URL: string) {
+function start(t: Test, command: string, DATABASE_URL: string, given: NodeJS.ProcessEnv = {}) {
   const script = `exec '${process.execPath}' '${cli}' ${command}`
-  const env = { ...inherited(), DATABASE_URL }
+  const env = { ...inherited(), DATABASE_URL, ...given }
   const child = spawn('sh', ['-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
@@ -62,6 +63,38 @@ test('an export and a backup stop, and leave no file', async (t) => {
     await until(() => readdirSync(directory).some((name) => name.endsWith('.partial')))
     t.equal(await stop(t, child, signal), 128 + constants.signals[signal], `${command}, ${signal}`)
     t.equal(said(), `plant-store: ${message}\n`)
+    t.same(readdirSync(directory), [])
+  }
+})
+
+/** A query of the check that never ends, in SQLite's own code, where no signal is heard. */
+const endlessQuery = `
+  import { writeSync } from 'node:fs'
+  import { DatabaseSync, StatementSync } from 'node:sqlite'
+  const { all } = StatementSync.prototype
+  const numbers = 'WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT max(n) FROM numbers'
+  StatementSync.prototype.all = function (...values) {
+    if (!this.sourceSQL.includes('integrity_check')) return all.apply(this, values)
+    writeSync(1, 'asked')
+    return new DatabaseSync(':memory:').prepare(numbers).all()
+  }`
+
+test('a check stops within a long query, and so does that of a backup, which leaves no file', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  await open(t, url)
+  const directory = createDirectory(t)
+  const commands = [
+    ['verify --quiet', ''],
+    [
+      `backup --quiet '${join(directory, 'b.db')}'`,
+      'plant-store: interrupted: nothing was written. Run it again\n',
+    ],
+  ] as const
+  for (const [command, message] of commands) {
+    const { child, said } = start(t, command, url, preload(endlessQuery))
+    await once(child.stdout, 'data')
+    t.equal(await stop(t, child, 'SIGINT'), 130)
+    t.equal(said(), message)
     t.same(readdirSync(directory), [])
   }
 })

@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test, test } from 'tap'
-import { checkIntegrity } from '../../src/maintenance/verify/check-integrity.ts'
 import { checkPage } from '../../src/maintenance/verify/check-page.ts'
 import { describeFault } from '../../src/maintenance/verify/faults.ts'
 import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
@@ -81,6 +80,8 @@ for (const engine of engines) {
       plants: many,
       unchecked: 0,
       checksum,
+      unread: [],
+      head: many,
       faultCount: 0,
       faults: [],
     })
@@ -105,16 +106,6 @@ for (const engine of engines) {
     t.strictSame(await findFaults(url), ['plant 1 does not match its checksum'])
   })
 
-  test(`${engine.name}: a stopped check ends with the reason`, async (t) => {
-    const url = await make(t, engine, many)
-    const stop = new AbortController()
-    const onProgress = () => stop.abort(new Error('enough'))
-    await t.rejects(verifyStore(url, { signal: stop.signal, onProgress }), { message: 'enough' })
-    if (engine.name !== 'SQLite') return
-    const ofFile = checkIntegrity(url, 'PRAGMA integrity_check', stop.signal)
-    await t.rejects(ofFile, { message: 'enough' }, 'of the file as a whole, too')
-  })
-
   const damages: [title: string, statements: string, faults: (string | RegExp)[]][] = [
     ['a gap', 'DELETE FROM plants WHERE position = 7', ['plant 7 is missing']],
     [
@@ -125,7 +116,7 @@ for (const engine of engines) {
     [
       'a plant far off',
       `INSERT INTO plants (position, item) VALUES (9007199254740991, '{"name":"a","tag":""}')`,
-      ['plants 62 to 9007199254740990 are missing'],
+      ['plants 62 to 9007199254740990 are missing', 'plant 9007199254740991 has lost its checksum'],
     ],
     [
       'a plant before the first',
@@ -183,7 +174,21 @@ for (const engine of engines) {
     [
       'an id that is there twice, because its index is gone',
       'DROP INDEX plants_id; UPDATE plants SET id = 77, checksum = NULL WHERE position = 3',
-      ['plants_id is missing from the schema', 'plant 61 has the id 77, which another plant has, too'],
+      [
+        'plants_id is missing from the schema',
+        'plant 3 has lost its checksum',
+        'plant 61 has the id 77, which another plant has, too',
+      ],
+    ],
+    [
+      'a plant that was altered, and its checksum taken away',
+      `UPDATE plants SET checksum = NULL, item = '{"name":"b","tag":""}' WHERE position = 9`,
+      ['plant 9 has lost its checksum'],
+    ],
+    [
+      'tokens that cannot be',
+      `UPDATE tokens SET scopes = 'plants:read plants:all', hash = upper(hash)`,
+      [/^token \w{8} has a hash that is no SHA-256$/, /^token \w{8} has scopes that do not exist$/],
     ],
   ]
   for (const [title, statements, faults] of damages)
@@ -195,6 +200,12 @@ for (const engine of engines) {
       t.equal(found.length, faults.length)
     })
 }
+
+test('SQLite: an empty table meta, without which PostgreSQL is refused', async (t) => {
+  const url = await make(t, sqlite)
+  await tamper(url, 'DELETE FROM meta')
+  t.strictSame(await findFaults(url), ['the table meta has no id of the store'])
+})
 
 test('PostgreSQL: without the row that batches lock nothing is added, and verify says so', async (t) => {
   const url = await make(t, postgres)
@@ -215,6 +226,7 @@ test('PostgreSQL: a position that is there twice, because its index is gone', as
   t.strictSame(await findFaults(url), [
     'plants_pkey is missing from the schema',
     'plant 7 is missing',
+    'plant 8 has lost its checksum',
     'plant 8 is there twice',
   ])
 })
@@ -252,19 +264,40 @@ test('a file that was cut is refused', async (t) => {
   await t.rejects(verifyStore(url), { message: /^cannot open .*: database disk image is malformed$/ })
 })
 
-test('a page of the plants that was overwritten in the file', async (t) => {
+test('a page of the plants that was overwritten: the positions on it are named, all others are checked', async (t) => {
   const url = await make(t, sqlite, many)
   const path = fileURLToPath(url)
-  overwritePage(path, findPage(path, ' 2000"'))
-  const { faults, checksum } = await verifyStore(url)
-  t.strictSame(faults.map(describeFault).sort(), [
-    'the database cannot be read: database disk image is malformed',
-    'the whole file cannot be read: database disk image is malformed',
-  ])
+  await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position IN (7, 2900); DELETE FROM segments')
+  overwritePage(path, findPage(path, ' 1500"'))
+  const { faults, checksum, unread, plants } = await verifyStore(url)
+  const [{ first, last } = { first: 0, last: 0 }] = unread
+  t.equal(unread.length, 1)
+  t.ok(first <= 1501 && last >= 1501 && last - first < 200, `${first} to ${last}`)
+  t.equal(plants, many + 1 - (last - first + 1))
   t.equal(checksum, null)
+  const reason = 'cannot be read: database disk image is malformed'
+  t.strictSame(faults.map(describeFault), [
+    `plants ${first} to ${last} ${reason}`,
+    `the whole file ${reason}`,
+    'plant 7 does not match its checksum',
+    'plant 2900 does not match its checksum',
+  ])
+  const { code, stdout } = await runCommand(['verify', url])
+  t.equal(code, 1)
+  t.match(stdout, `\nplants that can be read: 1 to ${first - 1}, ${last + 1} to ${many + 1}\n`)
 })
 
-test('a plant whose text cannot be read leaves the checksum unknown', async (t) => {
+test('segments that cannot be read, and a last page that cannot be', async (t) => {
+  const url = await make(t, sqlite, many)
+  const path = fileURLToPath(url)
+  overwritePage(path, findPage(path, 'the last'))
+  const { faults, checksum, head } = await verifyStore(url)
+  t.equal(checksum, null)
+  t.equal(head, 2000, 'the end of the last segment')
+  t.match(faults.map(describeFault).join(), /^the end of the log cannot be read: /)
+})
+
+test('a plant whose text cannot be read is named alone', async (t) => {
   const url = await make(t, sqlite)
   // So long that SQLite keeps the end of it in pages of their own.
   const item = `{"name":"${'x'.repeat(10_000)} the end","tag":""}`
@@ -273,12 +306,13 @@ test('a plant whose text cannot be read leaves the checksum unknown', async (t) 
   overwritePage(path, findPage(path, 'the end') - 1)
   const { faults, checksum } = await verifyStore(url)
   const others = faults.map(describeFault).filter((fault) => !fault.startsWith('integrity check'))
-  t.strictSame(others, ['plants 1 to 62 cannot be read: database disk image is malformed'])
+  t.strictSame(others, ['plant 62 cannot be read: database disk image is malformed'])
   t.equal(checksum, null)
+  t.match(await runCommand(['verify', url]), { code: 1, stdout: /\nplants that can be read: 1 to 61\n/ })
 })
 
 test('a destroyed first page of the plants: each fault is one line', async (t) => {
-  const url = await make(t, sqlite, many)
+  const url = await make(t, sqlite)
   const path = fileURLToPath(url)
   const file = new DatabaseSync(path, { readOnly: true })
   const root = Number(
@@ -289,11 +323,14 @@ test('a destroyed first page of the plants: each fault is one line', async (t) =
   bytes.writeInt32BE(-1, (root - 1) * 4096)
   writeFileSync(path, bytes)
   const faults = await findFaults(url)
+  const reason = 'cannot be read: database disk image is malformed'
   t.match(faults, [
-    'the database cannot be read: database disk image is malformed',
-    /^integrity check: Tree /,
+    `the end of the log ${reason}`,
+    `the beginning of the log ${reason}`,
+    /^(integrity check: Tree|the whole file cannot be read:) /,
   ])
   t.notMatch(faults.join(), /[\n*]/)
+  t.match((await runCommand(['verify', url])).stdout, '\nplants that can be read: none\n')
   t.strictSame(await runCommand(['export'], { DATABASE_URL: url }), {
     code: 1,
     stdout: '',
@@ -319,18 +356,18 @@ test('faults on the first page and on the last are named, and the checksum is th
   t.match(await verifyStore(url), { checksum, faults: [{ position: 1 }, { position: many }] })
 })
 
-test('a file whose table of plants cannot be read at all', async (t) => {
+test('a table that is gone is one fault, and the others are checked', async (t) => {
   const url = await make(t, sqlite)
   await tamper(url, 'DROP TABLE epochs')
-  t.match(await findFaults(url), ['the database cannot be read: no such table: epochs'])
-  t.match(await runCommand(['verify', url]), { code: 1, stdout: /plants, SHA-256 unknown\n/ })
+  t.strictSame(await findFaults(url), ['the list of epochs cannot be read: no such table: epochs'])
+  t.match(await runCommand(['verify', url]), { code: 1, stdout: /61 plants, SHA-256 [0-9a-f]{64}\n/ })
 })
 
 test('plants that are gone by the time their page is read', async (t) => {
   const url = await make(t, sqlite)
   const view = await openView(url)
   t.teardown(() => view.close())
-  const { faults } = await checkPage(view, { after: 61, last: 62 })
+  const { faults } = await checkPage(view, { after: 61, last: 62 }, 0)
   t.strictSame(faults.map(describeFault), ['plant 62 is missing'])
 })
 
@@ -343,7 +380,8 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
   t.strictSame(await run([], { DATABASE_URL: url }), good)
   await tamper(
     url,
-    'UPDATE plants SET checksum = 1 WHERE position > 30; UPDATE plants SET checksum = NULL WHERE position = 1',
+    `UPDATE plants SET checksum = 1 WHERE position > 30;
+    UPDATE plants SET checksum = NULL WHERE position = 1; UPDATE epochs SET start = 1 WHERE number = 2`,
   )
   const bad = await run([url, '--repair'])
   t.match(bad, { code: 1, stderr: '' })
@@ -368,7 +406,7 @@ test('the command names the faults and exits with 1, changes nothing, and refuse
   })
 })
 
-test('SIGINT ends the command before the end', async (t) => {
+test('SIGINT ends the command before the end, as it ends any program that only reads', async (t) => {
   const url = await make(t, postgres)
   const server = await sharedServer()
   const other = new pg.Client(url)
@@ -383,14 +421,13 @@ test('SIGINT ends the command before the end', async (t) => {
   })
   child.kill('SIGINT')
   await other.query('COMMIT')
-  t.strictSame(await ended, { code: 130, signal: null })
-  const stderr = 'plant-store: interrupted: the check is incomplete. Run it again\n'
-  t.strictSame(output(), { stdout: '', stderr })
+  t.strictSame(await ended, { code: null, signal: 'SIGINT' })
+  t.strictSame(output(), { stdout: '', stderr: '' })
 })
 
 test('a repair that is stopped goes on the next time', async (t) => {
   const url = await make(t, sqlite, many)
-  await tamper(url, 'UPDATE plants SET checksum = NULL')
+  await tamper(url, `UPDATE plants SET checksum = NULL; UPDATE epochs SET start = ${many} WHERE number = 2`)
   const store: Store = await open(t, url)
   const { repairChecksums } = await import('../../src/maintenance/verify/repair.ts')
   const stop = new AbortController()

@@ -1,6 +1,6 @@
 // A host that stands for several addresses is served by one server on all of them.
 import { once } from 'node:events'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
@@ -12,7 +12,7 @@ import { request, token } from '../support/service.ts'
 import { compose } from '../support/wire.ts'
 
 /** Starts an app on some addresses, and resolves to it and its port. */
-async function start(t: Test, addresses: string[], env: NodeJS.ProcessEnv = {}) {
+async function start(t: Test, addresses: string[], env: NodeJS.ProcessEnv = {}, port = 0) {
   const logger = pino({ level: 'silent' })
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   const app = await buildApp({ store, logger, config: readConfig({ ACCESS_TOKENS: token, ...env }) })
@@ -20,7 +20,7 @@ async function start(t: Test, addresses: string[], env: NodeJS.ProcessEnv = {}) 
     await app.close()
     await store.close()
   })
-  await listen(app, { host: 'localhost', port: 0 }, async () => addresses)
+  await listen(app, { host: 'localhost', port }, async () => addresses)
   return { app, port: (app.server.address() as AddressInfo).port }
 }
 
@@ -62,4 +62,12 @@ test('an unavailable address is left out', async (t) => {
   const { app, port } = await start(t, ['127.0.0.1', '192.0.2.1'])
   t.equal((await request(`http://127.0.0.1:${port}/plants`)).text, '[]')
   await app.close()
+})
+
+test('a start is refused when a stranger listens on one of the addresses, who would be sent the tokens', async (t) => {
+  const stranger = createServer().listen({ host: '::1', port: 0 })
+  t.teardown(() => stranger.close())
+  await once(stranger, 'listening')
+  const { port } = stranger.address() as AddressInfo
+  await t.rejects(start(t, ['127.0.0.1', '::1'], {}, port), { code: 'EADDRINUSE', address: '::1' })
 })

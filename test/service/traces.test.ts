@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
+import { version } from '../../src/runtime/version.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { ask, findAdmin } from '../support/admin.ts'
 import { runCommand } from '../support/commands.ts'
@@ -104,6 +105,7 @@ test('a span has the attributes of the conventions', async (t) => {
   t.ok(added.endNs > added.startNs && added.endNs - added.startNs < 5_000_000_000n, 'it took its time')
   t.match(added.resource, {
     'service.name': 'plant-store',
+    'service.version': version,
     'service.instance.id': /^[0-9a-f-]{36}$/,
     'telemetry.sdk.language': 'nodejs',
   })
@@ -583,6 +585,6 @@ test('the lines of failures name the trace', async (t) => {
     faults.push(fault as keyof typeof failures)
     t.ok((await request(`${url}/plants`, { body: plant })).status >= 500)
     const line = await find(({ msg }) => msg === words)
-    t.equal(line.traceId, traceId, words)
+    t.match(line, { traceId, spanId: callerId }, words)
   }
 })

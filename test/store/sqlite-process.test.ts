@@ -114,6 +114,41 @@ test('the -wal is synced before a plant is acknowledged', { skip }, async (t) =>
   t.match(order, /(WSA){10}/)
 })
 
+test('a log that a killed process left is written again and synced, and the file too, before a start is done', {
+  skip,
+}, async (t) => {
+  const directory = createDirectory(t)
+  const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]
+  const killed = await startAppender(t, path)
+  t.equal(await killed.add('a'), '1')
+  process.kill(killed.pid, 'SIGKILL')
+  await killed.end()
+  const bytes = statSync(`${path}-wal`).size
+  t.equal(await (await startTraced(t, path, trace)).end(), 0)
+  const calls = readFileSync(trace, 'utf8').split('\n')
+  const order = [
+    new RegExp(`pwrite64\\(\\d+<${path}-wal>, .*, ${bytes}, 0\\) += ${bytes}`),
+    new RegExp(`fsync\\(\\d+<${path}-wal>`),
+    new RegExp(`fsync\\(\\d+<${path}>`),
+    /write\(1<[^>]*>, "open\\n"/,
+  ].map((call) => calls.findIndex((line) => call.test(line)))
+  t.notOk(order.includes(-1), `${order}`)
+  t.strictSame(
+    order,
+    order.toSorted((a, b) => a - b),
+  )
+})
+
+test('each directory that is made is synced into the one above it', { skip }, async (t) => {
+  const directory = createDirectory(t)
+  const trace = join(directory, 'trace')
+  const path = join(directory, 'data', 'of', 'plants.db')
+  t.equal(await (await startTraced(t, path, trace)).end(), 0)
+  const calls = readFileSync(trace, 'utf8')
+  for (const above of [directory, join(directory, 'data'), join(directory, 'data', 'of')])
+    t.match(calls, new RegExp(`f(data)?sync\\(\\d+<${above}>\\) += 0`))
+})
+
 test('the directory is synced at each start, so that the file stays in it', { skip }, async (t) => {
   const directory = createDirectory(t)
   const [path, trace] = [join(directory, 'plants.db'), join(directory, 'trace')]

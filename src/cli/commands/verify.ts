@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { UsageError } from '../../config/values.ts'
+import { invert } from '../../maintenance/verify/check-log.ts'
 import { describeFault } from '../../maintenance/verify/faults.ts'
 import { repairChecksums, repairSegments } from '../../maintenance/verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
@@ -12,6 +13,7 @@ import { migrations } from '../../store/format/migrations.ts'
 import { openStore } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
+import { startProgress } from '../console/progress.ts'
 import { addWorkOptions, type WorkOptions } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
@@ -22,8 +24,10 @@ type Added = { repaired: number; segments: number }
 const help = `
 URL is a database URL, env:NAME for one in an environment variable, or @FILE for one in a file, which hide a password from
 ps. A service may run on the database meanwhile. Checked are: the schema, SQLite's own integrity check, that the log has no
-gaps, the checksum of every row, that every item is a valid plant in its stored format, that ids are unique, and that heads,
-epochs and segments agree with the log. The SHA-256 is the one that plant-store copy prints.
+gaps, the checksum of every row, that every item is a valid plant in its stored format, that ids are unique, that heads,
+epochs and segments agree with the log, the id of the store, and hashes and scopes of tokens. Where a page of the file is
+damaged, the plants that cannot be read are named, and all others are checked. The SHA-256 is the one that plant-store
+copy prints.
 
 If there are faults, the first ten are shown, and the exit code is 1. Rows written by version 1.0.0 have no checksum, and
 count as unchecked; if there are no faults, --repair adds their checksums, and the segments that long lists are read
@@ -45,43 +49,67 @@ export function define(command: Command): void {
 }
 
 async function runVerify(url: string, { repair, json, quiet }: Options): Promise<void> {
-  const describe = () => 'interrupted: the check is incomplete. Run it again'
-  const report = await doLongWork({ quiet, describe }, async (progress, signal) => {
-    const checked = await verifyStore(url, { signal, onProgress: progress.show })
-    if (!repair || checked.faultCount > 0) return { ...checked, repaired: 0, segments: 0 }
-    const added = await runRepair(url, signal)
-    // It was migrated to be repaired.
-    return { ...checked, ...added, schemaVersion: Math.max(checked.schemaVersion, migrations.length) }
-  })
+  // It only reads: a signal may end it at any moment, as signals do.
+  const progress = startProgress({ quiet })
+  const checked = await verifyStore(url, { onProgress: progress.show })
+  progress.end()
+  const report = repair && checked.faultCount === 0 ? await runRepair(url, checked, quiet) : checked
   const faults = report.faults.map(({ position = null, detail }) => ({ position, detail }))
-  printResult({ ...report, faults }, formatReport(report), json)
+  printResult({ repaired: 0, segments: 0, ...report, faults }, formatReport(report), json)
   if (report.faultCount > 0) process.exitCode = 1
 }
 
-async function runRepair(url: string, signal: AbortSignal): Promise<Added> {
-  const logger = pino({ level: 'error' }, pino.destination(2))
-  const store = await openStore(url, { logger, mustExist: true })
-  try {
-    const repaired = await repairChecksums(store, signal)
-    const segments = await repairSegments(store, engineOf(url).dialect, signal)
-    return { repaired, segments }
-  } finally {
-    await store.close()
-  }
+function runRepair(
+  url: string,
+  checked: VerifyReport,
+  quiet: true | undefined,
+): Promise<VerifyReport & Added> {
+  const describe = () => 'interrupted: the repair is incomplete. Run it again'
+  return doLongWork({ quiet, describe }, async (_, signal) => {
+    const logger = pino({ level: 'error' }, pino.destination(2))
+    const store = await openStore(url, { logger, mustExist: true })
+    try {
+      const repaired = await repairChecksums(store, signal)
+      const segments = await repairSegments(store, engineOf(url).dialect, signal)
+      // It was migrated to be repaired.
+      const schemaVersion = Math.max(checked.schemaVersion, migrations.length)
+      return { ...checked, repaired, segments, schemaVersion }
+    } finally {
+      await store.close()
+    }
+  })
 }
 
-function formatReport(report: VerifyReport & Added): string {
-  const { engine, schemaVersion, plants, unchecked, repaired, segments, checksum, faults, faultCount } =
-    report
+function formatReport(report: VerifyReport & Partial<Added>): string {
+  const {
+    engine,
+    schemaVersion,
+    plants,
+    unchecked,
+    repaired = 0,
+    segments = 0,
+    checksum,
+    faults,
+    faultCount,
+  } = report
   const lines = [
     `${engine}, schema version ${schemaVersion}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...faults.map(describeFault),
   ]
   if (faultCount > faults.length) lines.push(`and ${count(faultCount - faults.length, 'more fault')}`)
+  if (checksum === null) lines.push(describeReadable(report))
   if (repaired > 0) lines.push(`${count(repaired, 'plant')} had no checksum and got one`)
   else if (unchecked > 0)
     lines.push(`${count(unchecked, 'plant')} without a checksum: plant-store verify --repair adds it`)
   if (segments > 0) lines.push(`segments that were missing and are there now: ${separate(segments)}`)
   lines.push(faultCount === 0 ? 'no faults' : count(faultCount, 'fault'))
   return lines.join('\n')
+}
+
+/** Says which plants of a damaged store can be read. */
+function describeReadable({ unread, head }: VerifyReport): string {
+  const spans = invert(unread, head).map(({ first, last }) =>
+    first === last ? `${first}` : `${first} to ${last}`,
+  )
+  return `plants that can be read: ${spans.join(', ') || 'none'}`
 }

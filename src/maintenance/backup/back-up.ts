@@ -4,10 +4,10 @@ import { backup, DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
 import { codeOf } from '../../store/sqlite/errors.ts'
-import { openStoreFile } from '../../store/sqlite/files/read-only.ts'
+import { openSettled } from '../../store/sqlite/files/settle.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { describeFault } from '../verify/faults.ts'
-import { verifyStore } from '../verify/verify-store.ts'
+import { verifyApart } from './verify-apart.ts'
 
 export type BackupOptions = Pick<NewFileOptions, 'replace'> & {
   /** Aborts the copy with the error to reject with. */
@@ -29,7 +29,7 @@ export function copyVerified(from: string, to: string, options: BackupOptions) {
     const startMs = performance.now()
     await copyDatabase(from, path, options)
     const copiedMs = performance.now()
-    const { plants, unchecked, checksum, faults } = await verifyStore(pathToFileURL(path).href, options)
+    const { plants, unchecked, checksum, faults } = await verifyApart(pathToFileURL(path).href, options)
     if (faults.length > 0) {
       const reason = faults.map(describeFault).join('; ')
       throw new StoreRefused(`the copy was not kept, because the source is damaged: ${reason}`)
@@ -49,7 +49,7 @@ export function copyVerified(from: string, to: string, options: BackupOptions) {
  * (sqlite.org/c3ref/backup_finish.html).
  */
 async function copyDatabase(from: string, to: string, { signal, onProgress }: BackupOptions): Promise<void> {
-  const { db: source, checkSame } = openStoreFile(from)
+  const { db: source, checkSame } = openSettled(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: 0o600 })

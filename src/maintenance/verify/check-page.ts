@@ -16,34 +16,51 @@ const takenBefore = /[\u0080-\u009F]/g
 const findBodyFaults = makeBodyCheck(String(schema.$id))
 
 /**
- * `last`: end of the page; `text`: a line per plant, see `lineOf`; `unchecked`: number of plants without a checksum.
+ * `last`: end of the page; `text`: a line per plant, see `lineOf`; `unchecked`: number of plants without a checksum;
+ * `unread`: the reason why the plant at `last` cannot be read.
  */
-export type PageReport = { last: number; text: string; plants: number; unchecked: number; faults: Fault[] }
+export type PageReport = {
+  last: number
+  text: string
+  plants: number
+  unchecked: number
+  faults: Fault[]
+  unread?: string
+}
 
 type Row = [position: number, id: number | null, item: string, checksum: number | null]
 
-/** Checks the first plants of a range, whose last position must have a plant. Rejects with StoreUnavailable. */
-export async function checkPage(view: StoreView, { after, last: head }: Range): Promise<PageReport> {
+/**
+ * Checks the first plants of a range. Up to position `oldPlants` a row may have no checksum. Rejects with
+ * StoreUnavailable.
+ */
+export async function checkPage(
+  view: StoreView,
+  { after, last: head }: Range,
+  oldPlants: number,
+): Promise<PageReport> {
   const rows = await view.select<Row>(
     `SELECT position, id, item, ${view.version < epochsVersion ? 'NULL' : 'checksum'} FROM plants
       WHERE position > $1 AND position <= $2 ORDER BY position LIMIT ${scannedPlants}`,
     [after, head],
   )
-  const last = rows.at(-1)?.[0] ?? head
+  const last = rows.length < scannedPlants ? head : (rows.at(-1) as Row)[0]
   const isText = await isUtf8Page(view, rows, { after, last })
-  const faults: Fault[] = rows.length === 0 ? [describeGap(after + 1, head)] : []
+  const faults: Fault[] = []
   let [before, text, unchecked] = [after, '', 0]
   for (const [position, id, item, checksum] of rows) {
     if (position > before + 1) faults.push(describeGap(before + 1, position - 1))
     if (position === before) faults.push({ position, detail: 'is there twice' })
     const isIntact = checksum === null || checksumOf(position, id, item) === checksum
-    const detail = isIntact ? findItemFault(id, item, isText) : 'does not match its checksum'
+    const isStripped = checksum === null && position > oldPlants
+    const itemFault = isIntact ? findItemFault(id, item, isText) : 'does not match its checksum'
+    const detail = itemFault ?? (isStripped ? 'has lost its checksum' : undefined)
     if (detail !== undefined) faults.push({ position, detail })
     text += `${lineOf(position, id, item)}\n`
-    if (checksum === null) unchecked++
+    if (checksum === null && !isStripped) unchecked++
     before = position
   }
-  if (faults.length === 0) faults.push(...(await findSegmentFaults(view, { after, last })))
+  if (before < last) faults.push(describeGap(before + 1, last))
   return { last, text, plants: rows.length, unchecked, faults }
 }
 
@@ -76,8 +93,8 @@ function findItemFault(id: number | null, item: string, isText: boolean): string
   return serializeItem(value as NewPlant) === text ? undefined : 'is not in the stored format'
 }
 
-/** Checks segments with the page in which they end, once its plants were found in order. */
-async function findSegmentFaults(view: StoreView, { after, last }: Range): Promise<Fault[]> {
+/** Checks the segments that end in a range, whose plants were found in order. Rejects with StoreUnavailable. */
+export async function findSegmentFaults(view: StoreView, { after, last }: Range): Promise<Fault[]> {
   if (view.version < epochsVersion) return []
   const rows = await view.select<[number]>(
     `SELECT last FROM segments WHERE last > $1 AND last <= $2 AND items <> coalesce(

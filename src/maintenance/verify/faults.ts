@@ -1,4 +1,6 @@
 // Collects the faults found by a check.
+import { StoreUnavailable } from '../../store/store.ts'
+import type { StoreView } from '../../store/view.ts'
 
 /** `position`: of the plant with the fault; absent for a fault of the whole store. */
 export type Fault = { position?: number; detail: string }
@@ -17,6 +19,23 @@ export class Faults {
       .sort((a, b) => (a.position ?? 0) - (b.position ?? 0))
       .slice(0, maxNamed)
   }
+
+  /** Resolves to what `read` does; undefined, with a fault of `what`, when a part of the database is unreadable. */
+  async reading<T>(view: StoreView, what: string, read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read()
+    } catch (error) {
+      this.add({ detail: `${what} cannot be read: ${await explainUnread(view, error)}` })
+      return undefined
+    }
+  }
+}
+
+/** Resolves to the reason why a part is unreadable; rejects when it is another error, or the whole database is away. */
+export async function explainUnread(view: StoreView, error: unknown): Promise<string> {
+  if (!(error instanceof StoreUnavailable)) throw error
+  await view.select('SELECT 1')
+  return error.message
 }
 
 /** Formats a fault as a line. */

@@ -1,23 +1,39 @@
-// Checks a store apart from its plants: the schema, the heads, the epochs and the ids.
+// Checks a store apart from its plants: the schema, its identity, the epochs, the ids and the tokens.
 import { epochsVersion } from '../../store/format/migrations.ts'
-import type { StoreView } from '../../store/view.ts'
-import type { Fault } from './faults.ts'
+import { findHead, type StoreView } from '../../store/view.ts'
+import { scopes } from '../../tokens/tokens.ts'
+import type { Fault, Faults } from './faults.ts'
 
-/** Returns the last position of the log, the number of its plants, and the faults. Rejects with StoreUnavailable. */
-export async function checkStructure(view: StoreView) {
+/**
+ * `head`: the last position to check, which is that of the last segment when the end of the log cannot be read;
+ * `oldPlants`: up to there rows may have no checksum.
+ */
+export type Structure = { head: number; hasEnd: boolean; oldPlants: number }
+
+/** Checks part by part, as each may meet an unreadable page. Rejects with StoreUnavailable when all of them are. */
+export async function checkStructure(view: StoreView, faults: Faults): Promise<Structure> {
+  const check = <T>(what: string, read: (view: StoreView) => Promise<T>) =>
+    faults.reading(view, what, () => read(view))
   // Read the epochs before the head: meanwhile a service may add plants and begin an epoch.
-  const starts = view.version < epochsVersion ? undefined : await readStarts(view)
-  // `locks`: number of rows that a batch locks; always 1 in SQLite, which needs none.
-  const [row] = await view.select(
-    `SELECT count(*), coalesce(min(position), 1), coalesce(max(position), 0), ${view.dialect.locks} FROM plants`,
+  const starts = view.version < epochsVersion ? undefined : await check('the list of epochs', readStarts)
+  const end = await check('the end of the log', findHead)
+  faults.add(
+    ...((await check('the schema', findSchemaFaults)) ?? []),
+    ...((await check('the beginning of the log', findEarlyPlants)) ?? []),
+    ...(starts && end !== undefined ? findEpochFaults(starts, end) : []),
+    ...((await check('the ids', findDoubles)) ?? []),
+    ...((await check('the identity of the store', findIdentityFaults)) ?? []),
+    ...((await check('the tokens', findTokenFaults)) ?? []),
   )
-  const [plants, first, head, locks] = row as [number, number, number, number]
-  const faults: Fault[] = await findSchemaFaults(view)
-  if (locks !== 1) faults.push({ detail: `the table head has ${locks} rows, not the one that a batch locks` })
-  if (first < 1) faults.push({ position: first, detail: 'is before the first position' })
-  if (starts) faults.push(...findEpochFaults(starts, head))
-  faults.push(...(await findDoubles(view)))
-  return { head, plants, faults }
+  // Plants that 1.0.0 added are in the first epoch: it ends with the first plant of this version.
+  const oldPlants = starts?.[1] ?? Number.POSITIVE_INFINITY
+  const head = end ?? (await check('the list of segments', findLastSegment)) ?? 0
+  return { head, hasEnd: end !== undefined, oldPlants }
+}
+
+async function findLastSegment(view: StoreView): Promise<number> {
+  const [row] = await view.select<[number]>('SELECT coalesce(max(last), 0) FROM segments')
+  return (row as [number])[0]
 }
 
 async function readStarts(view: StoreView): Promise<number[]> {
@@ -27,9 +43,20 @@ async function readStarts(view: StoreView): Promise<number[]> {
 async function findSchemaFaults(view: StoreView): Promise<Fault[]> {
   const { names, text } = view.dialect.guards
   const found = (await view.select<[string]>(text)).flat()
-  return names
+  const faults = names
     .filter((name) => !found.includes(name))
     .map((name) => ({ detail: `${name} is missing from the schema` }))
+  // Number of rows that a batch locks; always 1 in SQLite, which needs none.
+  const [[locks]] = (await view.select<[number]>(`SELECT ${view.dialect.locks}`)) as [[number]]
+  if (locks === 1) return faults
+  return [...faults, { detail: `the table head has ${locks} rows, not the one that a batch locks` }]
+}
+
+async function findEarlyPlants(view: StoreView): Promise<Fault[]> {
+  const rows = await view.select<[number]>(
+    'SELECT position FROM plants WHERE position < 1 ORDER BY position LIMIT 1',
+  )
+  return rows.map(([position]) => ({ position, detail: 'is before the first position' }))
 }
 
 function findEpochFaults(starts: number[], head: number): Fault[] {
@@ -53,4 +80,18 @@ async function findDoubles(view: StoreView): Promise<Fault[]> {
     position,
     detail: `has the id ${id}, which another plant has, too`,
   }))
+}
+
+async function findIdentityFaults(view: StoreView): Promise<Fault[]> {
+  const [row] = await view.select<[string]>("SELECT value FROM meta WHERE key = 'store'")
+  return /^[\w-]{22}$/.test(row?.[0] ?? '') ? [] : [{ detail: 'the table meta has no id of the store' }]
+}
+
+async function findTokenFaults(view: StoreView): Promise<Fault[]> {
+  const rows = await view.select<[string, string, string]>('SELECT id, hash, scopes FROM tokens ORDER BY id')
+  const isKnown = (scope: string) => (scopes as readonly string[]).includes(scope)
+  return rows.flatMap(([id, hash, given]) => [
+    ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [{ detail: `token ${id} has a hash that is no SHA-256` }]),
+    ...(given.split(' ').every(isKnown) ? [] : [{ detail: `token ${id} has scopes that do not exist` }]),
+  ])
 }

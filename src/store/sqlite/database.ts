@@ -19,6 +19,7 @@ import {
   readVersion,
   refusal,
 } from './files/read-only.ts'
+import { lockForWriting, settle } from './files/settle.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
@@ -40,8 +41,8 @@ export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDa
     else writeFileSync(path, '', { flag: 'a', mode: ownMode })
     db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
+    if (before) settle(db, path)
     migrate(db, path)
-    if (reopened) rewriteLog(db)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
     const files = reopened ?? noteFiles(path)
@@ -100,6 +101,8 @@ function bringUpToDate(options: OpenOptions): void {
   const db = new DatabaseSync(path, { timeout: sqliteLockMs })
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE')
+    configure(db)
+    settle(db, path)
     migrate(db, path)
   } catch (error) {
     // Another process of this version may have been faster.
@@ -114,7 +117,7 @@ function bringUpToDate(options: OpenOptions): void {
 /** Migrates from the version seen under the lock: another process may have migrated since the inspection. */
 function migrate(db: DatabaseSync, path: string): void {
   if (readVersion(db) === migrations.length) return
-  db.exec('BEGIN IMMEDIATE')
+  lockForWriting(db)
   checkStore(db, path, true)
   for (const { sqlite } of migrations.slice(readVersion(db))) db.exec(sqlite)
   db.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
@@ -122,16 +125,6 @@ function migrate(db: DatabaseSync, path: string): void {
     randomBytes(16).toString('base64url'),
   )
   db.exec('COMMIT')
-}
-
-/**
- * Writes the whole write-ahead log into the file, and syncs it. After a failed fsync the page cache may show data that
- * the disk lacks, without another error (wiki.postgresql.org/wiki/Fsync_Errors).
- */
-function rewriteLog(db: DatabaseSync): void {
-  const result = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()
-  /* c8 ignore next: another process reads in the same moment */
-  if (result?.busy !== 0) throw new StoreRefused('the write-ahead log cannot be rewritten: it is in use')
 }
 
 /** Removes the rights of other users on the files of an open database, where this user may do so. */

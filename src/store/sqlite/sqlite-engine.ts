@@ -1,8 +1,9 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
 import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
+import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { type Outcome, type PlantLog, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
@@ -57,10 +58,12 @@ function makeStore(reader: Reader, writer: Writer): Store {
   }
 }
 
-/** Creates a directory. Throws StoreRefused. */
+/** Creates a directory, and those above it, on stable storage. Throws StoreRefused. */
 export function makeDirectory(directory: string): void {
+  const path = resolve(directory)
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    const first = mkdirSync(path, { recursive: true, mode: 0o700 })
+    for (let made = path; first && made.length >= first.length; made = dirname(made)) syncDirectoryOf(made)
   } catch (error) {
     throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }

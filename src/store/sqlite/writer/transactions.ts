@@ -10,11 +10,9 @@ import { type FailedOutcome, type Outcome, sameItem, setMark } from '../../store
 import type { OpenDatabase } from '../database.ts'
 import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
 import { FilesLost, type OpenFiles } from '../files/files.ts'
+import { lockPollMs } from '../files/settle.ts'
 import { sqliteDialect } from '../sqlite-dialect.ts'
 import type { Batch, Done, Failure, Request, Result } from './writer-messages.ts'
-
-/** Interval of attempts to take the lock while another process has it. */
-const lockPollMs = 1
 
 const late = describeFailure(new Error('the database was locked until it was too late'), 'nothing-added')
 
@@ -44,7 +42,6 @@ export class Transactions {
   constructor({ db, files }: OpenDatabase) {
     this.#db = db
     this.#files = files
-    db.exec('PRAGMA busy_timeout = 0')
     this.#sql = prepare(db)
   }
 
@@ -77,8 +74,8 @@ export class Transactions {
   }
 
   /**
-   * Begins a transaction, and returns the requests that are in time then; if none is, nothing was begun. SQLite itself
-   * would back off to 100 ms, and miss the gaps of a process that adds batch after batch.
+   * Begins a transaction, and returns the requests that are in time then; if none is, nothing was begun. Polls as
+   * `lockForWriting` does.
    */
   #beginInTime(requests: Request[]): Request[] {
     for (;;) {
