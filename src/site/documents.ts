@@ -50,7 +50,7 @@ export function makeDocument(text: string, { type, headers }: DocumentOptions): 
 
 /** The forms of a document, with the best ratio that does not keep the first client waiting. */
 function compressOnce(plain: Buffer): Record<Coding, () => Promise<Buffer>> {
-  const brotliParams = { [zlib.BROTLI_PARAM_QUALITY]: 9, [zlib.BROTLI_PARAM_SIZE_HINT]: plain.length }
+  const brotliParams = { [zlib.BROTLI_PARAM_QUALITY]: 7, [zlib.BROTLI_PARAM_SIZE_HINT]: plain.length }
   const zstdParams = { [zlib.ZSTD_c_compressionLevel]: 12 }
   return {
     br: once(() => promisify(brotliCompress)(plain, { params: brotliParams })),
