@@ -109,8 +109,9 @@ export class StoreMissing extends StoreRefused {
 
 /**
  * `mustExist`: refuse a missing database instead of creating it. `keepsSchema`: refuse an older version instead of
- * migrating it. `name`: of its sessions in PostgreSQL. `reconnected`: called for each connection made again. `port`:
- * from `share` of the store, in the thread that has it open.
+ * migrating it. `name`: of its sessions in PostgreSQL. `reconnected`: called for each connection made again. `lost`:
+ * called with the number of plants that were in the log and are no more. `port`: from `share` of the store, in the thread
+ * that has it open. `isFurther`: this process has the store open already, and has warned of its settings.
  */
 export type StoreOptions = {
   logger: Logger
@@ -118,5 +119,7 @@ export type StoreOptions = {
   keepsSchema?: boolean
   name?: string
   reconnected?: () => void
+  lost?: (plants: number) => void
+  isFurther?: boolean
   port?: MessagePort | undefined
 }
