@@ -62,6 +62,8 @@ export interface Store {
   readonly sql: Sql
   /** Resolves when the store is writable now. Rejects with StoreUnavailable. */
   ready(): Promise<void>
+  /** What the servers of the database said last, while none can be used. */
+  fault?(): string | undefined
   /** Names settings of the database's server, if there is one, that can lose acknowledged plants. */
   unsafeSettings?(): Promise<string[]>
   /**

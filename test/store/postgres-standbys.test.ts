@@ -2,14 +2,11 @@
 // believed. The servers write to stable storage here.
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import tap, { type Test } from 'tap'
-import type { Cluster } from '../support/cluster.ts'
-import '../support/short-limits.ts'
+import tap from 'tap'
+import { startCluster } from '../support/cluster.ts'
+import { collectLines } from '../support/log-lines.ts'
+import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
 import { until } from '../support/until.ts'
-
-const { startCluster } = await import('../support/cluster.ts')
-const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
-const { collectLines } = await import('../support/log-lines.ts')
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 const timeout = 120_000
@@ -68,43 +65,6 @@ tap.test(
   },
 )
 
-/** The sessions of services on the primary. */
-async function countSessions({ primary }: Cluster): Promise<number> {
-  const rows = await primary.query("SELECT FROM pg_stat_activity WHERE application_name LIKE 'plant-store%'")
-  return rows.length
-}
-
-/** Uses the store in every way until it was refused often; resolves to the most sessions there ever were. */
-async function countWhileAway(t: Test, cluster: Cluster, rounds: number): Promise<void> {
-  const store = await openLog(t, cluster.url())
-  await store.log.append(entries('a'))
-  await namesIn(store)
-  await store.sql.select('SELECT 1')
-  await store.ready()
-  const before = await countSessions(cluster)
-  for (const standby of cluster.standbys) standby.signal('SIGSTOP')
-  const most: number[] = []
-  for (let round = 0; round < rounds; round++) {
-    const uses = [
-      store.log.append(entries('b')),
-      store.log.head(),
-      store.sql.select('SELECT 1'),
-      store.ready(),
-    ]
-    await Promise.allSettled(uses)
-    most.push((await countSessions(cluster)) - before)
-  }
-  t.ok(Math.max(...most) <= 8, `more than before: ${most}`)
-  for (const standby of cluster.standbys) standby.signal('SIGCONT')
-  t.match(await eventually(() => namesIn(store)), ['a'])
-  t.strictSame(await eventually(() => store.log.append(entries('c'))), ['added'])
-  await until(async () => (await countSessions(cluster)) <= before)
-}
-
-tap.test('sessions do not pile up while the standbys do not answer', { timeout }, async (t) => {
-  await countWhileAway(t, await startCluster(t, { standbys: 1, synchronous: true }), 8)
-})
-
 tap.test('a server that is away is asked less and less often', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 0, synchronous: false })
   const other = createServer((socket) => socket.destroy())
@@ -117,8 +77,8 @@ tap.test('a server that is away is asked less and less often', { timeout }, asyn
   await cluster.primary.stop()
   asked = 0
   await t.rejects(Promise.resolve(store.log.head()), unread)
-  // A twentieth of a second between two attempts would make some thirty here, and ninety in full.
-  t.ok(asked >= 2 && asked <= 15, `asked ${asked} times`)
+  // A twentieth of a second between two attempts would make ninety.
+  t.ok(asked >= 2 && asked <= 30, `asked ${asked} times`)
   await cluster.primary.start()
   t.equal((await eventually(() => store.log.head())).position, 0)
 })

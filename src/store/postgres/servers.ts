@@ -34,6 +34,8 @@ export class Servers {
   #absence: Absence | undefined
   /** What a server said when the first connection was lost. */
   #lastWords: string | undefined
+  /** The latest failure, while there is no connection. */
+  fault: string | undefined
   /** The store's id, once a first connection was made. */
   storeId: string | undefined
   #isAwaited = false
@@ -120,6 +122,7 @@ export class Servers {
     this.#absence?.over.resolve()
     this.#absence = undefined
     this.#lastWords = undefined
+    this.fault = undefined
     this.#outage.reportRecovery()
     if (this.#served.has(role)) this.#options.reconnected?.()
     this.#served.add(role)
@@ -140,6 +143,7 @@ export class Servers {
   reportFailure(error: Error, role: Role): void {
     if (this.#closing.signal.aborted) return
     if (isSaid(error)) this.#lastWords ??= error.message
+    this.fault = error.message
     if (this.#followed) this.#outage.reportFailure(error, { role })
     else if (!this.#isAwaited)
       this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')
