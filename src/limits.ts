@@ -19,8 +19,9 @@ export const lockMs = 1500
 export const idleInTransactionMs = 2000
 /** The server ends the session of a client that acknowledges nothing for this long. */
 export const vanishedMs = 3000
-/** Time to wait for a newer server before accepting one whose timeline is older than the last one followed. */
-export const handicapMs = 1000
+/** Time between two attempts to connect to a cluster without a server, and what it grows to. */
+export const pauseMs = 50
+export const longestPauseMs = 1000
 /** Connections for reading pages, reads per token that may wait for one, and queries in progress per connection. */
 export const readConnections = 3
 export const maxWaitingReads = 200

@@ -16,7 +16,8 @@ const overload = 'requests were refused: too many are in progress'
 
 export type FailureLog = ReturnType<typeof makeFailureLog>
 
-export function makeFailureLog(logger: Logger) {
+/** `findFault`: what the database's servers said last, while none can be used. */
+export function makeFailureLog(logger: Logger, findFault: () => string | undefined = () => undefined) {
   const store = new Outage(logger, storeWords)
   // Other requests are served meanwhile, so there is no clear end to report.
   const overloads = new Outage(logger, { gone: overload, still: overload, back: '' })
@@ -28,7 +29,8 @@ export function makeFailureLog(logger: Logger) {
     // It waited during an outage that is over, and timed out only now.
     if (exchange.startMs < backMs) return
     failing.add(kindOf(exchange))
-    if (!error.isLogged) store.reportFailure(error, { ...ids, outcome: error.outcome })
+    const database = error.cause === undefined ? findFault() : undefined
+    if (!error.isLogged) store.reportFailure(error, { ...ids, outcome: error.outcome, database })
   }
 
   return {

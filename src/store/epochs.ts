@@ -27,6 +27,15 @@ export class Epochs {
     return this.#epochs.at(-1)?.epoch ?? ''
   }
 
+  /** The position up to which a log of these epochs and one of the `others` hold the same plants, as far as both go. */
+  agreesUntil(others: Epochs): number {
+    if (others === this) return Number.POSITIVE_INFINITY
+    const [mine, theirs] = [this.#epochs, others.#epochs]
+    const parting = mine.findIndex(({ epoch }, n) => epoch !== theirs[n]?.epoch)
+    const at = parting === -1 ? mine.length : parting
+    return Math.min(...[mine[at], theirs[at]].map((next) => next?.start ?? Number.POSITIVE_INFINITY))
+  }
+
   /** The epoch that owns a position; empty for position 0. */
   owner(position: number): string {
     return this.#epochs.findLast(({ start }) => start < position)?.epoch ?? ''

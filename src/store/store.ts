@@ -62,6 +62,8 @@ export interface Store {
   readonly sql: Sql
   /** Resolves when the store is writable now. Rejects with StoreUnavailable. */
   ready(): Promise<void>
+  /** What the servers of the database said last, while none can be used. */
+  fault?(): string | undefined
   /** Names settings of the database's server, if there is one, that can lose acknowledged plants. */
   unsafeSettings?(): Promise<string[]>
   /**
@@ -109,8 +111,9 @@ export class StoreMissing extends StoreRefused {
 
 /**
  * `mustExist`: refuse a missing database instead of creating it. `keepsSchema`: refuse an older version instead of
- * migrating it. `name`: of its sessions in PostgreSQL. `reconnected`: called for each connection made again. `port`:
- * from `share` of the store, in the thread that has it open.
+ * migrating it. `name`: of its sessions in PostgreSQL. `reconnected`: called for each connection made again. `lost`:
+ * called with the number of plants that were in the log and are no more. `port`: from `share` of the store, in the thread
+ * that has it open. `isFurther`: this process has the store open already, and has warned of its settings.
  */
 export type StoreOptions = {
   logger: Logger
@@ -118,5 +121,7 @@ export type StoreOptions = {
   keepsSchema?: boolean
   name?: string
   reconnected?: () => void
+  lost?: (plants: number) => void
+  isFurther?: boolean
   port?: MessagePort | undefined
 }

@@ -32,12 +32,16 @@ export type Standby = {
   lagSeconds: number | null
 }
 
-/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants. */
+/** Plants that a service has listed and that were lost below it: those `after` a position, to the `last`. `at`: RFC 3339. */
+export type Loss = { after: number; last: number; at: string }
+
+/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants; `loss`: the latest. */
 export type ClusterStatus = {
   server: string
   role: 'primary' | 'standby'
   standbys: Standby[]
   unsafe: string[]
+  loss: Loss | null
 }
 
 /** The status of a database. `bytes`: size on disk. */

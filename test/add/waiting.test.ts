@@ -150,6 +150,33 @@ test('a batch has the deadline of its oldest plant, and one that is too late doe
   batches[0]?.go()
 })
 
+test('what has time left when a batch is given up is tried again, if nothing was added for certain', async (t) => {
+  for (const [outcome, isTriedAgain] of [
+    ['nothing-added', true],
+    ['unknown', false],
+  ] as const) {
+    const log = new MemoryLog()
+    const append = log.append.bind(log)
+    let batches = 0
+    const failing = Object.assign(log, {
+      append: async (entries: Entry[], deadlineMs = never) => {
+        if (++batches > 1) return append(entries)
+        while (performance.now() < deadlineMs - shortestAttemptMs) await new Promise(setImmediate)
+        throw new StoreUnavailable(outcome, 'the time was up')
+      },
+    })
+    const { add, told } = makeCommits(failing)
+    add('older', performance.now() + shortestAttemptMs + 200)
+    add('newer')
+    while (told.length < 2) await new Promise(setImmediate)
+    const expected = [
+      ['older', outcome],
+      ['newer', isTriedAgain ? 'added' : outcome],
+    ]
+    t.strictSame(told, expected)
+  }
+})
+
 test(`${maxWaitingPlants} plants wait, and not one more`, async (t) => {
   const { held, batches } = makeHeldLog()
   const { add, told } = makeCommits(held)

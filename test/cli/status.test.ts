@@ -173,6 +173,7 @@ test('the words for values that were not measured are left out', async (t) => {
       role: 'primary' as const,
       standbys: [standby, { ...standby, lagBytes: null, lagSeconds: null }],
       unsafe: ['full_page_writes'],
+      loss: { after: 2, last: 5, at: '2026-11-25T07:00:00.000Z' },
     },
   }
   const lines = formatStatus(status).split('\n')
@@ -182,10 +183,11 @@ test('the words for values that were not measured are left out', async (t) => {
     'store    x',
     'head     1 plant, 2 epochs',
   ])
-  t.strictSame(lines.slice(-4), [
+  t.strictSame(lines.slice(-5), [
     'standby  a at localhost: catchup, async, 2.0 MB behind (0.500 s)',
     'standby  a at localhost: catchup, async, 0 bytes behind',
     'warning  full_page_writes is off on the database server: when its machine fails, the database can be damaged',
+    'warning  plants were lost below the service: the log went on to position 5, and the database has it only to 2 (2026-11-25T07:00:00.000Z)',
     'service  running',
   ])
 })

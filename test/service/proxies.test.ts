@@ -1,6 +1,8 @@
 // The proxies' configurations in deploy/proxies, run as they are but for addresses and certificates.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import type { Exchange } from '../../src/http/connection/exchange.ts'
 import { startAdmin } from '../support/admin.ts'
@@ -27,7 +29,13 @@ async function startBehind(t: Test) {
   const name = 'x'.repeat(200)
   const entries = Array.from({ length: 2000 }, (_, id) => ({ item: `{"name":"${name}","tag":""}`, id }))
   await running.store.log.append(entries)
-  return { ...running, accesses }
+  /** From now on nothing can be added, and everything be read. */
+  const lock = () => {
+    const other = new DatabaseSync(fileURLToPath(url), { timeout: 10_000 })
+    t.teardown(() => other.close())
+    other.exec('BEGIN IMMEDIATE')
+  }
+  return { ...running, accesses, lock }
 }
 
 /** What every proxy must pass on, and what it must not. */
@@ -60,15 +68,24 @@ async function checkProxy(t: Test, accesses: Exchange[], to: { port: number; ca:
     t.match(await asked, { status, headers: { 'content-type': /^application\/problem\+json/ } })
 }
 
+/** While nothing can be added, the service still answers, and not the proxy. */
+async function checkReadOnly(t: Test, to: { port: number; ca: string }): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  t.match(await ask('/plants?limit=1', { ...to, headers }), { status: 200 }, 'lists are served')
+  const refused = await ask('/plants', { ...to, headers, body: JSON.stringify({ name: 'Ash', tag: '' }) })
+  t.match(refused, { status: 503, headers: { 'retry-after': '1', 'content-type': /^application\/problem/ } })
+}
+
 test('nginx passes on what the service says, and the address of the client', needs('nginx'), async (t) => {
-  const { port: servicePort, accesses } = await startBehind(t)
+  const { port: servicePort, accesses, lock } = await startBehind(t)
   const directory = createDirectory(t)
   const { crt, key, text: ca } = makeCertificate(directory)
-  const [port] = (await findPorts(1)) as [number]
+  const [port, nobody] = (await findPorts(2)) as [number, number]
   const path = join(directory, 'nginx.conf')
   const changes = {
     'http {': `http { access_log off; ${nginxFolders(directory)}`,
     '127.0.0.1:3000': `127.0.0.1:${servicePort}`,
+    '# server 127.0.0.1:3001': `server 127.0.0.1:${nobody}`,
     'listen 443': `listen 127.0.0.1:${port}`,
     [`/etc/ssl/${host}.crt`]: crt,
     [`/etc/ssl/${host}.key`]: key,
@@ -84,13 +101,15 @@ test('nginx passes on what the service says, and the address of the client', nee
     ),
   )
   await checkProxy(t, accesses, { port, ca })
+  lock()
+  await checkReadOnly(t, { port, ca })
 })
 
 test(
-  'HAProxy passes on the same, and leaves out a replica that is not ready',
+  'HAProxy passes on the same, and leaves out a replica that is not ready, unless none is',
   needs('haproxy'),
   async (t) => {
-    const { port: servicePort, store, accesses } = await startBehind(t)
+    const { port: servicePort, store, accesses, lock } = await startBehind(t)
     const { port: adminPort } = await startAdmin(t, store.ready)
     const directory = createDirectory(t)
     const { pem, text: ca } = makeCertificate(directory)
@@ -106,21 +125,34 @@ test(
     const { said } = startProxy(t, haproxy as string, ['-db', '-f', path])
     await said(/Server plant-store\/two is DOWN/)
     await checkProxy(t, accesses, { port, ca })
+    lock()
+    await said(/backend plant-store has no server available/)
+    await checkReadOnly(t, { port, ca })
   },
 )
 
 test('Caddy passes on the same', needs('caddy'), async (t) => {
-  const { port: servicePort, accesses } = await startBehind(t)
+  const { port: servicePort, store, accesses, lock } = await startBehind(t)
+  const { port: adminPort } = await startAdmin(t, store.ready)
   const directory = createDirectory(t)
   const { crt, key, text: ca } = makeCertificate(directory)
   const [port] = (await findPorts(1)) as [number]
   const path = join(directory, 'Caddyfile')
   // Without another port, where it would answer http and take orders.
   const site = `{\n\tadmin off\n\tauto_https off\n}\n${host}:${port} {\n\tbind 127.0.0.1\n\ttls ${crt} ${key}`
-  const changes = { [`\n${host} {`]: `\n${site}`, '127.0.0.1:3000': `127.0.0.1:${servicePort}` }
+  const changes = {
+    [`\n${host} {`]: `\n${site}`,
+    '127.0.0.1:3000': `127.0.0.1:${servicePort} 127.0.0.3:${servicePort}`,
+    '# health_uri': 'health_uri',
+    '# health_port 9090': `health_port ${adminPort}`,
+    '# health_interval': 'health_interval',
+  }
   writeFileSync(path, adaptConfiguration('Caddyfile', changes))
   const args = ['run', '--adapter', 'caddyfile', '--config', path]
   const { said } = startProxy(t, caddy as string, args)
   await said(/serving initial configuration/)
+  await said(/127\.0\.0\.3.*connection refused/)
   await checkProxy(t, accesses, { port, ca })
+  lock()
+  await checkReadOnly(t, { port, ca })
 })

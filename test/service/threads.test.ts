@@ -15,6 +15,7 @@ import { Tokens } from '../../src/tokens/tokens.ts'
 import { ask, findAdmin } from '../support/admin.ts'
 import { createDirectory, type Engine, engines, sqlite } from '../support/engines.ts'
 import { readPlants } from '../support/imports.ts'
+import { collectLog } from '../support/log-lines.ts'
 import { preload } from '../support/preload.ts'
 import { request, startApp, startService, startThreads, token } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -320,3 +321,11 @@ test('THREADS is a number, or one for each core, and one where the system cannot
   t.equal(lines.length, 1)
   t.end()
 })
+
+for (const engine of engines.filter(({ name }) => name === 'PostgreSQL'))
+  test('what is wrong with the server is told once, not by each thread', async (t) => {
+    const { log, logged } = collectLog()
+    const { close } = await startThreads(t, await engine.createDatabase(t), {}, log)
+    await close()
+    t.equal(logged().match(/fsync is off on the database server/g)?.length, 1)
+  })

@@ -71,6 +71,20 @@ test('a request that waited through an outage, and fails after it, does not begi
   )
 })
 
+test('a request that times out is logged with what the database did last', async (t) => {
+  const { store } = await openFailing(t)
+  const { logger, lines } = collectLines()
+  const never = new Promise<never>(() => {})
+  const away = {
+    ...store,
+    fault: () => 'pg1:5432/plants: no answer',
+    log: { ...store.log, head: () => never },
+  }
+  const { url } = await startApp(t, '', { store: away, logger })
+  t.equal((await request(`${url}/plants`)).status, 503)
+  t.match(lines, [{ msg: 'the store could not be used', database: 'pg1:5432/plants: no answer' }])
+})
+
 test('overload is logged once while the store works', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()

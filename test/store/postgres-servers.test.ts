@@ -1,10 +1,14 @@
 // Which server a process believes. Whatever the servers of a cluster do, what is read is what one history of the log
 // holds, and a name (epoch and position) never stands for two texts. The servers write to stable storage here.
 import tap from 'tap'
+import { readStatus } from '../../src/maintenance/status/read-status.ts'
+import { openStore } from '../../src/store/open.ts'
 import { startCluster } from '../support/cluster.ts'
 import { type Engine, engines } from '../support/engines.ts'
+import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { startRelays } from '../support/relay.ts'
+import { until } from '../support/until.ts'
 
 const _postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
@@ -38,7 +42,11 @@ tap.test('an old primary that nobody stopped is not read any more', { timeout: 1
 
 tap.test('a log that was cut and grew again goes by new names', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 1, synchronous: false })
-  const stores = [await openLog(t, cluster.url()), await openLog(t, cluster.url())] as const
+  const { logger, lines } = collectLines()
+  let lost = 0
+  const told = { logger, lost: (plants: number) => (lost += plants) }
+  const stores = [await openStore(cluster.url(), told), await openLog(t, cluster.url())] as const
+  t.teardown(() => stores[0].close())
   const sightings = new Sightings()
   const lookAll = async () => {
     const owners = []
@@ -57,8 +65,14 @@ tap.test('a log that was cut and grew again goes by new names', { timeout: 120_0
   await cluster.standbys[0]?.start()
   await cluster.failOver()
   t.strictSame((await lookAll()).length, 3, 'the shorter log is served')
+  const errors = lines.filter(({ level }) => Number(level) >= 50)
+  t.match(errors, [{ after: 3, last: 5, msg: /^plants were lost below .* to position 5, .* only to 3$/ }])
+  t.strictSame([errors.length, lost], [1, 2], 'the loss is told once')
+  await until(async () => (await readStatus(cluster.url())).cluster?.loss !== null)
+  t.match((await readStatus(cluster.url())).cluster?.loss, { after: 3, last: 5, at: /^\d{4}-.*Z$/ })
   await eventually(() => stores[1].log.append(entries('d')))
   const short = await lookAll()
+  t.equal(lost, 2, 'nor is it told again')
   await stores[0].log.append(entries('e', 'f'))
   const after = await lookAll()
   t.strictSame(after.slice(0, 3), before.slice(0, 3), 'what was not lost keeps its names')
@@ -131,6 +145,7 @@ tap.test(
     const cluster = await startCluster(t, { standbys: 1, synchronous: true })
     const store = await openLog(t, cluster.url())
     await store.log.append(entries('a'))
+    const listed = await namesIn(store)
     for (const cancel of ['pg_cancel_backend', 'pg_terminate_backend']) {
       const [standby] = cluster.standbys
       standby?.signal('SIGSTOP')
@@ -143,8 +158,19 @@ tap.test(
       // The next one is a new connection, which finds out.
       await cluster.waitingSession([pid])
       t.notOk(settled, 'nobody has been told that it is safe')
+      listed.push(cancel)
+      let head: number | undefined
+      const looked = eventually(() => store.log.head()).then(({ position }) => {
+        head = position
+      })
+      // Each look of the test takes longer than one of the store on a connection that stands.
+      for (let look = 0; look < 10; look++) {
+        const rows = await cluster.primary.query('SELECT FROM plants')
+        t.strictSame([rows.length, head], [listed.length, undefined], 'the server shows it, and no list')
+      }
       standby?.signal('SIGCONT')
       t.strictSame(await answer, ['added'])
+      await looked
     }
     t.strictSame(
       await namesIn(store),

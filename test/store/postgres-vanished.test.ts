@@ -1,6 +1,7 @@
 // Clients and servers that fall silent: a lock does not outlive its holder for long, and every wait has an end.
 import pg from 'pg'
 import tap, { type Test } from 'tap'
+import type { Cluster } from '../support/cluster.ts'
 import type { Engine } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import '../support/short-limits.ts'
@@ -9,7 +10,8 @@ import { until } from '../support/until.ts'
 const { attemptMs, requestMs, storeLimitMs, vanishedMs } = await import('../../src/limits.ts')
 const { openView } = await import('../../src/store/open.ts')
 const { engines, sharedServer } = await import('../support/engines.ts')
-const { entries, namesIn, openLog } = await import('../support/logs.ts')
+const { startCluster } = await import('../support/cluster.ts')
+const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
 const { startRelay } = await import('../support/relay.ts')
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
@@ -114,6 +116,43 @@ tap.test('a server that is frozen', { timeout: 60_000 }, async (t) => {
     })
   relay.thaw()
   t.strictSame(await store.log.append(entries('d')), ['added'], 'service resumes by itself')
+})
+
+/** The sessions of services on the primary. */
+async function countSessions({ primary }: Cluster): Promise<number> {
+  const rows = await primary.query("SELECT FROM pg_stat_activity WHERE application_name LIKE 'plant-store%'")
+  return rows.length
+}
+
+/** Uses the store in every way until it was refused often; resolves to the most sessions there ever were. */
+async function countWhileAway(t: Test, cluster: Cluster, rounds: number): Promise<void> {
+  const store = await openLog(t, cluster.url())
+  await store.log.append(entries('a'))
+  await namesIn(store)
+  await store.sql.select('SELECT 1')
+  await store.ready()
+  const before = await countSessions(cluster)
+  for (const standby of cluster.standbys) standby.signal('SIGSTOP')
+  const most: number[] = []
+  for (let round = 0; round < rounds; round++) {
+    const uses = [
+      store.log.append(entries('b')),
+      store.log.head(),
+      store.sql.select('SELECT 1'),
+      store.ready(),
+    ]
+    await Promise.allSettled(uses)
+    most.push((await countSessions(cluster)) - before)
+  }
+  t.ok(Math.max(...most) <= 8, `more than before: ${most}`)
+  for (const standby of cluster.standbys) standby.signal('SIGCONT')
+  t.match(await eventually(() => namesIn(store)), ['a'])
+  t.strictSame(await eventually(() => store.log.append(entries('c'))), ['added'])
+  await until(async () => (await countSessions(cluster)) <= before)
+}
+
+tap.test('sessions do not pile up while the standbys do not answer', { timeout: 120_000 }, async (t) => {
+  await countWhileAway(t, await startCluster(t, { standbys: 1, synchronous: true }), 8)
 })
 
 tap.test('a command that reads gives up a server that is frozen', { timeout: 60_000 }, async (t) => {

@@ -1,7 +1,7 @@
 // Formats the status of a store: one line per fact.
 
 import { count, separate } from '../../runtime/count.ts'
-import { describeUnsafe } from '../../store/postgres/postgres-status.ts'
+import { describeLoss, describeUnsafe } from '../../store/postgres/postgres-status.ts'
 import type { Standby } from '../../store/view.ts'
 import type { StoreStatus } from './read-status.ts'
 
@@ -19,6 +19,7 @@ export function formatStatus(status: StoreStatus): string {
     cluster ? line('server', `${cluster.server}, ${cluster.role}`) : [],
     (cluster?.standbys ?? []).map((standby) => line('standby', formatStandby(standby))),
     (cluster?.unsafe ?? []).map((name) => line('warning', describeUnsafe(name))),
+    cluster?.loss ? line('warning', `${describeLoss(cluster.loss)} (${cluster.loss.at})`) : [],
     line('service', formatService(status)),
   ]
     .flat()

@@ -75,6 +75,20 @@ export class GroupCommit<T> {
     return line.filter(({ deadlineMs }) => deadlineMs >= soonMs)
   }
 
+  /**
+   * Fails a batch. If nothing was added because the time of its oldest plant was up, the plants that have time left are
+   * tried again.
+   */
+  #giveUp(batch: Pending<T>[], error: unknown): void {
+    const soonMs = performance.now() + shortestAttemptMs
+    const [younger, late] = [[], []] as [Pending<T>[], Pending<T>[]]
+    for (const one of batch) (one.deadlineMs < soonMs ? late : younger).push(one)
+    const isTriedAgain =
+      late.length > 0 && error instanceof StoreUnavailable && error.outcome === 'nothing-added'
+    this.#fail(isTriedAgain ? late : batch, error)
+    if (isTriedAgain) this.#line.unshift(...younger)
+  }
+
   #fail(batch: Pending<T>[], error: unknown): void {
     for (const { waiting } of batch) if (this.#adder.waits(waiting)) this.#adder.fail(error, waiting)
   }
@@ -94,7 +108,7 @@ export class GroupCommit<T> {
       count('committed')
     } catch (error) {
       count('failed')
-      this.#fail(batch, error)
+      this.#giveUp(batch, error)
       return
     }
     batch.forEach(({ waiting, entry }, index) => {

@@ -18,7 +18,15 @@ export function openCounted(url: string, options: StoreOptions, meter: Meter = n
   let reconnects = 0
   const help = 'Connections to the database that were made anew.'
   meter.counter('plant_store_database_reconnects_total', help, () => reconnects)
-  return openStore(url, { ...options, name: serviceName, reconnected: () => reconnects++ })
+  let lost = 0
+  const loss = 'Plants that were in the log and were lost below the service.'
+  meter.gauge('plant_store_lost_plants', loss, () => lost, 'max')
+  return openStore(url, {
+    ...options,
+    name: serviceName,
+    reconnected: () => reconnects++,
+    lost: (plants) => (lost += plants),
+  })
 }
 
 export type HttpWorkerOptions = {

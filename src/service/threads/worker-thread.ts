@@ -24,7 +24,7 @@ const metrics = isCounted ? new (await import('../admin/thread-metrics.ts')).Thr
 const beat = () => Atomics.store(shared.missedBeats, shared.thread, 0)
 setInterval(beat, beatMs).unref()
 
-const store = await openCounted(config.databaseUrl, { logger, port }, metrics)
+const store = await openCounted(config.databaseUrl, { logger, port, isFurther: true }, metrics)
 const log = { logger, sink, mask: makeMask(config.accessTokens) }
 const worker = await buildHttpWorker({ store, config, log, metrics, shared })
 main.on('message', async (message: ToWorker) => {

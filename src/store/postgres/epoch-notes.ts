@@ -3,33 +3,44 @@
 import type { QueryConfig } from 'pg'
 import { type Epoch, Epochs, latestEpoch, makeEpoch } from '../epochs.ts'
 import type { Head } from '../store.ts'
-import type { Session } from './session.ts'
+import type { Loss } from '../view.ts'
+import { isBacked, refuseAlone, type Session } from './session.ts'
 
 /** Subquery for the last position of the log. */
 export const lastPosition = '(SELECT coalesce(max(position), 0) FROM plants)'
 
 /** Query for the head, and for the epochs unless $1 is the latest. In two statements, positions could get wrong owners. */
 const head = `
-  SELECT position, CASE WHEN latest <> $1 THEN (
+  SELECT position, ${isBacked} AS is_backed, CASE WHEN latest <> $1 THEN (
     SELECT coalesce(json_agg(json_build_object('epoch', epoch, 'start', start) ORDER BY number), '[]') FROM epochs
   ) END AS epochs
   FROM (SELECT ${lastPosition} AS position, coalesce(${latestEpoch}, '') AS latest) AS head`
 
-/** Makes a function that reads the head, and keeps the epochs that it has read. */
-export function makeHeadReader() {
-  let known = new Epochs([])
+type HeadRow = { position: number; is_backed: boolean; epochs: Epoch[] | null }
+
+/**
+ * Makes a function that reads the head, and keeps the epochs that it has read. `lost` is called when plants that it has
+ * seen are in the log no more. Rejects when the server may have been deposed.
+ */
+export function makeHeadReader(lost: (loss: Omit<Loss, 'at'>) => void) {
+  let known: Head = { position: 0, epochs: new Epochs([]) }
   return async (session: Session): Promise<Head> => {
-    const { rows } = await session.query({ name: 'head', text: head, values: [known.latest] })
-    const { position, epochs } = rows[0] as { position: number; epochs: Epoch[] | null }
-    if (epochs) known = new Epochs(epochs)
-    return { position, epochs: known }
+    const values = [known.epochs.latest]
+    const { rows } = await session.query<HeadRow>({ name: 'head', text: head, values })
+    const { position, is_backed, epochs } = rows[0] as HeadRow
+    refuseAlone(is_backed)
+    const seen = known
+    known = { position, epochs: epochs ? new Epochs(epochs) : seen.epochs }
+    const kept = Math.min(position, known.epochs.agreesUntil(seen.epochs))
+    if (kept < seen.position) lost({ after: kept, last: seen.position })
+    return known
   }
 }
 
 /** Reads the origin of the latest epoch. */
 export async function findOrigin(session: Session): Promise<string | undefined> {
   const text = 'SELECT origin FROM epochs ORDER BY number DESC LIMIT 1'
-  const { rows } = await session.query(text)
+  const { rows } = await session.query<{ origin: string }>(text)
   return rows[0]?.origin
 }
 

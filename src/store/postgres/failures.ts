@@ -45,10 +45,12 @@ export function isFinal(error: unknown): boolean {
 
 /** Picks the most useful failure: a refusal (wrong password, missing database) before an unreachable server. */
 export function mostTelling(failures: ServerFailure[]): Error {
-  const said = failures.find(
-    ({ cause }) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused,
-  )
-  return said ?? new Error(failures.map(({ message }) => message).join('; '))
+  return failures.find(isSaid) ?? new Error(failures.map(({ message }) => message).join('; '))
+}
+
+/** True when a failure is an answer of the server, or what was found in it. */
+export function isSaid({ cause }: Error): boolean {
+  return cause instanceof pg.DatabaseError || cause instanceof StoreRefused
 }
 
 /** Makes a function that throws an error. */

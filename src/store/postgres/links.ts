@@ -1,13 +1,10 @@
 // A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
 // one that was promoted.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { fail, isFinal, ServerFailure } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
-
-const pauseMs = 50
 
 type Work<T> = (session: Session) => Promise<T>
 
@@ -39,6 +36,12 @@ export class Link {
     }
   }
 
+  /** Drops the connection: what runs on it is repeated on a new one, behind a barrier. */
+  renew(): void {
+    this.#session?.destroy()
+    this.#session = undefined
+  }
+
   async #repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
     let failure: unknown = new Error('the time was up before the turn came or a server was connected')
     const tooLate = () => {
@@ -51,7 +54,7 @@ export class Link {
       } catch (error) {
         if (isFinal(error)) throw error
         failure = error
-        await sleep(pauseMs)
+        await this.#servers.pause()
       }
     }
     throw failure

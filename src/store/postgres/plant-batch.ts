@@ -10,7 +10,8 @@ import type { Session } from './session.ts'
 export async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
   if (ids.length === 0) return new Map()
   const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
-  const { rows } = await session.query({ name: 'known', text, values: [toArray(ids)] })
+  const query = { name: 'known', text, values: [toArray(ids)] }
+  const { rows } = await session.query<{ id: number; item: string }>(query)
   return new Map(rows.map(({ id, item }) => [id, item]))
 }
 

@@ -4,13 +4,13 @@ import { randomBytes } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
 import { readConnections } from '../../limits.ts'
-import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
+import { type Row, type Store, type StoreOptions, StoreRefused, setMark, type Value } from '../store.ts'
 import { makeHeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
 import { Link } from './links.ts'
-import { describeUnsafe, findUnsafe } from './postgres-status.ts'
+import { describeLoss, describeUnsafe, findUnsafe, lossKey } from './postgres-status.ts'
 import { Servers } from './servers.ts'
 import { PostgresWriter } from './writer.ts'
 
@@ -27,8 +27,14 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   const probes = new Link(servers, 'probe')
   // Pools in src/plants/list/ bound the reads; each goes to the least busy connection.
   const reads = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
-  const writer = new PostgresWriter(writes, processId)
-  const readHead = makeHeadReader()
+  const writer = new PostgresWriter(writes, heads, processId)
+  const readHead = makeHeadReader((lost) => {
+    const loss = { ...lost, at: new Date().toISOString() }
+    logger.error(loss, describeLoss(loss))
+    options.lost?.(loss.last - loss.after)
+    const note = writer.execute(setMark('$1', '$2'), [lossKey, JSON.stringify(loss)])
+    note.catch((error) => logger.warn({ reason: error.message }, 'the loss could not be noted for status'))
+  })
   const head = () => heads.run(readHead).catch(refuse('unread'))
 
   const select = (text: string, values: Value[] = []) =>
@@ -37,12 +43,9 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
 
   try {
     const plain = findPlainHosts(urls)
-    if (plain.length > 0)
-      logger.warn(
-        `passwords and plants go to ${plain.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`,
-      )
     await writer.begin()
-    for (const name of await unsafeSettings()) logger.warn(describeUnsafe(name))
+    const unsafe = await unsafeSettings()
+    if (!options.isFurther) for (const warning of describeRisks(plain, unsafe)) logger.warn(warning)
   } catch (error) {
     servers.close()
     throw new StoreRefused(`cannot use the database of DATABASE_URL: ${(error as Error).message}`)
@@ -59,6 +62,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
     },
     sql: { select, execute: writer.execute },
     unsafeSettings,
+    fault: () => servers.fault,
     async ready() {
       // A server may accept connections while the standbys that a commit waits for are missing.
       const probe = probes.run((session) => session.passBarrier())
@@ -73,6 +77,11 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
       servers.close()
     },
   }
+}
+
+function describeRisks(plainHosts: string[], unsafe: string[]): string[] {
+  const plain = `passwords and plants go to ${plainHosts.join(', ')} without encryption, or to whoever answers there: add sslmode=verify-full to DATABASE_URL`
+  return [...(plainHosts.length > 0 ? [plain] : []), ...unsafe.map(describeUnsafe)]
 }
 
 function findIdlest(links: Link[]): Link {

@@ -62,17 +62,17 @@ export async function findStore(session: Session): Promise<FoundStore | undefine
     SELECT name, relnamespace::regnamespace::text AS schema, ARRAY(
       SELECT attname::text FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped) AS columns
     FROM unnest($1::text[]) AS name JOIN pg_class ON pg_class.oid = to_regclass(name)`
-  const found: FoundTable[] = (await session.query({ text, values: [tables] })).rows
+  const found = (await session.query<FoundTable>({ text, values: [tables] })).rows
   if (found.length === 0) return undefined
   const meta = found.find(({ name }) => name === 'meta')
   const foreign = found.find((table) => table.schema !== meta?.schema || !hasOwnColumns(table))
   if (foreign) throw refuseForeign(foreign)
-  const { rows } = await session.query(`
+  const { rows } = await session.query<{ values: Record<string, string> | null }>(`
     SELECT json_object_agg(key, value) AS values FROM meta
     WHERE key::text IN ('store', 'version', 'compatible')`)
-  const { store, version, compatible } = rows[0].values ?? {}
+  const { store, version, compatible } = rows[0]?.values ?? {}
   const isWhole = oldest.every((own) => found.some(({ name }) => name === own))
-  if (!isWhole || store === undefined || !(version > 0)) throw refuseForeign(meta as FoundTable)
+  if (!isWhole || store === undefined || !(Number(version) > 0)) throw refuseForeign(meta as FoundTable)
   checkVersion(Number(version), Number(compatible))
   return { id: store, version: Number(version), schema: (meta as FoundTable).schema }
 }
@@ -88,9 +88,9 @@ function refuseForeign({ schema, name }: FoundTable): StoreRefused {
 }
 
 async function create(session: Session): Promise<void> {
-  const encoding = await session.query('SHOW server_encoding')
-  if (encoding.rows[0].server_encoding !== 'UTF8')
-    throw new StoreRefused(`it is in ${encoding.rows[0].server_encoding}: make one with ENCODING 'UTF8'`)
+  const { rows } = await session.query('SHOW server_encoding')
+  const encoding = rows[0]?.server_encoding
+  if (encoding !== 'UTF8') throw new StoreRefused(`it is in ${encoding}: make one with ENCODING 'UTF8'`)
   await session.query('CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
   await session.query({
     text: "INSERT INTO meta VALUES ('version', '0'), ('compatible', '0'), ('store', $1)",
@@ -103,7 +103,7 @@ async function create(session: Session): Promise<void> {
 async function upgrade(session: Session, { schema }: FoundStore): Promise<void> {
   await session.query(`SET LOCAL search_path TO ${schema}`)
   const { rows } = await session.query("SELECT value FROM meta WHERE key = 'version' FOR UPDATE")
-  const version = Number(rows[0].value)
+  const version = Number(rows[0]?.value)
   /* c8 ignore next: another replica was first, between the look and the lock */
   if (version >= migrations.length) return
   await refuseOlderServices(session)
@@ -121,7 +121,7 @@ const unnamed = `
 
 /** Throws StoreRefused when a service of version 1.0.0 seems to run on the database. */
 async function refuseOlderServices(session: Session): Promise<void> {
-  const { rows } = await session.query(unnamed)
+  const { rows } = await session.query<{ host: string }>(unnamed)
   if (rows.length > 0)
     refuseInUse(`sessions like those of 1.0.0 are open from ${rows.map(({ host }) => host).join(', ')}`)
 }

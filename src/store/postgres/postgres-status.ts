@@ -1,6 +1,6 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
 import { serviceName } from '../store.ts'
-import type { ClusterStatus, EngineStatus, ServiceStatus, Standby, StoreView } from '../view.ts'
+import type { ClusterStatus, EngineStatus, Loss, ServiceStatus, Standby, StoreView } from '../view.ts'
 import { tables } from './postgres-schema.ts'
 
 type View = Pick<StoreView, 'select'>
@@ -17,7 +17,9 @@ export async function readPostgresStatus(view: View): Promise<EngineStatus> {
   const [engineVersion, address, role, bytes] = row as Fields
   const unsafe = (await view.select<[string]>(findUnsafe)).flat()
   const found: unknown[] = (await view.select(standbys)).flat()
-  const cluster = { server: address, role, standbys: found as Standby[], unsafe }
+  const [noted] = (await view.select<[string]>('SELECT value FROM meta WHERE key = $1', [lossKey])).flat()
+  const loss: Loss | null = noted === undefined ? null : JSON.parse(noted)
+  const cluster = { server: address, role, standbys: found as Standby[], unsafe, loss }
   return { engineVersion, bytes, cluster, service: await findService(view, role) }
 }
 
@@ -54,6 +56,14 @@ const consequences = {
 export const findUnsafe = `
   SELECT name FROM pg_settings
   WHERE name IN (${Object.keys(consequences).map((name) => `'${name}'`)}) AND reset_val = 'off' ORDER BY name`
+
+/** Key of the row of `meta` with the latest loss, as JSON. */
+export const lossKey = 'loss'
+
+/** Describes a loss for operators. */
+export function describeLoss({ after, last }: Omit<Loss, 'at'>): string {
+  return `plants were lost below the service: the log went on to position ${last}, and the database has it only to ${after}`
+}
 
 /** Describes a setting for operators. */
 export function describeUnsafe(name: string): string {

@@ -44,8 +44,9 @@ async function connect(url: string): Promise<{ session: Session; isStandby: bool
   try {
     await withTimeout(session.connect(), attemptMs, fail(`no answer in ${attemptMs} ms`))
     await session.query(settings)
-    const { rows } = await session.query('SELECT pg_is_in_recovery() AS standby')
-    return { session, isStandby: rows[0].standby }
+    const text = 'SELECT pg_is_in_recovery() AS standby'
+    const { rows } = await session.query<{ standby: boolean }>(text)
+    return { session, isStandby: rows[0]?.standby === true }
   } catch (error) {
     session.destroy()
     throw new ServerFailure(session.server, error as Error)

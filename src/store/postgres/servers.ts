@@ -1,11 +1,11 @@
 // Follows one server of the cluster, on one timeline, with all connections of this thread. When one of them finds that
 // another server has taken over, the others leave the old one before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { attemptMs, handicapMs } from '../../limits.ts'
+import { attemptMs, longestPauseMs, pauseMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { type StoreOptions, StoreRefused } from '../store.ts'
-import { fail, mostTelling, ServerFailure } from './failures.ts'
+import { fail, isSaid, mostTelling, ServerFailure } from './failures.ts'
 import { prepareSchema } from './postgres-schema.ts'
 import { type Origin, Session } from './session.ts'
 
@@ -14,6 +14,17 @@ export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
 
 /** Messages on connections; their effect on requests is logged where these are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
+
+/** The share of an outage's time so far that passes before the next attempt. */
+const pauseShare = 0.1
+
+/** A time without a server. `scout`: the one attempt to connect that is running; `found`: one has met a server. */
+type Absence = {
+  sinceMs: number
+  lastMs: number
+  found: PromiseWithResolvers<void>
+  scout?: Promise<Session>
+}
 
 export class Servers {
   readonly #urls: string[]
@@ -25,8 +36,11 @@ export class Servers {
   /** Roles that have had a session. */
   readonly #served = new Set<Role>()
   #followed: Origin | undefined
-  /** The latest timeline that was seen, by system. */
-  readonly #latest = new Map<string, string>()
+  #absence: Absence | undefined
+  /** What a server said when the first connection was lost. */
+  #lastWords: string | undefined
+  /** The latest failure, while there is no connection. */
+  fault: string | undefined
   /** The store's id, once a first connection was made. */
   storeId: string | undefined
   #isAwaited = false
@@ -43,8 +57,28 @@ export class Servers {
     return origin.name === this.#followed?.name
   }
 
-  /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
+  /** Makes a session. While there is no server, one attempt at a time looks for one, and its failure is everybody's. */
   async connect(role: Role): Promise<Session> {
+    const absence = this.#absence
+    if (absence?.scout) await Promise.race([absence.scout, absence.found.promise])
+    if (!absence || absence.scout || !this.#absence) return this.#connect(role)
+    absence.scout = sleep(Math.max(0, absence.lastMs + pauseMs - performance.now()))
+      .then(() => this.#connect(role))
+      .finally(() => delete absence.scout)
+    return absence.scout
+  }
+
+  /** Resolves when a failed attempt may be repeated: once a server is found, or the later, the longer there was none. */
+  async pause(): Promise<void> {
+    if (!this.#absence) return sleep(pauseMs)
+    const { sinceMs, found } = this.#absence
+    const share = pauseShare * (performance.now() - sinceMs)
+    const ms = Math.min(Math.max(share, pauseMs), longestPauseMs)
+    await withTimeout(found.promise, ms * (1 - Math.random() / 2), () => {})
+  }
+
+  /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
+  async #connect(role: Role): Promise<Session> {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
     const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
@@ -59,8 +93,7 @@ export class Servers {
     } catch (error) {
       for (const session of sessions) session.destroy()
       const failure = error instanceof AggregateError ? mostTelling(error.errors) : (error as Error)
-      this.reportFailure(failure, role)
-      throw failure
+      throw this.#noteAbsence(failure, role)
     }
   }
 
@@ -68,30 +101,22 @@ export class Servers {
   async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
       await session.open(timeoutMs)
-      this.#see(session.origin)
+      this.#wake()
       // A server restored from a backup may have an older schema, or another store.
       const id = await prepareSchema(session, this.#options)
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it holds another store (${id})`)
       await session.passBarrier()
-      /* c8 ignore next: an old primary that can commit without standbys */
-      if (this.#isOlder(session.origin)) await sleep(handicapMs, undefined, { ref: false })
       return session
     } catch (error) {
       throw new ServerFailure(session.server, error as Error)
     }
   }
 
-  #see({ system, timeline }: Origin): void {
-    const latest = this.#latest.get(system)
-    if (latest === undefined || latest < timeline) this.#latest.set(system, timeline)
-  }
-
-  /** True for an old primary that still runs, and for a restored backup. */
-  #isOlder({ system, timeline }: Origin): boolean {
-    /* c8 ignore next: the same old primary */
-    if (timeline !== this.#latest.get(system)) return true
-    return this.#followed !== undefined && system !== this.#followed.system
+  /** Lets others connect, too: most of an attempt is still to come. */
+  #wake(): void {
+    this.#absence?.found.resolve()
+    if (this.#absence) this.#absence.found = Promise.withResolvers()
   }
 
   /** `before`: the origin that was followed when the attempt began. */
@@ -103,18 +128,34 @@ export class Servers {
     if (this.#followed)
       this.#options.logger.warn({ server, origin: origin.name }, 'another database server is followed now')
     this.#followed = origin
-    this.#latest.set(origin.system, origin.timeline)
   }
 
   #noteMade(role: Role): void {
+    this.#wake()
+    this.#absence = undefined
+    this.#lastWords = undefined
+    this.fault = undefined
     this.#outage.reportRecovery()
     if (this.#served.has(role)) this.#options.reconnected?.()
     this.#served.add(role)
   }
 
+  /** Notes that no server could be used; returns the failure, with what a server said when it went, unless it speaks now. */
+  #noteAbsence(failure: Error, role: Role): Error {
+    const nowMs = performance.now()
+    this.#absence ??= { sinceMs: nowMs, lastMs: nowMs, found: Promise.withResolvers() }
+    this.#absence.lastMs = nowMs
+    const said = this.#lastWords
+    if (said !== undefined && !isSaid(failure)) failure.message += `; before that, ${said}`
+    this.reportFailure(failure, role)
+    return failure
+  }
+
   /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
   reportFailure(error: Error, role: Role): void {
     if (this.#closing.signal.aborted) return
+    if (isSaid(error)) this.#lastWords ??= error.message
+    this.fault = error.message
     if (this.#followed) this.#outage.reportFailure(error, { role })
     else if (!this.#isAwaited)
       this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')

@@ -1,9 +1,9 @@
-// A session with one server: its settings, the origin of its log, and the barrier before it is trusted.
+// A session with one server: its settings, the origin of its log, and what it takes to be trusted.
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
-import { StoreRefused } from '../store.ts'
 import { CopiedRows } from './copied-rows.ts'
+import { refuseSharedSessions } from './shared-sessions.ts'
 
 /**
  * The history that a server writes. `name` also distinguishes its restarts and its databases; `timeline` has a fixed
@@ -12,6 +12,21 @@ import { CopiedRows } from './copied-rows.ts'
 export type Origin = { readonly name: string; readonly system: string; readonly timeline: string }
 
 type Query = pg.QueryConfig & { rowMode?: 'array' }
+
+/**
+ * True unless the server is to have synchronous standbys and none streams from it: it may have been deposed then. A role
+ * without pg_monitor sees each stream, but not whether its standby is a synchronous one.
+ */
+export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
+    SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
+
+/** Rejects unless `isBacked`. */
+export function refuseAlone(isBacked: boolean): void {
+  if (isBacked) return
+  throw new Error(
+    'it may have been deposed: it is to have synchronous standbys (synchronous_standby_names), and none of them streams',
+  )
+}
 
 export class Session {
   /** host:port/database, for messages. */
@@ -33,8 +48,10 @@ export class Session {
     this.server = `${host}:${port}/${database}`
     // 64-bit integers become numbers: ours are within ±(2^53−1).
     this.#client.setTypeParser(pg.types.builtins.INT8, Number)
-    // Errors between queries are ignored here; the next query fails.
-    this.#client.on('error', () => {})
+    // An error between queries is that of the next one.
+    this.#client.on('error', (error) => {
+      this.#firstError ??= error
+    })
     // The session asks for warnings only. Their severity is in the server's language, and not needed.
     this.#client.on('notice', ({ message }) => {
       this.#warning = String(message)
@@ -47,36 +64,40 @@ export class Session {
   }
 
   /**
-   * Connects, to write or to read what was written. Rejects when the server accepts no writes. `timeoutMs`: the server
-   * ends statements that take longer; 0: it ends none.
+   * Connects, to write or to read what was written. Rejects when the server accepts no writes, or has lost its standbys.
+   * `timeoutMs`: the server ends statements that take longer; 0: it ends none.
    */
   async open(timeoutMs: number): Promise<void> {
     await this.connect()
-    const { rows } = await this.#client.query(prepareSession, [`${timeoutMs}`])
-    const { read_only, system, timeline, place } = rows[0]
+    const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
+    const { read_only, is_backed, system, timeline, place } = rows[0] as Prepared
     if (timeline === null) throw new Error('it is a standby, and accepts no writes')
+    refuseAlone(is_backed)
     if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
     this.origin = { name: `${system}/${timeline}/${place}`, system, timeline }
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
-  // biome-ignore lint/suspicious/noExplicitAny: rows are as the query says.
-  async query<R extends pg.QueryResultRow = any>(query: Query | string): Promise<pg.QueryResult<R>> {
+  async query<R extends pg.QueryResultRow = Record<string, unknown>>(
+    query: Query | string,
+  ): Promise<pg.QueryResult<R>> {
     return this.#client.query<R>(query).catch(this.#fail)
   }
 
-  /** Keeps the first error: pipelined statements behind it in the transaction fail with 25P02. */
+  /** Throws the first error: those behind it only say that the transaction or the connection has failed. */
   #fail = (error: Error & { code?: string }): never => {
-    if (error.code !== '25P02') this.#firstError = error
+    if (error instanceof pg.DatabaseError && error.code !== '25P02') this.#firstError = error
+    this.#firstError ??= error
     throw this.#firstError
   }
 
   /** Reads the rows of a SELECT without parameters, their fields as bytes; see `CopiedRows`. */
   copy(select: string): Promise<Buffer[][]> {
-    return new Promise((resolve, reject) => {
+    const rows = new Promise<Buffer[][]>((resolve, reject) => {
       const query = new CopiedRows(select, (error) => (error ? reject(error) : resolve(query.copied)))
       this.#client.query(query)
     })
+    return rows.catch(this.#fail)
   }
 
   /**
@@ -91,10 +112,10 @@ export class Session {
 
   /**
    * Commits a message in the write-ahead log. Once that is on the standbys, so is everything before it: after a restart
-   * a primary may show plants that are on no standby. Without its standbys a primary never completes this.
+   * a primary may show plants that are on no standby. While the standbys do not answer, this is never complete.
    */
   async passBarrier(): Promise<void> {
-    await this.commit([{ text: "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')" }])
+    await this.commit([{ text: barrier }])
   }
 
   destroy(): void {
@@ -129,12 +150,30 @@ const settings = {
   jit: 'off',
 }
 
+type Prepared = {
+  read_only: string
+  is_backed: boolean
+  system: string
+  timeline: string | null
+  place: string
+}
+
+const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
+
+/**
+ * Ends barriers that their clients have given up: no time-out of the server ends a wait for standbys. To end that of a
+ * batch would show its plants.
+ */
+const endBarriers = `(SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE usename = current_user AND wait_event = 'SyncRep' AND query = $query$${barrier}$query$
+      AND clock_timestamp() - query_start > interval '${attemptMs} ms')`
+
 /**
  * Applies the settings that the server knows, and reads the origin. The timeline is the current one;
  * pg_control_checkpoint() would report it a checkpoint late.
  */
 const prepareSession = `
-  SELECT current_setting('transaction_read_only') AS read_only,
+  SELECT current_setting('transaction_read_only') AS read_only, ${isBacked} AS is_backed,
     (SELECT system_identifier::text FROM pg_control_system()) AS system,
     CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
     (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
@@ -142,40 +181,6 @@ const prepareSession = `
     (SELECT count(set_config(name, value, false)) FROM (VALUES
       ${Object.entries(settings).map(([name, value]) => `('${name}', '${value}')`)}) AS setting (name, value)
       WHERE current_setting(name, true) IS NOT NULL),
-    set_config('statement_timeout', $1, false),
+    set_config('statement_timeout', $1, false), ${endBarriers},
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
-
-/** The order of the questions: irregular, so that even a pooler that alternates between sessions is detected. */
-const order = [0, 1, 1, 0, 0, 1, 0]
-
-/**
- * Throws StoreRefused when the sessions behind `client`, which is connected to `url`, change: a transaction-level
- * pooler, such as PgBouncer, would lose the settings of our sessions, and leave them to other applications. A second
- * connection is made only if the process id sent at the start is not the server's, as with a pooler.
- */
-async function refuseSharedSessions(client: pg.Client, url: string): Promise<void> {
-  const { processID } = client as unknown as { processID: number }
-  if ((await findBackend(client)) === processID) return
-  /* c8 ignore start: tested where PgBouncer is installed */
-  const limits = { connectionTimeoutMillis: attemptMs, query_timeout: attemptMs }
-  const other = new pg.Client({ connectionString: url, ...limits })
-  other.on('error', () => {})
-  try {
-    await other.connect()
-    const backends: number[] = []
-    for (const n of order) backends.push(await findBackend(n === 0 ? client : other))
-    const [first, second] = backends
-    if (first !== second && order.every((n, at) => backends[at] === backends[n])) return
-  } finally {
-    other.connection.stream.destroy()
-  }
-  throw new StoreRefused(
-    'the connection pooler there shares sessions between transactions: set its pool_mode to session, or name the PostgreSQL server itself',
-  )
-  /* c8 ignore stop */
-}
-
-async function findBackend(client: pg.Client): Promise<number> {
-  return (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
-}

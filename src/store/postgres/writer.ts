@@ -23,6 +23,7 @@ type Plan<T> = (session: Session, locked: Promise<number>) => Promise<Planned<T>
 
 export class PostgresWriter {
   readonly #link: Link
+  readonly #heads: Link
   /** Identifies this writer in its notes, each of which tells that a batch was committed. */
   readonly #id: string
   #batch = 0
@@ -30,8 +31,10 @@ export class PostgresWriter {
   /** Sessions whose origin is known to be that of the latest epoch. */
   readonly #origins = new WeakMap<Session, string>()
 
-  constructor(link: Link, id: string) {
+  /** `heads`: the connection on which lists find out what there is. */
+  constructor(link: Link, heads: Link, id: string) {
     this.#link = link
+    this.#heads = heads
     this.#id = id
   }
 
@@ -111,8 +114,9 @@ export class PostgresWriter {
         const [{ result, changes }] = await Promise.all([plan(session, locked), locked])
         sent = { result }
         await session.commit([...changes, ...this.#note(batch), commit]).catch((error) => {
-          // The server refused a statement, and with it the transaction.
+          // The server refused a statement, and with it the transaction. Otherwise it may show what no standby has.
           if (isFinal(error)) sent = undefined
+          else this.#heads.renew()
           throw error
         })
         return result
@@ -126,8 +130,9 @@ export class PostgresWriter {
   async #isThere(session: Session, locked: Promise<number>, batch: number): Promise<boolean> {
     await locked
     const text = 'SELECT max(batch) AS last FROM writers WHERE id = $1'
-    const { rows } = await session.query({ text, values: [this.#id] })
-    if (rows[0].last !== null) return rows[0].last === batch
+    const { rows } = await session.query<{ last: number | null }>({ text, values: [this.#id] })
+    const last = rows[0]?.last ?? null
+    if (last !== null) return last === batch
     throw new StoreUnavailable(
       'unknown',
       `${session.server} does not know this writer: the note of its batch is gone`,
@@ -155,14 +160,15 @@ const commit: QueryConfig = { text: 'COMMIT' }
 async function lockHead(session: Session): Promise<number> {
   const [, { rows }] = await Promise.all([
     session.query('BEGIN ISOLATION LEVEL READ COMMITTED'),
-    session.query({ name: 'lock', text: 'SELECT tableoid AS table FROM head FOR UPDATE' }),
+    session.query<{ table: number }>({ name: 'lock', text: 'SELECT tableoid AS table FROM head FOR UPDATE' }),
   ])
-  if (rows.length === 0) throw new StoreRefused('the table head has no row to be locked')
+  if (!rows[0]) throw new StoreRefused('the table head has no row to be locked')
   return rows[0].table
 }
 
 /** Reads the head in a separate statement: that of the lock has an older snapshot. */
 async function findPosition(session: Session): Promise<number> {
-  const { rows } = await session.query({ name: 'position', text: `SELECT ${lastPosition} AS position` })
-  return rows[0].position
+  const text = `SELECT ${lastPosition} AS position`
+  const { rows } = await session.query<{ position: number }>({ name: 'position', text })
+  return (rows[0] as { position: number }).position
 }
