@@ -1,26 +1,27 @@
 // Opens the input of an import: a file or stdin, plain or compressed. Its beginning is read first.
-import { isUtf8 } from 'node:buffer'
 import { createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { FileRefused } from '../../runtime/new-file.ts'
+import { Beginning } from './beginning.ts'
 import { decompress, prepend, readHead } from './decompress.ts'
 import { InputError } from './input-error.ts'
 
 const chunkBytes = 64 * 1024
-const headBytes = 1024
+/** An input that is not a file is known again by so much of it. */
+export const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from('\ufeff')
-/** The longest character of UTF-8, in bytes. */
-const longest = 4
-/** Stands for invalid bytes. No UTF-8 spells it: `isWellFormed` tells a text that has one. */
-const loneSurrogate = '\udfff'
 
+/** Of the decompressed text, without a byte order mark. */
 export type Input = {
-  /** The first bytes, decompressed, without a byte order mark. */
+  /** The first bytes. */
   head: Buffer
-  /** The whole input, as text. */
-  texts: AsyncIterable<string>
+  /** All bytes. */
+  bytes: AsyncIterable<Buffer>
+  /** True for a regular file, which can be read again. */
+  isFile: boolean
+  isCompressed: boolean
   /** Share of the file that was read; undefined for a pipe. */
   readShare(): number | undefined
   close(): void
@@ -34,16 +35,49 @@ export async function openInput(path: string, signal: AbortSignal): Promise<Inpu
   const { stream, size } = await openStream(path)
   addAbortSignal(signal, stream)
   try {
-    const bytes = decompress(stream[Symbol.asyncIterator]())
-    const start = await readHead(bytes, headBytes)
+    const { isCompressed, bytes } = await decompress(stream[Symbol.asyncIterator]())
+    const start = await readHead(bytes, headBytes + byteOrderMark.length)
     if (/^(fffe|feff)/.test(start.toString('hex', 0, 2))) throw new InputError('is UTF-16, expected UTF-8', 1)
-    const head = start.indexOf(byteOrderMark) === 0 ? start.subarray(byteOrderMark.length) : start
-    const readShare = () => size && stream.bytesRead / size
-    const texts = decodeUtf8(prepend(head, bytes))
-    return { head, texts, readShare, close: () => stream.destroy() }
+    const begun = start.indexOf(byteOrderMark) === 0 ? start.subarray(byteOrderMark.length) : start
+    return {
+      head: begun.subarray(0, headBytes),
+      bytes: prepend(begun, bytes),
+      isFile: size !== undefined,
+      isCompressed,
+      readShare: () => size && stream.bytesRead / size,
+      close: () => stream.destroy(),
+    }
   } catch (error) {
     stream.destroy()
     throw explain(path, error)
+  }
+}
+
+/**
+ * Reads a file to its end if it is compressed, so that a damaged one is refused before anything is added; and the hashes
+ * (SHA-256, hex) of its first bytes, as many as in `ends`.
+ */
+export async function hashBeginnings(
+  path: string,
+  ends: number[],
+  signal: AbortSignal,
+): Promise<Map<number, string>> {
+  const left = [...new Set(ends)].sort((a, b) => a - b)
+  const hashes = new Map<number, string>()
+  const beginning = new Beginning()
+  const input = await openInput(path, signal)
+  try {
+    for await (const chunk of input.bytes) {
+      if (left.length === 0 && !input.isCompressed) break
+      beginning.add(chunk)
+      for (let [end] = left; end !== undefined && end <= beginning.bytes; [end] = left) {
+        hashes.set(end, beginning.hash(end))
+        left.shift()
+      }
+    }
+    return hashes
+  } finally {
+    input.close()
   }
 }
 
@@ -90,31 +124,4 @@ function explain(path: string, error: unknown): unknown {
 /** Names an input in messages. */
 export function nameOf(path: string): string {
   return path === '-' ? 'stdin' : path
-}
-
-/**
- * Decodes UTF-8; yields the texts of chunks, each with whole characters. Node would silently replace invalid bytes by
- * U+FFFD, which may be in a text as well.
- */
-async function* decodeUtf8(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  let rest = Buffer.alloc(0)
-  for await (const chunk of chunks) {
-    const bytes = Buffer.concat([rest, chunk])
-    // Bytes that continue a character are 10xxxxxx; the last character may be incomplete.
-    const last = bytes.findLastIndex((byte) => byte >> 6 !== 0b10)
-    const isOpen = (bytes[last] ?? 0) >= 0x80 && bytes.length - last < longest
-    const end = isOpen ? last : bytes.length
-    rest = bytes.subarray(end)
-    yield decode(bytes.subarray(0, end))
-  }
-  yield decode(rest)
-}
-
-function decode(bytes: Buffer): string {
-  if (isUtf8(bytes)) return bytes.toString()
-  return bytes
-    .toString('latin1')
-    .split('\xef\xbf\xbd')
-    .map((part) => Buffer.from(part, 'latin1').toString().replaceAll('\ufffd', loneSurrogate))
-    .join('\ufffd')
 }

@@ -1,8 +1,10 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
 import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
+import { giveToOwner } from '../../runtime/new-file.ts'
+import { identify } from '../../runtime/same-file.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { type Outcome, type PlantLog, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
@@ -18,8 +20,10 @@ import type { Work } from './writer/writer-messages.ts'
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
   const { logger, port, mustExist } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
+  const isNew = !port && identify(path) === undefined
   if (!mustExist && !port) makeDirectory(dirname(path))
   const writer = port ? joinWriter(path, port) : await startWriter(path, options)
+  if (isNew) options.made?.()
   try {
     return makeStore(openReader(writer.files, logger), writer)
     /* c8 ignore next 4: the path is given to another file in the same moment */
@@ -60,7 +64,11 @@ function makeStore(reader: Reader, writer: Writer): Store {
 /** Creates a directory. Throws StoreRefused. */
 export function makeDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    const first = mkdirSync(directory, { recursive: true, mode: 0o700 })
+    const made: string[] = []
+    for (let path = resolve(directory); first && path.startsWith(resolve(first)); path = dirname(path))
+      made.unshift(path)
+    made.forEach(giveToOwner)
   } catch (error) {
     throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }
