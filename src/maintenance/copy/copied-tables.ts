@@ -3,7 +3,7 @@ import { epochsVersion } from '../../store/format/migrations.ts'
 import { type Row, type Sql, StoreRefused } from '../../store/store.ts'
 import { type StoreView, selectRows } from '../../store/view.ts'
 import { tokenColumns } from '../../tokens/tokens.ts'
-import { noteKeys } from '../import/position.ts'
+import { noteKeys } from '../import/notes.ts'
 
 /** Throws StoreRefused when the target holds a token that the source lacks. */
 export async function checkTokens(source: StoreView, target: Sql): Promise<void> {

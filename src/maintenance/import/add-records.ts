@@ -19,7 +19,7 @@ import {
 } from './import-options.ts'
 import type { ImportProgress } from './import-progress.ts'
 import { InputError } from './input-error.ts'
-import type { Position } from './position.ts'
+import type { Position } from './notes.ts'
 import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
 import type { Rejects } from './rejects.ts'

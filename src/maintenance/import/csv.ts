@@ -50,7 +50,7 @@ function findDelimiter(header: string): string {
   return delimiters[widths.indexOf(Math.max(...widths))] as string
 }
 
-/** Joins lines into rows. `isOpen`: the last row goes on. */
+/** Joins lines into rows. `isOpen`: the last row goes on; one that is too long does not, as reading ends there. */
 function joinLines(lines: InputRecord[]): { rows: InputRecord[]; isOpen: boolean } {
   const rows: InputRecord[] = []
   let open: InputRecord | undefined
@@ -58,9 +58,8 @@ function joinLines(lines: InputRecord[]): { rows: InputRecord[]; isOpen: boolean
     const isOpen = hasOddQuotes(line.text) !== (open !== undefined)
     const row = open ? Object.assign(open, line, { line: open.line, text: textOf(open) + line.text }) : line
     if (!open) rows.push(row)
-    if (isOpen && row.text.length > maxRecordBytes)
-      throw new InputError(`${tooLong.detail}; is a quote left open?`, row.line)
-    open = isOpen ? row : undefined
+    if (row.text.length > maxRecordBytes) row.fault = tooLong
+    open = isOpen && !row.fault ? row : undefined
   }
   return { rows, isOpen: open !== undefined }
 }
@@ -74,20 +73,22 @@ function hasOddQuotes(line: string): boolean {
 
 /** Adds the cells to rows. Throws InputError after those before a fault. */
 function* parseRows(rows: InputRecord[], delimiter = ','): Generator<InputRecord> {
-  const whole = rows.filter(({ fault }) => fault === undefined)
   let parsed = 0
   const take = (cells: string[]): undefined => {
-    ;(whole[parsed++] as InputRecord).cells = cells
+    const row = rows[parsed] as InputRecord
+    if (row.fault) throw new InputError(`${tooLong.detail}; is a quote left open?`, row.line)
+    row.cells = cells
+    parsed++
   }
-  let fault: CsvError | undefined
+  let fault: CsvError | InputError | undefined
   try {
-    const bytes = Buffer.from(whole.map(({ text }) => text).join('\n'), 'latin1')
+    const bytes = Buffer.from(rows.map(({ text }) => text).join('\n'), 'latin1')
     parse(bytes, { delimiter, record_delimiter: '\n', relax_column_count: true, on_record: take })
   } catch (error) {
-    fault = error as CsvError
+    fault = error as CsvError | InputError
   }
-  const broken = whole[parsed]
-  yield* rows.slice(0, broken && rows.indexOf(broken))
+  yield* rows.slice(0, parsed)
+  if (fault instanceof InputError) throw fault
   /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
-  if (fault) throw new InputError(reasons[fault.code] ?? fault.message, broken?.line)
+  if (fault) throw new InputError(reasons[fault.code] ?? fault.message, rows[parsed]?.line)
 }

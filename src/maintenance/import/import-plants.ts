@@ -1,21 +1,19 @@
 // Imports an input. With `strict` a first pass checks all of it before anything is added.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { rmSync } from 'node:fs'
+import { realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { settleMs } from '../../limits.ts'
-import { resolveLinks } from '../../runtime/same-file.ts'
-import type { Store } from '../../store/store.ts'
 import { selectRows } from '../../store/view.ts'
 import { addRecords, type Run } from './add-records.ts'
 import { makeDryLog, type Select } from './dry-log.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { ImportProgress } from './import-progress.ts'
-import { hashBeginnings, keepCopy, nameOf } from './input.ts'
+import { keepCopy, nameOf, readThrough } from './input.ts'
 import { InputError } from './input-error.ts'
-import { beginning } from './position.ts'
+import { beginning } from './notes.ts'
 import { openRecords, type Records } from './records.ts'
 import { Rejects } from './rejects.ts'
 
@@ -60,7 +58,7 @@ async function importFrom(options: ImportOptions, result: ImportResult): Promise
     const file = isCopied ? copy : path
     await withRecords(file, options, async (records) => {
       const { isFile, isCompressed } = records.input
-      if (isFile && isCompressed) await hashBeginnings(file, [], signal)
+      if (isFile && isCompressed) await readThrough(file, [], signal)
       await (dryRun ? checkOnly : addAll)({ options, result, records, file })
     })
   } finally {
@@ -103,26 +101,20 @@ async function addAll({ options, result, records, file }: Work): Promise<void> {
   const rejects = new Rejects(options, records, result)
   try {
     const isNamed = records.input.isFile && file === options.path
-    const path = isNamed ? resolve(resolveLinks(file)) : undefined
+    const path = isNamed ? realpathSync(file) : undefined
     const progress = new ImportProgress(store.sql, options, { records, file, path })
-    const place = await progress.claim()
-    const start = rejects.open(place)
-    const run = {
-      ...options,
-      log: store.log,
-      result,
-      records,
-      rejects,
-      progress,
-      start,
-      known: place.end,
-      refuseChanged: place.refuseChanged,
+    const run = { ...options, log: store.log, result, rejects, progress }
+    const add = async (records: Records) => {
+      const start = await progress.claim()
+      const from = rejects.isOpen ? start.end : rejects.open(start)
+      const end = await addRecords({ ...run, ...start, records, start: from, known: start.end })
+      await progress.finish(end, records.beginning.bytes)
     }
-    if (!options.strict) return await progress.finish(await addRecords(run))
-    await checkFirst(run, store)
-    await withRecords(file, options, async (records) => {
-      await progress.finish(await addRecords({ ...run, records, start: place.end }))
-    })
+    if (!options.strict) return await add(records)
+    const start = await progress.findStart()
+    const look = { ...run, ...start, records, start: rejects.open(start), known: start.end }
+    await checkFirst(look, (columns, rest) => store.sql.select(`SELECT ${columns} ${rest}`))
+    await withRecords(file, options, add)
   } finally {
     rejects.close()
     await store.close()
@@ -130,15 +122,13 @@ async function addAll({ options, result, records, file }: Work): Promise<void> {
 }
 
 /** Throws InputError when a record is rejected. */
-async function checkFirst(run: Run, { sql }: Store): Promise<void> {
+async function checkFirst(run: Run, select: Select): Promise<void> {
   const { result } = run
   const look = makeResult()
-  await check({ ...run, result: look }, (columns, rest) => sql.select(`SELECT ${columns} ${rest}`)).finally(
-    () => {
-      result.rejected = look.rejected
-      result.conflict = look.conflict
-    },
-  )
+  await check({ ...run, result: look }, select).finally(() => {
+    result.rejected = look.rejected
+    result.conflict = look.conflict
+  })
   if (look.rejected + look.conflict > 0)
     throw new InputError('nothing was added: with --strict all records must be valid')
 }

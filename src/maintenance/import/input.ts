@@ -1,12 +1,13 @@
 // Opens the input of an import: a file or stdin, plain or compressed. Its beginning is read first.
+import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { FileRefused } from '../../runtime/new-file.ts'
-import { Beginning } from './beginning.ts'
 import { decompress, prepend, readHead } from './decompress.ts'
 import { InputError } from './input-error.ts'
+import { maxRecordBytes } from './record.ts'
 
 const chunkBytes = 64 * 1024
 /** An input that is not a file is known again by so much of it. */
@@ -19,6 +20,8 @@ export type Input = {
   head: Buffer
   /** All bytes. */
   bytes: AsyncIterable<Buffer>
+  /** True when the head is all. */
+  isWhole: boolean
   /** True for a regular file, which can be read again. */
   isFile: boolean
   isCompressed: boolean
@@ -42,6 +45,7 @@ export async function openInput(path: string, signal: AbortSignal): Promise<Inpu
     return {
       head: begun.subarray(0, headBytes),
       bytes: prepend(begun, bytes),
+      isWhole: begun.length <= headBytes,
       isFile: size !== undefined,
       isCompressed,
       readShare: () => size && stream.bytesRead / size,
@@ -54,28 +58,21 @@ export async function openInput(path: string, signal: AbortSignal): Promise<Inpu
 }
 
 /**
- * Reads a file to its end if it is compressed, so that a damaged one is refused before anything is added; and the hashes
- * (SHA-256, hex) of its first bytes, as many as in `ends`.
+ * Reads a file to its end, so that one that is damaged is refused before anything is added. Resolves to its size, and
+ * to the hashes (SHA-256, hex) of its first bytes, as many as in `ends`.
  */
-export async function hashBeginnings(
-  path: string,
-  ends: number[],
-  signal: AbortSignal,
-): Promise<Map<number, string>> {
+export async function readThrough(path: string, ends: number[], signal: AbortSignal) {
   const left = [...new Set(ends)].sort((a, b) => a - b)
   const hashes = new Map<number, string>()
   const beginning = new Beginning()
   const input = await openInput(path, signal)
   try {
     for await (const chunk of input.bytes) {
-      if (left.length === 0 && !input.isCompressed) break
       beginning.add(chunk)
-      for (let [end] = left; end !== undefined && end <= beginning.bytes; [end] = left) {
-        hashes.set(end, beginning.hash(end))
-        left.shift()
-      }
+      for (; left[0] !== undefined && left[0] <= beginning.bytes; left.shift())
+        hashes.set(left[0], beginning.hash(left[0]))
     }
-    return hashes
+    return { size: beginning.bytes, hashes }
   } finally {
     input.close()
   }
@@ -124,4 +121,44 @@ function explain(path: string, error: unknown): unknown {
 /** Names an input in messages. */
 export function nameOf(path: string): string {
   return path === '-' ? 'stdin' : path
+}
+
+/** Chunks are kept for a record that may end in them. */
+const keptBytes = 2 * maxRecordBytes
+
+/** The hash of the beginning of an input, by which it is known again: of all that was consumed. */
+export class Beginning {
+  readonly #hash = createHash('sha256')
+  #chunks: Buffer[] = []
+  #keptBytes = 0
+  #latest = { bytes: 0, hash: '' }
+  /** Bytes that were hashed. */
+  #hashed = 0
+
+  get bytes(): number {
+    return this.#hashed + this.#keptBytes
+  }
+
+  add(chunk: Buffer): void {
+    while (this.#keptBytes > keptBytes) this.#feed(this.#chunks[0]?.length as number)
+    this.#chunks.push(chunk)
+    this.#keptBytes += chunk.length
+  }
+
+  /** The SHA-256 (hex) of the first bytes. `bytes`: never fewer than before, and not far from the end of the input. */
+  hash(bytes: number): string {
+    if (bytes === this.#latest.bytes) return this.#latest.hash
+    while (this.#hashed < bytes) this.#feed(bytes - this.#hashed)
+    this.#latest = { bytes, hash: this.#hash.copy().digest('hex') }
+    return this.#latest.hash
+  }
+
+  #feed(most: number): void {
+    const chunk = this.#chunks.shift() as Buffer
+    const part = chunk.subarray(0, most)
+    if (part.length < chunk.length) this.#chunks.unshift(chunk.subarray(part.length))
+    this.#hash.update(part)
+    this.#hashed += part.length
+    this.#keptBytes -= part.length
+  }
 }

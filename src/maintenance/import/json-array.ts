@@ -1,12 +1,13 @@
 // Splits a JSON array of any size into the texts of its elements, which are parsed later.
 import { InputError } from './input-error.ts'
-import { type Groups, type InputRecord, maxRecordBytes, tooLong } from './record.ts'
+import { type Groups, type InputRecord, maxRecordBytes } from './record.ts'
 
 /** Expected next, beside white space. */
 type Expected = 'array' | 'first element' | 'element' | 'nothing'
 
 const [lineFeed, quote, backslash, comma] = [10, 34, 92, 44]
 const isSpace = (code: number) => code === 32 || code === 9 || code === 10 || code === 13
+const tooLong = `the element that begins here is longer than ${maxRecordBytes / 1024} KiB`
 /** Brackets of objects and arrays differ in one bit. */
 const opens = (code: number) => (code | 32) === 123
 const closes = (code: number) => (code | 32) === 125
@@ -14,18 +15,16 @@ const closes = (code: number) => (code | 32) === 125
 export async function* splitArray(texts: AsyncIterable<string>): Groups {
   let expected = 'array' as Expected
   let [line, offset] = [1, 0]
-  /** The element that has begun: its line, its text in earlier pieces, and the number of their bytes. */
-  let begun: { line: number; text: string; bytes: number } | undefined
+  /** The element that has begun: its line, and its text in earlier pieces. */
+  let begun: { line: number; text: string } | undefined
   let [depth, isInString, isEscaped] = [0, false, false]
 
-  /** Ends an element, with the rest of its text. */
-  const finish = (rest: string, end: number): InputRecord => {
-    const { line, text, bytes } = begun as NonNullable<typeof begun>
-    begun = undefined
-    const [space = ''] = /[ \t\r\n]*$/.exec(rest) ?? []
-    const isLong = bytes + rest.length > maxRecordBytes
-    const record = { line, text: text + rest.slice(0, rest.length - space.length), end: end - space.length }
-    return isLong ? { ...record, fault: tooLong } : record
+  /** Adds to the element that has begun. */
+  const extend = (text: string) => {
+    const { line, text: before } = begun as NonNullable<typeof begun>
+    begun = { line, text: before + text }
+    if (begun.text.length > maxRecordBytes) throw new InputError(tooLong, line)
+    return begun
   }
   /** Takes a byte between elements; true when it begins one. */
   const begins = (code: number): boolean => {
@@ -48,7 +47,7 @@ export async function* splitArray(texts: AsyncIterable<string>): Groups {
       if (code === lineFeed) line++
       if (begun === undefined) {
         if (isSpace(code) || !begins(code)) continue
-        begun = { line, text: '', bytes: 0 }
+        begun = { line, text: '' }
         start = i
       }
       if (isInString) {
@@ -59,15 +58,15 @@ export async function* splitArray(texts: AsyncIterable<string>): Groups {
       else if (opens(code)) depth++
       else if (depth > 0) depth -= Number(closes(code))
       else if (code === comma || closes(code)) {
-        yield finish(text.slice(start, i), offset + i)
+        const { line, text: whole } = extend(text.slice(start, i))
+        const [space = ''] = /[ \t\r\n]*$/.exec(whole) ?? []
+        yield { line, text: whole.slice(0, whole.length - space.length), end: offset + i - space.length }
+        begun = undefined
         expected = code === comma ? 'element' : 'nothing'
       }
     }
     offset += text.length
-    if (begun === undefined) return
-    // Of an endless element only so much is kept that it is too long.
-    begun.bytes += text.length - start
-    begun.text = (begun.text + text.slice(start)).slice(0, maxRecordBytes)
+    if (begun !== undefined) extend(text.slice(start))
   }
   for await (const piece of texts) yield split(piece)
   if (expected === 'array') throw new InputError('is empty, expected a JSON array')

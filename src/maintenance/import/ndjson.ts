@@ -32,5 +32,5 @@ export async function* splitLines(texts: AsyncIterable<string>): AsyncGenerator<
     rest = rest.slice(more)
     cut += more
   }
-  if (rest !== '') yield [take(rest, true)]
+  if (rest.trim() !== '') yield [take(rest, true)]
 }

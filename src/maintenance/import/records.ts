@@ -1,9 +1,8 @@
 // Reads the records of an input in any format.
-import { Beginning } from './beginning.ts'
 import { decodeUtf8, notUtf8, RecordCheck } from './check.ts'
 import { type Columns, type Fields, findColumns, resolveFields } from './fields.ts'
 import type { ImportOptions } from './import-options.ts'
-import { type Input, openInput } from './input.ts'
+import { Beginning, type Input, openInput } from './input.ts'
 import { InputError } from './input-error.ts'
 import { detectFormat, splitters } from './input-format.ts'
 import type { Groups, InputRecord } from './record.ts'
@@ -60,8 +59,7 @@ async function readHeader(groups: Groups): Promise<{ header: InputRecord; rest: 
   throw new InputError('is empty, expected a header row')
 }
 
-function readColumns({ text, cells, line, fault }: InputRecord, fields: Fields, trim: boolean): Columns {
-  if (cells === undefined) throw new InputError(`the header row ${fault?.detail}`, line)
+function readColumns({ text, cells = [], line }: InputRecord, fields: Fields, trim: boolean): Columns {
   if (decodeUtf8(text) === undefined) throw new InputError(`the header row ${notUtf8}`, line)
   return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, line)
 }

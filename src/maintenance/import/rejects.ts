@@ -6,7 +6,7 @@ import { describeFaults } from './check.ts'
 import { textOf } from './csv.ts'
 import type { ImportOptions, ImportResult, Reason } from './import-options.ts'
 import { nameOf } from './input.ts'
-import type { Place, Position } from './position.ts'
+import type { Place, Position } from './notes.ts'
 import { type InputRecord, tooLong } from './record.ts'
 import type { Records } from './records.ts'
 
@@ -22,6 +22,7 @@ export class Rejects {
   #tail: Buffer | undefined
   #pending = ''
   #count = 0
+  isOpen = false
   /** The length of the file, without its end. */
   bytes = 0
 
@@ -45,6 +46,7 @@ export class Rejects {
    */
   open({ from, end }: Place): Position {
     const { rejects: path, resume } = this.#options
+    this.isOpen = true
     if (path === undefined || path === '-') return end
     return this.#try(() => {
       const found = statSync(path, { throwIfNoEntry: false })
