@@ -151,18 +151,21 @@ async function commit(run: Run, batch: Batch, from: Position): Promise<Position>
   const { progress, rejects, records, result, known, log } = run
   const end = { ...batch.end, rejects: rejects.bytes }
   const isKnown = end.bytes <= known.bytes
-  const outcomes = isKnown
-    ? await repeat(log, batch.entries)
-    : await append(run, batch.entries, progress?.mark({ from, end }))
-  let added = 0
-  for (const { record, faults } of batch.checked) {
-    const outcome = faults ? 'rejected' : (outcomes[added++] as Outcome)
+  for (const { record, faults } of batch.checked) if (faults) rejects.add(record, faults)
+  // What an earlier run has written comes before what it did not.
+  if (!isKnown) rejects.flush(true)
+  const mark = progress?.mark({ from, end })
+  const outcomes = await (isKnown ? repeat(log, batch.entries) : append(run, batch.entries, mark))
+  const valid = batch.checked.filter(({ faults }) => !faults)
+  for (const [index, outcome] of outcomes.entries()) {
     if (!isKnown) result[outcome]++
-    if (faults) rejects.add(record, faults)
-    else if (outcome === 'conflict') rejects.add(record, [records.check.locate(conflict)])
+    const { record } = valid[index] as Batch['checked'][number]
+    if (outcome === 'conflict') rejects.add(record, [records.check.locate(conflict)])
   }
-  result.records = Math.max(end.records, known.records)
+  // Conflicts are known to this process alone, so write them out at once.
   rejects.flush()
+  if (!isKnown) result.rejected += batch.checked.length - valid.length
+  result.records = Math.max(end.records, known.records)
   return { ...end, rejects: rejects.bytes }
 }
 

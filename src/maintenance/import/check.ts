@@ -81,7 +81,8 @@ export class RecordCheck {
   #checkCells(cells: string[]): Entry | Refused {
     const { trim } = this.#options
     const columns = this.#options.columns as Columns
-    if (cells.length < columns.width || cells.slice(columns.width).some((cell) => cell !== ''))
+    const hasMore = cells.length > columns.cells || cells.slice(columns.width).some((cell) => cell !== '')
+    if (cells.length < columns.width || hasMore)
       return refuse(`has ${count(cells.length, 'cell')}, the header row has ${columns.width}`)
     const plant: Value = {}
     for (const field of fieldNames) {

@@ -34,17 +34,17 @@ export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions)
   return { ...own, ...map, ignoreOthers }
 }
 
-/** Index of each field's column, or -1; `width`: the number of columns. */
-export type Columns = Record<FieldName, number> & { width: number }
+/** Index of each field's column, or -1; `width`: the number of columns; `cells`: with empty ones behind them. */
+export type Columns = Record<FieldName, number> & { width: number; cells: number }
 
 /** Finds the columns of the fields. Throws InputError when the header row does not fit them. */
 export function findColumns(cells: string[], fields: Fields, line: number): Columns {
-  // Spreadsheets have empty columns behind the last.
+  // Spreadsheets have empty columns behind the last one.
   const header = cells.slice(0, cells.findLastIndex((cell) => cell !== '') + 1)
   const refuse = (reason: string) => new InputError(reason, line)
   const twice = header.find((column, index) => header.indexOf(column) !== index)
   if (twice !== undefined) throw refuse(`the column ${quote(twice)} is there twice`)
-  const columns = { width: header.length } as Columns
+  const columns = { width: header.length, cells: cells.length } as Columns
   for (const field of fieldNames) {
     columns[field] = header.indexOf(fields[field])
     if (columns[field] === -1 && (required.has(field) || fields[field] !== field))

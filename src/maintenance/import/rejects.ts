@@ -1,5 +1,5 @@
 // Rejected records: tells why, and writes them to a file as they were, which is an input again once they are corrected.
-import { closeSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { separate } from '../../runtime/count.ts'
 import { FileRefused, giveToOwner } from '../../runtime/new-file.ts'
 import { describeFaults } from './check.ts'
@@ -18,8 +18,8 @@ export class Rejects {
   readonly #result: ImportResult
   readonly #form: { start: string; between: string; after: boolean; end: string }
   #file: number | undefined
-  /** What the file holds behind the recorded length, until the rejects of the last batch are known. */
-  #tail: Buffer | undefined
+  /** What the file holds behind the recorded length: rejects of batches that were under way. */
+  #tail = Buffer.alloc(0)
   #pending = ''
   #count = 0
   isOpen = false
@@ -41,8 +41,7 @@ export class Rejects {
 
   /**
    * Opens the file; returns the position from which records are read again, as their rejects may not have been written.
-   * Throws FileRefused when it exists, unless the import is resumed and it has the recorded length. More of it is
-   * allowed if that turns out to be the rejects of the last batch.
+   * Throws FileRefused when it exists, unless the import is resumed and the file is as the import left it.
    */
   open({ from, end }: Place): Position {
     const { rejects: path, resume } = this.#options
@@ -57,9 +56,10 @@ export class Rejects {
       if (!found?.isFile()) return end
       if (found.size < from.rejects) throw changed()
       this.bytes = from.rejects
-      this.#tail = Buffer.alloc(found.size - this.bytes)
-      readSync(file, this.#tail, 0, this.#tail.length, this.bytes)
-      if (from.bytes === end.bytes) this.#cut()
+      const tail = Buffer.alloc(found.size - this.bytes)
+      readSync(file, tail, 0, tail.length, this.bytes)
+      const hasEnd = tail.toString('latin1').endsWith(this.#form.end)
+      this.#tail = tail.subarray(0, tail.length - (hasEnd ? this.#form.end.length : 0))
       return from
     })
   }
@@ -79,18 +79,27 @@ export class Rejects {
     this.#pending += (isFirst ? start : between) + (after ? textOf(record) : record.text)
   }
 
-  /** Writes added records to the file. */
-  flush(): void {
-    this.#try(() => this.#cut())
+  /**
+   * Writes added records to the file, except for those that an interrupted import has written. Throws when it has other
+   * ones; `isNew`: it has no more, as what was added is new.
+   */
+  flush(isNew = false): void {
     const pending = Buffer.from(this.#pending, 'latin1')
+    const there = Math.min(pending.length, this.#tail.length)
+    const differs = !pending.subarray(0, there).equals(this.#tail.subarray(0, there))
+    this.#try(() => {
+      if (differs || (isNew && this.#tail.length > there)) throw changed()
+    })
     this.#pending = ''
-    this.#write(pending)
-    this.bytes += pending.length
+    this.#tail = this.#tail.subarray(there)
+    this.bytes += there
+    if (pending.length > there) this.#write(pending.subarray(there))
+    this.bytes += pending.length - there
   }
 
   /** Closes the file, and reports how many records were not shown. */
   close(): void {
-    if (this.bytes > 0 && this.#tail === undefined) this.#write(Buffer.from(this.#form.end))
+    if (this.bytes > 0 && this.#tail.length === 0) this.#write(Buffer.from(this.#form.end))
     if (this.#file !== undefined) closeSync(this.#file)
     const { rejects: path, say, shownRejects = Number.POSITIVE_INFINITY } = this.#options
     const more = this.#count - shownRejects
@@ -98,20 +107,13 @@ export class Rejects {
       say(`and ${separate(more)} more${path === undefined ? '; --rejects FILE keeps them all' : ''}`)
   }
 
-  /** Cuts the file to what is recorded. Throws when what follows there is not what an interruption leaves. */
-  #cut(): void {
-    if (this.#tail === undefined) return
-    const expected = Buffer.from(this.#pending + this.#form.end, 'latin1')
-    if (!expected.subarray(0, this.#tail.length).equals(this.#tail)) throw changed()
-    ftruncateSync(this.#file as number, this.bytes)
-    this.#tail = undefined
-  }
-
   #write(bytes: Buffer): void {
     if (this.#options.rejects === '-') process.stdout.write(bytes)
     const file = this.#file
     if (file === undefined) return
     this.#try(() => {
+      // Cut off the end of the earlier import.
+      if (fstatSync(file).isFile()) ftruncateSync(file, this.bytes)
       for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done)
     })
   }
