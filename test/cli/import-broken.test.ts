@@ -453,7 +453,10 @@ test('a file of rejects replaces no other file', async (t) => {
   t.strictSame(await readPlants(`file:${database}`), [])
   t.error((await runImport(`file:${database}`, writeInput(t, `{}\n${good}`), { rejects })).error)
   for (const options of [{}, { dryRun: true }, { restart: true }, { resume: true }]) {
-    const other = await runImport(`file:${database}`, writeInput(t, `[]\n${good}`), { rejects, ...options })
+    const other = await runImport(`file:${database}`, writeInput(t, `{"a":1}\n${good}`), {
+      rejects,
+      ...options,
+    })
     t.match(
       other.error?.message,
       /^cannot write \S+: it (exists|is not as the import left it); name another file$/,

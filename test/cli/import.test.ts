@@ -198,7 +198,7 @@ for (const engine of engines)
     t.match((await next(path)).result, { ...none, added: 625 })
     t.match(
       (await next(path)).error?.message,
-      /^input: 625 records were imported on 20.*; --resume adds what is new/,
+      /^input: 625 records already imported on 20.*; --resume adds what is new/,
     )
     t.match((await next(path, { restart: true })).result, { ...none, replayed: 625 })
     const rejects = join(createDirectory(t), 'rejects')

@@ -98,7 +98,7 @@ function refuseAgain(name: string, { at, end, path, size }: Note): StoreRefused 
   return new StoreRefused(
     size === undefined
       ? `${name}: an import was cut short after ${records}, ${when}; --resume goes on there, --restart begins anew and adds them again`
-      : `${name}: ${records} were imported ${when}; --resume adds what is new, --restart adds all of them again`,
+      : `${name}: ${records} already imported ${when}; --resume adds what is new, --restart adds all of them again`,
   )
 }
 
