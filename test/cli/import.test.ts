@@ -1,9 +1,10 @@
 // import: plants from files in all formats and codings, into both engines.
-import { existsSync, readFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
+import pg from 'pg'
 import { test } from 'tap'
 import { type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { runCommand } from '../support/commands.ts'
@@ -394,4 +395,89 @@ test('a database that takes nothing any more ends the command, which says how to
     end.stderr,
     /^plant-store: the import was cut short: [^\n]+; run the same command with --resume to go on\n$/m,
   )
+})
+
+test('CSV may have other delimiters, and empty columns at the end', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  for (const input of [
+    'name;tag;"x,y,z"\nFern;a,b;\n',
+    'name\ttag\nFern\ta,b\n',
+    'sep=;\r\nname;tag\r\nFern;a,b\r\n',
+    'SEP=|\nname|tag\nFern|a,b\n',
+    '\ufefftag,name,,\n"a,b",Fern,,\n',
+  ]) {
+    const { error, plants } = await next(writeInput(t, input), { ignoreUnknown: true })
+    t.error(error)
+    t.strictSame(plants, [{ name: 'Fern', tag: 'a,b' }], input)
+  }
+  const { said } = await next(writeInput(t, 'name,tag,\nFern,a,b\n'))
+  t.match(said, ['input, line 2: has 3 cells, the header row has 2'])
+})
+
+test('a dry run compares ids with the store where there is one', async (t) => {
+  for (const { createDatabase } of engines) {
+    const DATABASE_URL = await createDatabase(t)
+    const path = writeInput(t, '{"name":"b","tag":"","id":1}\n')
+    const first = await runCommand(['import', path, '--dry-run'], { DATABASE_URL })
+    t.match(first, { code: 0, stdout: /^1 valid, 0 rejected in [^;]+; nothing was added\n$/ })
+    await runImport(DATABASE_URL, writeInput(t, '{"name":"a","tag":"","id":1}\n'))
+    const other = await runCommand(['import', path, '--dry-run'], { DATABASE_URL })
+    t.match(other, {
+      code: 1,
+      stdout: /^0 valid, 1 rejected in [^;]+; compared with [^;]+; nothing was added\n$/,
+    })
+  }
+  const broken = await runCommand(['import', writeInput(t, '{}\n'), '--dry-run'], {
+    DATABASE_URL: `file:${usda}`,
+  })
+  t.match(broken, { code: 1, stderr: /usda-plants.csv.gz is not a plant store|cannot open/ })
+})
+
+const [, postgres] = engines
+test('no tables are made beside those of another project, unless told', { skip: !postgres }, async (t) => {
+  const DATABASE_URL = await (postgres as (typeof engines)[number]).createDatabase(t)
+  const client = new pg.Client(DATABASE_URL)
+  await client.connect()
+  t.teardown(() => client.end())
+  await client.query('CREATE TABLE users (name text)')
+  const args = ['import', writeInput(t, '{"name":"a","tag":""}\n')]
+  const refused = await runCommand(args, { DATABASE_URL })
+  t.match(refused, {
+    code: 1,
+    stderr: /it holds no plant store, but other tables \(public\.users\): --create makes one/,
+  })
+  const { rows } = await client.query(
+    "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+  )
+  t.same(rows, [{ relname: 'users' }])
+  t.match(await runCommand([...args, '--create'], { DATABASE_URL }), {
+    code: 0,
+    stdout: /into postgres\S+, made now\n$/,
+  })
+})
+
+test('what root makes belongs to the owner of the directory', {
+  skip: process.getuid?.() !== 0,
+}, async (t) => {
+  const directory = createDirectory(t)
+  chownSync(directory, 65_534, 65_534)
+  const DATABASE_URL = `file:${directory}/a/b/plants.db`
+  const rejects = join(directory, 'rejects')
+  const path = writeInput(t, '{"name":"a","tag":""}\n{}\n')
+  t.match(await runCommand(['import', path, '--rejects', rejects], { DATABASE_URL }), { code: 1 })
+  t.match(await runCommand(['export', `${directory}/all.json`], { DATABASE_URL }), {
+    code: 0,
+    stdout: /; the log ends at plant 1; from \S+\/a\/b\/plants\.db\n$/,
+  })
+  for (const name of ['a', 'a/b', 'a/b/plants.db', 'rejects', 'all.json'])
+    t.equal(statSync(join(directory, name)).uid, 65_534, name)
+})
+
+test('a database that is made is named, and said to be new', async (t) => {
+  const database = join(createDirectory(t), 'plants.db')
+  const path = writeInput(t, '{"name":"a","tag":""}\n')
+  const made = await runCommand(['import', path, '--json'], { DATABASE_URL: `file:${database}` })
+  t.match(JSON.parse(made.stdout), { added: 1, database, made: true })
+  const again = await runCommand(['import', path], { DATABASE_URL: `file:${database}` })
+  t.match(again, { code: 1, stdout: `; into ${database}\n` })
 })
