@@ -119,13 +119,7 @@ export class ImportProgress {
 
   /** Makes the checkpoint of a batch. It fails, and the batch with it, when another run has taken over. */
   mark({ from, end }: Place, size?: number): Checkpoint {
-    const note = {
-      ...this.#own,
-      from,
-      end,
-      at: Date.now(),
-      ...(size !== undefined && { size }),
-    } satisfies Note
+    const note: Note = { ...this.#own, from, end, at: Date.now(), ...(size !== undefined && { size }) }
     return { key: this.#key, value: JSON.stringify(note), before: this.#value }
   }
 

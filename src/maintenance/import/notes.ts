@@ -62,9 +62,8 @@ export function findStart({ notes, matching, size, path, readAs }: Known, option
   const { resume, restart, say } = options
   const name = nameOf(options.path)
   if (restart) return { from: beginning, end: beginning }
-  const own = findLongest(
-    notes.filter((note) => path !== undefined && note.path === path && note.end.valid > 0),
-  )
+  const named = path === undefined ? [] : notes.filter((note) => note.path === path && note.end.valid > 0)
+  const own = findLongest(named)
   if (own && !matching.includes(own)) throw refuseChanged(name, own)
   // Another input may begin with the whole of an earlier one.
   const isSame = (note: Note) => note.size === undefined || size === undefined || note.size === size
@@ -76,20 +75,14 @@ export function findStart({ notes, matching, size, path, readAs }: Known, option
     )
   if (found) say(`${name}: ${count(found.end.records, 'record')} already imported`)
   else if (resume) say(`${name}: nothing is known of an earlier import, so this one begins at the start`)
-  return found
-    ? { ...found, refuseChanged: () => refuseChanged(name, found) }
-    : { from: beginning, end: beginning }
+  const { from, end } = found ?? { from: beginning, end: beginning }
+  return { from, end, refuseChanged: () => refuseChanged(name, found as Note) }
 }
 
 /** Finds the note that came furthest since the last time that an import began anew. */
 function findLongest(notes: Note[]): Note | undefined {
-  const latest = notes.slice(
-    Math.max(
-      0,
-      notes.findLastIndex(({ restarted }) => restarted),
-    ),
-  )
-  return latest.sort((a, b) => b.end.bytes - a.end.bytes)[0]
+  const anew = notes.findLastIndex(({ restarted }) => restarted)
+  return notes.slice(Math.max(0, anew)).sort((a, b) => b.end.bytes - a.end.bytes)[0]
 }
 
 function refuseAgain(name: string, { at, end, path, size }: Note): StoreRefused {
