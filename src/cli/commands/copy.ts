@@ -61,7 +61,8 @@ async function runCopy({ from, to, batch: batchPlants, quiet, json }: CopyOption
   const { plants, added, checksum, tokens } = await named('--from', copying)
   const [database, target] = [nameDatabase(urls.from), nameDatabase(urls.to)]
   const what = `${count(added, 'plant')} and ${count(tokens, 'token')}`
-  const text = `copied ${what} from ${database} into ${target}${isNew ? ', made now' : ''}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
+  const where = `from ${database} into ${target}${isNew ? ', made now' : ''}`
+  const text = `copied ${what}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}; ${where}`
   printResult({ added, tokens, plants, checksum, from: database, to: target, made: isNew }, text, json)
 }
 
