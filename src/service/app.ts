@@ -99,10 +99,10 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 }
 
 /** Makes the parts that all requests of an app share. */
-export function makeParts(options: Omit<AppOptions, 'store'>) {
-  const { config, logger, report, beginSpan, shared = makeShared(1), meter = noMeter } = options
+export function makeParts(options: Omit<AppOptions, 'store'> & { store?: Store }) {
+  const { store, config, logger, report, beginSpan, shared = makeShared(1), meter = noMeter } = options
   const { connections = new ConnectionLimit({ max: config.maxConnections, logger, ...shared }) } = options
-  const failures = makeFailureLog(logger, options.store.fault)
+  const failures = makeFailureLog(logger, store?.fault)
   const log = new ConnectionLog(logger)
   const maxBytes = Math.max(threadBytes, inFlightBytes / shared.counts.length)
   const isDraining = () => Atomics.load(shared.draining, 0) !== 0

@@ -19,20 +19,23 @@ export function sameItem(a: string, b: string): boolean {
 /** The last position of the log (0: empty), and the epochs that own its positions, both of one moment. */
 export type Head = { readonly position: number; readonly epochs: Epochs }
 
-/** A row of `meta` written in the transaction of a batch: the progress of an import. */
-export type Checkpoint = { key: string; value: string }
+/**
+ * The new value of a row of `meta`, written in the transaction of a batch: the progress of an import. The batch fails
+ * unless the row has the value `before`.
+ */
+export type Checkpoint = { key: string; value: string; before: string }
 
-/** The statement that sets a checkpoint; `key` and `value` are placeholders of the engine. */
-export function setMark(key: string, value: string): string {
-  return `INSERT INTO meta (key, value) VALUES (${key}, ${value}) ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+/** The statement that writes a checkpoint; NULL, which no value may be, makes its transaction fail. */
+export function advance(key: string, value: string, before: string): string {
+  return `UPDATE meta SET value = CASE WHEN value = ${before} THEN ${value} END WHERE key = ${key}`
 }
 
 export interface PlantLog {
   /**
    * Appends a batch, atomically and in order; resolves once it is on stable storage, with exactly one outcome per
    * entry. Gives up at `deadlineMs` (of `performance.now()`; default: `storeLimitMs` from now). Rejects with
-   * StoreUnavailable: `nothing-added` when that is certain, `unknown` otherwise. `mark` becomes a row of `meta`, also
-   * when nothing is added.
+   * StoreUnavailable: `nothing-added` when that is certain, `unknown` otherwise. `mark` is written also when nothing is
+   * added.
    */
   append(entries: Entry[], deadlineMs?: number, mark?: Checkpoint): Promise<Outcome[]>
   /** Reads the head of the durable log, which counts every batch that any replica acknowledged before the call. */
@@ -102,18 +105,15 @@ export const serviceName = 'plant-store serve'
 /** The database cannot be used; the message is one line for the operator. */
 export class StoreRefused extends Error {}
 
-/** There is no database at the absolute path in the message. */
-export class StoreMissing extends StoreRefused {
-  constructor(path: string) {
-    super(`there is no file ${path}`)
-  }
-}
+/** There is no database; the message says where. */
+export class StoreMissing extends StoreRefused {}
 
 /**
  * `mustExist`: refuse a missing database instead of creating it. `keepsSchema`: refuse an older version instead of
  * migrating it. `name`: of its sessions in PostgreSQL. `reconnected`: called for each connection made again. `lost`:
  * called with the number of plants that were in the log and are no more. `port`: from `share` of the store, in the thread
- * that has it open. `isFurther`: this process has the store open already, and has warned of its settings.
+ * that has it open. `isFurther`: this process has the store open already, and has warned of its settings. `made`: called
+ * when a database is made. `mustBeAlone`: make none beside the tables of others.
  */
 export type StoreOptions = {
   logger: Logger
@@ -124,4 +124,6 @@ export type StoreOptions = {
   lost?: (plants: number) => void
   isFurther?: boolean
   port?: MessagePort | undefined
+  made?: () => void
+  mustBeAlone?: boolean
 }

@@ -90,12 +90,11 @@ function describe({ keyword, params, parentSchema, data }: ErrorObject, part: st
     const limit = side === 'least' ? parentSchema?.minimum : parentSchema?.maximum
     return { code: 'range', detail: `must be at ${side} ${limit}` }
   }
-  if (isBody) return { code: 'type', detail: `must be ${articles[params.type]} ${params.type}` }
+  if (isBody)
+    return { code: 'type', detail: `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}` }
   return Array.isArray(data)
     ? { code: 'duplicate', detail: 'must be given once' }
     : { code: 'type', detail: 'must be decimal digits' }
 }
 
 type Described = Pick<Fault, 'code' | 'detail'>
-
-const articles: Record<string, string> = { string: 'a', integer: 'an', object: 'an' }

@@ -147,9 +147,9 @@ for (const [signal, code] of [
     t.ok(position < plants)
     const { stdout } = await copy(from, to)
     const sum = await sumLog(source)
-    t.equal(
+    t.match(
       stdout,
-      `copied ${count(plants - position, 'plant')} and 1 token; both hold ${count(plants, 'plant')} now, SHA-256 ${sum}\n`,
+      `copied ${count(plants - position, 'plant')} and 1 token; both hold ${count(plants, 'plant')} now, SHA-256 ${sum}; from `,
     )
   })
 
@@ -160,7 +160,10 @@ test('copy says what it did as JSON, too', async (t) => {
   const { code, stdout } = await runCommand(['copy', '--from', from, '--to', to, '--json'])
   t.equal(code, 0)
   const checksum = await sumLog(source)
-  t.strictSame(JSON.parse(stdout), { added: 3, tokens: 1, plants: 3, checksum })
+  t.strictSame(JSON.parse(stdout), {
+    ...{ added: 3, tokens: 1, plants: 3, checksum, made: true },
+    ...{ from: fileURLToPath(from), to: fileURLToPath(to) },
+  })
 })
 
 test('a second signal ends the process at once, but an echo of the first does not', async (t) => {

@@ -1,6 +1,7 @@
 // import: an input that comes a second time, because it has grown, was cut short, or was mended. Each plant is there once.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { count } from '../../src/runtime/count.ts'
 import { runCommand } from '../support/commands.ts'
@@ -8,6 +9,7 @@ import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import {
   cli,
   open,
+  pipeImport,
   readPlants,
   runImport,
   runProgram,
@@ -89,7 +91,7 @@ test('after a fault in the middle of a file, the corrected rest is imported with
     code: 1,
     stdout: /^0 added, 0 replayed, 0 conflicting, 0 rejected/,
     stderr:
-      /: an import was cut short after 3 records; --resume goes on there, --restart begins anew and adds them again\n$/,
+      /: an import was cut short after 3 records, on 20\S+Z from \S+; --resume goes on there, --restart begins/,
   })
   const resumed = await run('--resume')
   t.match(resumed, {
@@ -162,70 +164,70 @@ test('a conflict of ids names the column that has them', async (t) => {
   const path = writeInput(t, 'No.,name,tag\n1,a,\n1,b,\n')
   const ran = await runCommand(['import', path, '--map', 'id=No.', '--rejects', '-'], { DATABASE_URL })
   t.match(ran.stderr, `${path}, line 3: No. is the id of a plant that already exists`)
-  t.match(JSON.parse(ran.stdout), { line: 3, errors: [{ code: 'id-conflict', pointer: '/No.' }] })
+  t.equal(ran.stdout, 'No.,name,tag\n1,b,\n')
 })
 
-test('rejects keep their source; with - they go to stdout, and the counts to stderr', async (t) => {
-  const DATABASE_URL = await sqlite.createDatabase(t)
+test('rejects are the bytes of the input; with - they go to stdout, and the counts to stderr', async (t) => {
   const rows = ['7,"b ""c"", d",x', '"8",,y', '9,"",\u00e9 ', '10,,"a\r\nb"']
-  const path = writeInput(t, `id,"name",tag\r\n7,a,\n${rows.join('\r\n\n\r\n')}`)
-  const ran = await runCommand(['import', path, '--rejects', '-', '--json'], { DATABASE_URL })
+  const head = 'id,"name",tag\r\n7,a,\n'
+  const lines = rows.map((row) => `${row}\r\n`)
+  const path = writeInput(t, head + lines.join('\n\r\n'))
+  const ran = await runCommand(['import', path, '--rejects', '-', '--json'], {
+    DATABASE_URL: await sqlite.createDatabase(t),
+  })
   t.equal(ran.code, 1)
-  const rejects = ran.stdout
-    .trimEnd()
-    .split('\n')
-    .map((text) => JSON.parse(text))
-  t.match(
-    rejects.sort((a, b) => a.line - b.line),
-    [
-      { line: 3, header: 'id,"name",tag', errors: [{ code: 'id-conflict', pointer: '/id' }] },
-      { line: 6, errors: [{ code: 'length', pointer: '/name' }] },
-      { line: 9 },
-      { line: 12 },
-    ],
-  )
-  t.same(
-    rejects.map(({ text }) => text),
-    rows,
-  )
+  const [conflicting, ...rejected] = lines
+  t.equal(ran.stdout, `id,"name",tag\r\n${rejected.join('')}${conflicting}`)
   t.match(JSON.parse(ran.stderr.trimEnd().split('\n').at(-1) as string), {
     added: 1,
     conflicting: 1,
     rejected: 3,
+    reasons: [
+      {
+        line: 6,
+        reason: 'name must have at least 1 character',
+        errors: [{ code: 'length', pointer: '/name' }],
+      },
+      { line: 9 },
+      { line: 12 },
+      { line: 3, errors: [{ code: 'id-conflict', pointer: '/id' }] },
+    ],
   })
 })
 
-test('a file of corrected rejects is an input', async (t) => {
-  const inputs = [
-    `name,tag,id\na,,1\nb,,1\n"",c,\n`,
-    line('a', { id: 1 }) + line('b', { id: 1 }) + line('', { tag: 'c' }),
-    `[${line('a', { id: 1 })},${line('b', { id: 1 })},${JSON.stringify({ name: '', tag: 'c' }, null, 2)}]`,
+test('corrected rejects are an ordinary input, in the form of the first', async (t) => {
+  const latin1 = Buffer.from('{"name":"Caf\xe9","tag":""}\n', 'latin1')
+  const inputs: [input: string | Buffer, rejects: string | Buffer][] = [
+    ['sep=;\nname;tag;id;;\na;;1\nb;;1\n"";c;;;\n', 'sep=;\nname;tag;id;;\n"";c;;;\nb;;1\n'],
+    [
+      line('a', { id: 1 }) + line('b', { id: 1 }) + line('', { tag: 'c' }),
+      line('', { tag: 'c' }) + line('b', { id: 1 }),
+    ],
+    [
+      `[${line('a', { id: 1 })},${line('b', { id: 1 })},{\n"name":"",\n"tag":"c" } ]`,
+      `[\n{\n"name":"",\n"tag":"c" },\n${line('b', { id: 1 }).trimEnd()}\n]\n`,
+    ],
+    [Buffer.concat([Buffer.from(line('a', { id: 1 })), latin1]), latin1],
   ]
-  for (const input of inputs) {
+  for (const [input, expected] of inputs) {
     const DATABASE_URL = await sqlite.createDatabase(t)
-    const rejects = join(createDirectory(t), 'rejects.ndjson')
+    const rejects = join(createDirectory(t), 'rejects')
     await runCommand(['import', writeInput(t, input), '--rejects', rejects], { DATABASE_URL })
+    t.equal(readFileSync(rejects, 'latin1'), Buffer.from(expected).toString('latin1'))
     const again = ['import', rejects]
-    t.match(await runCommand([...again, '--rejects', rejects], { DATABASE_URL }), {
-      code: 1,
-      stderr: /it is the input/,
-    })
+    const itself = await runCommand([...again, '--rejects', rejects], { DATABASE_URL })
+    t.match(itself, { code: 1, stderr: /rejects: it exists; name another file\n$/ })
     const unmended = await runCommand(again, { DATABASE_URL })
-    t.match(unmended, { code: 1, stdout: /^0 added, 0 replayed, 1 conflicting, 1 rejected/ })
-    const mended = readFileSync(rejects, 'utf8')
-      .replace(/(b(\\"|,).*)1/, '$12')
-      .replace(/(name\\": ?\\")\\"/, '$1d\\"')
-      .replace('"text":"\\"\\",c,"', '"text":"d,c,"')
-    writeFileSync(rejects, mended)
-    t.match(await runCommand(again, { DATABASE_URL }), { code: 0, stdout: /^2 added/ }, mended)
-    t.same(
-      (await readPlants(DATABASE_URL)).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-      [
-        { name: 'a', tag: '', id: 1 },
-        { name: 'b', tag: '', id: 2 },
-        { name: 'd', tag: 'c' },
-      ],
-    )
+    t.match(unmended, { code: 1, stdout: /^0 added, 0 replayed/ })
+    t.same(await namesIn(DATABASE_URL), ['a'])
+    const mended = readFileSync(rejects, 'latin1')
+      .replace('\xe9', '\u00c3\u00a9')
+      .replace(/(b.*)1/, '$12')
+      .replace(/^""|(?<="name":)""/m, '"d"')
+    writeFileSync(rejects, mended, 'latin1')
+    t.match(await runCommand([...again, '--restart'], { DATABASE_URL }), { code: 0 }, mended)
+    const names = Buffer.isBuffer(input) ? ['a', 'Caf\u00e9'] : ['a', 'd', 'b']
+    t.same(await namesIn(DATABASE_URL), names)
   }
 })
 
@@ -253,34 +255,101 @@ test('an interrupted import and --resume report the same position', async (t) =>
   t.match(resumed.result, { added: 20_000 - skipped })
 })
 
-test('corrected rejects of CSV are read one by one, all with the same header', async (t) => {
-  const reject = (n: number, text: string, header = 'name,tag') =>
-    `${JSON.stringify({ line: n, reason: 'r', header, text })}\n`
-  const mended = (...rejects: string[]) => writeInput(t, rejects.join(''))
-  const DATABASE_URL = await sqlite.createDatabase(t)
-  const ran = await runCommand(['import', mended(reject(2, ''), reject(3, 'a,\nb,'), reject(4, ',x'))], {
-    DATABASE_URL,
-  })
-  t.match(ran, { code: 1, stdout: /^2 added, .* 1 rejected/, stderr: /, line 3: name must have at least 1/ })
-  for (const [text, header, said] of [
-    ['x,d', 'tag,name', 'has other columns than the rejects before it'],
-    ['"d,', 'name,tag', 'a quote is not closed'],
-  ] as const) {
-    const path = mended(reject(2, 'c,'), reject(9, text, header))
-    const { code, stderr } = await runCommand(['import', path, '--dry-run'])
-    t.same([code, stderr], [1, `plant-store: ${path}, line 2: ${said}\n`])
+test('an input that has changed where it was imported is refused, and nothing of it is added', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const long = Array.from({ length: 3000 }, (_, n) => line(`plant ${n}`)).join('')
+  const changes: [before: string, after: string][] = [
+    ['name,tag\na,\nb,\nc,\n', 'name,tag\na,\nB,\nc,\nd,\n'],
+    ['name,tag\nFern,gre', 'name,tag\nFern,green'],
+    ['name,tag\nFern,gre', 'name,tag\nFern,green\nOak,\n'],
+    [line('a').trimEnd(), `${line('a').trimEnd()} ${line('b')}`],
+    [long + line('x'), long + line('y') + line('z')],
+    [long + line('v'), long],
+    [`[${line('p')}]`, `[${line('q')},${line('p')}]`],
+  ]
+  for (const [before, after] of changes) {
+    const path = writeInput(t, before)
+    t.error((await next(path, { restart: true })).error)
+    writeFileSync(path, after)
+    for (const options of [{}, { resume: true }, { resume: true, strict: true }]) {
+      const { error, plants } = await next(path, options)
+      t.match(
+        error?.message,
+        /^input(:| does not begin any more with what was imported on 20\S+Z \(\d)/,
+        after,
+      )
+      t.same(plants, [])
+    }
   }
-  t.same(await namesIn(DATABASE_URL), ['a', 'b'])
 })
 
-test('another line in a file of rejects is rejected itself, and all rejects may go to stdout', async (t) => {
+test('the same bytes under another name are refused, and --resume goes on behind them', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  for (const text of [
+    line('a') + line('b'),
+    Array.from({ length: 3000 }, (_, n) => line(`c ${n}`)).join(''),
+  ]) {
+    t.error((await next(writeInput(t, text))).error)
+    const copied = writeInput(t, gzipSync(text))
+    t.match(
+      (await next(copied)).error?.message,
+      /^input: [\d,]+ records already imported on .* from \S+input; --resume/,
+    )
+    writeFileSync(copied, gzipSync(text + line('new')))
+    const { error, plants } = await next(copied, { resume: true })
+    t.error(error)
+    t.same(plants, [{ name: 'new', tag: '' }])
+  }
+  const [{ notes } = {}] = await store.sql.select(
+    "SELECT count(*) AS notes FROM meta WHERE key LIKE 'import/%'",
+  )
+  t.equal(notes, 4)
+})
+
+test('a pipe is known again by what it brings', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
-  const rejects = join(createDirectory(t), 'rejects.ndjson')
-  const input = writeInput(t, '{}\n'.repeat(12))
-  await runCommand(['import', input, '--rejects', rejects], { DATABASE_URL })
-  writeFileSync(rejects, `${readFileSync(rejects, 'utf8')}x\n{"text":5}\n`)
-  t.match(await runCommand(['import', rejects], { DATABASE_URL }), { code: 1, stdout: /14 rejected/ })
-  const shown = await runCommand(['import', input, '--restart', '--rejects', '-'], { DATABASE_URL })
-  t.equal(shown.stdout.trimEnd().split('\n').length, 12)
-  t.match(shown.stderr, /and 2 more/)
+  const long = Array.from({ length: 3000 }, (_, n) => line(`plant ${n}`)).join('')
+  t.error((await runImport(DATABASE_URL, writeInput(t, long))).error)
+  const ends = [
+    await pipeImport(t, DATABASE_URL, long),
+    await pipeImport(t, DATABASE_URL, long + line('b'), '--resume'),
+    await pipeImport(t, DATABASE_URL, long.replace('plant 2999', 'tree 2999') + line('c'), '--resume'),
+  ]
+  t.match(ends, [
+    { code: 1, stderr: /stdin: 3,000 records already imported on/ },
+    { code: 0, stdout: /^1 added/ },
+    { code: 1, stdout: /^0 added/, stderr: /stdin does not begin any more/ },
+  ])
+  t.equal((await namesIn(DATABASE_URL)).length, 3001)
+})
+
+for (const { name, createDatabase } of engines)
+  test(`${name}: of imports that begin at once one adds the input`, async (t) => {
+    const url = await createDatabase(t)
+    await (await open(url)).close()
+    const text = Array.from({ length: 500 }, (_, n) => line(`plant ${n}`)).join('')
+    const path = writeInput(t, text)
+    const ends = await Promise.all([
+      ...[path, path, writeInput(t, text)].map((file) => runImport(url, file, { batchPlants: 50 })),
+      pipeImport(t, url, text, '--batch', '50'),
+      startProgram(t, ['import', path, '--resume', '--batch', '50'], url).ended,
+    ])
+    t.equal((await namesIn(url)).length, 500, JSON.stringify(ends))
+  })
+
+test('copy carries progress along', async (t) => {
+  for (const { createDatabase } of engines) {
+    const [from, to] = [await sqlite.createDatabase(t), await createDatabase(t)]
+    const path = writeInput(t, line('a') + line('b'))
+    t.error((await runImport(from, path)).error)
+    const copied = await runCommand(['copy', '--from', from, '--to', to])
+    t.match(copied, {
+      code: 0,
+      stdout: /^copied 2 plants and 0 tokens; both hold 2 .*; from \S+ into \S+, made now\n$/,
+    })
+    t.match((await runImport(to, path)).error?.message, /^input: 2 records already imported on/)
+    writeFileSync(path, line('a') + line('b') + line('c'))
+    t.match((await runImport(to, path, { resume: true })).result, { added: 1, skipped: 2 })
+    t.same(await namesIn(to), ['a', 'b', 'c'])
+  }
 })

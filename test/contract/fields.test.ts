@@ -4,35 +4,59 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { PlantStore, type Plant as Shown } from '../../client/src/index.ts'
+import { joinWords, Plant as ShownPlant } from '../../schemas/plant.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { writeInput } from '../support/imports.ts'
 import { preload } from '../support/preload.ts'
 import { startService, token } from '../support/service.ts'
 
-/**
- * In the processes that tests start plants have an optional `note`, too, longer than what a line could hold that has a
- * name and a tag alone.
- */
+/** A field of each type, each as it is written in schemas/plant.ts; the text is longer than a name and a tag together. */
+const added = {
+  note: 'Type.Optional({ ...tag, maxLength: 20_000 })',
+  height: 'Type.Optional(Type.Number())',
+  rings: 'Type.Optional(Type.Integer({ minimum: 0 }))',
+  evergreen: 'Type.Optional(Type.Boolean())',
+}
+const fields = [...Object.keys(ShownPlant.properties), ...Object.keys(added)]
+const columns = [...fields, 'id']
+const or = joinWords(fields, 'or')
+
+/** The processes that tests start have these fields, too. */
 process.env.TEST_NODE_OPTIONS = preload(`
   import { registerHooks } from 'node:module'
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context)
       if (!url.endsWith('/schemas/plant.ts')) return loaded
-      const field = '{ name, tag, note: Type.Optional({ ...tag, maxLength: 20_000 })'
-      return { ...loaded, source: String(loaded.source).replaceAll('{ name, tag', field) }
+      const more = ${JSON.stringify(Object.entries(added).map(([name, type]) => `${name}: ${type}`))}
+      const source = String(loaded.source).replace(/(const shown = {.*) }/, (_, start) => start + ', ' + more + ' }')
+      return { ...loaded, source }
     },
   })`).NODE_OPTIONS
 
-type Plant = { name: string; tag: string; note?: string; id?: number }
+type Plant = {
+  name: string
+  tag: string
+  note?: string
+  height?: number
+  rings?: number
+  evergreen?: boolean
+  id?: number
+}
 
 const plants: Plant[] = [
-  { name: 'Fern', tag: 'a', note: 'dry, "shade"' },
-  { name: 'Moss', tag: '' },
-  { name: 'Oak', tag: 'b', note: 'old', id: 7 },
+  { name: 'Fern', tag: 'a', note: 'dry, "shade"', height: 0.25, evergreen: true },
+  { name: 'Moss', tag: '', height: -1e-7 },
+  { name: 'Oak', tag: 'b', note: 'old', height: 30, rings: 0, evergreen: false, id: 7 },
   { name: 'Yew', tag: '', id: 8 },
 ]
+/** A CSV file of some columns. */
+const table = (all: object[], names: string[]) => {
+  const cells = all.map((one) => names.map((name) => Object(one)[name] ?? ''))
+  const quote = (cell: unknown) => (/[",]/.test(`${cell}`) ? `"${`${cell}`.replaceAll('"', '""')}"` : cell)
+  return [names, ...cells].map((row) => `${row.map(quote)}\n`).join('')
+}
 const lines = (all: object[]) => all.map((one) => `${JSON.stringify(one)}\n`).join('')
 
 /** Runs a command of the wider program. */
@@ -46,19 +70,17 @@ test('plants leave the store in each format as they came, and verify', async (t)
   const inputs = {
     ndjson: lines(plants),
     json: JSON.stringify(plants, null, 1),
-    csv: 'id,note,tag,name\n,"dry, ""shade""",a,Fern\n,,,Moss\n7,old,b,Oak\n8,,,Yew\n',
+    csv: table(plants, columns.toReversed()),
+    spreadsheet: table(plants, columns).replaceAll('true', 'TRUE'),
   }
   for (const [format, input] of Object.entries(inputs)) {
     const { run } = await makeRunner(t)
     t.match(await run('import', writeInput(t, input)), { code: 0, stdout: /^4 added/ }, format)
     t.equal((await run('export', '--quiet')).stdout, lines(plants))
     t.same(JSON.parse((await run('export', '--quiet', '--format', 'json')).stdout), plants)
-    t.equal(
-      (await run('export', '--quiet', '--format', 'csv')).stdout,
-      'name,tag,note,id\nFern,a,"dry, ""shade""",\nMoss,,,\nOak,b,old,7\nYew,,,8\n',
-    )
+    t.equal((await run('export', '--quiet', '--format', 'csv')).stdout, table(plants, columns))
     const bare = await run('export', '--quiet', '--no-id', '--format', 'csv', '--after', '2')
-    t.equal(bare.stdout, 'name,tag,note\nOak,b,old\nYew,,\n')
+    t.equal(bare.stdout, table(plants.slice(2), fields))
     t.match(await run('verify'), { code: 0, stdout: /no faults/ })
   }
 })
@@ -89,16 +111,19 @@ test('a field can be mapped, trimmed, too long, wrong, or in conflict, and a rej
   const refused = await run('import', writeInput(t, lines([...wrong, taken])), '--rejects', rejects)
   t.match(refused, { code: 1, stdout: /^1 added, 0 replayed, 1 conflicting, 1 rejected/ })
   t.match(refused.stderr, /line 1: note must be a string\n/)
-  t.match(
-    refused.stderr,
-    /line 3: id is the id of a plant that already exists with a different name, tag or note\n/,
+  t.match(refused.stderr, `line 3: id is the id of a plant that already exists with a different ${or}\n`)
+  t.equal(readFileSync(rejects, 'utf8'), lines([...wrong.slice(0, 1), taken]))
+
+  const cells = 'name,tag,height,rings,evergreen\ne,,1.50m,1e3,yes\nf,,"1,5",7.0,1\n'
+  const ofCells = await run('import', writeInput(t, cells), '--dry-run')
+  const said = /: height must be a number; rings must be an integer; evergreen must be a boolean\n/g
+  t.match([ofCells.code, ofCells.stderr.match(said)?.length], [1, 2])
+  const ofLines = await run(
+    'import',
+    writeInput(t, lines([{ name: 'g', tag: '', height: '1', evergreen: 0 }])),
+    '--dry-run',
   )
-  const kept = readFileSync(rejects, 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-  t.match(kept, [{ line: 1, errors: [{ code: 'type', pointer: '/note' }] }, { line: 3 }])
-  t.match(kept[0].text, '"note":7')
+  t.match(ofLines, { code: 1, stderr: /height must be a number; evergreen must be a boolean\n$/ })
 })
 
 test('a field that is wrong in the store is a fault', async (t) => {
@@ -129,9 +154,13 @@ test('the client and the service pass it on, and an answer without it is not fro
 test('help and contract name it', async (t) => {
   const { run } = await makeRunner(t)
   const help = (await run('import', '--help')).stdout.replace(/\s+/g, ' ')
-  t.match(help, 'take name, tag, note or id from this column')
-  t.match(help, 'Members and columns are name, tag, note (optional) and id (optional), as in POST /plants')
+  t.match(help, `take ${joinWords(columns, 'or')} from this column`)
+  t.match(
+    help,
+    'note (optional), height (optional), rings (optional), evergreen (optional) and id (optional), as in',
+  )
   const { stdout } = await run('openapi')
-  t.equal(stdout.match(/^ +note:$/gm)?.length, 2, 'in NewPlant and Plant')
-  t.match(stdout, 'a different name, tag or note')
+  for (const name of Object.keys(added))
+    t.equal(stdout.match(new RegExp(`^ +${name}:$`, 'gm'))?.length, 2, 'in NewPlant and Plant')
+  t.match(stdout.replace(/\s+/g, ' '), `a different ${or}`)
 })

@@ -90,13 +90,24 @@ for (const engine of engines) {
       const store = await openNew(t, engine)
       const marks = async () =>
         (await store.sql.select("SELECT value FROM meta WHERE key = 'far'")).map(({ value }) => value)
-      t.strictSame(await marks(), [])
-      await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '1' })
+      await store.sql.execute("INSERT INTO meta VALUES ('far', '0')")
+      await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '1', before: '0' })
       t.strictSame(await marks(), ['1'])
-      t.strictSame(await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '2' }), [
-        'replayed',
-      ])
+      t.strictSame(
+        await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '2', before: '1' }),
+        ['replayed'],
+      )
       t.strictSame(await marks(), ['2'])
+      t.equal(await countPlants(store), 1)
+    })
+
+    t.test('adds nothing under a mark that another has moved', async (t) => {
+      const store = await openNew(t, engine)
+      await store.sql.execute("INSERT INTO meta VALUES ('far', '7')")
+      const late = store.log.append([entry('a', 1)], undefined, { key: 'far', value: '2', before: '1' })
+      await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+      t.equal(await countPlants(store), 0)
+      await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '8', before: '7' })
       t.equal(await countPlants(store), 1)
     })
 

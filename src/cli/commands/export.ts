@@ -17,6 +17,7 @@ import { StoreRefused } from '../../store/store.ts'
 import { findHead } from '../../store/view.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
+import { nameDatabase } from '../database-name.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
 type Options = WorkOptions & {
@@ -77,8 +78,9 @@ async function runExport(file: string, options: Options, command: Command): Prom
     return head
   })
   const { format, compression = null } = form
-  const summary = { plants: head - after, after, head, file, format, compression }
-  const text = `exported ${count(head - after, 'plant')}${isToStdout ? '' : ` to ${file}`}; the log ends at plant ${head}`
+  const database = nameDatabase(databaseUrl)
+  const summary = { plants: head - after, after, head, file, format, compression, database }
+  const text = `exported ${count(head - after, 'plant')}${isToStdout ? '' : ` to ${file}`}; the log ends at plant ${head}; from ${database}`
   if (!isToStdout) printResult(summary, text, json)
   else if (!quiet) warnResult(summary, text, json)
 }

@@ -15,15 +15,20 @@ import {
 import { importPlants, makeResult } from '../../maintenance/import/import-plants.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
 import { formats } from '../../maintenance/import/input-format.ts'
+import { maxRecordBytes } from '../../maintenance/import/record.ts'
 import { count, separate } from '../../runtime/count.ts'
-import { openStore } from '../../store/open.ts'
-import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
+import { openStore, openView } from '../../store/open.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { isApart, printResult, warnResult } from '../console/output.ts'
+import { nameDatabase } from '../database-name.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
-type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'say' | 'result'> &
-  WorkOptions & { batch: number; patience: number }
+type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'openView' | 'say' | 'result'> &
+  WorkOptions & { batch: number; patience: number; create?: true }
+
+/** Rejected records that are told on a terminal. */
+const shownRejects = 10
 
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
@@ -33,17 +38,24 @@ zstd are decompressed. Members and columns are ${joinWords(members, 'and')},
 as in POST /plants; an empty cell of an optional column means no value. Other members and columns are faults, unless --map
 or --ignore-unknown is given.
 
-Records with a fault are rejected; the others are added. Rejected records are reported with line and reason: the first ten
-here, all of them in the file of --rejects, as JSON lines with line, reason, errors, text, and the header of CSV. A plant
-whose id already exists with a different ${listShown('or')} is rejected, too. Correct the texts in that file and import the
-file itself. --rejects never overwrites any other kind of file. --strict checks the whole input first, and adds nothing if
-any record has a fault.
+CSV may have commas, semicolons or tabs, as its header row shows, and a first line like sep=;.
 
-Plants are added in batches, and each batch saves the progress. After an interruption, or once a fault in mid-file is
-corrected, the same command with --resume continues from there, so that no plant is missing or added twice. Without --resume
-an interrupted import is refused, unless --restart starts from the beginning. An input is recognized by the records in its
-first 64 KiB: do not change what was imported before you resume. If a file has grown since its import, --resume adds the
-rest. A service may run on the database meanwhile. The counts are printed however the import ends.
+Records with a fault are rejected; the others are added. A plant whose id already exists with a different ${listShown('or')}
+is rejected, too. Line and reason of each go to stderr (on a terminal the first ten), and the first 10,000 into --json. The
+file of --rejects holds the rejected records as they were, with the header row of CSV: correct it, and import it. It must
+not exist, unless --resume goes on with it. A record of more than ${maxRecordBytes / 1024} KiB is told, but left out of that file. A last
+record that is cut short ends the import.
+
+Plants are added in batches, and each batch saves the progress. After an interruption, once a fault in mid-file is corrected,
+or when a file has grown, the same command with --resume goes on behind what was imported, if that part is the same to the
+byte and ends with a record; otherwise it is refused. Without --resume an input that was imported before, under this name or
+another, is refused; --restart adds all of it again. No import is ever forgotten. stdin is known again by its first 64 KiB.
+
+--strict checks everything before the first plant is added, and adds none if a record is rejected. An interruption after that
+leaves plants, and --resume goes on; so does a conflict with what others add meanwhile, which is told. --dry-run compares
+ids with the database where there is one. A compressed file is read to its end before anything is added, so that none of a
+damaged one is; from stdin it cannot be, except with --strict. A service may run on the database meanwhile. The counts are
+printed however the import ends.
 
 Exit codes: 0 all imported, 1 some records rejected or the import failed, 2 usage error; 129, 130 or 143 interrupted by
 SIGHUP, SIGINT or SIGTERM.`
@@ -61,16 +73,14 @@ export function define(command: Command): void {
     )
     .option('--ignore-unknown', 'ignore other columns or members')
     .option('--trim', 'remove white space around texts')
-    .option('--strict', 'check first; add all records or none')
-    .option('--rejects <file>', 'write rejected records to this file; - is stdout')
-    .option('--resume', 'continue an interrupted import of this file, or one of a file that has grown')
+    .option('--strict', 'check everything first, and add nothing if a record is rejected')
+    .option('--rejects <file>', 'write rejected records to this new file; - is stdout')
+    .option('--resume', 'go on behind what an earlier import of this input consumed')
     .addOption(
-      new Option(
-        '--restart',
-        'start from the beginning in spite of an interrupted import of this file',
-      ).conflicts('resume'),
+      new Option('--restart', 'add all of the input, again if it was imported before').conflicts('resume'),
     )
-    .option('--dry-run', 'check the file and add nothing')
+    .option('--dry-run', 'check the input and add nothing')
+    .option('--create', 'make the tables in a PostgreSQL database that has other tables, too')
     .option(
       '--batch <records>',
       'records in one transaction',
@@ -92,14 +102,17 @@ async function run(path: string, flags: Flags): Promise<void> {
   setFlagsFromString('--heap-growing-percent=100')
   const databaseUrl = loadDatabaseUrl(flags.databaseUrl)
   const startMs = performance.now()
-  const quiet = flags.quiet || (flags.rejects === '-' && !isApart())
   const result = makeResult()
+  let database: string | undefined
+  let isNew = false
   let isReported = false
   // However the import ends: also when it has no time to end by itself.
   const reportOnce = () => {
-    if (!isReported) report(result, (performance.now() - startMs) / 1000, flags)
+    const seconds = (performance.now() - startMs) / 1000
+    if (!isReported) report(result, { seconds, database, isNew }, flags)
     isReported = true
   }
+  const quiet = flags.quiet || (flags.rejects === '-' && !isApart())
   const describe = () => {
     reportOnce()
     return `interrupted at record ${separate(result.records)}${flags.dryRun ? '' : `; ${how}`}`
@@ -111,7 +124,21 @@ async function run(path: string, flags: Flags): Promise<void> {
       batchPlants: flags.batch,
       patienceMs: flags.patience * 1000,
       signal,
-      openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
+      shownRejects: process.stderr.isTTY ? shownRejects : Number.POSITIVE_INFINITY,
+      async openStore() {
+        const logger = pino({ level: 'silent' })
+        const made = () => {
+          isNew = true
+        }
+        const store = await openStore(databaseUrl, { logger, made, mustBeAlone: !flags.create })
+        database = nameDatabase(databaseUrl)
+        return store
+      },
+      async openView() {
+        const view = await openView(databaseUrl).catch(ignoreMissing)
+        if (view) database = nameDatabase(databaseUrl)
+        return view
+      },
       say: progress.say,
       onProgress: (read, share) => progress.show(read, share && Math.max(read, Math.round(read / share))),
       result,
@@ -124,10 +151,16 @@ async function run(path: string, flags: Flags): Promise<void> {
   )
 }
 
-function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
+type Run = { seconds: number; database: string | undefined; isNew: boolean }
+
+function report(
+  result: ImportResult,
+  { seconds, database, isNew }: Run,
+  { dryRun, json, rejects }: Flags,
+): void {
   // With --rejects - stdout holds rejected records alone.
   const print = rejects === '-' ? warnResult : printResult
-  const { added, replayed, conflict: conflicting, rejected, skipped } = result
+  const { added, replayed, conflict: conflicting, rejected, skipped, reasons } = result
   const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
   const [valid, invalid] = [added + replayed, rejected + conflicting]
   const counts = dryRun
@@ -135,10 +168,19 @@ function report(result: ImportResult, seconds: number, { dryRun, json, rejects }
     : { added, replayed, conflicting, rejected }
   const shown = Object.entries(dryRun ? { valid, rejected: invalid } : counts)
   const list = shown.map(([name, number]) => `${separate(number)} ${name}`).join(', ')
-  const text = `${list} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
-  const summary = { valid, ...counts, skipped, seconds: Number(seconds.toFixed(3)), plantsPerSecond }
-  print(summary, dryRun ? `${text}; nothing was added` : text, json)
+  const where = database && (dryRun ? `compared with ${database}` : `into ${database}`)
+  const words = [where, isNew && 'made now'].filter(Boolean).join(', ')
+  const ends = [words, dryRun && 'nothing was added'].filter(Boolean)
+  const text = [`${list} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`, ...ends].join(
+    '; ',
+  )
+  const speed = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
+  print({ valid, ...counts, skipped, ...speed, database, made: isNew, reasons }, text, json)
   if (invalid > 0) process.exitCode = 1
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!(error instanceof StoreMissing)) throw error
 }
 
 const how = 'run the same command with --resume to go on'

@@ -1,5 +1,5 @@
 // restore: copies a backup to a path where there is no database yet.
-import { chownSync, existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Command } from 'commander'
 import { count } from '../../runtime/count.ts'
@@ -27,7 +27,6 @@ export function define(command: Command): void {
       requireNothing(path)
       makeDirectory(dirname(path))
       const report = await runCopy(file, path, options)
-      giveToOwner(path)
       const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
       printResult({ file: path, ...report }, text, options.json)
     })
@@ -38,12 +37,4 @@ function requireNothing(path: string): void {
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)
     throw new StoreRefused(`${found} exists: stop the service and move it away, with the files beside it`)
-}
-
-/** As root, gives the database to the owner of its directory: a user of systemd may exist only while its service runs. */
-function giveToOwner(path: string): void {
-  /* c8 ignore next: coverage is counted as root */
-  if (process.geteuid?.() !== 0) return
-  const { uid, gid } = statSync(dirname(path))
-  chownSync(path, uid, gid)
 }

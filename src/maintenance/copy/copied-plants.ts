@@ -4,6 +4,7 @@ import { count, separate } from '../../runtime/count.ts'
 import { lineOf } from '../../store/format/checksum.ts'
 import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.ts'
 import { findHead, type StoreView, selectRows } from '../../store/view.ts'
+import { readProgress } from './copied-tables.ts'
 
 export type CopyPlantsOptions = {
   /** Plants read, appended in one transaction and read back at a time. */
@@ -19,13 +20,13 @@ export type CopyPlantsOptions = {
 /**
  * Appends to the target what it lacks until the source has nothing new. All plants of the target are compared, also
  * earlier ones. `plants` and `checksum` (SHA-256 in hex over a line per plant, see `lineOf`) are of the whole log, in
- * both stores. Throws StoreRefused when the target's log is not a beginning of the source's.
+ * both stores; `progress`: rows of `meta` that note imports into it. Throws StoreRefused when the target's log is not a beginning of the source's.
  */
 export async function copyPlants(
   source: StoreView,
   target: Store,
   { batchPlants, guard, onProgress, signal }: CopyPlantsOptions,
-): Promise<{ plants: number; added: number; checksum: string }> {
+): Promise<{ plants: number; added: number; checksum: string; progress: Row[] }> {
   const checksum = createHash('sha256')
   const total = await findHead(source)
   const { position: held } = await target.log.head()
@@ -48,7 +49,10 @@ export async function copyPlants(
       added += missing.length
     }
     onProgress(done, Math.max(done, total))
-    if (plants.length === 0) return { plants: done, added, checksum: checksum.digest('hex') }
+    if (plants.length > 0) continue
+    // The progress of imports counts the plants of its moment, neither more nor fewer.
+    const { head, progress } = await readProgress(source)
+    if (head === done) return { plants: done, added, checksum: checksum.digest('hex'), progress }
   }
 }
 

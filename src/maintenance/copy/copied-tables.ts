@@ -3,6 +3,7 @@ import { epochsVersion } from '../../store/format/migrations.ts'
 import { type Row, type Sql, StoreRefused } from '../../store/store.ts'
 import { type StoreView, selectRows } from '../../store/view.ts'
 import { tokenColumns } from '../../tokens/tokens.ts'
+import { noteKeys } from '../import/notes.ts'
 
 /** Throws StoreRefused when the target holds a token that the source lacks. */
 export async function checkTokens(source: StoreView, target: Sql): Promise<void> {
@@ -51,6 +52,23 @@ export async function copyEpochs(source: StoreView, target: Sql, plants: number)
     await putRow(target, 'epochs', row, `(number) DO UPDATE SET ${update}`)
   }
   await target.execute('DELETE FROM epochs WHERE number > $1', [Number(last.number)])
+}
+
+/** Reads the progress of imports, of the same moment as the head of the log. */
+export async function readProgress(source: StoreView): Promise<{ head: number; progress: Row[] }> {
+  const head = '(SELECT coalesce(max(position), 0) FROM plants)'
+  const rows = await source.select<[number, string, string]>(
+    `SELECT ${head}, '', '' UNION ALL SELECT 0, key, value FROM meta WHERE key LIKE $1`,
+    [noteKeys],
+  )
+  const [[last] = [0], ...notes] = rows.toSorted(([a], [b]) => b - a)
+  return { head: last, progress: notes.map(([, key, value]) => ({ key, value })) }
+}
+
+/** Replaces the progress of imports. */
+export async function copyProgress(progress: Row[], target: Sql): Promise<void> {
+  for (const note of progress)
+    await putRow(target, 'meta', note, '(key) DO UPDATE SET value = excluded.value')
 }
 
 /** Inserts a row; `conflict` says what becomes of one with the same key. */

@@ -1,10 +1,10 @@
 // Copies a whole store into another database. That takes over the id of the source's store, so that ETags and cursors
 // stay valid, and an interrupted copy is recognized.
 import { randomUUID } from 'node:crypto'
-import { type Sql, type Store, StoreRefused, setMark } from '../../store/store.ts'
+import { type Sql, type Store, StoreRefused } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
 import { type CopyPlantsOptions, copyPlants } from './copied-plants.ts'
-import { checkTokens, copyEpochs, copyTokens } from './copied-tables.ts'
+import { checkTokens, copyEpochs, copyProgress, copyTokens } from './copied-tables.ts'
 
 /**
  * Copies the store at `source`, which may be of an older version with a service running on it. Each step can be
@@ -13,9 +13,10 @@ import { checkTokens, copyEpochs, copyTokens } from './copied-tables.ts'
 export async function copyStore(source: StoreView, target: Store, options: Omit<CopyPlantsOptions, 'guard'>) {
   const { guard, release } = await claimTarget(source, target.sql)
   await checkTokens(source, target.sql)
-  const copied = await copyPlants(source, target, { ...options, guard })
+  const { progress, ...copied } = await copyPlants(source, target, { ...options, guard })
   const tokens = await copyTokens(source, target.sql)
   await copyEpochs(source, target.sql, copied.plants)
+  await copyProgress(progress, target.sql)
   await release()
   return { ...copied, tokens }
 }
@@ -61,7 +62,9 @@ async function claimTarget(source: StoreView, target: Sql) {
   const isMarked = async (store: Sql | StoreView) =>
     (await store.select("SELECT key FROM meta WHERE key = 'copy' AND value = $1", [run])).length > 0
   const release = () => target.execute("DELETE FROM meta WHERE key = 'copy' AND value = $1", [run])
-  await target.execute(setMark("'copy'", '$1'), [run])
+  const mark = `INSERT INTO meta (key, value) VALUES ('copy', $1)
+    ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+  await target.execute(mark, [run])
   if (await isMarked(source)) {
     await release()
     throw new StoreRefused('--from and --to are the same database')

@@ -12,7 +12,7 @@ export type Format = {
   end: string
 }
 
-type Exported = Record<string, string | number | undefined>
+type Exported = Record<string, string | number | boolean | undefined>
 
 export type FormatName = 'ndjson' | 'json' | 'csv'
 

@@ -2,22 +2,34 @@
 // is read meanwhile, and appended only once the outcome of the last is certain.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listShown } from '../../../schemas/plant.ts'
-import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
+import {
+  type Checkpoint,
+  type Entry,
+  type Outcome,
+  type PlantLog,
+  StoreUnavailable,
+} from '../../store/store.ts'
+import { describeFaults } from './check.ts'
 import {
   defaultBatchPlants,
   defaultPatienceMs,
   type ImportOptions,
   type ImportResult,
+  type Reason,
 } from './import-options.ts'
-import type { ImportProgress, Position } from './import-progress.ts'
-import type { Input } from './input.ts'
+import type { ImportProgress } from './import-progress.ts'
 import { InputError } from './input-error.ts'
+import type { Position } from './notes.ts'
 import type { InputRecord } from './record.ts'
 import type { Records } from './records.ts'
-import type { Reason, Rejects } from './rejects.ts'
+import type { Rejects } from './rejects.ts'
 
-/** `records`: the input of each entry; `size`: with those that were rejected; `end`: the position behind the batch. */
-type Batch = { entries: Entry[]; records: InputRecord[]; size: number; end: Omit<Position, 'rejects'> }
+/** `checked`: all records with what they came to; `end`: the position behind the batch, without its rejects. */
+type Batch = {
+  checked: { record: InputRecord; faults: Reason[] | undefined }[]
+  entries: Entry[]
+  end: Position
+}
 
 const conflict: Reason = {
   code: 'id-conflict',
@@ -25,15 +37,20 @@ const conflict: Reason = {
   pointer: '/id',
 }
 
-/** `result`: what was done so far; `progress`: undefined when nothing is added; `start`: where an earlier run ended. */
-type Run = Omit<ImportOptions, 'rejects'> & {
+/**
+ * `result`: what was done so far; `progress`: undefined when nothing is added; `start`: where to begin; `known`: up to
+ * there records are in the log, and only their rejects are needed.
+ */
+export type Run = Omit<ImportOptions, 'rejects'> & {
   result: ImportResult
-  input: Input
   records: Records
   rejects: Rejects
   log: Pick<PlantLog, 'append'>
   progress: ImportProgress | undefined
   start: Position
+  known: Position
+  /** The error of an input whose beginning is another than what was consumed. */
+  refuseChanged?: (() => Error) | undefined
 }
 
 const roomEveryMs = 25
@@ -41,14 +58,14 @@ const roomMs = 2
 const firstPauseMs = 100
 const longestPauseMs = 2000
 
-/** Adds all records. Those before an unreadable one are added, too. */
-export async function addRecords(run: Run): Promise<void> {
-  const { result, start, progress } = run
-  result.skipped = start.records
-  result.records = start.records
+/** Adds all records; resolves to the position behind them. Those before an unreadable one are added, too. */
+export async function addRecords(run: Run): Promise<Position> {
+  const { result, start, known } = run
+  result.skipped = known.records
+  result.records = known.records
   let madeRoomAtMs = performance.now()
-  const add = async (batch: Batch): Promise<Position> => {
-    const end = await commit(run, batch)
+  const add = async (batch: Batch, from: Position): Promise<Position> => {
+    const end = await commit(run, batch, from)
     // Pause now and then: other processes poll for the lock of a SQLite file.
     if (performance.now() - madeRoomAtMs < roomEveryMs) return end
     await sleep(roomMs)
@@ -58,87 +75,115 @@ export async function addRecords(run: Run): Promise<void> {
   let underWay = Promise.resolve(start)
   try {
     for await (const batch of readBatches(run)) {
-      await underWay
-      underWay = add(batch)
+      const from = await underWay
+      underWay = add(batch, from)
       underWay.catch(() => {})
     }
   } finally {
     // Let the current batch end in any case.
     await underWay
   }
-  await progress?.finish(await underWay)
+  return underWay
 }
 
 async function* readBatches(run: Run): AsyncGenerator<Batch> {
-  const { records, start, batchPlants = defaultBatchPlants, signal, onProgress, input } = run
-  let count = 0
-  let batch = makeBatch()
+  const { records, start, known, batchPlants = defaultBatchPlants, signal, onProgress } = run
+  const { groups, beginning, input } = records
+  let batch = makeBatch(start)
+  /** The end of the last record. */
+  let at = 0
+  const close = () => {
+    batch.end.hash = beginning.hash(at)
+    return batch
+  }
   try {
-    for await (const group of records.groups) {
+    for await (const group of groups) {
       for (const record of group) {
-        if (++count <= start.records) continue
+        if (at <= start.bytes && record.end > start.bytes) checkStart(run, at)
+        at = record.end
+        if (at <= start.bytes) continue
         take(run, record, batch)
-        batch.end = { records: count, line: record.line }
-        if (batch.size < batchPlants) continue
-        yield batch
-        batch = makeBatch()
+        if (batch.checked.length < batchPlants && at !== known.bytes) continue
+        yield close()
+        batch = makeBatch(batch.end)
       }
+      beginning.hash(at)
       signal.throwIfAborted()
-      onProgress?.(count, input.readShare())
+      onProgress?.(batch.end.records, input.readShare())
     }
+    if (at <= start.bytes) checkStart(run, at)
   } catch (error) {
-    if (error instanceof InputError && batch.size > 0) yield batch
+    if (error instanceof InputError && batch.checked.length > 0) yield close()
     throw error
   }
-  if (batch.size > 0) yield batch
+  if (batch.checked.length > 0) yield close()
 }
 
-function makeBatch(): Batch {
-  return { entries: [], records: [], size: 0, end: { records: 0, line: 0 } }
+function makeBatch(end: Position): Batch {
+  return { checked: [], entries: [], end: { ...end } }
 }
 
-function take({ records, rejects, result }: Run, record: InputRecord, batch: Batch): void {
+/** Throws when what was consumed is not the same to the byte, or no record ends with it. */
+function checkStart({ start, records, refuseChanged }: Run, at: number): void {
+  if (at !== start.bytes || records.beginning.hash(at) !== start.hash) throw refuseChanged?.()
+}
+
+function take({ records }: Run, record: InputRecord, batch: Batch): void {
   const checked = records.check.check(record)
-  batch.size++
-  if ('faults' in checked) {
-    result.rejected++
-    rejects.add(record, checked.faults)
-  } else {
-    batch.entries.push(checked)
-    batch.records.push(record)
-  }
+  const faults = 'faults' in checked ? checked.faults : undefined
+  if (faults && record.isOpen)
+    throw new InputError(
+      `the last record is cut short, as it has no end of line and ${describeFaults(faults)}`,
+      record.line,
+    )
+  const { end } = batch
+  end.records++
+  end.line = record.line
+  end.bytes = record.end
+  batch.checked.push({ record, faults })
+  if ('faults' in checked) return
+  end.valid++
+  batch.entries.push(checked)
 }
 
 /** Adds a batch, and returns the position behind it. */
-async function commit(run: Run, batch: Batch): Promise<Position> {
-  const { progress, rejects, records, result } = run
-  rejects.flush()
-  await progress?.readOwn()
+async function commit(run: Run, batch: Batch, from: Position): Promise<Position> {
+  const { progress, rejects, records, result, known, log } = run
   const end = { ...batch.end, rejects: rejects.bytes }
-  const outcomes = await append(run, batch.entries, end)
-  result.records = end.records
-  outcomes.forEach((outcome, index) => {
-    result[outcome]++
-    if (outcome === 'conflict')
-      rejects.add(batch.records[index] as InputRecord, [records.check.locate(conflict)])
-  })
+  const isKnown = end.bytes <= known.bytes
+  for (const { record, faults } of batch.checked) if (faults) rejects.add(record, faults)
+  // What an earlier run has written comes before what it did not.
+  if (!isKnown) rejects.flush(true)
+  const mark = progress?.mark({ from, end })
+  const outcomes = await (isKnown ? repeat(log, batch.entries) : append(run, batch.entries, mark))
+  const valid = batch.checked.filter(({ faults }) => !faults)
+  for (const [index, outcome] of outcomes.entries()) {
+    if (!isKnown) result[outcome]++
+    const { record } = valid[index] as Batch['checked'][number]
+    if (outcome === 'conflict') rejects.add(record, [records.check.locate(conflict)])
+  }
   // Conflicts are known to this process alone, so write them out at once.
   rejects.flush()
-  return end
+  if (!isKnown) result.rejected += batch.checked.length - valid.length
+  result.records = Math.max(end.records, known.records)
+  return { ...end, rejects: rejects.bytes }
 }
 
-async function append(run: Run, entries: Entry[], end: Position): Promise<Outcome[]> {
+async function append(run: Run, entries: Entry[], mark: Checkpoint | undefined): Promise<Outcome[]> {
   const { log, progress, signal, patienceMs = defaultPatienceMs, say } = run
   const untilMs = performance.now() + patienceMs
-  let mayBeThere = false
+  let isThere = false
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    const wasThere: boolean = isThere
     try {
-      if (mayBeThere && (await progress?.holds(end))) return await repeat(log, entries)
-      return await log.append(entries, undefined, progress?.mark(end))
+      const outcomes = await (isThere ? repeat(log, entries) : log.append(entries, undefined, mark))
+      progress?.pass(mark)
+      return outcomes
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      mayBeThere ||= error.outcome === 'unknown'
-      if (performance.now() + pauseMs > untilMs) throw error
+      // An attempt may have come through although it failed, or another run has taken over.
+      isThere ||= (await progress?.holds(mark)) === true
+      if (wasThere === isThere && performance.now() + pauseMs > untilMs) throw error
       if (pauseMs === firstPauseMs) say(`the store is unavailable, retrying: ${error.message}`)
       await sleep(pauseMs, undefined, { signal })
     }

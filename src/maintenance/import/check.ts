@@ -1,4 +1,5 @@
 // Checks a record by the schema of a new plant, like the body of a request, and makes it an entry of the log.
+import { isUtf8 } from 'node:buffer'
 import type { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
 import { serializeItem } from '../../plants/item.ts'
@@ -6,7 +7,7 @@ import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
 import { escapePointer, findMemberFaults } from '../../validation/json.ts'
 import { makeBodyCheck } from '../../validation/schema-faults.ts'
-import { type Columns, type Fields, fieldNames, numbers, required } from './fields.ts'
+import { type Columns, type Fields, fieldNames, readCell, required } from './fields.ts'
 import type { InputRecord } from './record.ts'
 
 export type CheckOptions = {
@@ -16,6 +17,8 @@ export type CheckOptions = {
   /** Removes white space around texts, and around the cells of numbers. */
   trim: boolean
 }
+
+export const notUtf8 = 'is not UTF-8; convert the input, from Latin-1 with: iconv -f latin1 -t utf-8'
 
 /** Faults of a record. */
 export type Refused = { faults: Fault[] }
@@ -36,8 +39,9 @@ export class RecordCheck {
 
   check({ text, cells, fault }: InputRecord): Entry | Refused {
     if (fault) return { faults: [fault] }
-    if (!text.isWellFormed()) return refuse('is not UTF-8')
-    return cells === undefined ? this.#checkText(text) : this.#checkCells(cells)
+    const decoded = decodeUtf8(text)
+    if (decoded === undefined) return refuse(notUtf8)
+    return cells === undefined ? this.#checkText(decoded) : this.#checkCells(cells)
   }
 
   #checkText(text: string): Entry | Refused {
@@ -77,14 +81,15 @@ export class RecordCheck {
   #checkCells(cells: string[]): Entry | Refused {
     const { trim } = this.#options
     const columns = this.#options.columns as Columns
-    if (cells.length !== columns.width)
+    const hasMore = cells.length > columns.cells || cells.slice(columns.width).some((cell) => cell !== '')
+    if (cells.length < columns.width || hasMore)
       return refuse(`has ${count(cells.length, 'cell')}, the header row has ${columns.width}`)
     const plant: Value = {}
     for (const field of fieldNames) {
       const cell = cells[columns[field]]
       const text = trim ? cell?.trim() : cell
       // An empty cell of an optional field means none.
-      if (text || required.has(field)) plant[field] = numbers.has(field) ? readNumber(text as string) : text
+      if (text || required.has(field)) plant[field] = readCell(field, text as string)
     }
     return this.#judge(plant, [])
   }
@@ -109,9 +114,11 @@ function isAsWritten(text: string, checked: Entry | Refused): boolean {
   return text === (id === undefined ? item : `${item.slice(0, -1)},"id":${id}}`)
 }
 
-/** Reads decimal digits as a number; anything else stays text, and is refused. */
-function readNumber(text: string): number | string {
-  return /^(0|[1-9]\d*)$/.test(text) ? Number(text) : text
+/** Decodes bytes, one per character. Undefined unless they are UTF-8: Node would replace others by U+FFFD. */
+export function decodeUtf8(text: string): string | undefined {
+  if (/^[\x00-\x7f]*$/.test(text)) return text
+  const bytes = Buffer.from(text, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : undefined
 }
 
 function refuse(detail: string): Refused {

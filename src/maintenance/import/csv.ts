@@ -1,8 +1,8 @@
-// CSV (RFC 4180) by csv-parse: a header row, then a row per plant. Empty lines are skipped.
+// CSV (RFC 4180) by csv-parse: a header row, then a row per plant, as spreadsheets write them. Empty lines are skipped.
 import { type CsvError, parse } from 'csv-parse/sync'
 import { InputError } from './input-error.ts'
-import { splitLines, trimReturn } from './ndjson.ts'
-import { type Groups, type InputRecord, maxRecordLength } from './record.ts'
+import { splitLines } from './ndjson.ts'
+import { type Groups, type InputRecord, maxRecordBytes, tooLong } from './record.ts'
 
 /** Our messages for the errors of csv-parse. */
 const reasons: Record<string, string> = {
@@ -10,30 +10,56 @@ const reasons: Record<string, string> = {
   INVALID_OPENING_QUOTE: 'a quote is in the middle of a cell; quote the whole cell',
   CSV_QUOTE_NOT_CLOSED: 'a quote is not closed',
 }
-const tooLong = `is longer than ${maxRecordLength / 1024} KiB; is a quote left open?`
+const delimiters = [',', ';', '\t']
 
 /** Splits CSV into rows; the first is the header. */
 export async function* splitCsv(texts: AsyncIterable<string>): Groups {
   /** The beginning of a row with line feeds in quotes. */
   let begun: InputRecord[] = []
+  let delimiter: string | undefined
+  /** A first line like `sep=;`, by which Excel knows the delimiter. */
+  let sep: InputRecord | undefined
+  function* read(joined: InputRecord[]) {
+    const rows = joined.filter(({ text }) => text !== '')
+    if (delimiter === undefined && !sep && /^sep=.$/i.test(rows[0]?.text ?? '')) sep = rows.shift()
+    const [header] = rows
+    if (delimiter === undefined && header) {
+      delimiter = sep?.text.at(-1) ?? findDelimiter(header.text)
+      for (const row of parseRows([header], delimiter)) yield { ...row, text: textOf(sep) + row.text }
+      rows.shift()
+    }
+    yield* parseRows(rows, delimiter)
+  }
   for await (const lines of splitLines(texts)) {
     const { rows, isOpen } = joinLines(begun.concat(lines))
     begun = isOpen ? rows.splice(-1) : []
-    yield parseRows(rows)
+    yield read(rows)
   }
-  yield parseRows(begun)
+  yield read(begun)
 }
 
-/** Joins lines into rows. `isOpen`: the last row goes on; one that is too long does not, as parsing ends there. */
-export function joinLines(lines: InputRecord[]): { rows: InputRecord[]; isOpen: boolean } {
+/** A record with its end of line. */
+export function textOf(record: InputRecord | undefined): string {
+  return record === undefined ? '' : record.text + record.eol
+}
+
+/** The delimiter that makes the most columns of a header row. */
+function findDelimiter(header: string): string {
+  const bare = header.replaceAll(/"[^"]*"/g, '')
+  const widths = delimiters.map((delimiter) => bare.split(delimiter).length)
+  return delimiters[widths.indexOf(Math.max(...widths))] as string
+}
+
+/** Joins lines into rows. `isOpen`: the last row goes on; one that is too long does not, as reading ends there. */
+function joinLines(lines: InputRecord[]): { rows: InputRecord[]; isOpen: boolean } {
   const rows: InputRecord[] = []
   let open: InputRecord | undefined
   for (const line of lines) {
-    const row = open ?? line
-    if (open) row.text += `\n${line.text}`
-    else rows.push(row)
     const isOpen = hasOddQuotes(line.text) !== (open !== undefined)
-    open = isOpen && row.text.length <= maxRecordLength ? row : undefined
+    const row = open ? Object.assign(open, line, { line: open.line, text: textOf(open) + line.text }) : line
+    if (!open) rows.push(row)
+    if (row.text.length > maxRecordBytes) row.fault = tooLong
+    open = isOpen && !row.fault ? row : undefined
   }
   return { rows, isOpen: open !== undefined }
 }
@@ -46,20 +72,18 @@ function hasOddQuotes(line: string): boolean {
 }
 
 /** Adds the cells to rows. Throws InputError after those before a fault. */
-export function* parseRows(joined: InputRecord[]): Generator<InputRecord> {
-  for (const row of joined) row.text = trimReturn(row.text)
-  const rows = joined.filter(({ text }) => text !== '')
+function* parseRows(rows: InputRecord[], delimiter = ','): Generator<InputRecord> {
   let parsed = 0
   const take = (cells: string[]): undefined => {
     const row = rows[parsed] as InputRecord
-    if (row.text.length > maxRecordLength) throw new InputError(tooLong, row.line)
+    if (row.fault) throw new InputError(`${tooLong.detail}; is a quote left open?`, row.line)
     row.cells = cells
     parsed++
   }
   let fault: CsvError | InputError | undefined
   try {
-    const text = rows.map(({ text }) => text).join('\n')
-    parse(text, { record_delimiter: '\n', relax_column_count: true, on_record: take })
+    const bytes = Buffer.from(rows.map(({ text }) => text).join('\n'), 'latin1')
+    parse(bytes, { delimiter, record_delimiter: '\n', relax_column_count: true, on_record: take })
   } catch (error) {
     fault = error as CsvError | InputError
   }

@@ -6,9 +6,15 @@ import { InputError } from './input-error.ts'
 /** A write is called back once the decoder has consumed it, and only then the next is made. */
 const options = { chunkSize: 128 * 1024, writableHighWaterMark: 1 }
 
+/** `magic`: of the first four bytes; zstd may begin with a frame to be skipped. `padding`: may follow (gzip(1)). */
 const codings = [
-  { name: 'gzip', magic: '1f8b', open: () => createGunzip(options) },
-  { name: 'zstd', magic: '28b52ffd', open: () => createZstdDecompress(options) },
+  { name: 'gzip', magic: /^1f8b/, padding: 0, open: () => createGunzip(options) },
+  {
+    name: 'zstd',
+    magic: /^(28b52ffd|5.2a4d18)/,
+    padding: undefined,
+    open: () => createZstdDecompress(options),
+  },
 ]
 
 type Coding = (typeof codings)[number]
@@ -16,12 +22,12 @@ type Coding = (typeof codings)[number]
 /** Chunks of bytes that are read once. */
 type Chunks = AsyncIteratorObject<Buffer, undefined>
 
-/** Yields the decompressed bytes. Throws InputError when the input is damaged. */
-export async function* decompress(bytes: Chunks): AsyncGenerator<Buffer> {
+/** Reads the decompressed bytes, which throw InputError when the input is damaged. */
+export async function decompress(bytes: Chunks): Promise<{ isCompressed: boolean; bytes: Chunks }> {
   const head = await readHead(bytes, 4)
-  const coding = codings.find(({ magic }) => head.toString('hex', 0, 4).startsWith(magic))
+  const coding = codings.find(({ magic }) => magic.test(head.toString('hex', 0, 4)))
   const all = prepend(head, bytes)
-  yield* coding ? decode(coding, all) : all
+  return { isCompressed: coding !== undefined, bytes: coding ? decode(coding, all) : all }
 }
 
 /** Reads chunks until they have so many bytes, or end. */
@@ -64,6 +70,7 @@ async function* decode(coding: Coding, chunks: Chunks): AsyncGenerator<Buffer> {
     } catch (error) {
       throw explain(coding, error as NodeJS.ErrnoException)
     }
+    while (chunk?.every((byte) => byte === coding.padding)) chunk = (await chunks.next()).value
   }
 }
 

@@ -1,14 +1,24 @@
 // Finds the fields of a plant in the input: members of JSON objects, or columns of CSV.
+import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import { InputError } from './input-error.ts'
 
 export type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
 export const required: ReadonlySet<string> = new Set(NewPlant.required)
-/** Fields whose cells are numbers; those of the others are texts. */
-export const numbers: ReadonlySet<string> = new Set(
-  fieldNames.filter((field) => NewPlant.properties[field].type === 'integer'),
-)
+/** What a cell is, by the type of its field. Spreadsheets write TRUE. */
+const forms: Record<string, { form: RegExp; read: (cell: string) => unknown }> = {
+  integer: { form: /^-?(0|[1-9]\d*)$/, read: Number },
+  number: { form: /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/, read: Number },
+  boolean: { form: /^(true|false)$/i, read: (cell) => cell.toLowerCase() === 'true' },
+}
+
+/** Reads a cell by the type of its field. Anything else stays text, and is refused. */
+export function readCell(field: FieldName, cell: string): unknown {
+  const { type }: TSchema = NewPlant.properties[field]
+  const { form, read } = forms[type] ?? {}
+  return form?.test(cell) ? read?.(cell) : cell
+}
 
 /** Names of members or columns by field; `ignoreOthers`: others are left out instead of being faults. */
 export type Fields = Record<FieldName, string> & { ignoreOthers: boolean }
@@ -24,15 +34,17 @@ export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions)
   return { ...own, ...map, ignoreOthers }
 }
 
-/** Index of each field's column, or -1; `width`: the number of columns. */
-export type Columns = Record<FieldName, number> & { width: number }
+/** Index of each field's column, or -1; `width`: the number of columns; `cells`: with empty ones behind them. */
+export type Columns = Record<FieldName, number> & { width: number; cells: number }
 
 /** Finds the columns of the fields. Throws InputError when the header row does not fit them. */
-export function findColumns(header: string[], fields: Fields, line: number): Columns {
+export function findColumns(cells: string[], fields: Fields, line: number): Columns {
+  // Spreadsheets have empty columns behind the last one.
+  const header = cells.slice(0, cells.findLastIndex((cell) => cell !== '') + 1)
   const refuse = (reason: string) => new InputError(reason, line)
   const twice = header.find((column, index) => header.indexOf(column) !== index)
   if (twice !== undefined) throw refuse(`the column ${quote(twice)} is there twice`)
-  const columns = { width: header.length } as Columns
+  const columns = { width: header.length, cells: cells.length } as Columns
   for (const field of fieldNames) {
     columns[field] = header.indexOf(fields[field])
     if (columns[field] === -1 && (required.has(field) || fields[field] !== field))

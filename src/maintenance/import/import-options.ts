@@ -1,5 +1,7 @@
 // Options and result of an import.
+import type { Fault } from '../../../schemas/problem.ts'
 import type { Outcome, Store } from '../../store/store.ts'
+import type { StoreView } from '../../store/view.ts'
 import type { FieldOptions } from './fields.ts'
 import type { Format } from './input-format.ts'
 
@@ -16,18 +18,22 @@ export type ImportOptions = FieldOptions & {
   trim?: boolean
   /** Checks everything first, and adds nothing when a record is rejected. */
   strict?: boolean
-  /** Continues an interrupted import of the same input. */
+  /** Goes on behind what an earlier import of the same input consumed. */
   resume?: boolean
-  /** Starts from the beginning in spite of an interrupted import of the same input. */
+  /** Starts from the beginning in spite of an earlier import of the same input. */
   restart?: boolean
-  /** Only checks: no store is opened. */
+  /** Only checks. */
   dryRun?: boolean
   /** The file for rejected records. */
   rejects?: string | undefined
+  /** Rejected records to tell of; without it, all of them. */
+  shownRejects?: number
   /** Ends the import after the current batch; its reason is thrown. */
   signal: AbortSignal
   /** Called once the input is known to be readable. */
   openStore: () => Promise<Store>
+  /** Called by a dry run instead; resolves to undefined when there is no store. */
+  openView?: () => Promise<StoreView | undefined>
   /** Called with lines that the user should see at once. */
   say: (line: string) => void
   /** `readShare`: share of the file that was read; undefined for a pipe. */
@@ -40,5 +46,16 @@ export type ImportOptions = FieldOptions & {
   patienceMs?: number
 }
 
-/** `records`: records processed; `skipped`: those of them that an earlier run had processed. */
-export type ImportResult = Record<Outcome, number> & { records: number; skipped: number; rejected: number }
+/** A fault of a record; `id-conflict` comes from the store. */
+export type Reason = Omit<Fault, 'code'> & { code: Fault['code'] | 'id-conflict' }
+
+/**
+ * `records`: records processed; `skipped`: those of them that an earlier run had processed; `reasons`: why the first of
+ * the others were rejected.
+ */
+export type ImportResult = Record<Outcome, number> & {
+  records: number
+  skipped: number
+  rejected: number
+  reasons: { line: number; reason: string; errors: Reason[] }[]
+}

@@ -1,117 +1,131 @@
 // Imports an input. With `strict` a first pass checks all of it before anything is added.
 import { randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { type Entry, type Outcome, type Store, sameItem } from '../../store/store.ts'
-import { addRecords } from './add-records.ts'
+import { selectRows } from '../../store/view.ts'
+import { addRecords, type Run } from './add-records.ts'
+import { makeDryLog, type Select } from './dry-log.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
-import { beginning, ImportProgress } from './import-progress.ts'
-import { type Input, keepCopy, nameOf, openInput } from './input.ts'
+import { ImportProgress } from './import-progress.ts'
+import { keepCopy, nameOf, readThrough } from './input.ts'
 import { InputError } from './input-error.ts'
-import { openRecords } from './records.ts'
+import { beginning } from './notes.ts'
+import { openRecords, type Records } from './records.ts'
 import { Rejects } from './rejects.ts'
-
-/** `result`: the counts so far; `file`: a copy of the input; `isLook`: the store is compared, and keeps nothing. */
-type Pass = { result: ImportResult; file?: string | undefined; isLook?: boolean }
 
 /**
  * Imports the plants of an input. Throws InputError when the rest of the input cannot be read, StoreRefused or
  * StoreUnavailable when the store does not take it; committed batches stay, and the import can be resumed.
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
-  const { strict, dryRun, signal, result = makeResult() } = options
+  const { signal, path, result = makeResult() } = options
   try {
-    await (strict && !dryRun ? importAllOrNothing(options, result) : importOnce(options, { result }))
+    await importFrom(options, result)
     return result
   } catch (error) {
-    throw signal.aborted ? signal.reason : error
+    if (signal.aborted) throw signal.reason
+    throw error instanceof InputError ? error.in(nameOf(path)) : error
   }
 }
 
 /** Counts of nothing yet. */
 export function makeResult(): ImportResult {
-  return { records: 0, skipped: 0, added: 0, replayed: 0, conflict: 0, rejected: 0 }
+  return { records: 0, skipped: 0, added: 0, replayed: 0, conflict: 0, rejected: 0, reasons: [] }
 }
 
-async function importAllOrNothing(options: ImportOptions, result: ImportResult): Promise<void> {
-  const { path, signal } = options
+/** Imports the input; with `strict` a pipe is copied first, as it is read twice. */
+async function importFrom(options: ImportOptions, result: ImportResult): Promise<void> {
+  const { path, strict, dryRun, signal } = options
   const copy = join(tmpdir(), `plant-store-${randomUUID()}`)
   const removeCopy = () => rmSync(copy, { force: true })
   signal.addEventListener('abort', removeCopy, { once: true })
   try {
-    const file = (await keepCopy(path, copy, signal)) ? copy : undefined
-    const look = makeResult()
-    await importOnce(options, { result: look, file, isLook: true }).finally(() => {
-      result.rejected = look.rejected
-      result.conflict = look.conflict
+    const isCopied = strict && !dryRun && (await keepCopy(path, copy, signal))
+    const file = isCopied ? copy : path
+    await withRecords(file, options, async (records) => {
+      const { isFile, isCompressed } = records.input
+      if (isFile && isCompressed) await readThrough(file, [], signal)
+      await (dryRun ? checkOnly : addAll)({ options, result, records, file })
     })
-    if (look.rejected + look.conflict > 0)
-      throw new InputError('nothing was added, as --strict adds all or nothing')
-    await importOnce(options, { result, file })
   } finally {
     removeCopy()
   }
 }
 
-async function importOnce(options: ImportOptions, pass: Pass): Promise<void> {
-  const { path, signal } = options
-  let input: Input | undefined
+async function withRecords(
+  file: string,
+  options: ImportOptions,
+  work: (records: Records) => Promise<void>,
+): Promise<void> {
+  const records = await openRecords(file, options)
   try {
-    input = await openInput(pass.file ?? path, signal)
-    await importInput(options, pass, input)
-  } catch (error) {
-    throw error instanceof InputError ? error.in(nameOf(path)) : error
+    await work(records)
   } finally {
-    input?.close()
+    records.input.close()
   }
 }
 
-async function importInput(options: ImportOptions, { result, isLook }: Pass, input: Input): Promise<void> {
-  const records = await openRecords(input, options)
-  const store = options.dryRun ? undefined : await options.openStore()
-  const dryLog = isLook || !store ? makeDryLog(store) : undefined
+type Work = { options: ImportOptions; result: ImportResult; records: Records; file: string }
+
+async function checkOnly({ options, result, records }: Work): Promise<void> {
+  const view = await options.openView?.()
+  const rejects = new Rejects(options, records, result)
   try {
-    const progress = store && !dryLog ? new ImportProgress(store.sql, options.path, records) : undefined
-    const start = (await progress?.findStart(options)) ?? beginning
-    const rejects = new Rejects(options, records.header)
-    try {
-      rejects.open(start)
-      await progress?.claim(start)
-      const log = dryLog ?? (store as Store).log
-      await addRecords({ ...options, result, input, records, rejects, log, progress, start })
-    } finally {
-      rejects.close()
+    const start = rejects.open({ from: beginning, end: beginning })
+    await check(
+      { ...options, result, records, rejects, start, known: start },
+      view && ((...query) => selectRows(view, ...query)),
+    )
+  } finally {
+    rejects.close()
+    await view?.close()
+  }
+}
+
+async function addAll({ options, result, records, file }: Work): Promise<void> {
+  const store = await options.openStore()
+  const rejects = new Rejects(options, records, result)
+  try {
+    const isNamed = records.input.isFile && file === options.path
+    const path = isNamed ? realpathSync(file) : undefined
+    const progress = new ImportProgress(store.sql, options, { records, file, path })
+    const run = { ...options, log: store.log, result, rejects, progress }
+    const add = async (records: Records) => {
+      const start = await progress.claim()
+      const from = rejects.isOpen ? start.end : rejects.open(start)
+      const end = await addRecords({ ...run, ...start, records, start: from, known: start.end })
+      await progress.finish(end, records.beginning.bytes)
     }
+    if (!options.strict) return await add(records)
+    const start = await progress.findStart()
+    const look = { ...run, ...start, records, start: rejects.open(start), known: start.end }
+    await checkFirst(look, (columns, rest) => store.sql.select(`SELECT ${columns} ${rest}`))
+    await withRecords(file, options, add)
   } finally {
-    dryLog?.close()
-    await store?.close()
+    rejects.close()
+    await store.close()
   }
 }
 
-/**
- * Makes a log that keeps nothing, for an input that is only checked. Ids are compared with those of earlier records, and
- * of the store, if there is one.
- */
-function makeDryLog(store: Store | undefined) {
-  // Items with an id, in a temporary file that SQLite removes by itself.
-  const items = new DatabaseSync('')
-  items.exec('CREATE TABLE items (id INTEGER PRIMARY KEY, item TEXT NOT NULL)')
-  const insert = items.prepare('INSERT INTO items VALUES (?, ?) ON CONFLICT DO NOTHING')
-  const select = items.prepare('SELECT item FROM items WHERE id = ?')
-  const judge = ({ id, item }: Entry): Outcome => {
-    if (id === undefined || insert.run(id, item).changes === 1) return 'added'
-    return sameItem(String(select.get(id)?.item), item) ? 'replayed' : 'conflict'
-  }
-  return {
-    async append(entries: Entry[]) {
-      // PostgreSQL refuses an empty list; NULL equals no id.
-      const ids = ['NULL', ...entries.flatMap(({ id }) => id ?? [])]
-      const stored = await store?.sql.select(`SELECT id, item FROM plants WHERE id IN (${ids})`)
-      for (const { id, item } of stored ?? []) insert.run(Number(id), String(item))
-      return entries.map(judge)
-    },
-    close: () => items.close(),
+/** Throws InputError when a record is rejected. */
+async function checkFirst(run: Run, select: Select): Promise<void> {
+  const { result } = run
+  const look = makeResult()
+  await check({ ...run, result: look }, select).finally(() => {
+    result.rejected = look.rejected
+    result.conflict = look.conflict
+  })
+  if (look.rejected + look.conflict > 0)
+    throw new InputError('nothing was added: with --strict all records must be valid')
+}
+
+/** Passes through the input without adding anything. */
+async function check(run: Omit<Run, 'log' | 'progress'>, select: Select | undefined): Promise<void> {
+  const log = makeDryLog(select)
+  try {
+    await addRecords({ ...run, log, progress: undefined })
+  } finally {
+    log.close()
   }
 }

@@ -1,181 +1,156 @@
-// The progress of an import, kept in the store in the same transaction as each batch, so that it is always exact.
-import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { hostname } from 'node:os'
-import { resolve } from 'node:path'
-import { count } from '../../runtime/count.ts'
+// The progress of imports, kept in the store in the same transaction as each batch, so that it is always exact. There is
+// one note per run, under its number, and none is ever deleted.
+import { hash, randomUUID } from 'node:crypto'
 import { type Checkpoint, type Sql, StoreRefused } from '../../store/store.ts'
 import type { ImportOptions } from './import-options.ts'
-import { nameOf } from './input.ts'
+import { nameOf, readThrough } from './input.ts'
+import {
+  findOwner,
+  findStart,
+  isAtWork,
+  type Note,
+  noteKeys,
+  type Place,
+  type Position,
+  type Start,
+} from './notes.ts'
 import type { Records } from './records.ts'
 
-/** `records`, `line`: read up to there; `rejects`: length of the file of rejected records, in bytes. */
-export type Position = { records: number; line: number; rejects: number }
+const replaceNote = 'UPDATE meta SET value = $1 WHERE key = $2 AND value = $3'
 
-export const beginning: Position = { records: 0, line: 0, rejects: 0 }
+type Row = { number: number; key: string; value: string; note: Note }
 
-/**
- * `host`, `pid`, `started`: of the process at work, whose id is used again later (proc_pid_stat(5)); `started` is null
- * where there is no /proc. `run`: the last import; `path`: of its input; `readAs`: options that change what a record is.
- */
-type Own = { host: string; pid: number; started: string | null; run: string; path: string; readAs: string }
-
-/** `hash`: of the first records that were consumed; `at`: in milliseconds since 1970. */
-type Progress = Position & Own & { hash: string; at: number; done: boolean }
-
-/** Progress with its row. */
-type Found = { key: string; value: string; progress: Progress }
-
-const prefix = 'import:'
-/** A pattern; a key is one for itself alone, since hashes have no wildcard. */
-const allKeys = `${prefix}%`
-/** Waits for all batches before it, even for a COMMIT that a killed process has left under way at the server. */
-const settle = 'UPDATE meta SET value = value WHERE key LIKE $1'
-/** Number of finished imports that are remembered, so that resuming one of them adds nothing. */
-const keptImports = 100
+/** `file`: a copy of the input, if it is read from there; `path`: its own, undefined for a pipe. */
+type Source = { records: Records; file: string; path: string | undefined }
 
 export class ImportProgress {
   readonly #sql: Sql
-  readonly #name: string
-  readonly #hashes: string[]
-  readonly #own: Own
-  #key: string
-  /** The row that this run goes on with, or replaces. */
-  #found: Found | undefined
+  readonly #options: ImportOptions
+  readonly #source: Source
+  readonly #own: Omit<Note, keyof Place>
+  #key = ''
+  #value = ''
 
-  constructor(sql: Sql, path: string, { hashes, readAs }: Records) {
+  constructor(sql: Sql, options: ImportOptions, source: Source) {
     this.#sql = sql
-    this.#name = nameOf(path)
-    this.#hashes = hashes
+    this.#options = options
+    this.#source = source
+    const { path, records } = source
+    const { head } = records.input
     this.#own = {
-      host: hostname(),
-      pid: process.pid,
-      started: readStart(process.pid),
+      ...findOwner(),
+      path,
+      head: { bytes: head.length, hash: hash('sha256', head) },
       run: randomUUID(),
-      path: path === '-' ? path : resolve(path),
-      readAs,
+      readAs: records.readAs,
+      at: Date.now(),
+      restarted: options.restart ?? false,
     }
-    this.#key = prefix + hashes.at(-1)
   }
 
-  /**
-   * Finds where to start. Throws StoreRefused when an import of the input runs, or was interrupted and neither `resume`
-   * nor `restart` is set.
-   */
-  async findStart({ resume, restart, say }: ImportOptions): Promise<Position> {
-    const name = this.#name
-    await this.#sql.execute(settle, [allKeys])
-    const all = await this.#read(allKeys)
-    const found = this.#choose(all)
-    if (!found) {
-      if (resume && all.some(({ progress }) => progress.path === this.#own.path && !progress.done))
-        throw new StoreRefused(
-          `${name} does not begin like the input whose import was cut short: it cannot be resumed`,
-        )
-      return beginning
-    }
-    const { records, line, rejects, done, readAs, pid } = found.progress
-    if (!done && isAtWork(found.progress))
-      throw new StoreRefused(`an import of ${name} is running, as process ${pid}: wait until it ends`)
-    // A finished import whose input has grown keeps its own row, unless it is resumed.
-    if (!done || resume || found.key === this.#key) {
-      this.#key = found.key
-      this.#found = found
-    }
-    const already = count(records, 'record')
-    if (resume) {
-      if (readAs !== this.#own.readAs)
-        throw new StoreRefused(
-          `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
-        )
-      say(`${name}: ${already} already imported`)
-      return { records, line, rejects }
-    }
-    if (!done && records > 0 && !restart)
-      throw new StoreRefused(
-        `${name}: an import was cut short after ${already}; --resume goes on there, --restart begins anew and adds them again`,
-      )
-    return beginning
-  }
-
-  /** Chooses the most advanced progress of this input, or of an input that this one begins with. */
-  #choose(all: Found[]): Found | undefined {
-    const rank = ({ key, progress }: Found) =>
-      key === this.#key ? Number.POSITIVE_INFINITY : this.#hashes.indexOf(progress.hash)
-    return all.filter((row) => rank(row) > 0).sort((a, b) => rank(b) - rank(a))[0]
-  }
-
-  /** Claims the progress for this run. Throws StoreRefused when another import was faster. */
-  async claim(start: Position): Promise<void> {
-    const { key, value } = this.mark(start)
-    await this.#sql.execute(
-      `INSERT INTO meta (key, value) VALUES ($1, $2)
-      ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE meta.value = $3`,
-      [key, value, this.#found?.value ?? null],
+  /** Finds where to start. Throws StoreRefused when the input is being imported, or see `findStart`. */
+  async findStart(): Promise<Start & { claim: () => Promise<boolean> }> {
+    const rows = await this.#read(noteKeys)
+    const { path, records } = this.#source
+    const notes = rows.map(({ note }) => note)
+    const { matching, size } = await this.#findMatching(notes)
+    const related = rows.filter(
+      ({ note }) => note.size === undefined && (matching.includes(note) || this.#isRelated(note)),
     )
-    await this.readOwn()
+    const running = related.find(({ note }) => isAtWork(note))
+    if (running)
+      throw new StoreRefused(
+        `an import of ${nameOf(this.#options.path)} is running, as process ${running.note.pid}: wait until it ends`,
+      )
+    const start = findStart({ notes, matching, size, path, readAs: records.readAs }, this.#options)
+    const number = (rows.at(-1)?.number ?? 0) + 1
+    return { ...start, claim: async () => (await this.#takeOver(related)) && this.#insert(number, start) }
   }
 
-  /** Makes the checkpoint of a batch that ends at the position. */
-  mark(position: Position, done = false): Checkpoint {
-    const hash = this.#hashes[Math.min(position.records, this.#hashes.length - 1)] as string
-    const progress: Progress = { ...this.#own, ...position, hash, at: Date.now(), done }
-    return { key: this.#key, value: JSON.stringify(progress) }
+  /** Claims the input. The next number is free only if nobody else has claimed anything since this run has looked. */
+  async claim(): Promise<Start> {
+    const start = await this.findStart()
+    return (await start.claim()) ? start : this.claim()
   }
 
-  /** Reads the progress of this run. Throws StoreRefused when another run has taken over. */
-  async readOwn(): Promise<Progress> {
-    const [found] = await this.#read(this.#key)
-    if (found?.progress.run !== this.#own.run)
-      throw new StoreRefused(`another import of ${this.#name} has begun`)
-    return found.progress
+  /** True for an import from the same path, or of what began alike. */
+  #isRelated({ path, head }: Note): boolean {
+    return (path !== undefined && path === this.#source.path) || this.#beginsWith(head)
   }
 
-  /** True when the batch of this run that ends at the position is in the log. */
-  async holds({ records }: Position): Promise<boolean> {
-    await this.#sql.execute(settle, [this.#key])
-    return (await this.readOwn()).records === records
+  #beginsWith({ bytes, hash: known }: Pick<Position, 'bytes' | 'hash'>): boolean {
+    const { head } = this.#source.records.input
+    return bytes <= head.length && known === hash('sha256', head.subarray(0, bytes))
   }
 
-  /** Marks the import as finished, and forgets the oldest finished ones. */
-  async finish(position: Position): Promise<void> {
-    const { key, value } = this.mark(position, true)
-    await this.#sql.execute('UPDATE meta SET value = $1 WHERE key = $2', [value, key])
-    const done = (await this.#read(allKeys)).filter(({ progress }) => progress.done)
-    const oldest = done.sort((a, b) => b.progress.at - a.progress.at).slice(keptImports)
-    for (const { key } of oldest) await this.#sql.execute('DELETE FROM meta WHERE key = $1', [key])
+  /** Finds notes whose part of the input is the same; of a pipe only its head can be known. */
+  async #findMatching(notes: Note[]): Promise<{ matching: Note[]; size: number | undefined }> {
+    const { file, records } = this.#source
+    const { isFile, isWhole, head } = records.input
+    const isLong = ({ end }: Note) => end.bytes > head.length
+    const alike = notes.filter(
+      (note) => note.end.records > 0 && this.#beginsWith(isLong(note) ? note.head : note.end),
+    )
+    if (isWhole || !isFile || alike.length === 0)
+      return { matching: alike, size: isWhole ? head.length : undefined }
+    const ends = alike.filter(isLong).map(({ end }) => end.bytes)
+    const { size, hashes } = await readThrough(file, ends, this.#options.signal)
+    return {
+      size,
+      matching: alike.filter((note) => !isLong(note) || hashes.get(note.end.bytes) === note.end.hash),
+    }
   }
 
-  async #read(keys: string): Promise<Found[]> {
+  /** Ends what is left of earlier runs, so that one that still runs elsewhere adds nothing more. */
+  async #takeOver(rows: Row[]): Promise<boolean> {
+    for (const { key, value, note } of rows) {
+      const taken = JSON.stringify({ ...note, run: this.#own.run })
+      if ((await this.#sql.execute(replaceNote, [taken, key, value])) === 0) return false
+    }
+    return true
+  }
+
+  async #insert(number: number, { from, end }: Place): Promise<boolean> {
+    this.#key = noteKeys.replace('%', String(number))
+    this.#value = JSON.stringify({ ...this.#own, from, end } satisfies Note)
+    const insert = 'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING'
+    return (await this.#sql.execute(insert, [this.#key, this.#value])) === 1
+  }
+
+  /** Makes the checkpoint of a batch. It fails, and the batch with it, when another run has taken over. */
+  mark({ from, end }: Place, size?: number): Checkpoint {
+    const note: Note = { ...this.#own, from, end, at: Date.now(), ...(size !== undefined && { size }) }
+    return { key: this.#key, value: JSON.stringify(note), before: this.#value }
+  }
+
+  /** Takes note that a checkpoint is in the store. */
+  pass(mark: Checkpoint | undefined): void {
+    this.#value = mark?.value ?? this.#value
+  }
+
+  /** True when a batch is known to be in the log. Throws StoreRefused when another run has taken over. */
+  async holds(mark: Checkpoint | undefined): Promise<boolean> {
+    const [row] = await this.#read(this.#key).catch(() => [])
+    if (row && row.note.run !== this.#own.run)
+      throw new StoreRefused(`another import of ${nameOf(this.#options.path)} has begun`)
+    return row !== undefined && row.value === mark?.value
+  }
+
+  /** Notes that the input was read to its end. `size`: its bytes. */
+  async finish(end: Position, size: number): Promise<void> {
+    const { key, value, before } = this.mark({ from: end, end }, size)
+    await this.#sql.execute(replaceNote, [value, key, before])
+  }
+
+  async #read(keys: string): Promise<Row[]> {
     const rows = await this.#sql.select('SELECT key, value FROM meta WHERE key LIKE $1', [keys])
-    return rows.map(({ key, value }) => ({
-      key: String(key),
-      value: String(value),
-      progress: JSON.parse(String(value)),
-    }))
-  }
-}
-
-/** True when the owner is another process of this machine that still runs. Other machines cannot be checked. */
-function isAtWork({ host, pid, started }: Progress): boolean {
-  return host === hostname() && pid !== process.pid && exists(pid) && started === readStart(pid)
-}
-
-function exists(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
-/** Reads field 22 of `pid (name) state …`, where the name may hold anything. */
-function readStart(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    return stat.slice(stat.lastIndexOf(')')).split(' ')[20] as string
-    /* c8 ignore next 3: coverage is counted on Linux; elsewhere there is no /proc */
-  } catch {
-    return null
+    return rows
+      .map(({ key, value }) => ({
+        number: Number(String(key).slice(noteKeys.length - 1)),
+        key: String(key),
+        value: String(value),
+        note: JSON.parse(String(value)) as Note,
+      }))
+      .sort((a, b) => a.number - b.number)
   }
 }

@@ -1,5 +1,5 @@
 // Opens the input of an import: a file or stdin, plain or compressed. Its beginning is read first.
-import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { addAbortSignal, type Readable } from 'node:stream'
@@ -7,20 +7,24 @@ import { pipeline } from 'node:stream/promises'
 import { FileRefused } from '../../runtime/new-file.ts'
 import { decompress, prepend, readHead } from './decompress.ts'
 import { InputError } from './input-error.ts'
+import { maxRecordBytes } from './record.ts'
 
 const chunkBytes = 64 * 1024
-const headBytes = 1024
+/** An input that is not a file is known again by so much of it. */
+export const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from('\ufeff')
-/** The longest character of UTF-8, in bytes. */
-const longest = 4
-/** Stands for invalid bytes. No UTF-8 spells it: `isWellFormed` tells a text that has one. */
-const loneSurrogate = '\udfff'
 
+/** Of the decompressed text, without a byte order mark. */
 export type Input = {
-  /** The first bytes, decompressed, without a byte order mark. */
+  /** The first bytes. */
   head: Buffer
-  /** The whole input, as text. */
-  texts: AsyncIterable<string>
+  /** All bytes. */
+  bytes: AsyncIterable<Buffer>
+  /** True when the head is all. */
+  isWhole: boolean
+  /** True for a regular file, which can be read again. */
+  isFile: boolean
+  isCompressed: boolean
   /** Share of the file that was read; undefined for a pipe. */
   readShare(): number | undefined
   close(): void
@@ -34,16 +38,43 @@ export async function openInput(path: string, signal: AbortSignal): Promise<Inpu
   const { stream, size } = await openStream(path)
   addAbortSignal(signal, stream)
   try {
-    const bytes = decompress(stream[Symbol.asyncIterator]())
-    const start = await readHead(bytes, headBytes)
+    const { isCompressed, bytes } = await decompress(stream[Symbol.asyncIterator]())
+    const start = await readHead(bytes, headBytes + byteOrderMark.length)
     if (/^(fffe|feff)/.test(start.toString('hex', 0, 2))) throw new InputError('is UTF-16, expected UTF-8', 1)
-    const head = start.indexOf(byteOrderMark) === 0 ? start.subarray(byteOrderMark.length) : start
-    const readShare = () => size && stream.bytesRead / size
-    const texts = decodeUtf8(prepend(head, bytes))
-    return { head, texts, readShare, close: () => stream.destroy() }
+    const begun = start.indexOf(byteOrderMark) === 0 ? start.subarray(byteOrderMark.length) : start
+    return {
+      head: begun.subarray(0, headBytes),
+      bytes: prepend(begun, bytes),
+      isWhole: begun.length <= headBytes,
+      isFile: size !== undefined,
+      isCompressed,
+      readShare: () => size && stream.bytesRead / size,
+      close: () => stream.destroy(),
+    }
   } catch (error) {
     stream.destroy()
     throw explain(path, error)
+  }
+}
+
+/**
+ * Reads a file to its end, so that one that is damaged is refused before anything is added. Resolves to its size, and
+ * to the hashes (SHA-256, hex) of its first bytes, as many as in `ends`.
+ */
+export async function readThrough(path: string, ends: number[], signal: AbortSignal) {
+  const left = [...new Set(ends)].sort((a, b) => a - b)
+  const hashes = new Map<number, string>()
+  const beginning = new Beginning()
+  const input = await openInput(path, signal)
+  try {
+    for await (const chunk of input.bytes) {
+      beginning.add(chunk)
+      for (; left[0] !== undefined && left[0] <= beginning.bytes; left.shift())
+        hashes.set(left[0], beginning.hash(left[0]))
+    }
+    return { size: beginning.bytes, hashes }
+  } finally {
+    input.close()
   }
 }
 
@@ -92,29 +123,42 @@ export function nameOf(path: string): string {
   return path === '-' ? 'stdin' : path
 }
 
-/**
- * Decodes UTF-8; yields the texts of chunks, each with whole characters. Node would silently replace invalid bytes by
- * U+FFFD, which may be in a text as well.
- */
-async function* decodeUtf8(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  let rest = Buffer.alloc(0)
-  for await (const chunk of chunks) {
-    const bytes = Buffer.concat([rest, chunk])
-    // Bytes that continue a character are 10xxxxxx; the last character may be incomplete.
-    const last = bytes.findLastIndex((byte) => byte >> 6 !== 0b10)
-    const isOpen = (bytes[last] ?? 0) >= 0x80 && bytes.length - last < longest
-    const end = isOpen ? last : bytes.length
-    rest = bytes.subarray(end)
-    yield decode(bytes.subarray(0, end))
-  }
-  yield decode(rest)
-}
+/** Chunks are kept for a record that may end in them. */
+const keptBytes = 2 * maxRecordBytes
 
-function decode(bytes: Buffer): string {
-  if (isUtf8(bytes)) return bytes.toString()
-  return bytes
-    .toString('latin1')
-    .split('\xef\xbf\xbd')
-    .map((part) => Buffer.from(part, 'latin1').toString().replaceAll('\ufffd', loneSurrogate))
-    .join('\ufffd')
+/** The hash of the beginning of an input, by which it is known again: of all that was consumed. */
+export class Beginning {
+  readonly #hash = createHash('sha256')
+  #chunks: Buffer[] = []
+  #keptBytes = 0
+  #latest = { bytes: 0, hash: '' }
+  /** Bytes that were hashed. */
+  #hashed = 0
+
+  get bytes(): number {
+    return this.#hashed + this.#keptBytes
+  }
+
+  add(chunk: Buffer): void {
+    while (this.#keptBytes > keptBytes) this.#feed(this.#chunks[0]?.length as number)
+    this.#chunks.push(chunk)
+    this.#keptBytes += chunk.length
+  }
+
+  /** The SHA-256 (hex) of the first bytes. `bytes`: never fewer than before, and not far from the end of the input. */
+  hash(bytes: number): string {
+    if (bytes === this.#latest.bytes) return this.#latest.hash
+    while (this.#hashed < bytes) this.#feed(bytes - this.#hashed)
+    this.#latest = { bytes, hash: this.#hash.copy().digest('hex') }
+    return this.#latest.hash
+  }
+
+  #feed(most: number): void {
+    const chunk = this.#chunks.shift() as Buffer
+    const part = chunk.subarray(0, most)
+    if (part.length < chunk.length) this.#chunks.unshift(chunk.subarray(part.length))
+    this.#hash.update(part)
+    this.#hashed += part.length
+    this.#keptBytes -= part.length
+  }
 }

@@ -1,74 +1,75 @@
 // Splits a JSON array of any size into the texts of its elements, which are parsed later.
 import { InputError } from './input-error.ts'
-import { type Groups, type InputRecord, maxRecordLength } from './record.ts'
+import { type Groups, type InputRecord, maxRecordBytes } from './record.ts'
 
 /** Expected next, beside white space. */
 type Expected = 'array' | 'first element' | 'element' | 'nothing'
 
-const space = /[ \t\r\n]*/y
-const tooLong = `the element that begins here is longer than ${maxRecordLength / 1024} KiB`
+const [lineFeed, quote, backslash, comma] = [10, 34, 92, 44]
+const isSpace = (code: number) => code === 32 || code === 9 || code === 10 || code === 13
+const tooLong = `the element that begins here is longer than ${maxRecordBytes / 1024} KiB`
+/** Brackets of objects and arrays differ in one bit. */
+const opens = (code: number) => (code | 32) === 123
+const closes = (code: number) => (code | 32) === 125
 
 export async function* splitArray(texts: AsyncIterable<string>): Groups {
   let expected = 'array' as Expected
-  let line = 1
-  /** The beginning of an element. */
-  let rest = ''
-  const refuse = (reason: string) => new InputError(reason, line)
+  let [line, offset] = [1, 0]
+  /** The element that has begun: its line, and its text in earlier pieces. */
+  let begun: { line: number; text: string } | undefined
+  let [depth, isInString, isEscaped] = [0, false, false]
+
+  /** Adds to the element that has begun. */
+  const extend = (text: string) => {
+    const { line, text: before } = begun as NonNullable<typeof begun>
+    begun = { line, text: before + text }
+    if (begun.text.length > maxRecordBytes) throw new InputError(tooLong, line)
+    return begun
+  }
+  /** Takes a byte between elements; true when it begins one. */
+  const begins = (code: number): boolean => {
+    if (expected === 'nothing') throw new InputError('text follows the JSON array', line)
+    if (expected === 'array') {
+      if (code !== 91) throw new InputError('is not a JSON array', line)
+      expected = 'first element'
+      return false
+    }
+    if (code !== comma && code !== 93) return true
+    if (code === comma || expected === 'element')
+      throw new InputError(`expected an element before "${String.fromCharCode(code)}"`, line)
+    expected = 'nothing'
+    return false
+  }
   function* split(text: string): Generator<InputRecord> {
-    let at = 0
-    /** Passes the text up to an index, and the white space behind it. */
-    const pass = (index: number) => {
-      const next = findSpaceEnd(text, index)
-      line += text.slice(at, next).split('\n').length - 1
-      at = next
-    }
-    for (pass(0); at < text.length; ) {
-      if (expected === 'nothing') throw refuse('text follows the JSON array')
-      if (expected === 'array') {
-        if (text[at] !== '[') throw refuse('is not a JSON array')
-        expected = 'first element'
-        pass(at + 1)
-        continue
+    let start = 0
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i)
+      if (code === lineFeed) line++
+      if (begun === undefined) {
+        if (isSpace(code) || !begins(code)) continue
+        begun = { line, text: '' }
+        start = i
       }
-      const end = findElementEnd(text, at)
-      if ((end < 0 ? text.length : end) - at > maxRecordLength) throw refuse(tooLong)
-      if (end < 0) break
-      const mark = text.charAt(end)
-      if (end > at) yield { line, text: text.slice(at, end).trimEnd() }
-      else if (mark === ',' || expected === 'element') throw refuse(`expected an element before "${mark}"`)
-      expected = mark === ',' ? 'element' : 'nothing'
-      pass(end + 1)
+      if (isInString) {
+        if (isEscaped) isEscaped = false
+        else if (code === backslash) isEscaped = true
+        else if (code === quote) isInString = false
+      } else if (code === quote) isInString = true
+      else if (opens(code)) depth++
+      else if (depth > 0) depth -= Number(closes(code))
+      else if (code === comma || closes(code)) {
+        const { line, text: whole } = extend(text.slice(start, i))
+        const [space = ''] = /[ \t\r\n]*$/.exec(whole) ?? []
+        yield { line, text: whole.slice(0, whole.length - space.length), end: offset + i - space.length }
+        begun = undefined
+        expected = code === comma ? 'element' : 'nothing'
+      }
     }
-    rest = text.slice(at)
+    offset += text.length
+    if (begun !== undefined) extend(text.slice(start))
   }
-  for await (const piece of texts) yield split(rest + piece)
+  for await (const piece of texts) yield split(piece)
   if (expected === 'array') throw new InputError('is empty, expected a JSON array')
-  if (expected !== 'nothing') throw refuse('the JSON array does not end: the input is cut short')
-}
-
-function findSpaceEnd(text: string, from: number): number {
-  space.lastIndex = from
-  space.test(text)
-  return space.lastIndex
-}
-
-/**
- * Finds the comma or bracket behind an element; -1 when it is not in the text. Brackets that do not match are found
- * when the element is parsed.
- */
-function findElementEnd(text: string, from: number): number {
-  let depth = 0
-  let isInString = false
-  for (let i = from; i < text.length; i++) {
-    const character = text[i]
-    if (isInString) {
-      if (character === '\\') i++
-      else if (character === '"') isInString = false
-    } else if (character === '"') isInString = true
-    else if (character === '{' || character === '[') depth++
-    else if (depth > 0) {
-      if (character === '}' || character === ']') depth--
-    } else if (character === ',' || character === ']') return i
-  }
-  return -1
+  if (expected !== 'nothing')
+    throw new InputError('the JSON array does not end: the input is cut short', begun?.line ?? line)
 }

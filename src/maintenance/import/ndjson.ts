@@ -1,35 +1,36 @@
 // NDJSON: one JSON text per line. Empty lines are skipped (ndjson.org).
-import type { Fault } from '../../../schemas/problem.ts'
-import { type Groups, type InputRecord, maxRecordLength } from './record.ts'
-
-const fault: Fault = { code: 'length', detail: `is longer than ${maxRecordLength / 1024} KiB`, pointer: '' }
+import { type Groups, type InputRecord, maxRecordBytes, tooLong } from './record.ts'
 
 export async function* splitNdjson(texts: AsyncIterable<string>): Groups {
-  for await (const lines of splitLines(texts)) yield readLines(lines)
+  for await (const lines of splitLines(texts)) yield lines.filter(({ text }) => text !== '')
 }
 
-function* readLines(lines: InputRecord[]): Generator<InputRecord> {
-  for (const record of lines) {
-    record.text = trimReturn(record.text)
-    if (record.text.length > maxRecordLength)
-      yield { ...record, text: record.text.slice(0, maxRecordLength), fault }
-    else if (record.text !== '') yield record
-  }
-}
-
-/** Splits texts into lines, without their line feeds. */
+/** Splits texts into lines, without their ends. */
 export async function* splitLines(texts: AsyncIterable<string>): AsyncGenerator<InputRecord[]> {
-  let [line, rest] = [0, '']
+  let [line, at, rest, cut] = [0, 0, '', 0]
+  const take = (text: string, isOpen: boolean): InputRecord => {
+    const end = at + cut + text.length
+    const isCrlf = text.endsWith('\r')
+    const record: InputRecord = {
+      line: ++line,
+      text: isCrlf ? text.slice(0, -1) : text,
+      end: isCrlf ? end - 1 : end,
+      eol: isCrlf ? '\r\n' : '\n',
+      isOpen,
+    }
+    if (cut > 0 || record.text.length > maxRecordBytes) record.fault = tooLong
+    at = end + 1
+    cut = 0
+    return record
+  }
   for await (const piece of texts) {
     const lines = (rest + piece).split('\n')
-    // Of an endless line only so much is kept that it is too long, whatever its end.
-    rest = (lines.pop() as string).slice(0, maxRecordLength + 2)
-    yield lines.map((text) => ({ line: ++line, text }))
+    rest = lines.pop() as string
+    yield lines.map((text) => take(text, false))
+    // Of an endless line only so much is kept that it is too long.
+    const more = Math.max(0, rest.length - maxRecordBytes - 2)
+    rest = rest.slice(more)
+    cut += more
   }
-  if (rest !== '') yield [{ line: line + 1, text: rest }]
-}
-
-/** Removes the carriage return before a line feed. */
-export function trimReturn(line: string): string {
-  return line.endsWith('\r') ? line.slice(0, -1) : line
+  if (rest.trim() !== '') yield [take(rest, true)]
 }

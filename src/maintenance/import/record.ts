@@ -11,19 +11,37 @@ const plantBytes = Object.entries<TSchema>(NewPlant.properties)
   .map(([field, { maxLength = 0 }]) => field.length + aroundBytes + maxLength * characterBytes)
   .reduce((sum, bytes) => sum + bytes)
 
-/** The longest record, in UTF-16 code units; well above the longest plant, and a bound on memory. */
-export const maxRecordLength = Math.ceil(plantBytes / 8192) * 64 * 1024
+/** The longest record, in bytes; well above the longest plant, and a bound on memory. */
+export const maxRecordBytes = Math.ceil(plantBytes / 8192) * 64 * 1024
+
+/** The fault of a longer record, whose text is cut off. */
+export const tooLong: Fault = {
+  code: 'length',
+  detail: `is longer than ${maxRecordBytes / 1024} KiB`,
+  pointer: '',
+}
 
 /**
- * `line`: counted from 1; `text`: as it is in the input; `cells`: of a CSV row; `fault`: the reason why it was cut off.
+ * `line`: counted from 1; `text`: its bytes as they are in the input, one per character (latin1); `end`: the offset
+ * behind it, before its end of line; `eol`: that of a line; `cells`: of a CSV row; `isOpen`: the input ends with it,
+ * without an end of line.
  */
-export type InputRecord = { line: number; text: string; cells?: string[]; fault?: Fault }
+export type InputRecord = {
+  line: number
+  text: string
+  end: number
+  eol?: '\n' | '\r\n'
+  cells?: string[]
+  fault?: Fault
+  isOpen?: boolean
+}
 
 /** Records, in order. Each group is to be read before the next. */
 export type Groups = AsyncGenerator<Iterable<InputRecord>>
 
 /**
- * Splits the texts of an input in one format into records. Throws InputError when the rest cannot be read; records
+ * Splits an input in one format into records. Its bytes come as texts, one byte per character, since offsets and
+ * rejects are exact then, and no character is in two pieces. Throws InputError when the rest cannot be read; records
  * yielded before stay valid.
  */
 export type Splitter = (texts: AsyncIterable<string>) => Groups

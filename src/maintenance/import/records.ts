@@ -1,78 +1,70 @@
 // Reads the records of an input in any format.
-import { hash } from 'node:crypto'
-import { RecordCheck } from './check.ts'
+import { decodeUtf8, notUtf8, RecordCheck } from './check.ts'
 import { type Columns, type Fields, findColumns, resolveFields } from './fields.ts'
 import type { ImportOptions } from './import-options.ts'
-import type { Input } from './input.ts'
+import { Beginning, type Input, openInput } from './input.ts'
 import { InputError } from './input-error.ts'
 import { detectFormat, splitters } from './input-format.ts'
 import type { Groups, InputRecord } from './record.ts'
 
-/** An input is recognized by its records up to this size. */
-const headBytes = 64 * 1024
-
 export type Records = Awaited<ReturnType<typeof openRecords>>
 
-/** Reads the beginning. Throws InputError when it has a fault before the first record. */
-export async function openRecords(input: Input, options: ImportOptions) {
+/** Opens an input and reads its beginning. Throws InputError when it has a fault before the first record. */
+export async function openRecords(path: string, options: ImportOptions) {
+  const input = await openInput(path, options.signal)
+  try {
+    return { ...(await readBeginning(input, options)), input }
+  } catch (error) {
+    input.close()
+    throw error
+  }
+}
+
+async function readBeginning({ head, bytes }: Input, options: ImportOptions) {
   const { trim = false } = options
   const fields = resolveFields(options)
-  const format = options.format ?? detectFormat(input.head)
-  const groups = splitters[format](input.texts)
-  const { head, hashes, fault } = await readHead(groups)
-  const isCsv = format === 'csv' || (format === 'mended' && head[0]?.cells !== undefined)
-  const header = isCsv ? head.shift() : undefined
-  if (header) hashes.shift()
-  const columns = isCsv ? readColumns(header, fields, trim) : undefined
+  const format = options.format ?? detectFormat(head)
+  const beginning = new Beginning()
+  const groups = splitters[format](readTexts(bytes, beginning))
+  const { header, rest } = format === 'csv' ? await readHeader(groups) : { rest: [] }
+  const columns = header && readColumns(header, fields, trim)
   return {
+    format,
     /** What decides what a record is. */
     readAs: JSON.stringify({ format, fields, trim }),
-    /** The text of the header row of a CSV input. */
-    header: header?.text,
+    /** The header row of a CSV input. */
+    header,
     check: new RecordCheck({ fields, columns, trim }),
-    /**
-     * Hashes of the first 0, 1, 2 and more records: an input is recognized by those that were consumed, and by nothing
-     * behind them. It may have grown since, and a fault there may have been fixed.
-     */
-    hashes,
+    /** The hash of what was read. */
+    beginning,
     /** All records. */
-    groups: join(head, fault, groups),
+    groups: join(rest, groups),
   }
 }
 
-/** Reads the beginning, with the header row, if any. */
-async function readHead(groups: Groups) {
-  const head: InputRecord[] = []
-  const hashes = ['']
-  let bytes = 0
-  let fault: unknown
-  try {
-    while (bytes < headBytes) {
-      const { done, value } = await groups.next()
-      if (done) break
-      for (const record of value) {
-        head.push(record)
-        if (bytes >= headBytes) continue
-        bytes += Buffer.byteLength(record.text) + 1
-        hashes.push(hash('sha256', `${hashes.at(-1)}\n${record.text}`))
-      }
-    }
-  } catch (error) {
-    if (head.length === 0) throw error
-    fault = error
+async function* readTexts(bytes: AsyncIterable<Buffer>, beginning: Beginning): AsyncGenerator<string> {
+  for await (const chunk of bytes) {
+    beginning.add(chunk)
+    yield chunk.toString('latin1')
   }
-  return { head, hashes, fault }
 }
 
-function readColumns(header: InputRecord | undefined, fields: Fields, trim: boolean): Columns {
-  if (header?.cells === undefined) throw new InputError('is empty, expected a header row')
-  const { cells, line, text } = header
-  if (!text.isWellFormed()) throw new InputError('the header row is not UTF-8', line)
+/** Reads up to the header row, and the rows read with it. */
+async function readHeader(groups: Groups): Promise<{ header: InputRecord; rest: Iterable<InputRecord> }> {
+  for (let next = await groups.next(); !next.done; next = await groups.next()) {
+    const rows = next.value[Symbol.iterator]()
+    const { value } = rows.next()
+    if (value) return { header: value, rest: { [Symbol.iterator]: () => rows } }
+  }
+  throw new InputError('is empty, expected a header row')
+}
+
+function readColumns({ text, cells = [], line }: InputRecord, fields: Fields, trim: boolean): Columns {
+  if (decodeUtf8(text) === undefined) throw new InputError(`the header row ${notUtf8}`, line)
   return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, line)
 }
 
-async function* join(head: InputRecord[], fault: unknown, rest: Groups): Groups {
-  yield head
-  if (fault !== undefined) throw fault
+async function* join(first: Iterable<InputRecord>, rest: Groups): Groups {
+  yield first
   yield* rest
 }

@@ -1,111 +1,132 @@
-// Rejected records: shows the first few, and writes all of them to a file (NDJSON).
-import { closeSync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs'
-import type { Fault } from '../../../schemas/problem.ts'
+// Rejected records: tells why, and writes them to a file as they were, which is an input again once they are corrected.
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { separate } from '../../runtime/count.ts'
-import { FileRefused } from '../../runtime/new-file.ts'
-import { identify, isSameFile } from '../../runtime/same-file.ts'
+import { FileRefused, giveToOwner } from '../../runtime/new-file.ts'
 import { describeFaults } from './check.ts'
-import type { ImportOptions } from './import-options.ts'
-import type { Position } from './import-progress.ts'
+import { textOf } from './csv.ts'
+import type { ImportOptions, ImportResult, Reason } from './import-options.ts'
 import { nameOf } from './input.ts'
-import type { InputRecord } from './record.ts'
+import type { Place, Position } from './notes.ts'
+import { type InputRecord, tooLong } from './record.ts'
+import type { Records } from './records.ts'
 
-const shownRejects = 10
-/** The beginning of every line of the file. */
-const firstBytes = Buffer.from('{"line":')
-
-/** A fault of a record; `id-conflict` comes from the store. */
-export type Reason = Omit<Fault, 'code'> & { code: Fault['code'] | 'id-conflict' }
+/** Reasons that are kept for --json. */
+const keptReasons = 10_000
 
 export class Rejects {
   readonly #options: ImportOptions
-  readonly #header: string | undefined
+  readonly #result: ImportResult
+  readonly #form: { start: string; between: string; after: boolean; end: string }
   #file: number | undefined
+  /** What the file holds behind the recorded length: rejects of batches that were under way. */
+  #tail = Buffer.alloc(0)
   #pending = ''
   #count = 0
-  /** The length of the file. */
+  isOpen = false
+  /** The length of the file, without its end. */
   bytes = 0
 
-  /** `header`: the header row of a CSV input. */
-  constructor(options: ImportOptions, header: string | undefined) {
+  constructor(
+    options: ImportOptions,
+    { format, header }: Pick<Records, 'format' | 'header'>,
+    result: ImportResult,
+  ) {
     this.#options = options
-    this.#header = header
+    this.#result = result
+    this.#form =
+      format === 'json'
+        ? { start: '[\n', between: ',\n', after: false, end: '\n]\n' }
+        : { start: textOf(header), between: '', after: true, end: '' }
   }
 
   /**
-   * Opens the file. A resumed import keeps the rejects of records before its position. Throws FileRefused, also when
-   * the file is the input or holds anything but rejects.
+   * Opens the file; returns the position from which records are read again, as their rejects may not have been written.
+   * Throws FileRefused when it exists, unless the import is resumed and the file is as the import left it.
    */
-  open({ records, rejects: kept, line }: Position): void {
-    const { path: input, rejects: path } = this.#options
-    if (path === undefined || path === '-') return
-    this.#try(() => {
-      if (isSameFile(identify(path), identify(input))) throw new Error('it is the input; name another file')
-      const file = openSync(path, 'a+')
+  open({ from, end }: Place): Position {
+    const { rejects: path, resume } = this.#options
+    this.isOpen = true
+    if (path === undefined || path === '-') return end
+    return this.#try(() => {
+      const found = statSync(path, { throwIfNoEntry: false })
+      if (found?.isFile() && !resume) throw new Error('it exists; name another file')
+      const file = openSync(path, found ? 'a+' : 'ax+')
       this.#file = file
-      const { size } = fstatSync(file)
-      if (size > 0) checkContent(file)
-      this.bytes = Math.min(kept, size)
-      const tail = Buffer.alloc(records > 0 ? size - this.bytes : 0)
-      readSync(file, tail, 0, tail.length, kept)
-      if (size > kept) ftruncateSync(file, kept)
-      const after = tail.toString().split('\n').slice(0, -1)
-      for (const text of after) if (JSON.parse(text).line <= line) this.#pending += `${text}\n`
+      if (!found) giveToOwner(path)
+      if (!found?.isFile()) return end
+      if (found.size < from.rejects) throw changed()
+      this.bytes = from.rejects
+      const tail = Buffer.alloc(found.size - this.bytes)
+      readSync(file, tail, 0, tail.length, this.bytes)
+      const hasEnd = tail.toString('latin1').endsWith(this.#form.end)
+      this.#tail = tail.subarray(0, tail.length - (hasEnd ? this.#form.end.length : 0))
+      return from
     })
-    this.flush()
   }
 
-  add({ line, text }: InputRecord, faults: Reason[]): void {
-    const reason = describeFaults(faults)
-    this.#count++
-    const { path: input, rejects: path, say } = this.#options
-    if (this.#count <= shownRejects) say(`${nameOf(input)}, line ${line}: ${reason}`)
-    if (path === undefined) return
-    const reject = { line, reason, errors: faults, header: this.#header, text: text.toWellFormed() }
-    this.#pending += `${JSON.stringify(reject)}\n`
+  /** Tells why a record is rejected, and adds it to those to be written. */
+  add(record: InputRecord, faults: Reason[]): void {
+    const { path: input, rejects: path, say, shownRejects = Number.POSITIVE_INFINITY } = this.#options
+    const isLeftOut = record.fault === tooLong && path !== undefined
+    const reason =
+      describeFaults(faults) + (isLeftOut ? `; left out of ${path === '-' ? 'stdout' : path}` : '')
+    const { reasons } = this.#result
+    if (reasons.length < keptReasons) reasons.push({ line: record.line, reason, errors: faults })
+    if (++this.#count <= shownRejects) say(`${nameOf(input)}, line ${record.line}: ${reason}`)
+    if (path === undefined || isLeftOut) return
+    const { start, between, after } = this.#form
+    const isFirst = this.bytes === 0 && this.#pending === ''
+    this.#pending += (isFirst ? start : between) + (after ? textOf(record) : record.text)
   }
 
-  /** Writes added records to the file. */
-  flush(): void {
-    if (this.#pending === '') return
-    const pending = Buffer.from(this.#pending)
+  /**
+   * Writes added records to the file, except for those that an interrupted import has written. Throws when it has other
+   * ones; `isNew`: it has no more, as what was added is new.
+   */
+  flush(isNew = false): void {
+    const pending = Buffer.from(this.#pending, 'latin1')
+    const there = Math.min(pending.length, this.#tail.length)
+    const differs = !pending.subarray(0, there).equals(this.#tail.subarray(0, there))
+    this.#try(() => {
+      if (differs || (isNew && this.#tail.length > there)) throw changed()
+    })
     this.#pending = ''
-    if (this.#options.rejects === '-') process.stdout.write(pending)
-    else
-      this.#try(() => {
-        for (let done = 0; done < pending.length; )
-          done += writeSync(this.#file as number, pending, done, pending.length - done)
-      })
-    this.bytes += pending.length
+    this.#tail = this.#tail.subarray(there)
+    this.bytes += there
+    if (pending.length > there) this.#write(pending.subarray(there))
+    this.bytes += pending.length - there
   }
 
   /** Closes the file, and reports how many records were not shown. */
   close(): void {
-    this.flush()
+    if (this.bytes > 0 && this.#tail.length === 0) this.#write(Buffer.from(this.#form.end))
     if (this.#file !== undefined) closeSync(this.#file)
-    const { rejects: path, say } = this.#options
+    const { rejects: path, say, shownRejects = Number.POSITIVE_INFINITY } = this.#options
     const more = this.#count - shownRejects
-    if (more <= 0) return
-    say(`and ${separate(more)} more${whereAll(path)}`)
+    if (more > 0)
+      say(`and ${separate(more)} more${path === undefined ? '; --rejects FILE keeps them all' : ''}`)
   }
 
-  #try(work: () => void): void {
+  #write(bytes: Buffer): void {
+    if (this.#options.rejects === '-') process.stdout.write(bytes)
+    const file = this.#file
+    if (file === undefined) return
+    this.#try(() => {
+      // Cut off the end of the earlier import.
+      if (fstatSync(file).isFile()) ftruncateSync(file, this.bytes)
+      for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done)
+    })
+  }
+
+  #try<T>(work: () => T): T {
     try {
-      work()
+      return work()
     } catch (error) {
       throw new FileRefused(`cannot write ${this.#options.rejects}: ${(error as Error).message}`)
     }
   }
 }
 
-function whereAll(path: string | undefined): string {
-  if (path === undefined) return '; --rejects FILE keeps them all'
-  return path === '-' ? '' : `; all are in ${path}`
-}
-
-/** Throws when the file does not begin like a file of rejects: it may be an input, or the database. */
-function checkContent(file: number): void {
-  const head = Buffer.alloc(firstBytes.length)
-  readSync(file, head, 0, head.length, 0)
-  if (!head.equals(firstBytes)) throw new Error('it has other contents; name another file')
+function changed(): Error {
+  return new Error('it is not as the import left it; name another file')
 }

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
 import { readConnections } from '../../limits.ts'
-import { type Row, type Store, type StoreOptions, StoreRefused, setMark, type Value } from '../store.ts'
+import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
 import { makeHeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
@@ -13,6 +13,9 @@ import { Link } from './links.ts'
 import { describeLoss, describeUnsafe, findUnsafe, lossKey } from './postgres-status.ts'
 import { Servers } from './servers.ts'
 import { PostgresWriter } from './writer.ts'
+
+const noteLoss =
+  'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value'
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
@@ -32,7 +35,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
     const loss = { ...lost, at: new Date().toISOString() }
     logger.error(loss, describeLoss(loss))
     options.lost?.(loss.last - loss.after)
-    const note = writer.execute(setMark('$1', '$2'), [lossKey, JSON.stringify(loss)])
+    const note = writer.execute(noteLoss, [lossKey, JSON.stringify(loss)])
     note.catch((error) => logger.warn({ reason: error.message }, 'the loss could not be noted for status'))
   })
   const head = () => heads.run(readHead).catch(refuse('unread'))

@@ -31,6 +31,7 @@ const oldestCompatible = 2
 /** SQLSTATEs when another replica creates the same table at the same moment; the next attempt finds it. */
 const overtaken = ['23505', '42P07', '42710']
 const attempts = 10
+const shownTables = 5
 
 /**
  * Creates or migrates the schema in one transaction; resolves to the store's id. Throws StoreRefused, with the database
@@ -44,8 +45,9 @@ export async function prepareSchema(session: Session, options: StoreOptions): Pr
     if (found && found.version >= migrations.length) return found.id
     try {
       await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
-      await (found ? upgrade(session, found) : create(session))
+      await (found ? upgrade(session, found) : create(session, options))
       await session.query('COMMIT')
+      if (!found) options.made?.()
     } catch (error) {
       /* c8 ignore next 3: whether another replica is faster is a matter of moments */
       if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error
@@ -87,7 +89,19 @@ function refuseForeign({ schema, name }: FoundTable): StoreRefused {
   )
 }
 
-async function create(session: Session): Promise<void> {
+/** Names the tables of the database. */
+async function findTables(session: Session): Promise<string[]> {
+  const { rows } = await session.query(`
+    SELECT schemaname || '.' || relname AS name FROM pg_stat_user_tables ORDER BY 1`)
+  return rows.map(({ name }) => String(name))
+}
+
+async function create(session: Session, { mustBeAlone }: StoreOptions): Promise<void> {
+  const others = mustBeAlone ? await findTables(session) : []
+  if (others.length > 0)
+    throw new StoreRefused(
+      `it holds no plant store, but other tables (${others.slice(0, shownTables).join(', ')}): --create makes one beside them, if it is the right database`,
+    )
   const { rows } = await session.query('SHOW server_encoding')
   const encoding = rows[0]?.server_encoding
   if (encoding !== 'UTF8') throw new StoreRefused(`it is in ${encoding}: make one with ENCODING 'UTF8'`)

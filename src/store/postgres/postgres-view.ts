@@ -2,7 +2,7 @@
 // primary.
 import { attemptMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { StoreRefused, StoreUnavailable, type Value } from '../store.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable, type Value } from '../store.ts'
 import type { StoreView } from '../view.ts'
 import { explain, fail, mostTelling, ServerFailure } from './failures.ts'
 import { splitHosts } from './hosts.ts'
@@ -22,7 +22,7 @@ export async function openPostgresView(url: string): Promise<StoreView> {
   try {
     const found = await findStore(session)
     if (found) return makeView(session, found.version)
-    throw new StoreRefused('it holds no plant store')
+    throw new StoreMissing('it holds no plant store')
   } catch (error) {
     session.destroy()
     throw refusal(new ServerFailure(session.server, error as Error))
@@ -54,7 +54,8 @@ async function connect(url: string): Promise<{ session: Session; isStandby: bool
 }
 
 function refusal(error: Error): StoreRefused {
-  return new StoreRefused(`cannot use the database of DATABASE_URL: ${error.message}`, { cause: error })
+  const Refused = error.cause instanceof StoreMissing ? StoreMissing : StoreRefused
+  return new Refused(`cannot use the database of DATABASE_URL: ${error.message}`, { cause: error })
 }
 
 function makeView(session: Session, version: number): StoreView {

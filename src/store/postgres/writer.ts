@@ -4,7 +4,7 @@
 import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { type PlantLog, type Sql, StoreRefused, StoreUnavailable, setMark } from '../store.ts'
+import { advance, type PlantLog, type Sql, StoreRefused, StoreUnavailable } from '../store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
 import { fail, isFinal, refuse } from './failures.ts'
 import type { Link } from './links.ts'
@@ -58,7 +58,9 @@ export class PostgresWriter {
       const origin = `${session.origin.name}/${table}`
       if (known !== undefined && known !== origin) throw new Error('the tables were replaced meanwhile')
       const { outcomes, added } = judge(entries, items)
-      const marks = mark ? [{ text: setMark('$1', '$2'), values: [mark.key, mark.value] }] : []
+      const marks = mark
+        ? [{ text: advance('$1', '$2', '$3'), values: [mark.key, mark.value, mark.before] }]
+        : []
       if (added.length === 0) return { result: outcomes, changes: marks }
       const changes = [insert(position, added), ...keepSegments(position, added.length), ...marks]
       if (latest !== origin) changes.push(beginEpoch(position, origin))

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteLockMs } from '../../limits.ts'
+import { giveToOwner } from '../../runtime/new-file.ts'
 import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
 import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
@@ -38,7 +39,10 @@ export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDa
     const before = identify(path)
     if (before || mustExist) bringUpToDate(options)
     // SQLite gives `-wal` and `-shm` the same mode.
-    else writeFileSync(path, '', { flag: 'a', mode: ownMode })
+    else {
+      writeFileSync(path, '', { flag: 'a', mode: ownMode })
+      giveToOwner(path)
+    }
     db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
     if (before) settle(db, path)

@@ -3,6 +3,8 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
+import { giveToOwner } from '../../runtime/new-file.ts'
+import { identify } from '../../runtime/same-file.ts'
 import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { type Outcome, type PlantLog, type Store, type StoreOptions, StoreRefused } from '../store.ts'
@@ -19,8 +21,10 @@ import type { Work } from './writer/writer-messages.ts'
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
   const { logger, port, mustExist } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
+  const isNew = !port && identify(path) === undefined
   if (!mustExist && !port) makeDirectory(dirname(path))
   const writer = port ? joinWriter(path, port) : await startWriter(path, options)
+  if (isNew) options.made?.()
   try {
     return makeStore(openReader(writer.files, logger), writer)
     /* c8 ignore next 4: the path is given to another file in the same moment */
@@ -63,7 +67,10 @@ export function makeDirectory(directory: string): void {
   const path = resolve(directory)
   try {
     const first = mkdirSync(path, { recursive: true, mode: 0o700 })
-    for (let made = path; first && made.length >= first.length; made = dirname(made)) syncDirectoryOf(made)
+    for (let made = path; first && made.length >= first.length; made = dirname(made)) {
+      giveToOwner(made)
+      syncDirectoryOf(made)
+    }
   } catch (error) {
     throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }

@@ -35,6 +35,6 @@ export function findPathFault(url: string): string | undefined {
 /** Reads the path of an existing database. Throws StoreMissing when there is none. */
 export function existingPath(url: string): string {
   const path = sqlitePath(url)
-  if (identify(path) === undefined) throw new StoreMissing(resolve(path))
+  if (identify(path) === undefined) throw new StoreMissing(`there is no file ${resolve(path)}`)
   return path
 }

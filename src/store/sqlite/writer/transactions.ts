@@ -6,7 +6,7 @@ import { monotonicMs } from '../../../runtime/clock.ts'
 import { makeEpoch } from '../../epochs.ts'
 import { checksumOf } from '../../format/checksum.ts'
 import { keepSegment, segmentEnds } from '../../format/segments.ts'
-import { type FailedOutcome, type Outcome, sameItem, setMark } from '../../store.ts'
+import { advance, type FailedOutcome, type Outcome, sameItem } from '../../store.ts'
 import type { OpenDatabase } from '../database.ts'
 import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
 import { FilesLost, type OpenFiles } from '../files/files.ts'
@@ -28,7 +28,7 @@ function prepare(db: DatabaseSync) {
     known: db.prepare('SELECT item FROM plants WHERE id = ?'),
     addEpoch: db.prepare('INSERT INTO epochs SELECT coalesce(max(number), 0) + 1, ?, ? FROM epochs'),
     keepSegment: db.prepare(keepSegment(sqliteDialect)),
-    setMark: db.prepare(setMark('?', '?')),
+    advance: db.prepare(advance('?1', '?2', '?3')),
   }
 }
 
@@ -115,7 +115,7 @@ export class Transactions {
       this.#epochIsDue = false
     }
     for (const last of segmentEnds(start, position)) this.#sql.keepSegment.run({ 1: last })
-    for (const { mark } of batches) if (mark) this.#sql.setMark.run(mark.key, mark.value)
+    for (const { mark } of batches) if (mark) this.#sql.advance.run(mark.key, mark.value, mark.before)
     return outcomes
   }
 
