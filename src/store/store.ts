@@ -109,14 +109,17 @@ export class StoreMissing extends StoreRefused {
 
 /**
  * `mustExist`: refuse a missing database instead of creating it. `keepsSchema`: refuse an older version instead of
- * migrating it. `name`: of its sessions in PostgreSQL. `reconnected`: called for each connection made again. `port`:
- * from `share` of the store, in the thread that has it open.
+ * migrating it. `name`: of its sessions in PostgreSQL. `patienceMs`: time to wait for a server. `made`: called when there
+ * was no store, and one was made. `reconnected`: called for each connection made again. `port`: from `share` of the
+ * store, in the thread that has it open.
  */
 export type StoreOptions = {
   logger: Logger
   mustExist?: boolean
   keepsSchema?: boolean
   name?: string
+  patienceMs?: number
+  made?: () => void
   reconnected?: () => void
   port?: MessagePort | undefined
 }

@@ -46,6 +46,7 @@ export async function prepareSchema(session: Session, options: StoreOptions): Pr
       await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
       await (found ? upgrade(session, found) : create(session))
       await session.query('COMMIT')
+      if (!found) options.made?.()
     } catch (error) {
       /* c8 ignore next 3: whether another replica is faster is a matter of moments */
       if (attempt === attempts || !overtaken.includes(String((error as { code?: string }).code))) throw error

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { sqliteLockMs } from '../../limits.ts'
+import { giveToOwner } from '../../runtime/new-file.ts'
 import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
 import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
@@ -36,8 +37,7 @@ export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDa
   try {
     const before = identify(path)
     if (before || mustExist) bringUpToDate(options)
-    // SQLite gives `-wal` and `-shm` the same mode.
-    else writeFileSync(path, '', { flag: 'a', mode: ownMode })
+    else makeFile(path)
     db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
     migrate(db, path)
@@ -54,6 +54,12 @@ export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDa
     db?.close()
     throw refusal(path, error as Error)
   }
+}
+
+/** Makes an empty file. SQLite gives `-wal` and `-shm` its mode and owner. */
+function makeFile(path: string): void {
+  writeFileSync(path, '', { flag: 'a', mode: ownMode })
+  giveToOwner(resolveLinks(path))
 }
 
 /** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. Throws StoreRefused. */

@@ -1,8 +1,10 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
+import { giveToOwner } from '../../runtime/new-file.ts'
+import { identify } from '../../runtime/same-file.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
 import { type Outcome, type PlantLog, type Store, type StoreOptions, StoreRefused } from '../store.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
@@ -16,10 +18,12 @@ import type { Work } from './writer/writer-messages.ts'
  * waits for open requests, but not for a disk that does not answer.
  */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
-  const { logger, port, mustExist } = options
+  const { logger, port, mustExist, made } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist && !port) makeDirectory(dirname(path))
+  const isNew = !port && identify(path) === undefined
   const writer = port ? joinWriter(path, port) : await startWriter(path, options)
+  if (isNew) made?.()
   try {
     return makeStore(openReader(writer.files, logger), writer)
     /* c8 ignore next 4: the path is given to another file in the same moment */
@@ -57,10 +61,14 @@ function makeStore(reader: Reader, writer: Writer): Store {
   }
 }
 
-/** Creates a directory. Throws StoreRefused. */
-export function makeDirectory(directory: string): void {
+/** Creates a directory, and returns those that were made, the innermost first. Throws StoreRefused. */
+export function makeDirectory(directory: string): string[] {
+  const made: string[] = []
+  for (let one = resolve(directory); !existsSync(one); one = dirname(one)) made.push(one)
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
+    for (const one of made.toReversed()) giveToOwner(one)
+    return made
   } catch (error) {
     throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }
