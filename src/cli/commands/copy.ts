@@ -8,6 +8,7 @@ import { openStore, withView } from '../../store/open.ts'
 import { StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
+import { nameDatabase } from '../database-name.ts'
 import { wholeNumber } from '../setting-options.ts'
 import { named, readUrlArgument } from '../url-argument.ts'
 
@@ -44,7 +45,8 @@ export function define(command: Command): void {
 async function runCopy({ from, to, batch: batchPlants, quiet, json }: CopyOptions): Promise<void> {
   const urls = { from: readUrlArgument(from, '--from'), to: readUrlArgument(to, '--to') }
   const logger = pino({ level: 'error' }, pino.destination(2))
-  const open = () => named('--to', openStore(urls.to, { logger }))
+  let isNew = false
+  const open = () => named('--to', openStore(urls.to, { logger, made: () => (isNew = true) }))
   const describe = () => 'the copy was interrupted. Run it again to go on.'
   const copying = withView(urls.from, async (source) => {
     const target = await openTarget(source, open)
@@ -54,8 +56,11 @@ async function runCopy({ from, to, batch: batchPlants, quiet, json }: CopyOption
     return work.finally(() => target.close())
   })
   const { plants, added, checksum, tokens } = await named('--from', copying)
-  const text = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
-  printResult({ added, tokens, plants, checksum }, text, json)
+  const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
+  const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
+  const where = `from ${names.from} into ${names.to}${isNew ? ', made now' : ''}`
+  const text = `${what} ${where}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
+  printResult({ ...names, made: isNew, added, tokens, plants, checksum }, text, json)
 }
 
 function explain(error: unknown): never {
