@@ -1,7 +1,7 @@
 // import: adds the plants of a file to a store, which may be in use.
 import { setFlagsFromString } from 'node:v8'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import pino from 'pino'
+import pino, { type Logger } from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { maxBatchPlants, maxSeconds } from '../../limits.ts'
@@ -111,7 +111,8 @@ async function run(path: string, flags: Flags): Promise<void> {
       batchPlants: flags.batch,
       patienceMs: flags.patience * 1000,
       signal,
-      openStore: () => openStore(databaseUrl, { logger: pino({ level: 'silent' }) }),
+      openStore: () =>
+        openStore(databaseUrl, { logger: tellWarnings(progress.say), patienceMs: flags.patience * 1000 }),
       say: progress.say,
       onProgress: (read, share) => progress.show(read, share && Math.max(read, Math.round(read / share))),
       result,
@@ -122,6 +123,15 @@ async function run(path: string, flags: Flags): Promise<void> {
       })
       .catch((error) => explain(error, flags.dryRun ? 0 : result.records)),
   )
+}
+
+/** Makes a logger that says why a database cannot be connected to yet; the rest the import says itself. */
+function tellWarnings(say: (line: string) => void): Logger {
+  const write = (line: string) => {
+    const { msg, reason } = JSON.parse(line)
+    if (reason !== undefined) say(`${msg}: ${reason}`)
+  }
+  return pino({ level: 'warn' }, { write })
 }
 
 function report(result: ImportResult, seconds: number, { dryRun, json, rejects }: Flags): void {
