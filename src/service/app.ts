@@ -18,7 +18,6 @@ import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs, threadByt
 import { ConnectionLog } from '../logging/connection-log.ts'
 import { addRoute } from '../plants/add/add-route.ts'
 import { listRoutes } from '../plants/list/list-route.ts'
-import { ListSender } from '../plants/list/list-sender.ts'
 import { operations } from '../plants/operations.ts'
 import { type Meter, noMeter } from '../runtime/meter.ts'
 import { TimeSlices } from '../runtime/time-slices.ts'
@@ -83,8 +82,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const prefix = config.basePath.slice(0, -1)
   await app.register(addRoute, { prefix, access: bearer('plants:write'), log, meter })
   const access = bearer('plants:read').onRequest
-  const sender = new ListSender({ log, slices, inFlight, failures, meter })
-  await app.register(listRoutes, { prefix, access, log, storeId, path: config.basePath, sender })
+  const list = { log, storeId, path: config.basePath, slices, inFlight, failures, meter, logger }
+  await app.register(listRoutes, { prefix, access, ...list })
   return app
 }
 

@@ -1,6 +1,5 @@
 // The add operation: answered once the plant is on stable storage.
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
 import { ref } from '../../../schemas/component.ts'
 import { NewPlant, NoQuery, Plant } from '../../../schemas/plant.ts'
 import { problems } from '../../../schemas/problems.ts'
@@ -12,9 +11,8 @@ import { ProblemError } from '../../http/problem-error.ts'
 import { requestMs, storeLimitMs } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { PlantLog } from '../../store/store.ts'
-import { replies } from '../delivery.ts'
 import { serializeItem } from '../item.ts'
-import { type Adder, GroupCommit } from './group-commit.ts'
+import { type AnswerAdded, GroupCommit } from './group-commit.ts'
 
 export type AddOptions = { access: AccessHooks; log: PlantLog; meter: Meter }
 
@@ -32,20 +30,14 @@ export const addSchema = {
 
 const jsonHeaders = { 'content-type': 'application/json' }
 
-const adder: Adder<FastifyReply> = {
-  ...replies,
-  handedOver({ request }) {
-    exchangeOf(request).timeoutOutcome = 'unknown'
-  },
-  answer(outcome, reply, { item }) {
-    if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
-    if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
-    sendAnswer(reply, jsonHeaders, item)
-  },
+const answer: AnswerAdded = (outcome, reply, { item }) => {
+  if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
+  if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
+  sendAnswer(reply, jsonHeaders, item)
 }
 
 export const addRoute: FastifyPluginAsyncTypebox<AddOptions> = async (app, { access, log, meter }) => {
-  const commits = new GroupCommit(log, adder, meter)
+  const commits = new GroupCommit(log, answer, meter)
 
   app.post('/plants', {
     ...access,
