@@ -260,7 +260,7 @@ async function readCoded(pages: Pages, range: LogRange, coding: Coding, owner = 
 }
 
 function findCoded(pages: Pages, range: LogRange, coding: Coding): Buffer | undefined {
-  return pages.find(range, [coding], 'a')?.list as Buffer | undefined
+  return pages.findCached(range, [coding], 'a')?.list as Buffer | undefined
 }
 
 /** So many pages, which are cached plain. */
@@ -285,7 +285,7 @@ async function settle(jobs: FairPool, owner: string): Promise<void> {
 test('of a flood of pages a few are compressed, and each of these once', async (t) => {
   const { pages, jobs, ranges } = await readPages(200)
   for (const range of [...ranges, ...ranges])
-    t.equal(pages.find(range, ['gzip', 'identity'], 'a')?.coding, 'identity')
+    t.equal(pages.findCached(range, ['gzip', 'identity'], 'a')?.coding, 'identity')
   await settle(jobs, 'a')
   const made = ranges.filter((range) => findCoded(pages, range, 'gzip') !== undefined)
   t.same(made, ranges.slice(0, 16))
@@ -310,7 +310,7 @@ test('a page for which the queue has no room is sent plain, and compressed anoth
   const [range] = ranges as [LogRange]
   const { promise, resolve } = Promise.withResolvers<void>()
   const waiting = Array.from({ length: codecJobs + maxWaitingPages }, () => jobs.run('a', () => promise))
-  const ask = () => pages.find(range, ['gzip', 'identity'], 'a')?.coding
+  const ask = () => pages.findCached(range, ['gzip', 'identity'], 'a')?.coding
   t.equal(ask(), 'identity')
   resolve()
   await Promise.all(waiting)

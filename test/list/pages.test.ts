@@ -47,7 +47,7 @@ test('a list of small plants that fits is one buffer, and is read once', async (
   t.ok(Buffer.isBuffer(first))
   t.ok(first.toString() === `[${items.join()}]`, 'the same to the byte')
   const before = reads.length
-  t.ok(pages.find(whole, ['identity'], 'anyone')?.list === first, 'at once from now on')
+  t.ok(pages.findCached(whole, ['identity'], 'anyone')?.list === first, 'at once from now on')
   t.equal(reads.length, before)
   t.ok((await readPlain(pages, await page(log, 1, pagePlants))) instanceof Buffer)
   t.equal(reads.length, before + 1, 'it is known by now that so many fit')
@@ -153,7 +153,7 @@ test('the cache holds 32 MiB', async (t) => {
   const all = await Promise.all(Array.from({ length: 200 }, (_, n) => page(log, n * each, (n + 1) * each)))
   for (const one of all) await readPlain(pages, one)
   const before = reads.length
-  const kept = all.filter((one) => pages.find(one, ['identity'], 'anyone') !== undefined).length
+  const kept = all.filter((one) => pages.findCached(one, ['identity'], 'anyone') !== undefined).length
   const bytes = kept * each * Buffer.byteLength(largest)
   t.ok(bytes <= 32 * 2 ** 20 && bytes > 30 * 2 ** 20, `${bytes}`)
   for (const one of all) await readPlain(pages, one)

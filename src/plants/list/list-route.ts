@@ -1,7 +1,7 @@
 // The list operation: a page of the log, or all of it, no older than the request. Its data flows down through three parts
 // and up again, and none knows the one above:
-//   answer/    when the head of the log is known, which list that is: the condition, its representation with entity tag
-//              and Link, and how it is sent
+//   answer/    the head of the log, and the representation of the list up to there, with entity tag and Link; whether the
+//              client has it already, and how it is sent
 //   cache/     the bytes of pages by name, plain and compressed; who reads and compresses a page, and when
 //   range.ts   the bytes of a range of the log: parts, pages joined from them, streams of long lists
 // A request waits for the head (shared-head.ts), gets its representation (representations.ts), and is sent what `Pages`
@@ -10,14 +10,12 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ref } from '../../../schemas/component.ts'
 import { ListHeaders, ListQuery, PlantList } from '../../../schemas/plant.ts'
-import { listCodings, makeNegotiator } from '../../http/codings.ts'
-import { findCurrent } from '../../http/conditions.ts'
 import { invalid, type ProblemError } from '../../http/problem-error.ts'
 import { codecJobs } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import type { Head, PlantLog } from '../../store/store.ts'
 import { ListSender, type ListSenderOptions } from './answer/list-sender.ts'
-import { type Form, makeCursors, makeRepresentations } from './answer/representations.ts'
+import { makeCursors, makeRepresentations } from './answer/representations.ts'
 import { SharedHead } from './answer/shared-head.ts'
 import { Pages, type PagesOptions } from './cache/pages.ts'
 import { makeReadPools, RangeReader } from './range.ts'
@@ -43,8 +41,6 @@ export const listSchema = {
   response: { 200: ref(PlantList) },
 }
 
-const negotiate = makeNegotiator(listCodings)
-
 export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
   const { access, log, storeId, path } = options
   const cursors = makeCursors(storeId)
@@ -64,21 +60,10 @@ export const listRoutes: FastifyPluginAsyncTypebox<ListOptions> = async (app, op
   app.head('/plants', route)
 
   function answer(head: Head, reply: FastifyReply): void {
-    const { request } = reply
-    const { limit = Number.POSITIVE_INFINITY, after: cursor } = request.query as ListQuery
+    const { limit = Number.POSITIVE_INFINITY, after: cursor } = reply.request.query as ListQuery
     const after = cursor === undefined ? 0 : cursors.decode(cursor, head.epochs)
     if (after === undefined || after > head.position) throw badCursor()
-    const list = represent(head, after, limit)
-    const codings = negotiate(request.headers['accept-encoding'])
-    /** All forms that the client accepts; the one that it would get now comes first. */
-    const forms = (): [Form, ...Form[]] => {
-      const now = pages.predict(list.range, codings)
-      return [list.form(now), ...codings.filter((coding) => coding !== now).map(list.form)]
-    }
-    const current = findCurrent(request, forms, 'list')
-    if (current) sender.sendHead(reply.code(304), current.headersOf304)
-    else if (request.method === 'HEAD') sender.sendHead(reply, forms()[0].headers)
-    else sender.send(reply, list, codings)
+    sender.send(reply, represent(head, after, limit))
   }
 }
 

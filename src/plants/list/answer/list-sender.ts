@@ -2,15 +2,17 @@
 import type { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { type AnswerHeaders, sendAnswer } from '../../../http/answer.ts'
-import { type Codings, varyByCoding } from '../../../http/codings.ts'
+import { type Codings, listCodings, makeNegotiator, varyByCoding } from '../../../http/codings.ts'
+import { findCurrent } from '../../../http/conditions.ts'
 import { exchangeOf, type InFlight, waits } from '../../../http/connection/in-flight.ts'
 import type { FailureLog } from '../../../http/failure-log.ts'
 import { pageShare } from '../../../limits.ts'
 import type { TimeSlices } from '../../../runtime/time-slices.ts'
 import { deliver, failWith } from '../../delivery.ts'
 import type { Caller, ListBody, Pages } from '../cache/pages.ts'
-import type { Listed } from './representations.ts'
+import type { Form, Listed } from './representations.ts'
 
+const negotiate = makeNegotiator(listCodings)
 const maxCopiedBytes = 8 * 1024
 
 export type ListSenderOptions = { slices: TimeSlices; inFlight: InFlight; failures: FailureLog }
@@ -26,14 +28,26 @@ export class ListSender {
     this.#options = options
   }
 
-  /** Sends an answer without a body. */
-  sendHead(reply: FastifyReply, headers: AnswerHeaders): void {
-    sendAnswer(reply, vary(reply, headers))
+  /** Answers GET and HEAD: with 304 when the client has the list already. Throws `precondition-failed` and `overloaded`. */
+  send(reply: FastifyReply, list: Listed): void {
+    const { request } = reply
+    const codings = negotiate(request.headers['accept-encoding'])
+    const forms = () => this.#formsOf(list, codings)
+    const current = findCurrent(request, forms, 'list')
+    if (current) sendAnswer(reply.code(304), vary(reply, current.headersOf304))
+    else if (request.method === 'HEAD') sendAnswer(reply, vary(reply, forms()[0].headers))
+    else this.#sendList(reply, list, codings)
   }
 
-  send(reply: FastifyReply, list: Listed, codings: Codings): void {
+  /** All forms that the client accepts; the one that it would get now comes first. */
+  #formsOf({ range, form }: Listed, codings: Codings): [Form, ...Form[]] {
+    const now = this.#pages.predict(range, codings)
+    return [form(now), ...codings.filter((coding) => coding !== now).map(form)]
+  }
+
+  #sendList(reply: FastifyReply, list: Listed, codings: Codings): void {
     const { owner } = exchangeOf(reply.request)
-    const found = this.#pages.find(list.range, codings, owner)
+    const found = this.#pages.findCached(list.range, codings, owner)
     if (found) this.#sendBody(reply, list, found)
     // Thousands of reads in one turn would keep others waiting.
     else this.#options.slices.run(() => this.#read(reply, list, codings), owner)

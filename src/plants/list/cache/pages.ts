@@ -76,7 +76,7 @@ export class Pages {
   }
 
   /** Returns a page that is cached: compressed, or else plain if the client accepts that. */
-  find(range: LogRange, codings: Codings, owner: string): ListBody | undefined {
+  findCached(range: LogRange, codings: Codings, owner: string): ListBody | undefined {
     const [best] = codings
     const coded = best === 'identity' ? undefined : this.#look(nameOf(range, best))
     if (coded) return { coding: best, list: coded }
