@@ -49,7 +49,10 @@ for (const engine of engines)
     t.equal(await introduce(), 'tokens: 1 valid; npx plant-store token create --name NAME makes another')
     const file = join(createDirectory(t), 'token')
     await tokens.revoke('00000000')
-    t.equal(await introduce(file), 'tokens: none is valid; npx plant-store token create --name NAME makes one')
+    t.equal(
+      await introduce(file),
+      'tokens: none is valid; npx plant-store token create --name NAME makes one',
+    )
     t.notOk(existsSync(file), 'a store that had tokens gets no first one')
   })
 

@@ -51,7 +51,9 @@ function makeEmulated(emulator: string): string {
   const script = join(directory, 'node')
   const told = `Object.defineProperty(process, 'execPath', { value: ${JSON.stringify(script)} })`
   const preload = `--import=data:text/javascript,${encodeURIComponent(told)}`
-  const command = [emulator, '-L', sysroot, fetchNode(), preload].map((word) => `'${word.replaceAll("'", "'\\''")}'`)
+  const command = [emulator, '-L', sysroot, fetchNode(), preload].map(
+    (word) => `'${word.replaceAll("'", "'\\''")}'`,
+  )
   fetchLibraries()
   writeFileSync(script, `#!/bin/sh\nexec ${command.join(' ')} "$@"\n`, { mode: 0o755 })
   return script
@@ -75,14 +77,18 @@ if (emulator === undefined) {
 } else {
   mkdirSync(directory, { recursive: true })
   const node = makeEmulated(emulator)
-  console.log(`Node ${execFileSync(node, ['-p', 'process.version + " on " + process.arch'], { encoding: 'utf8' }).trim()}`)
+  console.log(
+    `Node ${execFileSync(node, ['-p', 'process.version + " on " + process.arch'], { encoding: 'utf8' }).trim()}`,
+  )
   const results: Result[] = []
   const chosen = process.argv.slice(2)
   for (const file of chosen.length > 0 ? chosen : files) {
     const result = await runFile(file, { TEST_ENGINE: 'SQLite' }, node)
     results.push(result)
     const { failures, passed, failed, seconds } = result
-    console.log(`${failures ? 'not ok' : 'ok    '} ${file}  ${passed} passed, ${failed} failed, ${seconds.toFixed(0)} s`)
+    console.log(
+      `${failures ? 'not ok' : 'ok    '} ${file}  ${passed} passed, ${failed} failed, ${seconds.toFixed(0)} s`,
+    )
     if (failures) console.log(failures)
   }
   const isRead = readElsewhere(node)

@@ -41,7 +41,9 @@ test('an archive is the same to the byte when it is made twice, and not too larg
   }
 })
 
-test('unpacked where there is no Node and no npm, it serves, adds, lists and backs up', { skip }, async (t) => {
+test('unpacked where there is no Node and no npm, it serves, adds, lists and backs up', {
+  skip,
+}, async (t) => {
   const first = join(directory, 'first')
   const [archive = ''] = readdirSync(first).filter((name) => name.includes(own))
   const place = createDirectory(t)
@@ -69,7 +71,10 @@ test('unpacked where there is no Node and no npm, it serves, adds, lists and bac
   t.same(await (await fetch(url, { headers })).json(), [alder])
   const options = { cwd: home, env }
   t.match(await run('./plant-store', ['backup', 'copy.db'], options), { code: 0 })
-  t.match(await run('./plant-store', ['verify', '--database-url', 'file:copy.db'], options), { code: 0, stdout: /1 plant/ })
+  t.match(await run('./plant-store', ['verify', '--database-url', 'file:copy.db'], options), {
+    code: 0,
+    stdout: /1 plant/,
+  })
   child.kill('SIGTERM')
   t.same(await ended, [0, null], 'the launcher has become the service')
 })

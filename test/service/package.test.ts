@@ -48,8 +48,12 @@ test('npm run release makes the artefacts and their sums, and leaves the clone a
   const broken = createDirectory(t)
   writeFileSync(join(broken, 'buildah'), '#!/bin/sh\nexit 1\n', { mode: 0o755 })
   const env = isFull ? {} : { PATH: `${broken}:${process.env.PATH}` }
-  const make = () => run(process.execPath, ['package/release.ts', release, '--archives', 'none'], { cwd: clone, env })
-  const { code, stderr } = await run('npm', ['run', 'release', '--', release, '--archives', 'none'], { cwd: clone, env })
+  const make = () =>
+    run(process.execPath, ['package/release.ts', release, '--archives', 'none'], { cwd: clone, env })
+  const { code, stderr } = await run('npm', ['run', 'release', '--', release, '--archives', 'none'], {
+    cwd: clone,
+    env,
+  })
   t.equal(code, 0, stderr)
   // With a lockfile for the package, npm would install nothing for development here.
   t.same(readdirSync(clone).toSorted(), [...before, 'dist'].toSorted())

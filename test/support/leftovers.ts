@@ -35,4 +35,3 @@ export function noteProcess(child: ChildProcess): void {
   tell(`+pid ${child.pid}`)
   child.once('exit', () => tell(`-pid ${child.pid}`))
 }
-

@@ -136,10 +136,12 @@ export class Pages {
 
   /** The plain page, which is compressed for later requests if it is large enough and few others are being compressed. */
   #asPlain(page: PlainPage, best: Coding): ListBody {
-    const { bytes, owner } = page
-    const isBusy = this.#compressing.size >= maxPreparedPages || this.#isFull(owner)
-    if (best !== 'identity' && bytes.length >= fewestBytes && !isBusy)
-      this.#compress(page, best).catch((err) => this.#logger.warn({ err }, 'a page was not compressed'))
+    const { range, bytes, owner } = page
+    if (best !== 'identity' && bytes.length >= fewestBytes && !this.#compressing.has(nameOf(range, best))) {
+      const isBusy = this.#compressing.size >= maxPreparedPages || this.#isFull(owner)
+      const tell = (err: Error) => this.#logger.warn({ err }, 'a page was not compressed')
+      if (!isBusy) this.#compress(page, best).catch(tell)
+    }
     return { coding: 'identity', list: bytes }
   }
 
