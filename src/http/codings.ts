@@ -4,6 +4,9 @@ import { LRUCache } from 'lru-cache'
 
 export type Coding = 'zstd' | 'br' | 'gzip' | 'identity'
 
+/** Codings that a client accepts, best first. */
+export type Codings = readonly [Coding, ...Coding[]]
+
 /** Bounds the cache: honest clients send few different texts. */
 const maxKept = 200
 const maxKeptLength = 100
@@ -11,7 +14,7 @@ const maxKeptLength = 100
 /** Orders of preference: zstd is by far the cheapest for lists; documents are compressed only once. */
 export const listCodings: readonly Coding[] = ['zstd', 'br', 'gzip', 'identity']
 export const documentCodings: readonly Coding[] = ['br', 'zstd', 'gzip', 'identity']
-const plain: readonly Coding[] = ['identity']
+const plain: Codings = ['identity']
 /** Codings that `*` stands for, the most widely supported first. */
 const any: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
 
@@ -21,10 +24,8 @@ const any: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
  * stands for. A client that refuses identity and names no other coding is treated as if it had sent `*`; one that
  * refuses every coding gets identity.
  */
-export function makeNegotiator(
-  order: readonly Coding[],
-): (accepted: string | undefined) => readonly Coding[] {
-  const kept = new LRUCache<string, readonly Coding[]>({ max: maxKept })
+export function makeNegotiator(order: readonly Coding[]): (accepted: string | undefined) => Codings {
+  const kept = new LRUCache<string, Codings>({ max: maxKept })
   return (accepted) => {
     if (accepted === undefined) return plain
     const known = kept.get(accepted)
@@ -35,13 +36,13 @@ export function makeNegotiator(
   }
 }
 
-function rank(order: readonly Coding[], weights: Map<string, number>): readonly Coding[] {
+function rank(order: readonly Coding[], weights: Map<string, number>): Codings {
   const weigh = (coding: Coding) => weights.get(coding) ?? 0
   const named = order.filter((coding) => weigh(coding) > 0).sort((one, other) => weigh(other) - weigh(one))
   const isAny = weights.get('*') ?? Number(named.length === 0 && weights.get('identity') === 0)
   const unnamed = (isAny ? any : weights.has('*') ? [] : plain).filter((coding) => !weights.has(coding))
-  const acceptable = [...named, ...unnamed]
-  return acceptable.length > 0 ? acceptable : plain
+  const [best = 'identity', ...others] = [...named, ...unnamed]
+  return [best, ...others]
 }
 
 /** Matches an element of Accept-Encoding with its weight, up to the comma. */

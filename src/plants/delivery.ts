@@ -3,25 +3,13 @@
 import type { FastifyReply } from 'fastify'
 import { waits } from '../http/connection/in-flight.ts'
 
-/** Callbacks for a waiting request. */
-export type Recipient<T> = {
-  /** True while somebody still waits for the answer. */
-  waits(waiting: T): boolean
-  fail(error: unknown, waiting: T): void
-}
-
-export const replies: Recipient<FastifyReply> = {
-  waits,
-  fail: (error, reply) => void reply.send(error),
-}
-
 /** Answers a request that still waits; when `answer` throws, with the error, so that the fault affects no other. */
-export function deliver<T>(recipient: Recipient<T>, waiting: T, answer: (waiting: T) => void): void {
-  if (!recipient.waits(waiting)) return
+export function deliver(reply: FastifyReply, answer: (reply: FastifyReply) => void): void {
+  if (!waits(reply)) return
   try {
-    answer(waiting)
+    answer(reply)
   } catch (error) {
-    recipient.fail(error, waiting)
+    reply.send(error)
   }
 }
 

@@ -1,7 +1,7 @@
 // Creates files atomically: written under a temporary name in the same directory, synced, and then given their name. A
 // crash leaves at most the temporary file, whose name says what it is.
 import { randomUUID } from 'node:crypto'
-import { chownSync, existsSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, lchownSync, linkSync, lstatSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { identify, isSameFile, resolveLinks } from './same-file.ts'
 import { syncDirectoryOf, syncFile } from './sync.ts'
@@ -28,7 +28,7 @@ export async function writeNewFile<T>(
 ): Promise<T> {
   const target = resolveLinks(path)
   checkTarget(target, options)
-  const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
+  const temporary = nameTemporary(target)
   // The files of SQLite beside it, too.
   const discard = () => {
     for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
@@ -48,12 +48,18 @@ export async function writeNewFile<T>(
   }
 }
 
-/** As root, gives a new file to the owner of its directory, who could not use it otherwise. */
+/** As root, gives a new file to the owner of its directory: a user of systemd may exist only while its service runs. */
 export function giveToOwner(path: string): void {
   /* c8 ignore next: coverage is counted as root */
   if (process.geteuid?.() !== 0) return
   const { uid, gid } = statSync(dirname(path))
-  chownSync(path, uid, gid)
+  // Never what a link leads to, which the owner of the directory may have put there.
+  lchownSync(path, uid, gid)
+}
+
+/** A name for a temporary file beside another one, or in `directory`. */
+export function nameTemporary(path: string, directory = dirname(path)): string {
+  return join(directory, `.${basename(path)}.${randomUUID()}.partial`)
 }
 
 function checkTarget(path: string, { replace, source }: NewFileOptions): void {

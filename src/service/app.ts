@@ -22,7 +22,6 @@ import { drainMs, headersMs, inFlightBytes, maxHeaderBytes, receiveMs, threadByt
 import { ConnectionLog } from '../logging/connection-log.ts'
 import { addRoute } from '../plants/add/add-route.ts'
 import { listRoutes } from '../plants/list/list-route.ts'
-import { ListSender } from '../plants/list/list-sender.ts'
 import { add, list, operations } from '../plants/operations.ts'
 import { type Meter, noMeter } from '../runtime/meter.ts'
 import { TimeSlices } from '../runtime/time-slices.ts'
@@ -90,11 +89,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const guarded = await requireBearer(app, verify, { ...config, shared, slices, challenge })
   const prefix = config.basePath.slice(0, -1)
   await app.register(addRoute, { prefix, route: guarded(add), log, meter })
-  const sender = new ListSender({ log, slices, inFlight, failures, meter })
-  await app.register(listRoutes, {
-    ...{ prefix, route: guarded(list), log, storeId },
-    ...{ path: config.basePath, sender },
-  })
+  const listOptions = { log, storeId, path: config.basePath, slices, inFlight, failures, meter, logger }
+  await app.register(listRoutes, { prefix, route: guarded(list), ...listOptions })
   return app
 }
 

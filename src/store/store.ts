@@ -113,17 +113,19 @@ export class StoreMissing extends StoreRefused {}
  * migrating it. `name`: of its sessions in PostgreSQL. `reconnected`: called for each connection made again. `lost`:
  * called with the number of plants that were in the log and are no more. `port`: from `share` of the store, in the thread
  * that has it open. `isFurther`: this process has the store open already, and has warned of its settings. `made`: called
- * when a database is made. `mustBeAlone`: make none beside the tables of others.
+ * when there was no store, and one was made. `mustBeAlone`: make none beside the tables of others. `patienceMs`: time to
+ * wait for a server.
  */
 export type StoreOptions = {
   logger: Logger
   mustExist?: boolean
   keepsSchema?: boolean
   name?: string
+  patienceMs?: number
+  made?: () => void
   reconnected?: () => void
   lost?: (plants: number) => void
   isFurther?: boolean
   port?: MessagePort | undefined
-  made?: () => void
   mustBeAlone?: boolean
 }

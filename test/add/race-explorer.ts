@@ -2,11 +2,14 @@
 // A thread of its own: the test runner follows every promise of its own thread, which takes longer than the races.
 import { parentPort, workerData } from 'node:worker_threads'
 import fc, { type Scheduler } from 'fast-check'
+import type { FastifyReply } from 'fastify'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
-import { Pages, pageOf } from '../../src/plants/list/pages.ts'
-import { SharedHead } from '../../src/plants/list/shared-head.ts'
+import { SharedHead } from '../../src/plants/list/answer/shared-head.ts'
+import { rangeOf } from '../../src/plants/list/range.ts'
 import type { Entry, Head, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
+import { makePages, readPlain } from '../support/pages.ts'
+import { makeReply } from '../support/replies.ts'
 import { seed } from '../support/seed.ts'
 import { type Action, beginning, beginnings, scripts } from './race-actions.ts'
 import { type Adding, type Listing, Oracle } from './race-oracle.ts'
@@ -16,27 +19,36 @@ const mostIdleTurns = 1_000_000
 
 /** One process of the service, as the operations join its parts. */
 function startReplica(log: MemoryLog, oracle: Oracle) {
-  const commits = new GroupCommit<Adding>(log, {
-    waits: (adding) => !adding.gone && adding.told.length === 0,
-    handedOver(adding) {
-      adding.lost = 'unknown'
-    },
-    answer: (outcome, adding) => oracle.told(adding, outcome),
-    fail: (error, adding) => oracle.told(adding, (error as StoreUnavailable).outcome),
-  })
-  const pages = new Pages(log)
-  const head = new SharedHead<Listing>(log, {
-    waits: (listing) => !listing.gone,
-    answer: (seen, listing) => void answerList(seen, listing),
-    fail: (error, listing) => oracle.failed(error, listing),
-  })
+  const adding = new Map<FastifyReply, Adding>()
+  const listing = new Map<FastifyReply, Listing>()
+  const commits = new GroupCommit(log, (outcome, reply) => oracle.told(adding.get(reply) as Adding, outcome))
+  const { pages } = makePages(log)
+  const head = new SharedHead(log, (seen, reply) => void answerList(seen, listing.get(reply) as Listing))
+
+  function add(one: Adding, deadlineMs: number): void {
+    const reply = makeReply({
+      isGone: () => one.gone || one.told.length > 0,
+      fail: (error) => oracle.told(one, (error as StoreUnavailable).outcome),
+      noteOutcome(outcome) {
+        one.lost = outcome
+      },
+    })
+    adding.set(reply, one)
+    commits.append(one.entry, reply, deadlineMs)
+  }
+
+  function list(one: Listing): void {
+    const reply = makeReply({ isGone: () => one.gone, fail: (error) => oracle.failed(error, one) })
+    listing.set(reply, one)
+    head.wait(reply)
+  }
 
   async function answerList({ position, epochs }: Head, listing: Listing): Promise<void> {
     const { after, limit } = listing.ask
     const from = Math.min(after, position)
-    const page = pageOf(from, Math.min(from + limit, position), epochs)
+    const page = rangeOf(from, Math.min(from + limit, position), epochs)
     try {
-      const read = await pages.read(page, { owner: 'anyone', reserve() {} })
+      const read = await readPlain(pages, page)
       let text = ''
       if (Buffer.isBuffer(read)) text = read.toString()
       else for await (const part of read) text += part
@@ -45,14 +57,14 @@ function startReplica(log: MemoryLog, oracle: Oracle) {
       oracle.failed(error, listing)
     }
   }
-  return { commits, head }
+  return { add, list }
 }
 
 type Replica = ReturnType<typeof startReplica>
 type World = { s: Scheduler; oracle: Oracle; log: MemoryLog }
 
 /** One client of a replica: it does one thing after the other. */
-async function play({ s, oracle, log }: World, { commits, head }: Replica, actions: Action[]): Promise<void> {
+async function play({ s, oracle, log }: World, replica: Replica, actions: Action[]): Promise<void> {
   const later = (label: string) => s.schedule(Promise.resolve(), label)
 
   function add({ id, ends }: Extract<Action, { kind: 'add' }>): Promise<void> {
@@ -68,7 +80,7 @@ async function play({ s, oracle, log }: World, { commits, head }: Replica, actio
         done: resolve,
       }
       oracle.asked(adding)
-      commits.append(adding.entry, adding, ends === 'is late' ? performance.now() : Number.POSITIVE_INFINITY)
+      replica.add(adding, ends === 'is late' ? performance.now() : Number.POSITIVE_INFINITY)
       if (ends === 'leaves')
         void later('a writer leaves').then(() => {
           adding.gone = true
@@ -83,7 +95,7 @@ async function play({ s, oracle, log }: World, { commits, head }: Replica, actio
     const promised = ask.after === 0 && ask.limit === Number.POSITIVE_INFINITY ? oracle.promised() : []
     const text = await new Promise<string | undefined>((resolve) => {
       const listing: Listing = { ask, gone: false, cuts: oracle.cuts, done: resolve }
-      head.wait(listing)
+      replica.list(listing)
       if (ask.leaves)
         void later('a reader leaves').then(() => {
           listing.gone = true

@@ -1,11 +1,13 @@
 // Those who wait together, for a batch or for a look at the head: one answer each, and nobody pays for another.
+import type { FastifyReply } from 'fastify'
 import { type Test, test } from 'tap'
 import { maxHeadRequests, shortestAttemptMs } from '../../src/limits.ts'
 import { GroupCommit } from '../../src/plants/add/group-commit.ts'
-import { SharedHead } from '../../src/plants/list/shared-head.ts'
+import { SharedHead } from '../../src/plants/list/answer/shared-head.ts'
 import { TimeSlices } from '../../src/runtime/time-slices.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../src/store/store.ts'
 import { MemoryLog } from '../support/memory-log.ts'
+import { makeReply } from '../support/replies.ts'
 
 /** What became of each that waited, by its name, in the order in which they were told. */
 type Told = [name: string, what: unknown][]
@@ -35,18 +37,21 @@ function makeCommits(log: PlantLog, odd?: string) {
   const told: Told = []
   const gone = new Set<string>()
   const handedOver: string[] = []
-  const commits = new GroupCommit<string>(log, {
-    waits: (name) => !gone.has(name),
-    handedOver: (name) => void handedOver.push(name),
-    answer(outcome, name) {
-      if (name === odd) throw new Error('an odd answer')
-      told.push([name, outcome])
-    },
-    fail(error, name) {
-      told.push([name, (error as StoreUnavailable).outcome ?? (error as Error).message])
-    },
+  const names = new Map<FastifyReply, string>()
+  const commits = new GroupCommit(log, (outcome, reply) => {
+    const name = String(names.get(reply))
+    if (name === odd) throw new Error('an odd answer')
+    told.push([name, outcome])
   })
-  const add = (name: string, deadlineMs = never) => commits.append(plant(name), name, deadlineMs)
+  const add = (name: string, deadlineMs = never) => {
+    const reply = makeReply({
+      isGone: () => gone.has(name),
+      fail: (error) => told.push([name, (error as StoreUnavailable).outcome ?? (error as Error).message]),
+      noteOutcome: () => handedOver.push(name),
+    })
+    names.set(reply, name)
+    commits.append(plant(name), reply, deadlineMs)
+  }
   return { commits, add, told, gone, handedOver }
 }
 
@@ -203,17 +208,21 @@ test('a read of the head is for requests that came before it; each fails by itse
   }
   const told: Told = []
   const gone = new Set<string>()
-  const head = new SharedHead<string>(log, {
-    waits: (name) => !gone.has(name),
-    answer({ position }, name) {
-      if (name === 'odd') throw new Error('an odd answer')
-      told.push([name, position])
-    },
-    fail: (error, name) => void told.push([name, (error as Error).message]),
+  const names = new Map<FastifyReply, string>()
+  const head = new SharedHead(log, ({ position }, reply) => {
+    const name = String(names.get(reply))
+    if (name === 'odd') throw new Error('an odd answer')
+    told.push([name, position])
   })
-  for (const name of ['a', 'odd', 'b']) head.wait(name)
+  const wait = (name: string) => {
+    const fail = (error: unknown) => told.push([name, (error as Error).message])
+    const reply = makeReply({ isGone: () => gone.has(name), fail })
+    names.set(reply, name)
+    head.wait(reply)
+  }
+  for (const name of ['a', 'odd', 'b']) wait(name)
   await until(t, () => looks.length === 1)
-  head.wait('too late')
+  wait('too late')
   looks[0]?.(1)
   // The next look begins while the answers of this one leave.
   await until(t, () => looks.length === 2 && told.length === 3)
@@ -223,7 +232,7 @@ test('a read of the head is for requests that came before it; each fails by itse
     ['b', 1],
   ])
   gone.add('left')
-  head.wait('left')
+  wait('left')
   looks[1]?.(2)
   await until(t, () => told.length === 4)
   t.strictSame(told[3], ['too late', 2])
@@ -261,19 +270,17 @@ test('long work lets the event loop turn, and keeps its order', async (t) => {
 test('many requests at once do not wait for the end of the turn', (t) => {
   const { held } = makeHeldLog()
   let looks = 0
-  const head = new SharedHead<number>(
-    {
-      ...held,
-      head() {
-        looks++
-        return held.head()
-      },
+  const log: PlantLog = {
+    ...held,
+    head() {
+      looks++
+      return held.head()
     },
-    { waits: () => true, answer: () => {}, fail: (error) => t.error(error) },
-  )
-  for (let n = 0; n < maxHeadRequests; n++) head.wait(n)
+  }
+  const head = new SharedHead(log, () => {})
+  for (let n = 0; n < maxHeadRequests; n++) head.wait(makeReply({}))
   t.equal(looks, 0)
-  head.wait(maxHeadRequests)
+  head.wait(makeReply({}))
   t.equal(looks, 1)
   t.end()
 })

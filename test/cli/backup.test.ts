@@ -23,6 +23,7 @@ import { runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
 import { tamper } from '../support/damage.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
+import { cli, runProgram } from '../support/imports.ts'
 import { request, startApp } from '../support/service.ts'
 import { listTokens } from '../support/tokens.ts'
 
@@ -202,6 +203,38 @@ test('a backup that is stopped, while it copies or verifies, leaves nothing behi
     await t.rejects(stopped, { message: `enough ${unit}` })
     t.strictSame(readdirSync(directory), [])
   }
+})
+
+test('a backup goes through a pipe, and is restored from one', async (t) => {
+  const { store, url, path } = await make(t, 500)
+  const sum = await sumLog(store)
+  const directory = createDirectory(t)
+  const shell = (line: string, DATABASE_URL: string) =>
+    runProgram(t, 'sh', ['-c', line, process.execPath, cli], { DATABASE_URL })
+  const backup = join(createDirectory(t), 'b.db')
+  t.match(await shell(`"$0" "$1" backup - | cat >'${backup}'`, url), {
+    code: 0,
+    stderr: `backed up 500 plants; verified, SHA-256 ${sum}\n`,
+  })
+  const beside = readdirSync(dirname(path)).filter((name) => name.includes('partial'))
+  t.strictSame(beside, [], 'nothing is left')
+  const restore = (name: string, file: string) =>
+    shell(`cat '${file}' | "$0" "$1" restore - --quiet`, `file:${join(directory, name)}`)
+  t.match(await restore('a/plants.db', backup), {
+    code: 0,
+    stdout: new RegExp(`^restored 500 plants to .*SHA-256 ${sum}\n$`),
+  })
+  t.strictSame(readdirSync(join(directory, 'a')), ['plants.db'])
+  const bytes = readFileSync(backup)
+  for (const [part, reason] of [
+    [bytes.subarray(0, 20_000), /^plant-store: .*malformed\n$/],
+    [bytes.subarray(0, 50), /^plant-store: stdin is not a plant store\n$/],
+    [Buffer.alloc(9000, 'x'), /^plant-store: cannot open stdin: file is not a database\n$/],
+  ] as const) {
+    writeFileSync(backup, part)
+    t.match(await restore('b/c/plants.db', backup), { code: 1, stdout: '', stderr: reason })
+  }
+  t.strictSame(readdirSync(directory), ['a'], 'no directory is left')
 })
 
 test('restore replaces no existing file', async (t) => {

@@ -173,6 +173,15 @@ test('openapi writes the document as YAML or JSON, on standard output or into a 
   t.match(yaml, /^openapi: 3\.1\.0\n/)
   t.match(await run(t, ['openapi', '--output', 'a.yaml'], {}, directory), { code: 0, stdout: '', stderr: '' })
   t.equal(readFileSync(join(directory, 'a.yaml'), 'utf8'), yaml)
+  t.equal((await run(t, ['openapi', '--output', '-'], {}, directory)).stdout, yaml)
+  writeFileSync(join(directory, 'a.yaml'), 'precious')
+  t.match(await run(t, ['openapi', '--output', 'a.yaml'], {}, directory), {
+    code: 1,
+    stderr: / already exists\n$/,
+  })
+  t.equal(readFileSync(join(directory, 'a.yaml'), 'utf8'), 'precious')
+  t.match(await run(t, ['openapi', '--output', 'a.yaml', '--force'], {}, directory), { code: 0 })
+  t.equal(readFileSync(join(directory, 'a.yaml'), 'utf8'), yaml)
   const json = await run(t, ['openapi', '--json'], { BASE_PATH: '/v1' })
   t.match(JSON.parse(json.stdout), { openapi: '3.1.0', servers: [{ url: '/v1' }] })
   writeFileSync(join(directory, '.env'), 'BASE_PATH=/of-file\n')

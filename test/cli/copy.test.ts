@@ -3,7 +3,7 @@ import { test } from 'tap'
 import { count } from '../../src/runtime/count.ts'
 import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
-import { beginCopy, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
+import { beginCopy, between, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { listTokens } from '../support/tokens.ts'
@@ -38,9 +38,9 @@ test('a store goes from SQLite to PostgreSQL and back, killed twice on each way'
     }
     const { code, stdout, stderr } = await copy(way.from, way.to)
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-    t.match(
+    t.equal(
       stdout,
-      `copied ${count(plants - held, 'plant')} and 1 token; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}; from `,
+      `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
     )
   }
   const copied = await open(t, last)
@@ -89,13 +89,14 @@ test('a source in use is copied to its end, and again when it has grown', async 
   const { ended, output } = await beginCopy(t, { from, to })
   await fill(source, 500)
   t.match(await ended, { code: 0 })
-  t.match(output().stdout, /^copied 5,500 plants and 2 tokens; both hold 5,500 plants now/)
+  const where = between(from, to)
+  t.ok(output().stdout.startsWith(`copied 5,500 plants and 2 tokens ${where}; both hold 5,500 plants now`))
   await fill(source, 5)
   const checksum = await sumLog(source)
   for (const added of [5, 0])
     t.match(await copy(from, to), {
       code: 0,
-      stdout: `copied ${added} plants and 3 tokens; both hold 5,505 plants now, SHA-256 ${checksum}; from `,
+      stdout: `copied ${added} plants and 3 tokens ${where}; both hold 5,505 plants now, SHA-256 ${checksum}\n`,
     })
 })
 
@@ -106,7 +107,10 @@ for (const engine of engines)
     const target = await openRenamed(t, to, source)
     for (const name of ['a', 'b', 'c'])
       await new Tokens(source.sql, () => 1).create({ name, expiresAt: 2 ** 52 })
-    t.match(await copy(from, to), { code: 0, stdout: /^copied 0 plants and 3 tokens; both hold 0 plants/ })
+    t.match(await copy(from, to), {
+      code: 0,
+      stdout: /^copied 0 plants and 3 tokens from .*; both hold 0 plants/,
+    })
     const [a, b, c] = (await listTokens(source.sql)).map(({ id }) => id) as [string, string, string]
     await new Tokens(source.sql, () => 3).revoke(a)
     await new Tokens(target.sql, () => 4).revoke(b)
@@ -124,6 +128,9 @@ test('a store of 1.0.0 that nothing was added to since has no epochs; its copy h
   const source = await open(t, from)
   await fill(source, 10)
   await source.sql.execute('DELETE FROM epochs')
-  t.match(await copy(from, to), { code: 0, stdout: /^copied 10 plants and 1 token; both hold 10 plants/ })
+  t.match(await copy(from, to), {
+    code: 0,
+    stdout: /^copied 10 plants and 1 token from .*, made now; both hold 10 plants/,
+  })
   t.ok(await readEpochs(await open(t, to)))
 })

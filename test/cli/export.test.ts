@@ -171,8 +171,7 @@ test('the command exports to stdout or a file, and says up to where', async (t) 
   await fill(await open(t, url), 50)
   const run = (...args: string[]) => runCommand(['export', ...args], { DATABASE_URL: url })
   const all = (await readExport(t, url, 'a.ndjson')).toString()
-  const database = fileURLToPath(url)
-  const summary = `exported 50 plants; the log ends at plant 50; from ${database}\n`
+  const summary = `exported 50 plants from ${fileURLToPath(url)}; the log ends at plant 50\n`
   t.strictSame(await run(), { code: 0, stdout: all, stderr: summary })
   t.strictSame(await run('-', '--quiet'), { code: 0, stdout: all, stderr: '' })
   const path = join(createDirectory(t), 'new.csv.gz')
@@ -181,10 +180,10 @@ test('the command exports to stdout or a file, and says up to where', async (t) 
     plants: 3,
     after: 47,
     head: 50,
+    database: fileURLToPath(url),
     file: path,
     format: 'csv',
     compression: 'gzip',
-    database,
   })
   t.equal(gunzipSync(readFileSync(path)).toString().split('\n').length, 5)
   t.match(await run(path), { code: 1, stdout: '', stderr: `plant-store: ${path} already exists\n` })
@@ -192,7 +191,7 @@ test('the command exports to stdout or a file, and says up to where', async (t) 
   t.match(JSON.parse(json.stdout), { length: 50 })
   t.match(JSON.parse(json.stderr), { plants: 50, file: '-', format: 'json' })
   t.match(await run(path, '--force', '--compress', 'none'), {
-    stdout: `exported 50 plants to ${path}; the log ends at plant 50; from ${database}\n`,
+    stdout: `exported 50 plants from ${fileURLToPath(url)} to ${path}; the log ends at plant 50\n`,
   })
   t.match(readFileSync(path, 'utf8'), /^name,tag,id\n/)
   t.match(await run('--after', '51'), {

@@ -9,7 +9,7 @@ import { doLongWork, Interrupted } from '../../src/cli/console/long-work.ts'
 import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
 import { count } from '../../src/runtime/count.ts'
 import { runCommand } from '../support/commands.ts'
-import { beginCopy, copy, fill, open, sumLog } from '../support/copies.ts'
+import { beginCopy, between, copy, fill, open, sumLog } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { runProgram } from '../support/imports.ts'
 import { inherited } from '../support/processes.ts'
@@ -119,6 +119,53 @@ test('a message names a file that cannot be written as it was given', async (t) 
   )
 })
 
+test('data for a stdout that is closed is refused, before anything is done', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  await fill(await open(t, DATABASE_URL), 3)
+  for (const command of [
+    'export',
+    'backup -',
+    'openapi',
+    'token create --name a',
+    'token rotate "gardener 0"',
+  ]) {
+    const { stdout, stderr } = await shell(t, `plant-store ${command} >&-`, { DATABASE_URL })
+    t.equal(stdout, '1\n', command)
+    t.equal(stderr, 'plant-store: stdout is closed: there is nowhere to write to\n')
+    const nowhere = await shell(t, `plant-store ${command} >/dev/null`, { DATABASE_URL })
+    t.equal(nowhere.stdout, '0\n', 'but not for one that goes nowhere')
+  }
+  const { stdout } = await runCommand(['token', 'list', '--json'], { DATABASE_URL })
+  t.equal(JSON.parse(stdout).length, 3, 'the token of the store, and those of the commands that wrote')
+})
+
+test('a token that cannot be printed is revoked again', { skip: !existsSync('/dev/full') }, async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  await fill(await open(t, DATABASE_URL), 1)
+  for (const command of ['token create --name a --json', 'token rotate "gardener 0"']) {
+    const { stdout, stderr } = await shell(t, `plant-store ${command} >/dev/full`, { DATABASE_URL })
+    t.equal(stdout, '1\n')
+    t.match(
+      stderr,
+      /\nplant-store: the token could not be printed, so \w{8} was revoked again: ENOSPC[^\n]*\n$/,
+    )
+  }
+  const list = JSON.parse((await runCommand(['token', 'list', '--json'], { DATABASE_URL })).stdout)
+  t.strictSame(
+    list.map(({ name, revoked }: Record<string, string | null>) => [name, revoked !== null]).sort(),
+    [
+      ['a', true],
+      ['gardener 0', false],
+      ['gardener 0', true],
+    ],
+  )
+  t.match(
+    await runCommand(['token', 'rotate', 'gardener 0'], { DATABASE_URL }),
+    { code: 0 },
+    'and again it works',
+  )
+})
+
 test('nothing is coloured, with NO_COLOR or without', async (t) => {
   for (const env of [{ NO_COLOR: '1' }, { FORCE_COLOR: '3', TERM: 'xterm-256color' }]) {
     const { stdout } = await runCommand(['token', 'list'], { DATABASE_URL: fullStore, ...env })
@@ -147,9 +194,9 @@ for (const [signal, code] of [
     t.ok(position < plants)
     const { stdout } = await copy(from, to)
     const sum = await sumLog(source)
-    t.match(
+    t.equal(
       stdout,
-      `copied ${count(plants - position, 'plant')} and 1 token; both hold ${count(plants, 'plant')} now, SHA-256 ${sum}; from `,
+      `copied ${count(plants - position, 'plant')} and 1 token ${between(from, to)}; both hold ${count(plants, 'plant')} now, SHA-256 ${sum}\n`,
     )
   })
 
@@ -160,10 +207,8 @@ test('copy says what it did as JSON, too', async (t) => {
   const { code, stdout } = await runCommand(['copy', '--from', from, '--to', to, '--json'])
   t.equal(code, 0)
   const checksum = await sumLog(source)
-  t.strictSame(JSON.parse(stdout), {
-    ...{ added: 3, tokens: 1, plants: 3, checksum, made: true },
-    ...{ from: fileURLToPath(from), to: fileURLToPath(to) },
-  })
+  const names = { from: fileURLToPath(from), to: fileURLToPath(to) }
+  t.strictSame(JSON.parse(stdout), { ...names, made: true, added: 3, tokens: 1, plants: 3, checksum })
 })
 
 test('a second signal ends the process at once, but an echo of the first does not', async (t) => {

@@ -1,4 +1,5 @@
 // import: plants from files in all formats and codings, into both engines.
+import { once } from 'node:events'
 import { chownSync, existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -8,7 +9,7 @@ import pg from 'pg'
 import { test } from 'tap'
 import { type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { runCommand } from '../support/commands.ts'
-import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { createDirectory, type Engine, engines, sqlite } from '../support/engines.ts'
 import {
   fixture,
   open,
@@ -21,8 +22,10 @@ import {
   writeInput,
   written,
 } from '../support/imports.ts'
+import { Relay, startRelay } from '../support/relay.ts'
 import { until } from '../support/until.ts'
 
+const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const usda = fileURLToPath(new URL('../fixtures/usda-plants.csv.gz', import.meta.url))
 const none = { added: 0, replayed: 0, conflict: 0, rejected: 0, skipped: 0 }
 
@@ -373,6 +376,21 @@ test('a locked database is retried for a while, and then given up', async (t) =>
   t.match(result, { ...none, added: 625 })
 })
 
+test('an import waits for a server that starts later, and says so', async (t) => {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url, port } = await startRelay(t, direct)
+  relay.close()
+  const { child, ended } = startProgram(t, ['import', '-'], url)
+  child.stdin.end('{"name":"a","tag":"b"}\n')
+  const [line] = await once(child.stderr, 'data')
+  t.match(String(line), /^cannot connect to the database yet: 127\.0\.0\.1:\d+\/\w+: nothing listens there: /)
+  const later = new Relay(Number(new URL(direct).port))
+  t.teardown(() => later.close())
+  await later.listen(port)
+  t.match(await ended, { code: 0, stdout: /^1 added, / })
+  t.strictSame(await readPlants(direct), [{ name: 'a', tag: 'b' }])
+})
+
 test('a database that takes nothing any more ends the command, which says how to continue', async (t) => {
   const url = await sqlite.createDatabase(t)
   const store = await open(url)
@@ -433,9 +451,8 @@ test('a dry run compares ids with the store where there is one', async (t) => {
   t.match(broken, { code: 1, stderr: /usda-plants.csv.gz is not a plant store|cannot open/ })
 })
 
-const [, postgres] = engines
 test('no tables are made beside those of another project, unless told', { skip: !postgres }, async (t) => {
-  const DATABASE_URL = await (postgres as (typeof engines)[number]).createDatabase(t)
+  const DATABASE_URL = await postgres.createDatabase(t)
   const client = new pg.Client(DATABASE_URL)
   await client.connect()
   t.teardown(() => client.end())

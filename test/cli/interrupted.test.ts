@@ -55,7 +55,7 @@ test('an export and a backup stop, and leave no file', async (t) => {
   const url = await large
   for (const [signal, command, message] of [
     ['SIGINT', 'export --format csv', 'interrupted: the export is incomplete. Run it again'],
-    ['SIGTERM', 'backup', 'interrupted: nothing was written. Run it again'],
+    ['SIGTERM', 'backup', 'interrupted: the copy is incomplete. Run it again'],
     ['SIGHUP', 'export --format csv', 'interrupted: the export is incomplete. Run it again'],
   ] as const) {
     const directory = createDirectory(t)

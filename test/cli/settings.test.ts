@@ -173,6 +173,11 @@ test('a message names a setting as its user wrote it: flag, variable or .env', a
       ],
     ),
   ]
+  met.push([
+    // Neither the URL nor a user names the database.
+    ['status', '--database-url', 'postgres://127.0.0.1:1'],
+    /plant-store: cannot use the database of --database-url: 127\.0\.0\.1:1: nothing listens there: [^\n]+\n$/,
+  ])
   for (const [args, line] of met) {
     const { code, stderr } = await runCommand(args, {}, directory)
     t.match({ code, stderr }, { code: 1, stderr: line }, args.join(' '))

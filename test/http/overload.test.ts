@@ -6,8 +6,7 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { problems } from '../../schemas/problems.ts'
 import { tokensPerQuery, unknownTokens } from '../../src/limits.ts'
-import { line } from '../../src/plants/list/pages.ts'
-import { FairPool } from '../../src/runtime/fair-pool.ts'
+import { makeReadPools } from '../../src/plants/list/range.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { makeShared } from '../../src/service/threads/shared.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -132,7 +131,7 @@ test('requests that end in another order than they began are all removed', async
 })
 
 test('the reads of one owner that wait are bounded', async (t) => {
-  const turns = new FairPool({ slots: 3, line })
+  const { beginnings: turns } = makeReadPools()
   const go = Promise.withResolvers<void>()
   const read = (owner: string) => turns.run(owner, () => go.promise)
   const reads = Array.from({ length: 203 }, () => read('busy'))

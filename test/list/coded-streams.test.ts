@@ -11,8 +11,7 @@ import pino from 'pino'
 import tap, { type Test, test } from 'tap'
 import type { Exchange } from '../../src/http/connection/exchange.ts'
 import { codecJobs, maxCodedLists, pagePlants, streamReads } from '../../src/limits.ts'
-import { Codec, type Compression } from '../../src/plants/list/coding/codec.ts'
-import { compressList } from '../../src/plants/list/list-stream.ts'
+import { Codec, type Compression, compressList } from '../../src/plants/list/cache/codec.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -292,7 +291,7 @@ test('a codec that fails in the middle of a step keeps nobody waiting', async (t
   // No text has a compressor fail, but almost every one has its opposite do so.
   make(() => zlib.createGunzip())
   const { Codec: Failing } = await import(
-    `${import.meta.resolve('../../src/plants/list/coding/codec.ts')}?failing`
+    `${import.meta.resolve('../../src/plants/list/cache/codec.ts')}?failing`
   )
   const codec = new Failing('gzip', plants)
   await t.rejects(codec.add(text), { code: 'Z_DATA_ERROR' })

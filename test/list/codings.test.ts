@@ -1,18 +1,24 @@
 // Pages in the content codings that clients accept (RFC 9110, section 12.5.3): the same plants in fewer bytes, and each
 // coding with an entity tag of its own.
 import { randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import pino from 'pino'
 import { type Test, test } from 'tap'
-import { makeNegotiator } from '../../src/http/codings.ts'
+import { type Coding, makeNegotiator } from '../../src/http/codings.ts'
 import { codecJobs, maxWaitingPages, pagePlants } from '../../src/limits.ts'
-import { CodedPages } from '../../src/plants/list/coding/coded-pages.ts'
-import { PageCache, pageOf } from '../../src/plants/list/pages.ts'
+import type { Pages } from '../../src/plants/list/cache/pages.ts'
+import { type LogRange, rangeOf } from '../../src/plants/list/range.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
-import { noMeter } from '../../src/runtime/meter.ts'
+import { type Meter, noMeter } from '../../src/runtime/meter.ts'
 import { Epochs } from '../../src/store/epochs.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { PlantLog } from '../../src/store/store.ts'
 import { askList, compressions, decode, type Reply } from '../support/coded.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
+import { makePages, readPlain } from '../support/pages.ts'
 import { request, startApp } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { compose } from '../support/wire.ts'
 
 const plants = Array.from({ length: 60 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n % 7}` }))
 
@@ -248,10 +254,21 @@ test('a few texts of Accept-Encoding are kept, and no long ones', async (t) => {
 
 const epochs = new Epochs([{ epoch: 'e', start: 0 }])
 
-function makePages() {
-  const cache = new PageCache()
-  const jobs = new FairPool({ slots: codecJobs })
-  return { cache, jobs, coded: new CodedPages(cache, jobs) }
+/** Asks for a page as a client does that accepts this coding alone. */
+async function readCoded(pages: Pages, range: LogRange, coding: Coding, owner = 'a'): Promise<Buffer> {
+  return (await pages.read(range, [coding], { owner, hold() {} })).list as Buffer
+}
+
+function findCoded(pages: Pages, range: LogRange, coding: Coding): Buffer | undefined {
+  return pages.findCached(range, [coding], 'a')?.list as Buffer | undefined
+}
+
+/** So many pages, which are cached plain. */
+async function readPages(count: number, read = () => Buffer.from(JSON.stringify(plants)), meter = noMeter) {
+  const { pages, jobs } = makePages({ read } as unknown as PlantLog, meter)
+  const ranges = Array.from({ length: count }, (_, n) => rangeOf(n, n + 60, epochs))
+  for (const range of ranges) await readPlain(pages, range)
+  return { pages, jobs, ranges }
 }
 
 /** Resolves once all jobs of an owner are done that came before: jobs that wait for each other take every place. */
@@ -266,42 +283,100 @@ async function settle(jobs: FairPool, owner: string): Promise<void> {
 }
 
 test('of a flood of pages a few are compressed, and each of these once', async (t) => {
-  const { coded, jobs } = makePages()
-  const bytes = Buffer.from(JSON.stringify(plants))
-  const all = Array.from({ length: 200 }, (_, n) => pageOf(n, n + 60, epochs))
-  for (const page of [...all, ...all]) coded.prepare(page, 'gzip', { bytes, owner: 'a' })
+  const { pages, jobs, ranges } = await readPages(200)
+  for (const range of [...ranges, ...ranges])
+    t.equal(pages.findCached(range, ['gzip', 'identity'], 'a')?.coding, 'identity')
   await settle(jobs, 'a')
-  const made = all.filter((page) => coded.find(page, 'gzip') !== undefined)
-  t.same(made, all.slice(0, 16))
-  const page = all.at(-1) as (typeof all)[0]
-  t.equal(coded.make(page, 'br', { bytes, owner: 'a' }), coded.make(page, 'br', { bytes, owner: 'b' }))
+  const made = ranges.filter((range) => findCoded(pages, range, 'gzip') !== undefined)
+  t.same(made, ranges.slice(0, 16))
+  const last = ranges.at(-1) as LogRange
+  const both = await Promise.all(['a', 'b'].map((owner) => readCoded(pages, last, 'br', owner)))
+  t.equal(both[0], both[1])
 })
 
 test('a few pages of a token wait to be compressed, and further ones are refused', async (t) => {
-  const { coded } = makePages()
-  const bytes = Buffer.from(JSON.stringify(plants))
-  const make = (n: number, owner: string) => coded.make(pageOf(n, n + 60, epochs), 'gzip', { bytes, owner })
-  const waiting = Array.from({ length: codecJobs + maxWaitingPages }, (_, n) => make(n, 'a'))
-  await t.rejects(make(waiting.length, 'a'), { code: 'overloaded' })
-  t.ok((await make(waiting.length, 'b')).length > 0, 'another token has a line of its own')
+  const most = codecJobs + maxWaitingPages
+  const { pages, ranges } = await readPages(most + 2)
+  const make = (n: number, owner: string) => readCoded(pages, ranges[n] as LogRange, 'gzip', owner)
+  const waiting = Array.from({ length: most }, (_, n) => make(n, 'a'))
+  await t.rejects(make(most, 'a'), { code: 'overloaded' })
+  t.ok((await make(most, 'b')).length > 0, 'another token has a line of its own')
   await Promise.all(waiting)
-  t.ok((await make(waiting.length + 1, 'a')).length > 0)
+  t.ok((await make(most + 1, 'a')).length > 0)
 })
 
 test('a page for which the queue has no room is sent plain, and compressed another time', async (t) => {
-  const { coded, jobs } = makePages()
+  const { pages, jobs, ranges } = await readPages(1)
+  const [range] = ranges as [LogRange]
   const { promise, resolve } = Promise.withResolvers<void>()
   const waiting = Array.from({ length: codecJobs + maxWaitingPages }, () => jobs.run('a', () => promise))
-  const page = pageOf(0, 60, epochs)
-  const prepare = () =>
-    coded.prepare(page, 'gzip', { bytes: Buffer.from(JSON.stringify(plants)), owner: 'a' })
-  prepare()
+  const ask = () => pages.findCached(range, ['gzip', 'identity'], 'a')?.coding
+  t.equal(ask(), 'identity')
   resolve()
   await Promise.all(waiting)
-  t.equal(coded.find(page, 'gzip'), undefined)
-  prepare()
+  t.equal(findCoded(pages, range, 'gzip'), undefined)
+  t.equal(ask(), 'identity')
   await settle(jobs, 'a')
-  t.ok(coded.find(page, 'gzip'))
+  t.equal(ask(), 'gzip')
+})
+
+test('a page that cannot be compressed is sent plain, and the log says why', async (t) => {
+  const lines: string[] = []
+  const { url, store } = await startApp(t, await sqlite.createDatabase(t), {
+    logger: pino({ level: 'warn' }, { write: (line) => lines.push(line) }),
+  })
+  await store.log.append(plants.map((plant) => ({ item: JSON.stringify(plant), id: undefined })))
+  const { allocUnsafeSlow } = Buffer
+  t.teardown(() => Object.assign(Buffer, { allocUnsafeSlow }))
+  Object.assign(Buffer, {
+    allocUnsafeSlow() {
+      throw new RangeError('there is no memory')
+    },
+  })
+  const headers = { 'accept-encoding': 'gzip, identity' }
+  t.match(await askList(`${url}/plants`, headers), {
+    status: 200,
+    headers: { 'content-encoding': undefined },
+  })
+  await until(() => lines.length > 0)
+  t.match(JSON.parse(String(lines[0])), {
+    msg: 'a page was not compressed',
+    err: { message: 'there is no memory' },
+  })
+  Object.assign(Buffer, { allocUnsafeSlow })
+  await askCoded('gzip', `${url}/plants`)
+})
+
+test('a client that left while its page was read holds no bytes', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  await store.log.append(plants.map((plant) => ({ item: JSON.stringify(plant), id: undefined })))
+  const [begun, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const read: PlantLog['read'] = async (after, last, epoch) => {
+    begun.resolve()
+    await gone.promise
+    return store.log.read(after, last, epoch)
+  }
+  let bytesInFlight = () => Number.NaN
+  const { url, port } = await startApp(t, '', {
+    store: { ...store, log: { ...store.log, read }, close: async () => {} },
+    meter: {
+      ...noMeter,
+      gauge(name, _help, value) {
+        if (name === 'plant_store_answer_bytes_in_flight') bytesInFlight = value
+      },
+    },
+    report: () => gone.resolve(),
+  })
+  const socket = connect(port, '127.0.0.1')
+  socket.write(compose({ headers: { 'Accept-Encoding': 'gzip, identity;q=0' } }))
+  await begun.promise
+  t.ok(bytesInFlight() > 0)
+  socket.destroy()
+  await gone.promise
+  t.equal((await askList(`${url}/plants`, { 'accept-encoding': 'gzip, identity;q=0' })).status, 200)
+  await until(() => bytesInFlight() === 0)
+  t.equal(bytesInFlight(), 0)
 })
 
 test('the thread pool has a few jobs at a time, for one owner after the other', async (t) => {
@@ -323,14 +398,13 @@ test('the thread pool has a few jobs at a time, for one owner after the other', 
 })
 
 test('compressed pages have their part in the bytes of the cache', async (t) => {
-  const { cache, coded } = makePages()
   let shown = () => 0
-  cache.show({ ...noMeter, gauge: (_name, _help, read) => (shown = read) })
-  const bytes = randomBytes(2 ** 20)
-  const all = Array.from({ length: 40 }, (_, n) => pageOf(n, n + 1, epochs))
-  for (const page of all) await coded.make(page, 'zstd', { bytes, owner: 'a' })
+  const meter: Meter = { ...noMeter, gauge: (_name, _help, read) => (shown = read) }
+  const bytes = randomBytes(240 * 1024)
+  const { pages, ranges } = await readPages(100, () => Buffer.from(bytes), meter)
+  for (const range of ranges) await readCoded(pages, range, 'zstd')
   t.ok(shown() > 30 * 2 ** 20 && shown() <= 32 * 2 ** 20, `${shown()} bytes`)
-  const kept = all.filter((page) => coded.find(page, 'zstd') !== undefined)
-  t.same(kept, all.slice(-kept.length))
-  t.ok(kept.length > 28 && kept.length < 32, `${kept.length} pages`)
+  const kept = ranges.filter((range) => findCoded(pages, range, 'zstd') !== undefined)
+  t.same(kept, ranges.slice(-kept.length))
+  t.ok(kept.length > 60 && kept.length < ranges.length, `${kept.length} pages`)
 })

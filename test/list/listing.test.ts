@@ -3,7 +3,7 @@
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
-import { makeCursors } from '../../src/plants/list/cursor.ts'
+import { makeCursors } from '../../src/plants/list/answer/representations.ts'
 import { openStore } from '../../src/store/open.ts'
 import { engines } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'

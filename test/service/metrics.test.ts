@@ -17,6 +17,7 @@ import { createDirectory, engines, sharedServer, sqlite } from '../support/engin
 import { openFailing } from '../support/failing-store.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Ran, run } from '../support/programs.ts'
+import { makeReply } from '../support/replies.ts'
 import { request, startService } from '../support/service.ts'
 import { recovered } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -215,13 +216,13 @@ test('failed commits are counted separately, and all values are in their buckets
   const tell = () => {
     if (--left === 0) told.resolve()
   }
-  const adder = { waits: () => true, handedOver() {}, answer: tell, fail: tell }
-  const commits = new GroupCommit<undefined>(store.log, adder, metrics)
+  const commits = new GroupCommit(store.log, tell, metrics)
   const add = async (count: number) => {
     told = Promise.withResolvers<void>()
     left = count
     const entry = { item: '{"name":"a","tag":""}', id: undefined }
-    for (let n = 0; n < count; n++) commits.append(entry, undefined, performance.now() + 10_000)
+    for (let n = 0; n < count; n++)
+      commits.append(entry, makeReply({ fail: tell }), performance.now() + 10_000)
     await told.promise
   }
   await add(3)

@@ -18,6 +18,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { openView } from '../../src/store/open.ts'
 import { findHead } from '../../src/store/view.ts'
+import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { inherited } from '../support/processes.ts'
 import { spawnCli } from '../support/service.ts'
@@ -133,7 +134,7 @@ test('backups and restored databases are for their user alone; an export is as t
   t.same(listModes(join(directory, 'new')), { 'plants.db': '600' })
 })
 
-test('what root restores belongs to the owner of the directory', {
+test('what root makes belongs to the owner of the directory', {
   skip: process.geteuid?.() === 0 ? false : 'only root can give files away',
 }, async (t) => {
   const directory = createDirectory(t)
@@ -142,11 +143,25 @@ test('what root restores belongs to the owner of the directory', {
   // A copy: reading a file with a write-ahead log leaves files beside it.
   const backup = join(createDirectory(t), 'plants.backup')
   copyFileSync(kept, backup)
-  t.match(await spawnCli(t, ['restore', backup, '--quiet'], { DATABASE_URL: `file:${path}` }).ended, {
-    code: 0,
-  })
-  const { uid, gid, mode } = statSync(path)
-  t.same([uid, gid, (mode & 0o777).toString(8)], [1234, 4321, '600'])
+  const DATABASE_URL = `file:${path}`
+  const into = (name: string) => join(directory, name)
+  for (const args of [
+    ['restore', backup, '--quiet'],
+    ['export', into('a.ndjson')],
+    ['backup', into('b.db')],
+    ['copy', '--from', DATABASE_URL, '--to', `file:${into('new/copies/c.db')}`],
+    ['openapi', '-o', into('o.yaml')],
+  ])
+    t.match(await runCommand(args, { DATABASE_URL }), { code: 0 }, args.join(' '))
+  const made = readdirSync(directory, { recursive: true, encoding: 'utf8' })
+  const own = made.filter((name) => !/-wal$|-shm$/.test(name)).sort()
+  t.strictSame(own, ['a.ndjson', 'b.db', 'new', 'new/copies', 'new/copies/c.db', 'o.yaml', 'plants.db'])
+  for (const name of made) {
+    const { uid, gid } = statSync(into(name))
+    t.same([uid, gid], [1234, 4321], name)
+  }
+  for (const name of ['plants.db', 'b.db', 'new/copies/c.db'])
+    t.equal((statSync(into(name)).mode & 0o777).toString(8), '600')
 })
 
 test('a view of another user than the owner leaves nothing behind that the owner cannot use', {

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
+import { nameDatabase } from '../../src/cli/database-name.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
@@ -41,6 +42,11 @@ export async function sumLog({ sql }: Store): Promise<string> {
 /** Runs a copy to its end. */
 export function copy(from: string, to: string) {
   return runCommand(['copy', '--from', from, '--to', to, '--quiet'])
+}
+
+/** What a copy says of the two databases. */
+export function between(from: string, to: string): string {
+  return `from ${nameDatabase(from)} into ${nameDatabase(to)}`
 }
 
 /** Opens an empty store under the name of another's, as a copy of it has begun to. */

@@ -46,10 +46,7 @@ async function runCopy({ from, to, batch: batchPlants, quiet, json }: CopyOption
   const urls = { from: readUrlArgument(from, '--from'), to: readUrlArgument(to, '--to') }
   const logger = pino({ level: 'error' }, pino.destination(2))
   let isNew = false
-  const made = () => {
-    isNew = true
-  }
-  const open = () => named('--to', openStore(urls.to, { logger, made }))
+  const open = () => named('--to', openStore(urls.to, { logger, made: () => (isNew = true) }))
   const describe = () => 'the copy was interrupted. Run it again to go on.'
   const copying = withView(urls.from, async (source) => {
     const target = await openTarget(source, open)
@@ -59,11 +56,11 @@ async function runCopy({ from, to, batch: batchPlants, quiet, json }: CopyOption
     return work.finally(() => target.close())
   })
   const { plants, added, checksum, tokens } = await named('--from', copying)
-  const [database, target] = [nameDatabase(urls.from), nameDatabase(urls.to)]
-  const what = `${count(added, 'plant')} and ${count(tokens, 'token')}`
-  const where = `from ${database} into ${target}${isNew ? ', made now' : ''}`
-  const text = `copied ${what}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}; ${where}`
-  printResult({ added, tokens, plants, checksum, from: database, to: target, made: isNew }, text, json)
+  const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
+  const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
+  const where = `from ${names.from} into ${names.to}${isNew ? ', made now' : ''}`
+  const text = `${what} ${where}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
+  printResult({ ...names, made: isNew, added, tokens, plants, checksum }, text, json)
 }
 
 function explain(error: unknown): never {

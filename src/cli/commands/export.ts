@@ -16,7 +16,7 @@ import { withView } from '../../store/open.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { findHead } from '../../store/view.ts'
 import { doLongWork } from '../console/long-work.ts'
-import { isApart, printResult, warnResult } from '../console/output.ts'
+import { openOutput } from '../console/output.ts'
 import { nameDatabase } from '../database-name.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 
@@ -59,19 +59,18 @@ export function define(command: Command): void {
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
-  const { after, quiet, json, force: replace } = options
+  const { after, force: replace } = options
   const databaseUrl = loadDatabaseUrl(options.databaseUrl)
   const form = chooseForm(file, options, command)
-  const isToStdout = file === '-'
-  const isQuiet = quiet || (isToStdout && !isApart())
+  const output = openOutput(file, options)
   const describe = () => 'interrupted: the export is incomplete. Run it again'
   const head = await withView(databaseUrl, async (view) => {
     const head = await findHead(view)
     if (after > head) throw new StoreRefused(`the log ends at plant ${head}: there is no plant ${after}`)
-    await doLongWork({ quiet: isQuiet, describe }, (progress, signal) => {
+    await doLongWork({ quiet: output.quiet, describe }, (progress, signal) => {
       const onProgress = (done: number) => progress.show(done, head - after)
       const what: ExportOptions = { ...form, withId: options.id, after, head, signal, onProgress }
-      if (isToStdout) return exportTo(process.stdout, view, what)
+      if (output.isStdout) return exportTo(process.stdout, view, what)
       const source = engineOf(databaseUrl).path?.(databaseUrl)
       return exportToFile(file, view, { ...what, replace, source })
     })
@@ -79,10 +78,10 @@ async function runExport(file: string, options: Options, command: Command): Prom
   })
   const { format, compression = null } = form
   const database = nameDatabase(databaseUrl)
-  const summary = { plants: head - after, after, head, file, format, compression, database }
-  const text = `exported ${count(head - after, 'plant')}${isToStdout ? '' : ` to ${file}`}; the log ends at plant ${head}; from ${database}`
-  if (!isToStdout) printResult(summary, text, json)
-  else if (!quiet) warnResult(summary, text, json)
+  const summary = { plants: head - after, after, head, database, file, format, compression }
+  const place = output.isStdout ? '' : ` to ${file}`
+  const text = `exported ${count(head - after, 'plant')} from ${database}${place}; the log ends at plant ${head}`
+  output.report(summary, text)
 }
 
 /** Options override the file's name. Exits with 2 when the name's ending is unknown and --format is not given. */

@@ -1,7 +1,7 @@
 // import: adds the plants of a file to a store, which may be in use.
 import { setFlagsFromString } from 'node:v8'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import pino from 'pino'
+import pino, { type Logger } from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { maxBatchPlants, maxSeconds } from '../../limits.ts'
@@ -126,11 +126,12 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal,
       shownRejects: process.stderr.isTTY ? shownRejects : Number.POSITIVE_INFINITY,
       async openStore() {
-        const logger = pino({ level: 'silent' })
         const made = () => {
           isNew = true
         }
-        const store = await openStore(databaseUrl, { logger, made, mustBeAlone: !flags.create })
+        const patienceMs = flags.patience * 1000
+        const logger = tellWarnings(progress.say)
+        const store = await openStore(databaseUrl, { logger, made, patienceMs, mustBeAlone: !flags.create })
         database = nameDatabase(databaseUrl)
         return store
       },
@@ -152,6 +153,15 @@ async function run(path: string, flags: Flags): Promise<void> {
 }
 
 type Run = { seconds: number; database: string | undefined; isNew: boolean }
+
+/** Makes a logger that says why a database cannot be connected to yet; the rest the import says itself. */
+function tellWarnings(say: (line: string) => void): Logger {
+  const write = (line: string) => {
+    const { msg, reason } = JSON.parse(line)
+    if (reason !== undefined) say(`${msg}: ${reason}`)
+  }
+  return pino({ level: 'warn' }, { write })
+}
 
 function report(
   result: ImportResult,

@@ -4,24 +4,21 @@ import type { Command } from 'commander'
 import { loadBasePath } from '../../config/load-config.ts'
 import { makeContract, toYaml } from '../../http/openapi-document.ts'
 import { operations } from '../../plants/operations.ts'
-import { FileRefused } from '../../runtime/new-file.ts'
+import { writeNewFile } from '../../runtime/new-file.ts'
+import { requireStdout } from '../console/output.ts'
+
+type Options = { json?: true; output: string; force?: true }
 
 export function define(command: Command): void {
   command
     .option('--json', 'as JSON instead of YAML')
-    .option('-o, --output <file>', 'write to a file instead of stdout')
-    .action(async ({ json, output }: { json?: true; output?: string }) => {
+    .option('-o, --output <file>', 'write to a file; - is stdout', '-')
+    .option('--force', 'replace the file if it exists')
+    .action(async ({ json, output, force: replace }: Options) => {
+      if (output === '-') requireStdout()
       const contract = await makeContract(loadBasePath(), operations)
       const text = json ? `${JSON.stringify(contract, null, 2)}\n` : toYaml(contract)
-      if (output === undefined) process.stdout.write(text)
-      else write(output, text)
+      if (output === '-') process.stdout.write(text)
+      else await writeNewFile(output, { replace }, async (path) => writeFileSync(path, text))
     })
-}
-
-function write(file: string, text: string): void {
-  try {
-    writeFileSync(file, text)
-  } catch (error) {
-    throw new FileRefused(`cannot write ${file}: ${(error as Error).message}`)
-  }
 }

@@ -8,7 +8,7 @@ import { StoreRefused } from '../../store/store.ts'
 import { selectRows } from '../../store/view.ts'
 import { hashToken, readTokenId } from '../../tokens/format.ts'
 import { type Scope, scopes, type Token, Tokens, tokenColumns, toToken } from '../../tokens/tokens.ts'
-import { printResult } from '../console/output.ts'
+import { deliverResult, printResult, requireStdout } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
 import { settingOption } from '../setting-options.ts'
 import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
@@ -51,12 +51,13 @@ function defineCreate(command: Command): void {
     .option('--json', 'as JSON')
     .action((options: CreateOptions) =>
       withTokens(options, async (tokens) => {
+        requireStdout()
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
         const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
-        const id = readTokenId(token)
+        const id = String(readTokenId(token))
         const ends = formatTime(expires)
-        printResult({ id, name, scopes: allowed, expires: ends, token }, token, json)
+        await printToken(tokens, { id, name, scopes: allowed, expires: ends, token }, json)
         if (ends !== null && !json) console.error(`${id} expires at ${ends}`)
       }),
     )
@@ -106,16 +107,33 @@ function defineRotate(command: Command): void {
     .addHelpText('after', rotateHelp)
     .action((text: string, options: TokenOptions & { overlap: number }) =>
       withTokens(options, async (tokens) => {
+        requireStdout()
         const former = await findToken(tokens, text)
         const { overlap, json } = options
         const { id, token, expiresAt, formerExpiresAt } = await tokens.rotate(former, overlap)
         const replacedExpires = formatTime(formerExpiresAt)
         const { id: replaces, name, scopes } = former
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }
-        printResult({ ...made, replaces, replacedExpires }, token, json)
+        await printToken(tokens, { ...made, replaces, replacedExpires }, json)
         if (!json) console.error(`${id} takes the place of ${replaces}, which ends at ${replacedExpires}`)
       }),
     )
+}
+
+/** Prints a new token, which nobody can see again, so one that cannot be printed is revoked. Throws StoreRefused then. */
+async function printToken<T extends { id: string; token: string }>(
+  tokens: Tokens,
+  made: T,
+  json: boolean | undefined,
+): Promise<void> {
+  try {
+    await deliverResult(made, made.token, json)
+  } catch (error) {
+    await tokens.revoke(made.id)
+    throw new StoreRefused(
+      `the token could not be printed, so ${made.id} was revoked again: ${(error as Error).message}`,
+    )
+  }
 }
 
 function defineRevoke(command: Command): void {

@@ -1,11 +1,20 @@
 // Output to stdout: results alone, as words or as JSON. The reader may stop at any moment (`| head -1`).
 
-import { fstatSync } from 'node:fs'
-import { isSameFile } from '../../runtime/same-file.ts'
+import { fstatSync, readSync } from 'node:fs'
+import { FileRefused } from '../../runtime/new-file.ts'
+import { identify, isSameFile } from '../../runtime/same-file.ts'
 
-/** Prints the result of a command; with --json for machines. */
+/** Prints the result of a command; with --json for machines. What goes wrong is told by `watchOutput`. */
 export function printResult(json: unknown, text: string, asJson: boolean | undefined): void {
-  process.stdout.write(`${asJson ? JSON.stringify(json, null, 2) : text}\n`)
+  deliverResult(json, text, asJson).catch(() => {})
+}
+
+/** The same; rejects when the result was not written. */
+export function deliverResult(json: unknown, text: string, asJson: boolean | undefined): Promise<void> {
+  const line = `${asJson ? JSON.stringify(json, null, 2) : text}\n`
+  return new Promise((resolve, reject) => {
+    process.stdout.write(line, (error) => (error ? reject(error) : resolve()))
+  })
 }
 
 /** Prints a result on stderr, in one line, for commands whose stdout holds data. */
@@ -17,6 +26,35 @@ export function warnResult(json: unknown, text: string, asJson: boolean | undefi
 export function isApart(): boolean {
   const [stdout, stderr] = [fstatSync(1), fstatSync(2)]
   return stdout.isFile() && !isSameFile(stdout, stderr)
+}
+
+/** Throws FileRefused when stdout was closed at the start, and Node opened /dev/null in its place, to read and write. */
+export function requireStdout(): void {
+  if (!isSameFile(fstatSync(1), identify('/dev/null'))) return
+  try {
+    readSync(1, Buffer.alloc(1))
+  } catch {
+    // It is for writing alone, as with `> /dev/null`.
+    return
+  }
+  throw new FileRefused('stdout is closed: there is nowhere to write to')
+}
+
+/**
+ * The place for the data of a command: a file, or stdout as `-`. Then the result goes to stderr, and progress is shown
+ * only if stdout is redirected to a file. Throws FileRefused.
+ */
+export function openOutput(file: string, { quiet, json }: { quiet?: true; json?: true }) {
+  const isStdout = file === '-'
+  if (isStdout) requireStdout()
+  return {
+    isStdout,
+    quiet: quiet || (isStdout && !isApart()),
+    report(summary: object, text: string): void {
+      if (!isStdout) printResult(summary, text, json)
+      else if (!quiet) warnResult(summary, text, json)
+    },
+  }
 }
 
 /**

@@ -1,9 +1,14 @@
 // Makes a verified copy of a SQLite store, for backup and restore, while a service may write to it.
-import { writeFileSync } from 'node:fs'
+import { createWriteStream, rmSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
+import type { Readable, Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import { pathToFileURL } from 'node:url'
-import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
+import { type NewFileOptions, nameTemporary, writeNewFile } from '../../runtime/new-file.ts'
 import { codeOf } from '../../store/sqlite/errors.ts'
+import { openStoreFile } from '../../store/sqlite/files/read-only.ts'
 import { openSettled } from '../../store/sqlite/files/settle.ts'
 import { StoreRefused } from '../../store/store.ts'
 import { describeFault } from '../verify/faults.ts'
@@ -16,6 +21,8 @@ export type BackupOptions = Pick<NewFileOptions, 'replace'> & {
   onProgress?: (done: number, total: number, unit?: 'page') => void
 }
 
+/** Only its owner may read a copy, as it holds the hashes of tokens. */
+const ownMode = 0o600
 /** Pages copied between two checks of the signal. */
 const stepPages = 256
 
@@ -25,9 +32,48 @@ const stepPages = 256
  * or errors of the file system.
  */
 export function copyVerified(from: string, to: string, options: BackupOptions) {
-  return writeNewFile(to, { ...options, source: from }, async (path) => {
+  return writeVerified(to, { ...options, source: from }, (path) => copyDatabase(from, path, options))
+}
+
+/**
+ * Writes a verified copy of the store in the file `from` to a stream, which stays open. Until it is verified, it is in
+ * a file beside the store, or in the directory `TMPDIR`, so it takes that much room.
+ */
+export async function copyToStream(from: string, destination: Writable, options: BackupOptions) {
+  const copy = nameTemporary(from, process.env.TMPDIR ?? dirname(from))
+  const report = await copyVerified(from, copy, options)
+  const file = await open(copy)
+  // From here on nothing is left behind, however the process ends.
+  rmSync(copy)
+  await pipeline(file.createReadStream(), destination, { end: false, ...signalOf(options) })
+  return report
+}
+
+/** Restores a copy that comes from a stream; like `copyVerified`. */
+export function copyFromStream(source: Readable, to: string, options: BackupOptions) {
+  return writeVerified(to, options, async (path) => {
+    const file = createWriteStream(path, { flags: 'wx', mode: ownMode })
+    await pipeline(source, file, signalOf(options))
+    try {
+      openStoreFile(path).db.close()
+      makeSingle(path)
+    } catch (error) {
+      throw new StoreRefused((error as Error).message.replaceAll(path, 'stdin'))
+    }
+  })
+}
+
+const signalOf = ({ signal }: BackupOptions) => (signal ? { signal } : {})
+
+/** Writes a new file with `copy`, and verifies what is in it. */
+function writeVerified(
+  to: string,
+  options: BackupOptions & NewFileOptions,
+  copy: (path: string) => Promise<void>,
+) {
+  return writeNewFile(to, options, async (path) => {
     const startMs = performance.now()
-    await copyDatabase(from, path, options)
+    await copy(path)
     const copiedMs = performance.now()
     const { plants, unchecked, checksum, faults } = await verifyApart(pathToFileURL(path).href, options)
     if (faults.length > 0) {
@@ -44,15 +90,14 @@ export function copyVerified(from: string, to: string, options: BackupOptions) {
 }
 
 /**
- * Copies a database as it is at one moment into the new file `to`, which only its owner may read, as it holds the
- * tokens' hashes. The copy reads within a transaction, and so never starts again when another connection writes
+ * Copies a database as it is at one moment into the new file `to`. The copy reads within a transaction, and so never starts again when another connection writes
  * (sqlite.org/c3ref/backup_finish.html).
  */
 async function copyDatabase(from: string, to: string, { signal, onProgress }: BackupOptions): Promise<void> {
   const { db: source, checkSame } = openSettled(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
-    writeFileSync(to, '', { flag: 'wx', mode: 0o600 })
+    writeFileSync(to, '', { flag: 'wx', mode: ownMode })
     await backup(source, to, {
       rate: stepPages,
       progress({ totalPages, remainingPages }) {

@@ -1,5 +1,5 @@
 // The add operation: answered once the plant is on stable storage.
-import type { FastifyPluginAsync, FastifyReply } from 'fastify'
+import type { FastifyPluginAsync } from 'fastify'
 import { ref } from '../../../schemas/component.ts'
 import { Conditions, NewPlant, NoQuery } from '../../../schemas/plant.ts'
 import { problems } from '../../../schemas/problems.ts'
@@ -11,9 +11,8 @@ import { ProblemError } from '../../http/problem-error.ts'
 import { requestMs, storeLimitMs } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
 import type { PlantLog } from '../../store/store.ts'
-import { replies } from '../delivery.ts'
 import { serializeItem } from '../item.ts'
-import { type Adder, GroupCommit } from './group-commit.ts'
+import { type AnswerAdded, GroupCommit } from './group-commit.ts'
 
 export type AddOptions = { route: GuardedRoute; log: PlantLog; meter: Meter }
 
@@ -30,20 +29,14 @@ export const addSchema = {
 
 const jsonHeaders = { 'content-type': 'application/json' }
 
-const adder: Adder<FastifyReply> = {
-  ...replies,
-  handedOver({ request }) {
-    exchangeOf(request).timeoutOutcome = 'unknown'
-  },
-  answer(outcome, reply, { item }) {
-    if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
-    if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
-    sendAnswer(reply, jsonHeaders, item)
-  },
+const answer: AnswerAdded = (outcome, reply, { item }) => {
+  if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
+  if (outcome !== 'added' && outcome !== 'replayed') throw new Error(`the store's outcome is ${outcome}`)
+  sendAnswer(reply, jsonHeaders, item)
 }
 
 export const addRoute: FastifyPluginAsync<AddOptions> = async (app, { route, log, meter }) => {
-  const commits = new GroupCommit(log, adder, meter)
+  const commits = new GroupCommit(log, answer, meter)
 
   app.route({
     ...route,

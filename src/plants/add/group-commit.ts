@@ -1,33 +1,32 @@
 // Group commit: requests that arrive while a batch is being committed form the next batch, so that they share one wait
 // for stable storage.
+import type { FastifyReply } from 'fastify'
+import { exchangeOf, waits } from '../../http/connection/in-flight.ts'
 import { maxWaitingPlants, shortestAttemptMs } from '../../limits.ts'
 import { type Meter, noMeter, type Observe, secondBounds } from '../../runtime/meter.ts'
 import { type Entry, type Outcome, type PlantLog, StoreUnavailable } from '../../store/store.ts'
-import { deliver, type Recipient } from '../delivery.ts'
+import { deliver, failWith } from '../delivery.ts'
 import { BatchDelay } from './batch-delay.ts'
 
-/** Callbacks for requests. `handedOver`: from now on the entry may be added, even if no outcome arrives. */
-export type Adder<T> = Recipient<T> & {
-  handedOver(waiting: T): void
-  answer(outcome: Outcome, waiting: T, entry: Entry): void
-}
+/** Sends the answer of a request whose entry has this outcome; what it throws is sent instead. */
+export type AnswerAdded = (outcome: Outcome, reply: FastifyReply, entry: Entry) => void
 
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
-type Pending<T> = { entry: Entry; waiting: T; deadlineMs: number }
+type Pending = { entry: Entry; reply: FastifyReply; deadlineMs: number }
 
-export class GroupCommit<T> {
+export class GroupCommit {
   readonly #log: PlantLog
-  readonly #adder: Adder<T>
+  readonly #answer: AnswerAdded
   readonly #delay = new BatchDelay()
   readonly #countPlants: Observe
   readonly #countCommit: Observe
-  #line: Pending<T>[] = []
+  #line: Pending[] = []
   #committing = false
 
-  constructor(log: PlantLog, adder: Adder<T>, meter: Meter = noMeter) {
+  constructor(log: PlantLog, answer: AnswerAdded, meter: Meter = noMeter) {
     this.#log = log
-    this.#adder = adder
+    this.#answer = answer
     meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => this.#line.length)
     this.#countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
     const name = 'plant_store_commit_duration_seconds'
@@ -36,14 +35,14 @@ export class GroupCommit<T> {
   }
 
   /**
-   * Adds an entry to the next batch; `waiting` is answered once it is on stable storage. An entry whose request has
+   * Adds an entry to the next batch; `reply` is sent once it is on stable storage. An entry whose request has
    * ended before the batch begins is not added. `deadlineMs`: time of `performance.now()` at which the store gives up.
    * Throws StoreUnavailable.
    */
-  append(entry: Entry, waiting: T, deadlineMs: number): void {
+  append(entry: Entry, reply: FastifyReply, deadlineMs: number): void {
     if (this.#line.length >= maxWaitingPlants)
       throw new StoreUnavailable('overloaded', 'too many plants are waiting')
-    this.#line.push({ entry, waiting, deadlineMs })
+    this.#line.push({ entry, reply, deadlineMs })
     this.#delay.noteWaiting(this.#line.length)
     if (!this.#committing) void this.#commitAll()
   }
@@ -65,8 +64,8 @@ export class GroupCommit<T> {
   }
 
   /** Takes the whole queue, apart from requests that are nearly due: the whole batch would be given up with them. */
-  #takeBatch(): Pending<T>[] {
-    const line = this.#line.filter(({ waiting }) => this.#adder.waits(waiting))
+  #takeBatch(): Pending[] {
+    const line = this.#line.filter(({ reply }) => waits(reply))
     this.#line = []
     const soonMs = performance.now() + shortestAttemptMs
     const late = line.filter(({ deadlineMs }) => deadlineMs < soonMs)
@@ -79,9 +78,9 @@ export class GroupCommit<T> {
    * Fails a batch. If nothing was added because the time of its oldest plant was up, the plants that have time left are
    * tried again.
    */
-  #giveUp(batch: Pending<T>[], error: unknown): void {
+  #giveUp(batch: Pending[], error: unknown): void {
     const soonMs = performance.now() + shortestAttemptMs
-    const [younger, late] = [[], []] as [Pending<T>[], Pending<T>[]]
+    const [younger, late] = [[], []] as [Pending[], Pending[]]
     for (const one of batch) (one.deadlineMs < soonMs ? late : younger).push(one)
     const isTriedAgain =
       late.length > 0 && error instanceof StoreUnavailable && error.outcome === 'nothing-added'
@@ -89,17 +88,18 @@ export class GroupCommit<T> {
     if (isTriedAgain) this.#line.unshift(...younger)
   }
 
-  #fail(batch: Pending<T>[], error: unknown): void {
-    for (const { waiting } of batch) if (this.#adder.waits(waiting)) this.#adder.fail(error, waiting)
+  #fail(batch: Pending[], error: unknown): void {
+    for (const { reply } of batch) deliver(reply, failWith(error))
   }
 
-  async #commit(batch: Pending<T>[]): Promise<void> {
+  async #commit(batch: Pending[]): Promise<void> {
     let outcomes: Outcome[]
     this.#countPlants(batch.length)
     const startMs = performance.now()
     const count = (outcome: string) => this.#countCommit((performance.now() - startMs) / 1000, outcome)
     try {
-      for (const { waiting } of batch) this.#adder.handedOver(waiting)
+      // From now on the entries may be added, even if no outcome arrives.
+      for (const { reply } of batch) exchangeOf(reply.request).timeoutOutcome = 'unknown'
       outcomes = await this.#log.append(
         batch.map(({ entry }) => entry),
         Math.min(...batch.map(({ deadlineMs }) => deadlineMs)),
@@ -111,8 +111,8 @@ export class GroupCommit<T> {
       this.#giveUp(batch, error)
       return
     }
-    batch.forEach(({ waiting, entry }, index) => {
-      deliver(this.#adder, waiting, () => this.#adder.answer(outcomes[index] as Outcome, waiting, entry))
+    batch.forEach(({ reply, entry }, index) => {
+      deliver(reply, () => this.#answer(outcomes[index] as Outcome, reply, entry))
     })
   }
 }

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
-import { readConnections } from '../../limits.ts'
+import { readConnections, storeLimitMs } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
 import { makeHeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
@@ -19,7 +19,7 @@ const noteLoss =
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
-  const { logger, name = 'plant-store' } = options
+  const { logger, name = 'plant-store', patienceMs = storeLimitMs } = options
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
   const servers = new Servers(urls, `${name} ${processId}`, options)
@@ -46,7 +46,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
 
   try {
     const plain = findPlainHosts(urls)
-    await writer.begin()
+    await writer.begin(performance.now() + Math.max(patienceMs, storeLimitMs))
     const unsafe = await unsafeSettings()
     if (!options.isFurther) for (const warning of describeRisks(plain, unsafe)) logger.warn(warning)
   } catch (error) {

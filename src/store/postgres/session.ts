@@ -29,7 +29,7 @@ export function refuseAlone(isBacked: boolean): void {
 }
 
 export class Session {
-  /** host:port/database, for messages. */
+  /** host:port/database, for messages; without the database when neither the URL nor a user names one. */
   readonly server: string
   readonly #url: string
   readonly #client: pg.Client
@@ -45,7 +45,7 @@ export class Session {
     this.#client = new pg.Client({ connectionString: url, ...options })
     if (closing) addAbortSignal(closing, this.#client.connection.stream)
     const { host, port, database } = this.#client
-    this.server = `${host}:${port}/${database}`
+    this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
     // 64-bit integers become numbers: ours are within ±(2^53−1).
     this.#client.setTypeParser(pg.types.builtins.INT8, Number)
     // An error between queries is that of the next one.

@@ -38,11 +38,11 @@ export class PostgresWriter {
     this.#id = id
   }
 
-  /** Writes a first note, so that from here on a writer without notes has lost them. */
-  async begin(): Promise<void> {
+  /** Waits for a server, and writes a first note, so that from here on a writer without notes has lost them. */
+  async begin(deadlineMs: number): Promise<void> {
     const removal = { text: `DELETE FROM writers WHERE seen_at < ${databaseMs} - ${noteMs}` }
     const note = { text: `${insertNote} ON CONFLICT DO NOTHING`, values: [this.#id, 0] }
-    await this.#link.run((session) => session.commit([removal, note]))
+    await this.#link.run((session) => session.commit([removal, note]), deadlineMs)
   }
 
   readonly append: PlantLog['append'] = (entries, deadlineMs, mark) => {

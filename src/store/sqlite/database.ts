@@ -38,11 +38,7 @@ export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDa
   try {
     const before = identify(path)
     if (before || mustExist) bringUpToDate(options)
-    // SQLite gives `-wal` and `-shm` the same mode.
-    else {
-      writeFileSync(path, '', { flag: 'a', mode: ownMode })
-      giveToOwner(path)
-    }
+    else makeFile(path)
     db = new DatabaseSync(path, { timeout: sqliteLockMs })
     configure(db)
     if (before) settle(db, path)
@@ -59,6 +55,12 @@ export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDa
     db?.close()
     throw refusal(path, error as Error)
   }
+}
+
+/** Makes an empty file. SQLite gives `-wal` and `-shm` its mode and owner. */
+function makeFile(path: string): void {
+  writeFileSync(path, '', { flag: 'a', mode: ownMode })
+  giveToOwner(resolveLinks(path))
 }
 
 /** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. Throws StoreRefused. */

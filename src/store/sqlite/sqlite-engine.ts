@@ -1,6 +1,6 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
 import { giveToOwner } from '../../runtime/new-file.ts'
@@ -19,12 +19,12 @@ import type { Work } from './writer/writer-messages.ts'
  * waits for open requests, but not for a disk that does not answer.
  */
 export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
-  const { logger, port, mustExist } = options
+  const { logger, port, mustExist, made } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
-  const isNew = !port && identify(path) === undefined
   if (!mustExist && !port) makeDirectory(dirname(path))
+  const isNew = !port && identify(path) === undefined
   const writer = port ? joinWriter(path, port) : await startWriter(path, options)
-  if (isNew) options.made?.()
+  if (isNew) made?.()
   try {
     return makeStore(openReader(writer.files, logger), writer)
     /* c8 ignore next 4: the path is given to another file in the same moment */
@@ -62,15 +62,20 @@ function makeStore(reader: Reader, writer: Writer): Store {
   }
 }
 
-/** Creates a directory, and those above it, on stable storage. Throws StoreRefused. */
-export function makeDirectory(directory: string): void {
-  const path = resolve(directory)
+/**
+ * Creates a directory, and those above it, on stable storage; returns those that were made, the innermost first. Throws
+ * StoreRefused.
+ */
+export function makeDirectory(directory: string): string[] {
+  const made: string[] = []
+  for (let one = resolve(directory); !existsSync(one); one = dirname(one)) made.push(one)
   try {
-    const first = mkdirSync(path, { recursive: true, mode: 0o700 })
-    for (let made = path; first && made.length >= first.length; made = dirname(made)) {
-      giveToOwner(made)
-      syncDirectoryOf(made)
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    for (const one of made.toReversed()) {
+      giveToOwner(one)
+      syncDirectoryOf(one)
     }
+    return made
   } catch (error) {
     throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }

@@ -1,9 +1,11 @@
 // Compresses lists. The bytes of a list in a coding do not depend on its pieces, nor on whether it was cached or
 // streamed, as its strong entity tag requires (RFC 9110, section 8.8.1).
 import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { createBrotliCompress, createGzip, createZstdCompress, constants as zlib } from 'node:zlib'
 import type { Coding } from '../../../http/codings.ts'
 import { pagePlants } from '../../../limits.ts'
+import type { FairPool } from '../../../runtime/fair-pool.ts'
 
 export type Compression = Exclude<Coding, 'identity'>
 
@@ -109,4 +111,37 @@ export class Codec {
     })
     return stream.read() ?? nothing
   }
+}
+
+/** Compresses a page of so many plants. */
+export async function compressPage(page: Buffer, coding: Compression, plants: number): Promise<Buffer> {
+  const codec = new Codec(coding, plants)
+  try {
+    const [most, rest] = [await codec.add(page), await codec.finish()]
+    // A buffer of its own: cached bytes of a pool, or of the codec, would keep all of that alive.
+    const made = Buffer.allocUnsafeSlow(most.length + rest.length)
+    rest.copy(made, most.copy(made))
+    return made
+  } finally {
+    codec.close()
+  }
+}
+
+/** `codec`: is closed with the stream; `owner`: whose turns the steps take among the `jobs`. */
+export type ListCompression = { codec: Codec; jobs: FairPool; owner: string }
+
+/** Compresses a long list part by part, as its reader takes it; one part is made ahead. */
+export function compressList(list: Readable, { codec, jobs, owner }: ListCompression): Readable {
+  async function* compress() {
+    for await (const part of list) {
+      const bytes = await jobs.run(owner, () => codec.add(part))
+      // The codec may need more parts before its first output.
+      if (bytes.length > 0) yield bytes
+    }
+    yield await jobs.run(owner, () => codec.finish())
+  }
+  return Readable.from(compress(), { objectMode: false, highWaterMark: 1 }).once('close', () => {
+    list.destroy()
+    codec.close()
+  })
 }
