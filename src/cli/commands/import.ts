@@ -10,19 +10,19 @@ import {
   defaultBatchPlants,
   defaultPatienceMs,
   type ImportOptions,
-  type ImportResult,
 } from '../../maintenance/import/import-options.ts'
 import { importPlants, makeResult } from '../../maintenance/import/import-plants.ts'
 import { InputError } from '../../maintenance/import/input-error.ts'
 import { formats } from '../../maintenance/import/input-format.ts'
 import { maxRecordBytes } from '../../maintenance/import/record.ts'
-import { count, separate } from '../../runtime/count.ts'
+import { separate } from '../../runtime/count.ts'
 import { openStore, openView } from '../../store/open.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../../store/store.ts'
 import { doLongWork } from '../console/long-work.ts'
-import { isApart, printResult, warnResult } from '../console/output.ts'
+import { isApart } from '../console/output.ts'
 import { nameDatabase } from '../database-name.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
+import { reportImport } from './import/report.ts'
 
 type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'openView' | 'say' | 'result'> &
   WorkOptions & { batch: number; patience: number; create?: true }
@@ -109,7 +109,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   // However the import ends: also when it has no time to end by itself.
   const reportOnce = () => {
     const seconds = (performance.now() - startMs) / 1000
-    if (!isReported) report(result, { seconds, database, isNew }, flags)
+    if (!isReported) reportImport(result, { seconds, database, isNew }, flags)
     isReported = true
   }
   const quiet = flags.quiet || (flags.rejects === '-' && !isApart())
@@ -152,8 +152,6 @@ async function run(path: string, flags: Flags): Promise<void> {
   )
 }
 
-type Run = { seconds: number; database: string | undefined; isNew: boolean }
-
 /** Makes a logger that says why a database cannot be connected to yet; the rest the import says itself. */
 function tellWarnings(say: (line: string) => void): Logger {
   const write = (line: string) => {
@@ -161,32 +159,6 @@ function tellWarnings(say: (line: string) => void): Logger {
     if (reason !== undefined) say(`${msg}: ${reason}`)
   }
   return pino({ level: 'warn' }, { write })
-}
-
-function report(
-  result: ImportResult,
-  { seconds, database, isNew }: Run,
-  { dryRun, json, rejects }: Flags,
-): void {
-  // With --rejects - stdout holds rejected records alone.
-  const print = rejects === '-' ? warnResult : printResult
-  const { added, replayed, conflict: conflicting, rejected, skipped, reasons } = result
-  const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
-  const [valid, invalid] = [added + replayed, rejected + conflicting]
-  const counts = dryRun
-    ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }
-    : { added, replayed, conflicting, rejected }
-  const shown = Object.entries(dryRun ? { valid, rejected: invalid } : counts)
-  const list = shown.map(([name, number]) => `${separate(number)} ${name}`).join(', ')
-  const where = database && (dryRun ? `compared with ${database}` : `into ${database}`)
-  const words = [where, isNew && 'made now'].filter(Boolean).join(', ')
-  const ends = [words, dryRun && 'nothing was added'].filter(Boolean)
-  const text = [`${list} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`, ...ends].join(
-    '; ',
-  )
-  const speed = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
-  print({ valid, ...counts, skipped, ...speed, database, made: isNew, reasons }, text, json)
-  if (invalid > 0) process.exitCode = 1
 }
 
 function ignoreMissing(error: unknown): undefined {

@@ -1,0 +1,36 @@
+// What an import says at its end, however it ends.
+import type { ImportResult } from '../../../maintenance/import/import-options.ts'
+import { count, separate } from '../../../runtime/count.ts'
+import { printResult, warnResult } from '../../console/output.ts'
+
+/** `database`: its name, undefined while none was opened; `isNew`: the import has made it. */
+export type ImportRun = { seconds: number; database: string | undefined; isNew: boolean }
+
+type Flags = { dryRun?: boolean; json?: true | undefined; rejects?: string | undefined }
+
+/** Prints the counts, and makes the exit code 1 when records were rejected. */
+export function reportImport(
+  result: ImportResult,
+  { seconds, database, isNew }: ImportRun,
+  { dryRun, json, rejects }: Flags,
+): void {
+  // With --rejects - stdout holds rejected records alone.
+  const print = rejects === '-' ? warnResult : printResult
+  const { added, replayed, conflict: conflicting, rejected, skipped, reasons } = result
+  const plantsPerSecond = Math.round((added + replayed + conflicting) / seconds)
+  const [valid, invalid] = [added + replayed, rejected + conflicting]
+  const counts = dryRun
+    ? { added: 0, replayed: 0, conflicting: 0, rejected: invalid }
+    : { added, replayed, conflicting, rejected }
+  const shown = Object.entries(dryRun ? { valid, rejected: invalid } : counts)
+  const list = shown.map(([name, number]) => `${separate(number)} ${name}`).join(', ')
+  const where = database && (dryRun ? `compared with ${database}` : `into ${database}`)
+  const words = [where, isNew && 'made now'].filter(Boolean).join(', ')
+  const ends = [words, dryRun && 'nothing was added'].filter(Boolean)
+  const text = [`${list} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`, ...ends].join(
+    '; ',
+  )
+  const speed = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
+  print({ valid, ...counts, skipped, ...speed, database, made: isNew, reasons }, text, json)
+  if (invalid > 0) process.exitCode = 1
+}
