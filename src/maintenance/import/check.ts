@@ -81,8 +81,7 @@ export class RecordCheck {
   #checkCells(cells: string[]): Entry | Refused {
     const { trim } = this.#options
     const columns = this.#options.columns as Columns
-    const hasMore = cells.length > columns.cells || cells.slice(columns.width).some((cell) => cell !== '')
-    if (cells.length < columns.width || hasMore)
+    if (cells.length !== columns.width && !hasEmptyEnd(cells, columns))
       return refuse(`has ${count(cells.length, 'cell')}, the header row has ${columns.width}`)
     const plant: Value = {}
     for (const field of fieldNames) {
@@ -116,9 +115,14 @@ function isAsWritten(text: string, checked: Entry | Refused): boolean {
 
 /** Decodes bytes, one per character. Undefined unless they are UTF-8: Node would replace others by U+FFFD. */
 export function decodeUtf8(text: string): string | undefined {
-  if (/^[\x00-\x7f]*$/.test(text)) return text
+  if (!/[\x80-\xff]/.test(text)) return text
   const bytes = Buffer.from(text, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : undefined
+}
+
+/** True for a row that has empty cells below the empty columns at the end of the header row. */
+function hasEmptyEnd(cells: string[], { width, cells: most }: Columns): boolean {
+  return cells.length > width && cells.length <= most && cells.slice(width).every((cell) => cell === '')
 }
 
 function refuse(detail: string): Refused {

@@ -96,6 +96,8 @@ async function addAll({ options, result, records, file }: Work): Promise<void> {
       const from = rejects.isOpen ? start.end : rejects.open(start)
       const end = await addRecords({ ...run, ...start, records, start: from, known: start.end })
       await progress.finish(end, records.beginning.bytes)
+      if (start.end.records > 0 && end.bytes === start.end.bytes)
+        options.say(`${nameOf(options.path)}: nothing is new`)
     }
     if (!options.strict) return await add(records)
     const start = await progress.findStart()

@@ -5,7 +5,7 @@ import { type Groups, type InputRecord, maxRecordBytes } from './record.ts'
 /** Expected next, beside white space. */
 type Expected = 'array' | 'first element' | 'element' | 'nothing'
 
-const [lineFeed, quote, backslash, comma] = [10, 34, 92, 44]
+const [lineFeed, quote, backslash, comma, endOfArray] = [10, 34, 92, 44, 93]
 const isSpace = (code: number) => code === 32 || code === 9 || code === 10 || code === 13
 const tooLong = `the element that begins here is longer than ${maxRecordBytes / 1024} KiB`
 /** Brackets of objects and arrays differ in one bit. */
@@ -34,7 +34,7 @@ export async function* splitArray(texts: AsyncIterable<string>): Groups {
       expected = 'first element'
       return false
     }
-    if (code !== comma && code !== 93) return true
+    if (code !== comma && code !== endOfArray) return true
     if (code === comma || expected === 'element')
       throw new InputError(`expected an element before "${String.fromCharCode(code)}"`, line)
     expected = 'nothing'
@@ -57,10 +57,11 @@ export async function* splitArray(texts: AsyncIterable<string>): Groups {
       } else if (code === quote) isInString = true
       else if (opens(code)) depth++
       else if (depth > 0) depth -= Number(closes(code))
-      else if (code === comma || closes(code)) {
+      else if (code === comma || code === endOfArray) {
         const { line, text: whole } = extend(text.slice(start, i))
-        const [space = ''] = /[ \t\r\n]*$/.exec(whole) ?? []
-        yield { line, text: whole.slice(0, whole.length - space.length), end: offset + i - space.length }
+        let spaces = 0
+        while (isSpace(whole.charCodeAt(whole.length - 1 - spaces))) spaces++
+        yield { line, text: whole.slice(0, whole.length - spaces), end: offset + i - spaces }
         begun = undefined
         expected = code === comma ? 'element' : 'nothing'
       }
