@@ -18,13 +18,8 @@ const words = { gone: 'a connection to the database was lost', back: 'the databa
 /** The share of an outage's time so far that passes before the next attempt. */
 const pauseShare = 0.1
 
-/** A time without a server. `scout`: the one attempt to connect that is running; `found`: one has met a server. */
-type Absence = {
-  sinceMs: number
-  lastMs: number
-  found: PromiseWithResolvers<void>
-  scout?: Promise<Session>
-}
+/** A time without a server. `scout`: the one attempt to connect that is running. */
+type Absence = { sinceMs: number; lastMs: number; over: PromiseWithResolvers<void>; scout?: Promise<Session> }
 
 export class Servers {
   readonly #urls: string[]
@@ -59,22 +54,22 @@ export class Servers {
 
   /** Makes a session. While there is no server, one attempt at a time looks for one, and its failure is everybody's. */
   async connect(role: Role): Promise<Session> {
+    if (this.#absence?.scout) await this.#absence.scout
     const absence = this.#absence
-    if (absence?.scout) await Promise.race([absence.scout, absence.found.promise])
-    if (!absence || absence.scout || !this.#absence) return this.#connect(role)
+    if (!absence) return this.#connect(role)
     absence.scout = sleep(Math.max(0, absence.lastMs + pauseMs - performance.now()))
       .then(() => this.#connect(role))
       .finally(() => delete absence.scout)
     return absence.scout
   }
 
-  /** Resolves when a failed attempt may be repeated: once a server is found, or the later, the longer there was none. */
+  /** Resolves when a failed attempt may be repeated: once there is a server, or the later, the longer there was none. */
   async pause(): Promise<void> {
     if (!this.#absence) return sleep(pauseMs)
-    const { sinceMs, found } = this.#absence
+    const { sinceMs, over } = this.#absence
     const share = pauseShare * (performance.now() - sinceMs)
     const ms = Math.min(Math.max(share, pauseMs), longestPauseMs)
-    await withTimeout(found.promise, ms * (1 - Math.random() / 2), () => {})
+    await withTimeout(over.promise, ms * (1 - Math.random() / 2), () => {})
   }
 
   /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
@@ -101,7 +96,6 @@ export class Servers {
   async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
       await session.open(timeoutMs)
-      this.#wake()
       // A server restored from a backup may have an older schema, or another store.
       const id = await prepareSchema(session, this.#options)
       this.storeId ??= id
@@ -111,12 +105,6 @@ export class Servers {
     } catch (error) {
       throw new ServerFailure(session.server, error as Error)
     }
-  }
-
-  /** Lets others connect, too: most of an attempt is still to come. */
-  #wake(): void {
-    this.#absence?.found.resolve()
-    if (this.#absence) this.#absence.found = Promise.withResolvers()
   }
 
   /** `before`: the origin that was followed when the attempt began. */
@@ -131,7 +119,7 @@ export class Servers {
   }
 
   #noteMade(role: Role): void {
-    this.#wake()
+    this.#absence?.over.resolve()
     this.#absence = undefined
     this.#lastWords = undefined
     this.fault = undefined
@@ -143,7 +131,7 @@ export class Servers {
   /** Notes that no server could be used; returns the failure, with what a server said when it went, unless it speaks now. */
   #noteAbsence(failure: Error, role: Role): Error {
     const nowMs = performance.now()
-    this.#absence ??= { sinceMs: nowMs, lastMs: nowMs, found: Promise.withResolvers() }
+    this.#absence ??= { sinceMs: nowMs, lastMs: nowMs, over: Promise.withResolvers() }
     this.#absence.lastMs = nowMs
     const said = this.#lastWords
     if (said !== undefined && !isSaid(failure)) failure.message += `; before that, ${said}`
