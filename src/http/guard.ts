@@ -1,6 +1,7 @@
 // The first hooks of every request: observe it, and refuse it when its head is not valid.
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest, onRequestHookHandler, onSendHookHandler } from 'fastify'
 import type { Fault } from '../../schemas/problem.ts'
 import { type KnownProblem, problems } from '../../schemas/problems.ts'
@@ -12,6 +13,8 @@ import type { Exchange } from './connection/exchange.ts'
 import { exchangeOf, type InFlight } from './connection/in-flight.ts'
 import type { Trace } from './connection/request-ids.ts'
 import { invalid, ProblemError } from './problem-error.ts'
+
+const pieceBytes = 64 * 1024
 
 /**
  * `methods`: all that a path may have; `slices`: schedule requests in a row; `cors`: the CORS plugin answers preflights;
@@ -66,6 +69,8 @@ export function guardRequests(inFlight: InFlight, { methods, slices, cors, begin
     }
     if (!reply.raw.shouldKeepAlive) reply.header('connection', 'close')
     if (refused) done(refused)
+    else if (request.method !== 'HEAD' && payload instanceof Buffer && payload.length > pieceBytes)
+      sendInPieces(reply, payload, done)
     else done()
   }
 
@@ -103,6 +108,20 @@ function allowedMethods(request: FastifyRequest, methods: readonly string[]): re
   if (request.url === '*') return methods
   const url = request.url.split('?', 1)[0] as string
   return methods.filter((method) => request.server.findRoute({ url, method: method as 'GET' }) !== null)
+}
+
+/** Sends a large document in pieces: a client counts as reading when it has taken one of them. */
+function sendInPieces(
+  reply: FastifyReply,
+  bytes: Buffer,
+  done: (error: null, payload: Readable) => void,
+): void {
+  const count = Math.ceil(bytes.length / pieceBytes)
+  const pieces = Array.from({ length: count }, (_, index) =>
+    bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes),
+  )
+  reply.header('content-length', bytes.length)
+  done(null, Readable.from(pieces))
 }
 
 /** Approximate size of an answer. */

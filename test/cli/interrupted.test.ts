@@ -39,9 +39,11 @@ before(async () => {
     INSERT INTO plants (position, item) SELECT n, '{"name":"plant ' || n || '","tag":"some tag"}' FROM numbers`)
 })
 
-function start(t: Test, command: string, DATABASE_URL: string, given: NodeJS.ProcessEnv = {}) {
-  const script = `exec '${process.execPath}' '${cli}' ${command}`
-  const env = { ...inherited(), DATABASE_URL, ...given }
+/** `alone`: the options of Node, without what tap loads into each process, which listens to signals. */
+function start(t: Test, command: string, DATABASE_URL: string, alone?: string) {
+  const options = alone === undefined ? '' : 'NODE_OPTIONS="$ALONE" '
+  const script = `${options}exec '${process.execPath}' '${cli}' ${command}`
+  const env = { ...inherited(), DATABASE_URL, ALONE: alone }
   const child = spawn('sh', ['-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
@@ -91,7 +93,7 @@ test('a check stops within a long query, and so does that of a backup, which lea
     ],
   ] as const
   for (const [command, message] of commands) {
-    const { child, said } = start(t, command, url, preload(endlessQuery))
+    const { child, said } = start(t, command, url, preload(endlessQuery).NODE_OPTIONS)
     await once(child.stdout, 'data')
     t.equal(await stop(t, child, 'SIGINT'), 130)
     t.equal(said(), message)

@@ -126,7 +126,7 @@ test(
     await said(/Server plant-store\/two is DOWN/)
     await checkProxy(t, accesses, { port, ca })
     lock()
-    await said(/backend plant-store has no server available/)
+    await said(/backend 'plant-store' has no server available/)
     await checkReadOnly(t, { port, ca })
   },
 )

@@ -17,5 +17,6 @@ export function makePages(log: PlantLog, meter: Meter = noMeter): { pages: Pages
 /** Reads a range as a client does that accepts no coding. */
 export async function readPlain(pages: Pages, range: LogRange, owner = 'anyone'): Promise<Buffer | Readable> {
   const found = pages.findCached(range, ['identity'], owner)
-  return (found ?? (await pages.read(range, ['identity'], { owner, hold() {} }))).list
+  const { list } = found ?? (await pages.read(range, ['identity'], { owner, hold() {} }))
+  return Buffer.isBuffer(list) ? list : list()
 }

@@ -67,5 +67,5 @@ function findClosable({ connections, idle }: Peer): Connection | undefined {
 
 /** True when the next answer needs no token, and waits for its client. */
 function isUnread({ open: [first] }: Connection): boolean {
-  return first?.owner === '' && first.reply.raw.writableEnded
+  return first?.owner === '' && first.reply.raw.headersSent
 }

@@ -73,7 +73,7 @@ export class ListSender {
   #sendBody(reply: FastifyReply, listed: Listed, { coding, list }: ListBody): void {
     const headers = vary(reply, listed.form(coding).headers)
     if (!Buffer.isBuffer(list)) {
-      this.#sendStream(reply, headers, list)
+      this.#sendStream(reply, headers, list())
       return
     }
     this.#options.inFlight.hold(exchangeOf(reply.request), list.length, pageShare)

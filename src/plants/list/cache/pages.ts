@@ -22,8 +22,8 @@ import { type Meter, noMeter } from '../../../runtime/meter.ts'
 import type { LogRange, Part, RangeReader } from '../range.ts'
 import { Codec, type Compression, compressList, compressPage } from './codec.ts'
 
-/** The bytes of a range in a coding: at once when it is a page, as a stream when it is longer. */
-export type ListBody = { coding: Coding; list: Buffer | Readable }
+/** The bytes of a range in a coding: a page, or what opens the stream of a longer list. */
+export type ListBody = { coding: Coding; list: Buffer | (() => Readable) }
 
 /** A request: whose turn it takes, and what reserves a share of the bytes in flight for it, or throws. */
 export type Caller = { owner: string; hold: (bytes: number, share: number) => void }
@@ -119,18 +119,20 @@ export class Pages {
     })
   }
 
-  /** Streams a long list. Each is compressed for its own client, if not too many others are. */
+  /** Makes a long list ready to be streamed. Each is compressed for its own client, if not too many others are. */
   #open(range: LogRange, first: Part, { codings, owner, hold }: Caller & { codings: Codings }): ListBody {
     const isBusy = this.#codedLists >= maxCodedLists
     const coding = isBusy && codings.includes('identity') ? 'identity' : codings[0]
     // One part being sent, and one ahead.
     hold(2 * pageBytes + (coding === 'identity' ? 0 : codecBytes), listShare)
-    const plain = this.#ranges.stream(range, first)
-    if (coding === 'identity') return { coding, list: plain }
-    const codec = new Codec(coding, range.last - range.after)
-    const list = compressList(plain, { codec, jobs: this.#jobs, owner })
-    this.#codedLists++
-    list.once('close', () => this.#codedLists--)
+    const openPlain = () => this.#ranges.stream(range, first)
+    if (coding === 'identity') return { coding, list: openPlain }
+    const list = () => {
+      this.#codedLists++
+      const codec = new Codec(coding, range.last - range.after)
+      const stream = compressList(openPlain(), { codec, jobs: this.#jobs, owner })
+      return stream.once('close', () => this.#codedLists--)
+    }
     return { coding, list }
   }
 
