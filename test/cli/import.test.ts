@@ -484,7 +484,7 @@ test('what root makes belongs to the owner of the directory', {
   t.match(await runCommand(['import', path, '--rejects', rejects], { DATABASE_URL }), { code: 1 })
   t.match(await runCommand(['export', `${directory}/all.json`], { DATABASE_URL }), {
     code: 0,
-    stdout: /; the log ends at plant 1; from \S+\/a\/b\/plants\.db\n$/,
+    stdout: /^exported 1 plant from \S+\/a\/b\/plants\.db to \S+; the log ends at plant 1\n$/,
   })
   for (const name of ['a', 'a/b', 'a/b/plants.db', 'rejects', 'all.json'])
     t.equal(statSync(join(directory, name)).uid, 65_534, name)

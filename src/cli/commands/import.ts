@@ -132,6 +132,8 @@ async function run(path: string, flags: Flags): Promise<void> {
         const patienceMs = flags.patience * 1000
         const logger = tellWarnings(progress.say)
         const store = await openStore(databaseUrl, { logger, made, patienceMs, mustBeAlone: !flags.create })
+        // From here on the import says itself what fails.
+        logger.level = 'silent'
         database = nameDatabase(databaseUrl)
         return store
       },
