@@ -354,21 +354,3 @@ test('copy carries progress along', async (t) => {
     t.same(await namesIn(to), ['a', 'b', 'c'])
   }
 })
-
-test('an import that claims an input looks again when another was faster', async (t) => {
-  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
-  const path = writeInput(t, `${line('a')}{"name":"b","ta`)
-  t.ok((await next(path)).error)
-  writeFileSync(path, line('a') + line('b'))
-  const faster = ['UPDATE', 'INSERT']
-  const execute: typeof store.sql.execute = async (text, values) => {
-    const isFirst = text.startsWith(faster[0] ?? '-') && faster.shift() !== undefined
-    return isFirst ? 0 : store.sql.execute(text, values)
-  }
-  const openStore = async () => ({ ...store, close: async () => {}, sql: { ...store.sql, execute } })
-  const { result, plants } = await next(path, { resume: true, openStore })
-  t.match(
-    { result, plants, faster },
-    { result: { added: 1, skipped: 1 }, plants: [{ name: 'b' }], faster: [] },
-  )
-})
