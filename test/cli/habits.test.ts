@@ -31,7 +31,7 @@ async function makeFullStore(): Promise<string> {
   await fill(store, plants)
   const rows = Array.from(
     { length: 2000 },
-    (_, n) => `('${n}', '${'x'.repeat(90)}', '', '', 0, NULL, NULL, NULL)`,
+    (_, n) => `('${n}', '${'x'.repeat(90)}', '${'0'.repeat(64)}', 'plants:read', 0, NULL, NULL, NULL)`,
   )
   await store.sql.execute(`INSERT INTO tokens VALUES ${rows}`)
   return url
