@@ -188,6 +188,7 @@ async function append(run: Run, entries: Entry[], mark: Checkpoint | undefined):
       await sleep(pauseMs, undefined, { signal })
     }
   }
+  /* c8 ignore next: a race with another import */
 }
 
 /**
