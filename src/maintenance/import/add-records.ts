@@ -188,7 +188,6 @@ async function append(run: Run, entries: Entry[], mark: Checkpoint | undefined):
       await sleep(pauseMs, undefined, { signal })
     }
   }
-  /* c8 ignore next: a race with another import */
 }
 
 /**
