@@ -22,6 +22,8 @@ export const vanishedMs = 3000
 /** Time between two attempts to connect to a cluster without a server, and what it grows to. */
 export const pauseMs = 50
 export const longestPauseMs = 1000
+/** A server that had its standbys is believed for this long: it takes longer to promote another and to connect to it. */
+export const backedMs = 5
 /** Connections for reading pages, reads per token that may wait for one, and queries in progress per connection. */
 export const readConnections = 3
 export const maxWaitingReads = 200

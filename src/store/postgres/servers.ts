@@ -100,6 +100,7 @@ export class Servers {
       const id = await prepareSchema(session, this.#options)
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it holds another store (${id})`)
+      if (this.#absence) await session.endBarriers()
       await session.passBarrier()
       return session
     } catch (error) {

@@ -118,6 +118,14 @@ export class Session {
     await this.commit([{ text: barrier }])
   }
 
+  /**
+   * Ends barriers that their clients have given up: no time-out of the server ends a wait for standbys. To end that of a
+   * batch would show its plants.
+   */
+  async endBarriers(): Promise<void> {
+    await this.query(endBarriers)
+  }
+
   destroy(): void {
     this.#client.connection.stream.destroy()
   }
@@ -160,13 +168,10 @@ type Prepared = {
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
-/**
- * Ends barriers that their clients have given up: no time-out of the server ends a wait for standbys. To end that of a
- * batch would show its plants.
- */
-const endBarriers = `(SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-    WHERE usename = current_user AND wait_event = 'SyncRep' AND query = $query$${barrier}$query$
-      AND clock_timestamp() - query_start > interval '${attemptMs} ms')`
+const endBarriers = `
+  SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+  WHERE usename = current_user AND wait_event = 'SyncRep' AND query = $query$${barrier}$query$
+    AND clock_timestamp() - query_start > interval '${attemptMs} ms'`
 
 /**
  * Applies the settings that the server knows, and reads the origin. The timeline is the current one;
@@ -181,6 +186,6 @@ const prepareSession = `
     (SELECT count(set_config(name, value, false)) FROM (VALUES
       ${Object.entries(settings).map(([name, value]) => `('${name}', '${value}')`)}) AS setting (name, value)
       WHERE current_setting(name, true) IS NOT NULL),
-    set_config('statement_timeout', $1, false), ${endBarriers},
+    set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
