@@ -309,14 +309,15 @@ test('the same bytes under another name are refused, and --resume goes on behind
 test('a pipe is known again by what it brings', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const long = Array.from({ length: 3000 }, (_, n) => line(`plant ${n}`)).join('')
-  t.error((await runImport(DATABASE_URL, writeInput(t, long))).error)
   const ends = [
+    await pipeImport(t, DATABASE_URL, long),
     await pipeImport(t, DATABASE_URL, long),
     await pipeImport(t, DATABASE_URL, long + line('b'), '--resume'),
     await pipeImport(t, DATABASE_URL, long.replace('plant 2999', 'tree 2999') + line('c'), '--resume'),
   ]
   t.match(ends, [
-    { code: 1, stderr: /stdin: 3,000 records already imported on/ },
+    { code: 0, stdout: /^3,000 added/ },
+    { code: 1, stderr: /stdin: 3,000 records already imported on 20\S+Z; --resume/ },
     { code: 0, stdout: /^1 added/ },
     { code: 1, stdout: /^0 added/, stderr: /stdin does not begin any more/ },
   ])
@@ -352,4 +353,48 @@ test('copy carries progress along', async (t) => {
     t.match((await runImport(to, path, { resume: true })).result, { added: 1, skipped: 2 })
     t.same(await namesIn(to), ['a', 'b', 'c'])
   }
+})
+
+test('a last record that was cut short is added once it is whole', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const cases: [start: string, cut: string, whole: string][] = [
+    [line('a'), '{"name":"b","ta', line('b') + line('c')],
+    ['name,tag\na,\n', 'b', 'b,\nc,\n'],
+    ['name,tag\r\na,\r\n', '"b', '"b",\r\nc,'],
+    [`[${line('a')},`, '{"name":"b"', `${line('b')},${line('c')}]`],
+    [line('x'.repeat(200)).repeat(500), '{"name":', line('b') + line('c')],
+  ]
+  for (const [start, cut, whole] of cases) {
+    const path = writeInput(t, start + cut)
+    const { error, plants } = await next(path, { restart: true })
+    t.match(error?.message, /^input, line \d+: .*(cut short|not closed)/)
+    t.not(plants.length, 0)
+    writeFileSync(path, start + whole)
+    for (const names of [['b', 'c'], []]) {
+      const resumed = await next(path, { resume: true })
+      t.error(resumed.error)
+      t.same(
+        resumed.plants.map(({ name }) => name),
+        names,
+      )
+    }
+  }
+})
+
+test('an import that claims an input looks again when another was faster', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  const path = writeInput(t, `${line('a')}{"name":"b","ta`)
+  t.ok((await next(path)).error)
+  writeFileSync(path, line('a') + line('b'))
+  const faster = ['UPDATE', 'INSERT']
+  const execute: typeof store.sql.execute = async (text, values) => {
+    const isFirst = text.startsWith(faster[0] ?? '-') && faster.shift() !== undefined
+    return isFirst ? 0 : store.sql.execute(text, values)
+  }
+  const openStore = async () => ({ ...store, close: async () => {}, sql: { ...store.sql, execute } })
+  const { result, plants } = await next(path, { resume: true, openStore })
+  t.match(
+    { result, plants, faster },
+    { result: { added: 1, skipped: 1 }, plants: [{ name: 'b' }], faster: [] },
+  )
 })

@@ -108,6 +108,7 @@ const fatal: Broken[] = [
     /^input, line 2: expected an element before ","$/,
     1,
   ],
+  ['an array that only begins', '[\n', /^input, line 2: the JSON array does not end/, 0],
   ['an array that begins with a comma', '[,{}]', /^input, line 1: expected an element before ","$/, 0],
   [
     'something after an array',

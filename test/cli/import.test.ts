@@ -490,6 +490,20 @@ test('what root makes belongs to the owner of the directory', {
     t.equal(statSync(join(directory, name)).uid, 65_534, name)
 })
 
+test('a record that is too long is told, and left out of the rejects', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  const path = writeInput(t, `{}\n{"name":"${'x'.repeat(70_000)}"}\n`)
+  const rejects = join(createDirectory(t), 'rejects')
+  for (const [file, name] of [
+    ['-', 'stdout'],
+    [rejects, rejects],
+  ] as const) {
+    const ran = await runCommand(['import', path, '--restart', '--rejects', file], { DATABASE_URL })
+    t.match(ran, { code: 1, stderr: `line 2: is longer than 64 KiB; left out of ${name}\n` })
+    t.equal(file === '-' ? ran.stdout : readFileSync(file, 'utf8'), '{}\n')
+  }
+})
+
 test('a database that is made is named, and said to be new', async (t) => {
   const database = join(createDirectory(t), 'plants.db')
   const path = writeInput(t, '{"name":"a","tag":""}\n')
