@@ -12,8 +12,8 @@ export const accessDefects: Defect[] = [
   {
     breaks: 'the body is read before the token is checked',
     file: 'src/plants/add/add-route.ts',
-    search: '...access,',
-    replacement: 'preValidation: access.onRequest as never,',
+    search: '...route,',
+    replacement: '...{ ...route, onRequest: [], preValidation: route.onRequest as never },',
     checks: [inTest('access/authentication', '401 and 403 come before the body')],
   },
   {

@@ -38,20 +38,6 @@ export const operationDefects: Defect[] = [
     checks: [inTest('service/shutdown', 'a request that is being sent when the signal comes')],
   },
   {
-    breaks: 'an import forgets that a batch may be there, and adds it twice',
-    file: 'src/maintenance/import/add-records.ts',
-    search: 'mayBeThere ||= ',
-    replacement: 'mayBeThere = ',
-    checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],
-  },
-  {
-    breaks: 'of the imports that are over the newest is forgotten',
-    file: 'src/maintenance/import/import-progress.ts',
-    search: 'b.progress.at - a.progress.at',
-    replacement: 'a.progress.at - b.progress.at',
-    checks: [inTest('cli/import-resumed', 'the progress of the latest hundred finished imports')],
-  },
-  {
     breaks: 'a rejected row is not the text that it was',
     file: 'src/maintenance/import/csv.ts',
     search: 'row.cells = cells',
@@ -71,13 +57,6 @@ export const operationDefects: Defect[] = [
     search: '    syncFile(temporary)\n',
     replacement: '',
     checks: [inTest('cli/backup', 'a backup is on stable storage')],
-  },
-  {
-    breaks: 'a check names a checksum of plants that it could not read',
-    file: 'src/maintenance/verify/verify-store.ts',
-    search: 'cannot be read: ${error.message}` })\n    isComplete = false',
-    replacement: 'cannot be read: ${error.message}` })',
-    checks: [inTest('cli/verify', 'a plant whose text cannot be read')],
   },
   {
     breaks: 'the password of a TLS key is shown',

@@ -26,7 +26,8 @@ export const postgresDefects: Defect[] = [
   {
     breaks: "the first replica that starts takes another application's meta for its own",
     file: 'src/store/postgres/postgres-schema.ts',
-    search: 'if (!isWhole || store === undefined || !(version > 0)) throw refuseForeign(meta as FoundTable)',
+    search:
+      'if (!isWhole || store === undefined || !(Number(version) > 0)) throw refuseForeign(meta as FoundTable)',
     replacement: 'if (store === undefined) return undefined',
     checks: [inTest('store/postgres-kept', 'tables of another application are refused')],
   },

@@ -30,20 +30,6 @@ for (const commitMs of [0, 0.1, 0.9, 1, 4, 20, never])
     t.ok(turns() <= 3, `${turns()}`)
   })
 
-test('requests that arrive one per turn are waited for', async (t) => {
-  const delay = new BatchDelay()
-  delay.noteWaiting(1)
-  let isOver = false
-  const gathered = delay.wait(64, 0.9).then(() => (isOver = true))
-  for (let present = 2; present <= 5; present++) {
-    await new Promise(setImmediate)
-    delay.noteWaiting(present)
-  }
-  t.notOk(isOver, 'another one arrived in each turn')
-  await gathered
-  t.ok(isOver, 'nobody came any more')
-})
-
 test('a wait ends with the last of the expected requests, not with its timer', {
   timeout: 10_000,
 }, async (t) => {

@@ -92,7 +92,7 @@ test('the program says what a word can become, in the form of each shell', async
   const cases: [shell: string, words: string[], stdout: RegExp | string][] = [
     ['bash', [''], /^serve\nconfig\ntoken\nimport\n[\s\S]*\ncompletion\nopenapi\nhelp\n$/],
     ['bash', ['token', 'r'], 'rotate\nrevoke\n'],
-    ['bash', ['openapi', '-'], '--json\n-o\n--output\n-h\n--help\n'],
+    ['bash', ['openapi', '-'], '--json\n-o\n--output\n--force\n-h\n--help\n'],
     ['bash', ['token', 'create', '--scope=plants:w'], '--scope=plants:write\n'],
     ['zsh', ['token', 'create', '--scope', ''], 'plants\\:read:\nplants\\:write:\n'],
     ['zsh', ['export', '--f'], /^--format:[^\n]+\n--force:replace FILE if it exists\n$/],

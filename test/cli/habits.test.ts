@@ -31,7 +31,7 @@ async function makeFullStore(): Promise<string> {
   await fill(store, plants)
   const rows = Array.from(
     { length: 2000 },
-    (_, n) => `('${n}', '${'x'.repeat(90)}', '', '', 0, NULL, NULL, NULL)`,
+    (_, n) => `('${n}', '${'x'.repeat(90)}', '${'0'.repeat(64)}', 'plants:read', 0, NULL, NULL, NULL)`,
   )
   await store.sql.execute(`INSERT INTO tokens VALUES ${rows}`)
   return url
@@ -103,7 +103,14 @@ test('a message names a file that cannot be written as it was given', async (t) 
   ]
   for (const [name, args] of cases) {
     // 16 KiB for each file. Without the tests' instruments, which write, too.
-    const limit = ['-i', `DATABASE_URL=${url}`, 'sh', '-c', 'ulimit -f 16; exec "$0" "$@"', process.execPath]
+    const limit = [
+      '-i',
+      `DATABASE_URL=file:${backup}`,
+      'sh',
+      '-c',
+      'ulimit -f 16; exec "$0" "$@"',
+      process.execPath,
+    ]
     const full = await runProgram(t, 'env', [...limit, cli, ...args(join(folder, name))])
     t.match(full, { code: 1, stdout: '' }, name)
     t.match(full.stderr, new RegExp(`^plant-store: cannot [^\n]+${join(folder, name)}: [^\n]+\n$`))

@@ -89,7 +89,7 @@ test('a check stops within a long query, and so does that of a backup, which lea
     ['verify --quiet', ''],
     [
       `backup --quiet '${join(directory, 'b.db')}'`,
-      'plant-store: interrupted: nothing was written. Run it again\n',
+      'plant-store: interrupted: the copy is incomplete. Run it again\n',
     ],
   ] as const
   for (const [command, message] of commands) {

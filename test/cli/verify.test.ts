@@ -427,7 +427,10 @@ test('SIGINT ends the command before the end, as it ends any program that only r
 
 test('a repair that is stopped goes on the next time', async (t) => {
   const url = await make(t, sqlite, many)
-  await tamper(url, `UPDATE plants SET checksum = NULL; UPDATE epochs SET start = ${many} WHERE number = 2`)
+  await tamper(
+    url,
+    `UPDATE plants SET checksum = NULL; UPDATE epochs SET start = ${many + 1} WHERE number = 2`,
+  )
   const store: Store = await open(t, url)
   const { repairChecksums } = await import('../../src/maintenance/verify/repair.ts')
   const stop = new AbortController()

@@ -118,7 +118,7 @@ test('a 500 has its error in the log', async (t) => {
 
 /** Makes lines of more than 1 KB each, by requests for which there is nothing. */
 async function makeLines(t: Test, { url }: Service, count: number): Promise<void> {
-  const perConnection = 100
+  const perConnection = 10
   const target = (n: number) => `/${n}-${'x'.repeat(1000)}`
   for (let from = 0; from < count; from += perConnection) {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')

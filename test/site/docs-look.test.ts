@@ -45,7 +45,7 @@ async function assertShort(t: Test, page: Page): Promise<void> {
     await block.locator('.opblock-summary-control').click()
     await block.locator('.error-row').last().waitFor()
     const { height = 0 } = (await block.boundingBox()) ?? {}
-    t.ok(height > 500 && height <= 2500, `${name}: ${height} px`)
+    t.ok(height > 500 && height <= 2600, `${name}: ${height} px`)
   }
   const row = operation(page, 'createPlant').locator('[data-code="409"]')
   t.equal(await row.locator('pre').isVisible(), false)

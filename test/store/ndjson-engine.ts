@@ -27,7 +27,7 @@ function load(url: string): DatabaseSync {
   const db = new DatabaseSync(':memory:')
   for (const { sqlite } of migrations) db.exec(sqlite)
   db.exec(`PRAGMA user_version = ${migrations.length}`)
-  db.exec(`INSERT OR REPLACE INTO meta (key, value) VALUES ('store', 'of-a-file')`)
+  db.exec(`INSERT OR REPLACE INTO meta (key, value) VALUES ('store', 'of-a-file-of-22-letter')`)
   const insert = db.prepare('INSERT INTO plants (position, item, checksum) VALUES (?, ?, ?)')
   for (const [index, item] of readItems(url).entries())
     insert.run(index + 1, item, checksumOf(index + 1, null, item))
@@ -51,7 +51,7 @@ async function open(url: string): Promise<Store> {
     throw new StoreUnavailable('nothing-added', 'a file of NDJSON is only read')
   }
   return {
-    id: 'of-a-file',
+    id: 'of-a-file-of-22-letter',
     log: {
       append: refuse,
       head: () => ({ position: items.length, epochs: new Epochs([epoch]) }),

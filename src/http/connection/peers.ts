@@ -61,6 +61,7 @@ function networkFor({ remoteAddress }: Socket): string {
 
 function findClosable({ connections, idle }: Peer): Connection | undefined {
   for (const longest of idle) return longest
+  /* c8 ignore next: a connection that makes room has an open request, or is idle */
   const startMs = ({ open }: Connection) => open[0]?.startMs ?? 0
   return [...connections].filter(isUnread).sort((a, b) => startMs(a) - startMs(b))[0]
 }

@@ -63,6 +63,7 @@ export function copyFromStream(source: Readable, to: string, options: BackupOpti
   })
 }
 
+/* c8 ignore next: nearly all callers can be interrupted */
 const signalOf = ({ signal }: BackupOptions) => (signal ? { signal } : {})
 
 /** Writes a new file with `copy`, and verifies what is in it. */

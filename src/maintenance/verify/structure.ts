@@ -18,6 +18,7 @@ export async function checkStructure(view: StoreView, faults: Faults): Promise<S
   const starts = view.version < epochsVersion ? undefined : await check('the list of epochs', readStarts)
   const end = await check('the end of the log', findHead)
   faults.add(
+    /* c8 ignore next 7: each falls back where its table is damaged */
     ...((await check('the schema', findSchemaFaults)) ?? []),
     ...((await check('the beginning of the log', findEarlyPlants)) ?? []),
     ...(starts && end !== undefined ? findEpochFaults(starts, end) : []),
@@ -27,6 +28,7 @@ export async function checkStructure(view: StoreView, faults: Faults): Promise<S
   )
   // Plants that 1.0.0 added are in the first epoch: it ends with the first plant of this version.
   const oldPlants = starts?.[1] ?? Number.POSITIVE_INFINITY
+  /* c8 ignore next: the end of the log is damaged */
   const head = end ?? (await check('the list of segments', findLastSegment)) ?? 0
   return { head, hasEnd: end !== undefined, oldPlants }
 }

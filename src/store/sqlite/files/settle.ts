@@ -34,6 +34,7 @@ export function openSettled(path: string): ReadOnlyFile {
     settleForReading(path)
     return file
   } catch (error) {
+    /* c8 ignore next 3: a disk that fails in the same moment */
     file.db.close()
     throw refusal(path, error as Error)
   }
@@ -48,6 +49,7 @@ function settleForReading(path: string): void {
     try {
       rewriteLog(db, path)
     } catch (error) {
+      /* c8 ignore next 2: another process has the lock, or the disk fails */
       // Locked, or not for this user to write.
       if (codeOf(error) === 0 && (error as NodeJS.ErrnoException).syscall !== 'open') throw error
     } finally {
