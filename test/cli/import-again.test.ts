@@ -354,3 +354,47 @@ test('copy carries progress along', async (t) => {
     t.same(await namesIn(to), ['a', 'b', 'c'])
   }
 })
+
+test('a last record that was cut short is added once it is whole', async (t) => {
+  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const cases: [start: string, cut: string, whole: string][] = [
+    [line('a'), '{"name":"b","ta', line('b') + line('c')],
+    ['name,tag\na,\n', 'b', 'b,\nc,\n'],
+    ['name,tag\r\na,\r\n', '"b', '"b",\r\nc,'],
+    [`[${line('a')},`, '{"name":"b"', `${line('b')},${line('c')}]`],
+    [line('x'.repeat(200)).repeat(500), '{"name":', line('b') + line('c')],
+  ]
+  for (const [start, cut, whole] of cases) {
+    const path = writeInput(t, start + cut)
+    const { error, plants } = await next(path, { restart: true })
+    t.match(error?.message, /^input, line \d+: .*(cut short|not closed)/)
+    t.not(plants.length, 0)
+    writeFileSync(path, start + whole)
+    for (const names of [['b', 'c'], []]) {
+      const resumed = await next(path, { resume: true })
+      t.error(resumed.error)
+      t.same(
+        resumed.plants.map(({ name }) => name),
+        names,
+      )
+    }
+  }
+})
+
+test('an import that claims an input looks again when another was faster', async (t) => {
+  const { next, store } = await shareStore(t, await sqlite.createDatabase(t))
+  const path = writeInput(t, `${line('a')}{"name":"b","ta`)
+  t.ok((await next(path)).error)
+  writeFileSync(path, line('a') + line('b'))
+  const faster = ['UPDATE', 'INSERT']
+  const execute: typeof store.sql.execute = async (text, values) => {
+    const isFirst = text.startsWith(faster[0] ?? '-') && faster.shift() !== undefined
+    return isFirst ? 0 : store.sql.execute(text, values)
+  }
+  const openStore = async () => ({ ...store, close: async () => {}, sql: { ...store.sql, execute } })
+  const { result, plants } = await next(path, { resume: true, openStore })
+  t.match(
+    { result, plants, faster },
+    { result: { added: 1, skipped: 1 }, plants: [{ name: 'b' }], faster: [] },
+  )
+})

@@ -93,7 +93,7 @@ async function* readBatches(run: Run): AsyncGenerator<Batch> {
   /** The end of the last record. */
   let at = 0
   const close = () => {
-    batch.end.hash = beginning.hash(at)
+    batch.end.hash = beginning.hash(batch.end.bytes)
     return batch
   }
   try {
