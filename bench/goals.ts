@@ -14,6 +14,8 @@ export type Goal = {
   aim: number
   /** Whether more is better. */
   more: boolean
+  /** Why the machine allows no judgement. Such a goal does not count. */
+  unjudged?: string
 }
 
 /** What has to be reached, and the aim. */

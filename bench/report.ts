@@ -65,7 +65,7 @@ const goalColumns: Columns<Report['goals'][number]> = {
   Beside: ({ beside, unit }) => (beside ? `${beside.name} ${format(beside.value)}${unit}` : ''),
   Target: ({ more, target, unit }) => `${more ? '≥' : '≤'} ${target}${unit}`,
   Aim: ({ aim, unit }) => `${aim}${unit}`,
-  '': (goal) => (isMet(goal) ? 'met' : 'missed'),
+  '': (goal) => goal.unjudged ?? (isMet(goal) ? 'met' : 'missed'),
 }
 
 /** Three digits that mean something. */

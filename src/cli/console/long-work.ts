@@ -40,11 +40,17 @@ export async function doLongWork<T>(
     tell()
     replaceProcess(by)
   }
+  // Lines that a slow reader has not taken are still in this process. One that takes none holds it up no longer.
+  const endOnceRead = (by: Signal) => {
+    tell()
+    setTimeout(replaceProcess, interruptMs, by).unref()
+    process.stderr.write('', () => process.stdout.write('', () => replaceProcess(by)))
+  }
   let askedMs = 0
   const ask = (by: Signal) => {
     if (!signal.aborted) {
       askedMs = performance.now()
-      setTimeout(endNow, interruptMs, by).unref()
+      setTimeout(endOnceRead, interruptMs, by).unref()
       controller.abort(new Interrupted(by))
     } else if (performance.now() - askedMs > echoMs) endNow(by)
   }
