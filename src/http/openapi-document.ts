@@ -94,7 +94,8 @@ function finish(made: OpenApi.Document, basePath: string): OpenApi.Document {
   const parameters: Record<string, OpenApi.ParameterObject> = {}
   const paths = Object.entries(made.paths as object).map(([path, item]) => {
     const described = Object.entries(item as Record<string, Described>).flatMap(([method, operation]) => {
-      for (const parameter of operation.parameters ?? []) parameters[parameter.name] = parameter
+      const { parameters: own = [] } = operation
+      for (const parameter of own) parameters[parameter.name] = parameter
       // HEAD comes with GET (RFC 9110, section 9.3.2).
       const names = method === 'get' ? [method, 'head'] : [method]
       return names.map((name) => [name, describeOperation(operation, name === 'head')])

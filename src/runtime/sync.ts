@@ -5,6 +5,7 @@ import { dirname } from 'node:path'
 /** Syncs a file, never a database that this process has open: see store/sqlite/files/files.ts. */
 export function syncFile(path: string): void {
   // Windows syncs only what was opened to be written; elsewhere a user who may only read can sync as well.
+  /* c8 ignore next: coverage is counted on Linux */
   syncOpened(openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
 }
 
