@@ -1,6 +1,8 @@
 // The service beside itself under other circumstances: another setting, a slow disk, a large store.
+
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root } from '../bench.ts'
@@ -45,7 +47,8 @@ export const threads: Scenario = {
     if (countListeners(new URL(two.url).port) === 1)
       throw new Error('with THREADS=2 only one socket listens: it is ignored here')
     // The load keeps a processor busy by itself.
-    const unjudged = bench.pins.all.length > 2 ? {} : { unjudged: 'no processor is free for a second thread' }
+    const unjudged =
+      availableParallelism() > 2 ? {} : { unjudged: 'no processor is free for a second thread' }
     const judge = (reach: Reach) => {
       return ([alone, both]: Results) => {
         return [{ ...rateAtLeast('requests/s / one thread', [both, alone], reach), ...unjudged }]
