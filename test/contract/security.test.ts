@@ -1,16 +1,24 @@
-// docs/security.md: every row names what shows it, and that exists.
+// docs/security.md: every threat has tests that show what stops it, and they exist.
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const rows = readFileSync(`${root}docs/security.md`, 'utf8')
+const [claims = '', shown = ''] = readFileSync(`${root}docs/security.md`, 'utf8').split(
+  '### The tests that show it\n',
+)
+const threats = claims
   .split('\n')
   .filter((line) => line.startsWith('| ') && !/^\| (Risk|Threat) /.test(line))
-  .map((line) => line.split(' | '))
+  .map((line) =>
+    line
+      .slice(2)
+      .split(' | ')[0]
+      ?.replace(/^(API\d+) .*/, '$1'),
+  )
 
 test('all ten risks are there, in their order', (t) => {
-  const risks = rows.flatMap(([risk = '']) => /^\| (API\d+) /.exec(risk)?.[1] ?? [])
+  const risks = threats.filter((threat) => threat?.startsWith('API'))
   t.same(
     risks,
     Array.from({ length: 10 }, (_, index) => `API${index + 1}`),
@@ -18,21 +26,29 @@ test('all ten risks are there, in their order', (t) => {
   t.end()
 })
 
-test('every row names tests, each of which exists under that title', (t) => {
-  for (const [threat = '', measure = '', shown = ''] of rows) {
-    t.ok(measure.length > 0, threat)
-    const named = [...shown.matchAll(/`(test\/[\w/.-]+\.ts)`: "([^"]+)"/g)]
-    t.ok(named.length > 0, `${threat} is shown by a test`)
-    t.equal(named.length, shown.split('`test/').length - 1, 'all of them are understood')
-    for (const [, file = '', title = ''] of named) {
-      const code = existsSync(root + file) ? readFileSync(root + file, 'utf8') : ''
-      t.ok(hasTest(code, title), `${file}: ${title}`)
+test('every threat has tests, each of which exists under that title', (t) => {
+  const parts = shown.split(/^- \*\*(.+)\*\*\n/m).slice(1)
+  const named = new Map<string, string[]>()
+  for (let at = 0; at < parts.length; at += 2)
+    named.set(
+      String(parts[at]),
+      String(parts[at + 1])
+        .trim()
+        .split('\n'),
+    )
+  t.same([...named.keys()], threats)
+  for (const [threat, lines] of named)
+    for (const line of lines) {
+      const [, file = '', title = ''] = /^ *- `(test\/[\w/.-]+\.ts)`: "([^"]+)"$/.exec(line) ?? []
+      const code = existsSync(root + file) && file ? readFileSync(root + file, 'utf8') : ''
+      t.ok(hasTest(code, title), `${threat}: ${line}`)
     }
-  }
   t.end()
 })
 
 /** True when a test has this title, whole but for the `${name}: ` of an engine or the like before it. */
 function hasTest(code: string, title: string): boolean {
-  return [`'${title}'`, `\`${title}\``, `}: ${title}\``].some((literal) => code.includes(literal))
+  return (
+    title !== '' && [`'${title}'`, `\`${title}\``, `}: ${title}\``].some((literal) => code.includes(literal))
+  )
 }
