@@ -60,4 +60,25 @@ export const postgresDefects: Defect[] = [
     replacement: 'if (other === undefined) other.destroy()',
     checks: [inTest('store/postgres', 'of several servers that answer')],
   },
+  {
+    breaks: 'a session that was given up before costs the next one',
+    file: 'src/store/postgres/links.ts',
+    search: 'if (session === this.#session) {',
+    replacement: 'if (session) {',
+    checks: [inTest('store/postgres-vanished', 'what was asked last on a frozen connection')],
+  },
+  {
+    breaks: 'a late attempt takes its full time',
+    file: 'src/store/postgres/links.ts',
+    search: 'Math.min(attemptMs, deadlineMs - performance.now())',
+    replacement: 'attemptMs',
+    checks: [inTest('store/postgres-vanished', 'an attempt takes no longer')],
+  },
+  {
+    breaks: 'each hundredth batch deletes its own note',
+    file: 'src/store/postgres/writer.ts',
+    search: 'AND $2 - 1`',
+    replacement: 'AND $2`',
+    checks: [inTest('store/postgres-notes', 'a batch that deletes the notes before it')],
+  },
 ]

@@ -1,8 +1,9 @@
 // JWTs of an issuer: what is accepted, what is refused and how, and what happens when the issuer is away.
+import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import { test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
-import { maxWaitingJwts } from '../../src/limits.ts'
+import { maxWaitingJwts, requestsPerConnection } from '../../src/limits.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/oidc/issuer.ts'
@@ -15,6 +16,7 @@ import { cli, runProgram } from '../support/imports.ts'
 import { findPorts } from '../support/postgres.ts'
 import { request } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { compose, exchange } from '../support/wire.ts'
 import { audience, spawnAccepting, startAccepting, startIssuer, unhurried } from './issuer.ts'
 
 const base64url = (value: unknown) =>
@@ -280,6 +282,67 @@ test('an issuer that misbehaves is given up, and its bad keys are dropped', asyn
   await until(async () => (await list(last)).status === 401)
   await logs(/some keys of OIDC_ISSUER are not used/)
   t.ok(logged().match(/some keys of OIDC_ISSUER are not used/g)?.length)
+})
+
+test('keys are not taken from where the issuer redirects to, however good they are there', async (t) => {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  const token = await sign()
+  for (const env of [{}, { OIDC_JWKS_URL: `http://127.0.0.1:${issuer.port}/keys` }]) {
+    let redirected = 0
+    issuer.answer(({ url = '' }, response) => {
+      if (url.endsWith('/good/keys')) response.end(JSON.stringify({ keys: [jwk] }))
+      else if (url.includes('/good/'))
+        response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/good/keys` }))
+      else {
+        redirected++
+        response.writeHead(302, { location: `/good${url}` }).end()
+      }
+    })
+    const { list, logs } = await startAccepting(t, { ...issuer.env, ...env })
+    await logs(/ answered 302".*"the keys of OIDC_ISSUER cannot be loaded"/)
+    t.equal((await list(token)).status, 503)
+    t.ok(redirected > 0)
+  }
+})
+
+test('a token that came when too many waited is accepted when it comes again', async (t) => {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  issuer.publish(jwk)
+  const released = Promise.withResolvers<void>()
+  issuer.answer(async (request, response) => {
+    await released.promise
+    const document = { issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }
+    response.end(JSON.stringify(request.url?.endsWith('/keys') ? { keys: [jwk] } : document))
+  })
+  const { url, list } = await startAccepting(t, issuer.env)
+  const port = Number(new URL(url).port)
+  const connections = 2 * Math.ceil(maxWaitingJwts / requestsPerConnection)
+  const tokens = await Promise.all(
+    Array.from({ length: connections * requestsPerConnection }, (_, n) => sign({ jti: `${n}` })),
+  )
+  const refused: string[] = []
+  const met = new EventEmitter()
+  const flood = async (some: string[]) => {
+    const bytes = some.map((token) => compose({ headers: { Authorization: `Bearer ${token}` } }))
+    const answers = await exchange(port, Buffer.concat(bytes), some.length)
+    answers.forEach(({ text }, n) => {
+      if (text.includes('/problems/overloaded')) refused.push(some[n] as string)
+    })
+    if (refused.length > 0) met.emit('overload')
+  }
+  await until(async () => {
+    const overload = once(met, 'overload')
+    const all = Array.from({ length: connections }, (_, n) =>
+      flood(tokens.slice(n * requestsPerConnection, (n + 1) * requestsPerConnection)),
+    )
+    await Promise.race([overload, Promise.all(all)])
+    return refused.length > 0
+  })
+  released.resolve()
+  const [token = ''] = refused
+  await until(async () => (await list(token)).status === 200)
 })
 
 test('those who wait for the keys of an issuer that hangs are bounded, and share one verdict', async (t) => {
