@@ -1,15 +1,16 @@
 // JWTs of an issuer: what is accepted, what is refused and how, and what happens when the issuer is away.
+import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import { test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
-import { maxWaitingJwts, requestsPerConnection } from '../../src/limits.ts'
+import { maxWaitingJwts, requestsPerConnection, verificationsAtOnce } from '../../src/limits.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/oidc/issuer.ts'
 import { IssuerKeys } from '../../src/tokens/oidc/issuer-keys.ts'
 import { acceptIssuer } from '../../src/tokens/oidc/issuer-tokens.ts'
-import { reasons } from '../../src/tokens/oidc/jwt.ts'
+import { reasons, toleranceS } from '../../src/tokens/oidc/jwt.ts'
 import '../support/short-limits.ts'
 import { runCommand } from '../support/commands.ts'
 import { cli, runProgram } from '../support/imports.ts'
@@ -280,7 +281,7 @@ test('an issuer that misbehaves is given up, and its bad keys are dropped', asyn
   // Of many keys the first are taken.
   const last = await good.sign({}, { kid: '999' })
   await until(async () => (await list(last)).status === 401)
-  await logs(/some keys of OIDC_ISSUER are not used/)
+  await logs(/; 946 more than 64".*"some keys of OIDC_ISSUER are not used/)
   t.ok(logged().match(/some keys of OIDC_ISSUER are not used/g)?.length)
 })
 
@@ -345,7 +346,7 @@ test('a token that came when too many waited is accepted when it comes again', a
   await until(async () => (await list(token)).status === 200)
 })
 
-test('those who wait for the keys of an issuer that hangs are bounded, and share one verdict', async (t) => {
+test('those who wait to be judged, or for the keys of an issuer that hangs, are bounded, and share one verdict', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
@@ -356,6 +357,18 @@ test('those who wait for the keys of an issuer that hangs are bounded, and share
   const [one, other] = [verify(token, false), verify(token, true)]
   t.match(await one, { id: 'oidc:gardener' })
   t.equal(await one, await other)
+  const leftMs = 5000
+  const beforeMs = performance.now()
+  const ending = await verify(await sign({ exp: (Date.now() + leftMs) / 1000 - toleranceS }), false)
+  t.ok(Number(ending?.untilMs) - beforeMs <= leftMs, 'a verdict ends with its token')
+  const again = await sign({ jti: 'again' })
+  const junk = Array.from({ length: maxWaitingJwts + verificationsAtOnce + 1 }, () =>
+    verify(`${token.slice(0, token.lastIndexOf('.'))}.${randomBytes(64).toString('base64url')}`, false),
+  )
+  const known = verify(again, true)
+  const judged = await Promise.allSettled(junk)
+  t.match(judged.at(-1), { status: 'rejected', reason: { outcome: 'overloaded' } })
+  t.match(await known, { id: 'oidc:gardener' }, 'who was valid before does not wait behind others')
   issuer.answer(() => {})
   const keys = new IssuerKeys(of, logger)
   const waits = Array.from({ length: maxWaitingJwts + 1 }, () => keys.find({ alg: 'ES256' }, ''))

@@ -2,7 +2,7 @@
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
-import { maxLookups } from '../../src/limits.ts'
+import { attemptMs, maxLookups } from '../../src/limits.ts'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { formatStatus } from '../../src/maintenance/status/status-text.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -78,6 +78,27 @@ tap.test('a commit waits for stable storage, whatever the default of the server 
     const { sql } = await open(t, url)
     t.strictSame({ ...(await sql.select('SHOW synchronous_commit'))[0] }, { synchronous_commit: expected })
   }
+})
+
+tap.test(
+  'the server ends a statement that only reads, and never a commit, which waits for its standbys',
+  async (t) => {
+    const { sql } = await open(t, await postgres.createDatabase(t))
+    t.strictSame(
+      { ...(await sql.select('SHOW statement_timeout'))[0] },
+      { statement_timeout: `${attemptMs / 1000}s` },
+    )
+    await sql.execute("INSERT INTO meta VALUES ('shown', current_setting('statement_timeout'))")
+    t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
+  },
+)
+
+tap.test('what a statement warns of is no warning of its commit', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const { sql } = await open(t, url)
+  await sql.execute(`
+    CREATE FUNCTION warn() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'beware'; RETURN 1; END $$`)
+  t.equal(await sql.execute('SELECT warn()'), 1)
 })
 
 tap.test('settings of a role that would break the service are overridden', async (t) => {

@@ -1,0 +1,106 @@
+// What an outage of PostgreSQL leaves behind: no session, no word of it in the next one, and no hurry while it lasts.
+import pg from 'pg'
+import tap, { type Test } from 'tap'
+import '../support/short-limits.ts'
+import { until } from '../support/until.ts'
+
+const { pauseMs, storeLimitMs } = await import('../../src/limits.ts')
+const { findEngine, sharedServer } = await import('../support/engines.ts')
+const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
+const { startRelay } = await import('../support/relay.ts')
+
+const { engine: postgres, skip } = findEngine('PostgreSQL')
+
+/** A store behind a relay, and an operator's connection to another database of its server. */
+async function open(t: Test) {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url, port } = await startRelay(t, direct)
+  const name = new URL(direct).pathname.slice(1)
+  const operator = new pg.Client((await sharedServer()).url())
+  await operator.connect()
+  t.teardown(() => operator.end())
+  const query = async (text: string) => (await operator.query(text.replaceAll('$name', name))).rows
+  return {
+    relay,
+    port,
+    direct,
+    query,
+    store: await openLog(t, url),
+    countSessions: async () => (await query("SELECT FROM pg_stat_activity WHERE datname = '$name'")).length,
+    endSessions: () =>
+      query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '$name'"),
+  }
+}
+
+tap.test(
+  'what a server said first is told while it is away, and not in the next outage',
+  { skip },
+  async (t) => {
+    const { relay, port, store, query, endSessions } = await open(t)
+    await store.log.head()
+    t.equal(store.fault?.(), undefined)
+    await query('ALTER DATABASE $name ALLOW_CONNECTIONS false')
+    await endSessions()
+    const unread = { name: 'StoreUnavailable', outcome: 'unread' }
+    await t.rejects(async () => store.log.head(), {
+      ...unread,
+      message: /not currently accepting connections/,
+    })
+    relay.close()
+    const message = /ECONNREFUSED.*; before that, .*it was shut down, or told to end this session/
+    await t.rejects(async () => store.log.head(), { ...unread, message })
+    t.match(store.fault?.(), message)
+    await query('ALTER DATABASE $name ALLOW_CONNECTIONS true')
+    await relay.listen(port)
+    await eventually(async () => store.log.head())
+    t.equal(store.fault?.(), undefined)
+    relay.close()
+    await t.rejects(async () => store.log.head(), { ...unread, message: /^(?!.*before that).*ECONNREFUSED/ })
+  },
+)
+
+tap.test('attempts that fail leave no session open', { skip }, async (t) => {
+  const { store, query, endSessions, countSessions } = await open(t)
+  await store.log.head()
+  await query('ALTER DATABASE $name SET default_transaction_read_only = on')
+  await endSessions()
+  await t.rejects(async () => store.log.head(), { message: /default_transaction_read_only is on/ })
+  await until(async () => (await countSessions()) === 0)
+})
+
+tap.test(
+  'a head that may be ahead of the standbys is read on another session, and the one before ends',
+  {
+    skip,
+  },
+  async (t) => {
+    const { store, relay, countSessions } = await open(t)
+    await store.log.head()
+    const before = await countSessions()
+    const broken = relay.breakAt('COMMIT\0', 'after')
+    t.strictSame(await store.log.append(entries('a')), ['added'])
+    await broken
+    t.strictSame((await store.log.head()).position, 1)
+    await until(async () => (await countSessions()) <= before)
+  },
+)
+
+tap.test('a transaction that fails again and again is repeated with pauses', { skip }, async (t) => {
+  const { store, direct } = await open(t)
+  await store.log.append(entries('a'))
+  const other = new pg.Client(direct)
+  await other.connect()
+  t.teardown(() => other.end())
+  await other.query(`
+    CREATE SEQUENCE tries;
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM nextval('tries'); RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END $$;
+    CREATE TRIGGER fail BEFORE INSERT ON plants EXECUTE FUNCTION fail()`)
+  await t.rejects(store.log.append(entries('b')), { name: 'StoreUnavailable', message: /not now/ })
+  const { rows } = await other.query('SELECT last_value::int AS tries FROM tries')
+  const most = Math.ceil(storeLimitMs / pauseMs)
+  t.ok(rows[0].tries > 1 && rows[0].tries <= most, `${rows[0].tries} of at most ${most}`)
+  await other.query('DROP TRIGGER fail ON plants')
+  t.strictSame(await store.log.append(entries('c')), ['added'])
+  t.strictSame(await namesIn(store), ['a', 'c'])
+})
