@@ -61,11 +61,11 @@ export const postgresDefects: Defect[] = [
     checks: [inTest('store/postgres', 'of several servers that answer')],
   },
   {
-    breaks: 'a session that was given up before costs the next one',
+    breaks: 'a connection that is lost is a failure for all that was asked on it',
     file: 'src/store/postgres/links.ts',
     search: 'if (session === this.#session) {',
     replacement: 'if (session) {',
-    checks: [inTest('store/postgres-vanished', 'what was asked last on a frozen connection')],
+    checks: [inTest('store/postgres-outages', 'a connection that is lost is one failure')],
   },
   {
     breaks: 'a late attempt takes its full time',

@@ -6,6 +6,7 @@ import { until } from '../support/until.ts'
 
 const { pauseMs, storeLimitMs } = await import('../../src/limits.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
+const { collectLines } = await import('../support/log-lines.ts')
 const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
 const { startRelay } = await import('../support/relay.ts')
 
@@ -19,13 +20,15 @@ async function open(t: Test) {
   const operator = new pg.Client((await sharedServer()).url())
   await operator.connect()
   t.teardown(() => operator.end())
+  const { logger, find } = collectLines()
   const query = async (text: string) => (await operator.query(text.replaceAll('$name', name))).rows
   return {
     relay,
     port,
     direct,
     query,
-    store: await openLog(t, url),
+    store: await openLog(t, url, logger),
+    find,
     countSessions: async () => (await query("SELECT FROM pg_stat_activity WHERE datname = '$name'")).length,
     endSessions: () =>
       query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '$name'"),
@@ -58,6 +61,14 @@ tap.test(
     await t.rejects(async () => store.log.head(), { ...unread, message: /^(?!.*before that).*ECONNREFUSED/ })
   },
 )
+
+tap.test('a connection that is lost is one failure, however much was asked on it', { skip }, async (t) => {
+  const { store, find, endSessions } = await open(t)
+  await store.sql.select('SELECT 1')
+  await endSessions()
+  await Promise.all([1, 2, 3].map(() => store.sql.select('SELECT 1')))
+  t.match(await find(({ msg }) => msg === 'the database is connected again'), { failures: 1 })
+})
 
 tap.test('attempts that fail leave no session open', { skip }, async (t) => {
   const { store, query, endSessions, countSessions } = await open(t)

@@ -1,7 +1,5 @@
 // Clients and servers that fall silent: a lock does not outlive its holder for long, and every wait has an end.
-import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import pino from 'pino'
 import tap, { type Test } from 'tap'
 import type { Cluster } from '../support/cluster.ts'
 import type { Engine } from '../support/engines.ts'
@@ -10,7 +8,7 @@ import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
 const { attemptMs, requestMs, storeLimitMs, vanishedMs } = await import('../../src/limits.ts')
-const { openStore, openView } = await import('../../src/store/open.ts')
+const { openView } = await import('../../src/store/open.ts')
 const { engines, sharedServer } = await import('../support/engines.ts')
 const { startCluster } = await import('../support/cluster.ts')
 const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
@@ -18,7 +16,6 @@ const { startRelay } = await import('../support/relay.ts')
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const promisedMs = 5000
-const logger = pino({ level: 'silent' })
 
 /** How long it takes until a promise is settled. */
 async function settledAfter(promise: Promise<unknown>): Promise<number> {
@@ -120,27 +117,6 @@ tap.test('a server that is frozen', { timeout: 60_000 }, async (t) => {
   relay.thaw()
   t.strictSame(await store.log.append(entries('d')), ['added'], 'service resumes by itself')
 })
-
-tap.test(
-  'what was asked last on a frozen connection does not cost the next one',
-  { timeout: 60_000 },
-  async (t) => {
-    const direct = await postgres.createDatabase(t)
-    const { relay, url } = await startRelay(t, direct)
-    let reconnections = 0
-    const store = await openStore(url, { logger, reconnected: () => reconnections++ })
-    t.teardown(() => store.close())
-    await store.sql.select('SELECT 1')
-    relay.freeze({ later: false })
-    const first = store.sql.select('SELECT 1')
-    // The first is given up, and has a new connection, while this one still waits on the old one.
-    await sleep(attemptMs / 2)
-    const last = store.sql.select('SELECT 1')
-    t.strictSame((await Promise.all([first, last])).length, 2)
-    await store.sql.select('SELECT 1')
-    t.equal(reconnections, 1)
-  },
-)
 
 tap.test('an attempt takes no longer than what asks for it has left', { timeout: 60_000 }, async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))

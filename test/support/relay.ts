@@ -36,9 +36,9 @@ export class Relay {
     })
   }
 
-  /** Nothing passes any more, and nothing is said; what is sent meanwhile is kept. `later`: on new connections neither. */
-  freeze({ later = true } = {}): void {
-    this.#frozen = later
+  /** Nothing passes any more, and nothing is said; what is sent meanwhile is kept. */
+  freeze(): void {
+    this.#frozen = true
     for (const { client, server } of this.#pairs) {
       client.pause()
       server.pause()
