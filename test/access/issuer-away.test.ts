@@ -287,6 +287,7 @@ test('a key that anybody could sign for is dropped, and one that is not for sign
     { ...rsa.jwk, e: 'AQ' },
     { ...small.jwk, n: small.jwk.n?.slice(0, 171) },
     { ...other.jwk, use: 'enc' },
+    { ...small.jwk, n: small.jwk.n?.slice(0, 171), kid: 'not ours', use: 'enc' },
   )
   const { list, logs } = await startAccepting(t, issuer.env)
   for (const token of [await rsa.sign(), await other.sign()])

@@ -4,10 +4,9 @@ import tap, { type Test } from 'tap'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
-const { pauseMs, storeLimitMs } = await import('../../src/limits.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
 const { collectLines } = await import('../support/log-lines.ts')
-const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
+const { entries, eventually, openLog } = await import('../support/logs.ts')
 const { startRelay } = await import('../support/relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -25,7 +24,6 @@ async function open(t: Test) {
   return {
     relay,
     port,
-    direct,
     query,
     store: await openLog(t, url, logger),
     find,
@@ -95,23 +93,3 @@ tap.test(
     await until(async () => (await countSessions()) <= before)
   },
 )
-
-tap.test('a transaction that fails again and again is repeated with pauses', { skip }, async (t) => {
-  const { store, direct } = await open(t)
-  await store.log.append(entries('a'))
-  const other = new pg.Client(direct)
-  await other.connect()
-  t.teardown(() => other.end())
-  await other.query(`
-    CREATE SEQUENCE tries;
-    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
-      BEGIN PERFORM nextval('tries'); RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END $$;
-    CREATE TRIGGER fail BEFORE INSERT ON plants EXECUTE FUNCTION fail()`)
-  await t.rejects(store.log.append(entries('b')), { name: 'StoreUnavailable', message: /not now/ })
-  const { rows } = await other.query('SELECT last_value::int AS tries FROM tries')
-  const most = Math.ceil(storeLimitMs / pauseMs)
-  t.ok(rows[0].tries > 1 && rows[0].tries <= most, `${rows[0].tries} of at most ${most}`)
-  await other.query('DROP TRIGGER fail ON plants')
-  t.strictSame(await store.log.append(entries('c')), ['added'])
-  t.strictSame(await namesIn(store), ['a', 'c'])
-})

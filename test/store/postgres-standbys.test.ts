@@ -6,7 +6,7 @@ import tap from 'tap'
 import { startCluster } from '../support/cluster.ts'
 import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
-import { patienceMs, until } from '../support/until.ts'
+import { until } from '../support/until.ts'
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 const timeout = 120_000
@@ -48,33 +48,6 @@ tap.test(
     t.match(line, { err: { message: /it may have been deposed: .* none of them streams/ } })
     await cluster.standbys[1]?.start()
     t.strictSame(await eventually(() => namesIn(store)), ['a'])
-  },
-)
-
-tap.test(
-  'a server without its standby is not believed for longer because it is asked all the time',
-  {
-    timeout,
-  },
-  async (t) => {
-    const cluster = await startCluster(t, { standbys: 1, synchronous: true })
-    const store = await openLog(t, cluster.url())
-    await store.log.head()
-    const [standby] = cluster.standbys
-    let isLost = false
-    let refused = 0
-    // Several at a time, so that hardly a moment passes between two looks.
-    const looks = Array.from({ length: 4 }, async () => {
-      for (const end = performance.now() + patienceMs; performance.now() < end && refused === 0; )
-        await Promise.resolve(store.log.head()).catch((error) => {
-          if (!isLost) throw error
-          refused++
-        })
-    })
-    await standby?.stop()
-    isLost = true
-    await Promise.all(looks)
-    t.ok(refused > 0)
   },
 )
 
