@@ -65,4 +65,18 @@ export const accessDefects: Defect[] = [
     replacement: '',
     checks: [inTest('access/authentication', 'a token that was good and was revoked')],
   },
+  {
+    breaks: 'keys are taken from wherever the issuer redirects to',
+    file: 'src/tokens/oidc/load-keys.ts',
+    search: "redirect: 'manual'",
+    replacement: "redirect: 'follow'",
+    checks: [inTest('access/oidc', 'keys are not taken from where the issuer redirects')],
+  },
+  {
+    breaks: 'a token that met an overload once is 503 until a restart',
+    file: 'src/tokens/oidc/issuer-tokens.ts',
+    search: '.finally(() => judging.delete(token))',
+    replacement: '.then((verdict) => (judging.delete(token), verdict))',
+    checks: [inTest('access/oidc', 'a token that came when too many waited')],
+  },
 ]

@@ -60,4 +60,18 @@ export const limitDefects: Defect[] = [
     replacement: 'if (++this.#lines > 0) return true',
     checks: [inTest('http/connections', 'refused connections are one line')],
   },
+  {
+    breaks: 'a request whose body comes late costs two',
+    file: 'src/http/access/authentication.ts',
+    search: "if (exchange.owner === '') {",
+    replacement: '{',
+    checks: [inTest('access/rate-limits', 'a request whose token is looked at again')],
+  },
+  {
+    breaks: 'pages that are cached take no room',
+    file: 'src/plants/list/answer/list-sender.ts',
+    search: '    this.#options.inFlight.hold(exchangeOf(reply.request), list.length, pageShare)\n',
+    replacement: '',
+    checks: [inTest('http/overload', 'pages that are cached count as in flight')],
+  },
 ]

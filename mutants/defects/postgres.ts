@@ -60,4 +60,25 @@ export const postgresDefects: Defect[] = [
     replacement: 'if (other === undefined) other.destroy()',
     checks: [inTest('store/postgres', 'of several servers that answer')],
   },
+  {
+    breaks: 'a connection that is lost is a failure for all that was asked on it',
+    file: 'src/store/postgres/links.ts',
+    search: 'if (session === this.#session) {',
+    replacement: 'if (session) {',
+    checks: [inTest('store/postgres-outages', 'a connection that is lost is one failure')],
+  },
+  {
+    breaks: 'a late attempt takes its full time',
+    file: 'src/store/postgres/links.ts',
+    search: 'Math.min(attemptMs, deadlineMs - performance.now())',
+    replacement: 'attemptMs',
+    checks: [inTest('store/postgres-vanished', 'an attempt takes no longer')],
+  },
+  {
+    breaks: 'each hundredth batch deletes its own note',
+    file: 'src/store/postgres/writer.ts',
+    search: 'AND $2 - 1`',
+    replacement: 'AND $2`',
+    checks: [inTest('store/postgres-notes', 'a batch that deletes the notes before it')],
+  },
 ]

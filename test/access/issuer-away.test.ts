@@ -121,7 +121,7 @@ test('AUTH_FAILURE_LIMIT counts what is wrong; never a good token, nor what cann
   const [one, two] = await Promise.all([issuer.makeSigner('one'), issuer.makeSigner('two')])
   issuer.answer((_request, response) => void response.writeHead(500).end())
   const env = { ...issuer.env, AUTH_FAILURE_LIMIT: '3/h' }
-  const { list } = await startAccepting(t, env)
+  const { list, metrics } = await startAccepting(t, env)
   const good = await one.sign()
   for (const status of (await Promise.all(Array.from({ length: 20 }, () => list(good)))).map(
     (answer) => answer.status,
@@ -131,6 +131,7 @@ test('AUTH_FAILURE_LIMIT counts what is wrong; never a good token, nor what cann
     const { status, headers } = await list(good)
     t.same([status, headers.get('connection')], [503, 'keep-alive'])
   }
+  t.match(await metrics.write(), /plant_store_oidc_refused_total\{reason="unavailable"\} 30\n/)
   issuer.answer(undefined)
   issuer.publish(one.jwk)
   const other = await startAccepting(t, env)
@@ -156,7 +157,7 @@ test('each outage of the issuer is one line at its beginning and one at its end,
     Array.from({ length: 50 }, async (_, n) => list(await sign({ jti: `${n}` }))),
   )
   t.ok(answers.every(({ status, headers }) => status === 503 && headers.get('retry-after')))
-  await logs(/cannot be loaded/)
+  await logs(/openid-configuration answered 503".*cannot be loaded/)
   t.equal(told().length, 1)
   issuer.answer(undefined)
   await until(async () => (await list(await sign())).status === 200)
@@ -252,16 +253,45 @@ test('keys are believed for 24 hours after the last success, and then no longer'
   t.match(lines.slice(2), [/loaded again/, /accepted again/])
 })
 
-test('a key that anybody could sign for is dropped', async (t) => {
+test('an issuer that fails is asked twice in two pauses, and again by itself when these are over', async (t) => {
   const issuer = await startIssuer(t)
-  const [rsa, small] = await Promise.all([
+  issuer.answer((_request, response) => void response.writeHead(500).end())
+  const env = { ...issuer.env, OIDC_JWKS_URL: `${issuer.url}/keys` }
+  let nowMs = 0
+  const logger = pino({ level: 'silent' })
+  const keys = new IssuerKeys(issuerOf(readConfig(env)) as never, logger, () => nowMs)
+  for (const fetches of [1, 2]) {
+    await keys.load()
+    t.equal(issuer.fetches, fetches)
+  }
+  for (const fetches of [2, 4]) {
+    nowMs += 2 * keysPauseMs - 1
+    await keys.load()
+    t.equal(issuer.fetches, fetches, 'not a third time')
+    nowMs++
+    await until(() => issuer.fetches === fetches + 1)
+    await keys.load()
+    t.ok(issuer.fetches <= fetches + 2)
+    await keys.load()
+  }
+})
+
+test('a key that anybody could sign for is dropped, and one that is not for signatures', async (t) => {
+  const issuer = await startIssuer(t)
+  const [rsa, small, other] = await Promise.all([
     issuer.makeSigner('rsa', 'RS256'),
     issuer.makeSigner('small', 'RS256'),
+    issuer.makeSigner('for encryption'),
   ])
-  issuer.publish({ ...rsa.jwk, e: 'AQ' }, { ...small.jwk, n: small.jwk.n?.slice(0, 171) })
+  issuer.publish(
+    { ...rsa.jwk, e: 'AQ' },
+    { ...small.jwk, n: small.jwk.n?.slice(0, 171) },
+    { ...other.jwk, use: 'enc' },
+    { ...small.jwk, n: small.jwk.n?.slice(0, 171), kid: 'not ours', use: 'enc' },
+  )
   const { list, logs } = await startAccepting(t, issuer.env)
-  const token = await rsa.sign()
-  await until(async () => (await list(token)).status === 401)
+  for (const token of [await rsa.sign(), await other.sign()])
+    await until(async () => (await list(token)).status === 401)
   await logs(/"reason":"rsa: weak; small: weak"/)
 })
 

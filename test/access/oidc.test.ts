@@ -1,20 +1,23 @@
 // JWTs of an issuer: what is accepted, what is refused and how, and what happens when the issuer is away.
+import { randomBytes } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import { test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
-import { maxWaitingJwts } from '../../src/limits.ts'
+import { maxWaitingJwts, requestsPerConnection, verificationsAtOnce } from '../../src/limits.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/oidc/issuer.ts'
 import { IssuerKeys } from '../../src/tokens/oidc/issuer-keys.ts'
 import { acceptIssuer } from '../../src/tokens/oidc/issuer-tokens.ts'
-import { reasons } from '../../src/tokens/oidc/jwt.ts'
+import { reasons, toleranceS } from '../../src/tokens/oidc/jwt.ts'
 import '../support/short-limits.ts'
 import { runCommand } from '../support/commands.ts'
 import { cli, runProgram } from '../support/imports.ts'
 import { findPorts } from '../support/postgres.ts'
 import { request } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { compose, exchange } from '../support/wire.ts'
 import { audience, spawnAccepting, startAccepting, startIssuer, unhurried } from './issuer.ts'
 
 const base64url = (value: unknown) =>
@@ -278,11 +281,72 @@ test('an issuer that misbehaves is given up, and its bad keys are dropped', asyn
   // Of many keys the first are taken.
   const last = await good.sign({}, { kid: '999' })
   await until(async () => (await list(last)).status === 401)
-  await logs(/some keys of OIDC_ISSUER are not used/)
+  await logs(/; 946 more than 64".*"some keys of OIDC_ISSUER are not used/)
   t.ok(logged().match(/some keys of OIDC_ISSUER are not used/g)?.length)
 })
 
-test('those who wait for the keys of an issuer that hangs are bounded, and share one verdict', async (t) => {
+test('keys are not taken from where the issuer redirects to, however good they are there', async (t) => {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  const token = await sign()
+  for (const env of [{}, { OIDC_JWKS_URL: `http://127.0.0.1:${issuer.port}/keys` }]) {
+    let redirected = 0
+    issuer.answer(({ url = '' }, response) => {
+      if (url.endsWith('/good/keys')) response.end(JSON.stringify({ keys: [jwk] }))
+      else if (url.includes('/good/'))
+        response.end(JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}/good/keys` }))
+      else {
+        redirected++
+        response.writeHead(302, { location: `/good${url}` }).end()
+      }
+    })
+    const { list, logs } = await startAccepting(t, { ...issuer.env, ...env })
+    await logs(/ answered 302".*"the keys of OIDC_ISSUER cannot be loaded"/)
+    t.equal((await list(token)).status, 503)
+    t.ok(redirected > 0)
+  }
+})
+
+test('a token that came when too many waited is accepted when it comes again', async (t) => {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  issuer.publish(jwk)
+  const released = Promise.withResolvers<void>()
+  issuer.answer(async (request, response) => {
+    await released.promise
+    const document = { issuer: issuer.url, jwks_uri: `${issuer.url}/keys` }
+    response.end(JSON.stringify(request.url?.endsWith('/keys') ? { keys: [jwk] } : document))
+  })
+  const { url, list } = await startAccepting(t, issuer.env)
+  const port = Number(new URL(url).port)
+  const connections = 2 * Math.ceil(maxWaitingJwts / requestsPerConnection)
+  const tokens = await Promise.all(
+    Array.from({ length: connections * requestsPerConnection }, (_, n) => sign({ jti: `${n}` })),
+  )
+  const refused: string[] = []
+  const met = new EventEmitter()
+  const flood = async (some: string[]) => {
+    const bytes = some.map((token) => compose({ headers: { Authorization: `Bearer ${token}` } }))
+    const answers = await exchange(port, Buffer.concat(bytes), some.length)
+    answers.forEach(({ text }, n) => {
+      if (text.includes('/problems/overloaded')) refused.push(some[n] as string)
+    })
+    if (refused.length > 0) met.emit('overload')
+  }
+  await until(async () => {
+    const overload = once(met, 'overload')
+    const all = Array.from({ length: connections }, (_, n) =>
+      flood(tokens.slice(n * requestsPerConnection, (n + 1) * requestsPerConnection)),
+    )
+    await Promise.race([overload, Promise.all(all)])
+    return refused.length > 0
+  })
+  released.resolve()
+  const [token = ''] = refused
+  await until(async () => (await list(token)).status === 200)
+})
+
+test('those who wait to be judged, or for the keys of an issuer that hangs, are bounded, and share one verdict', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')
   issuer.publish(jwk)
@@ -293,6 +357,18 @@ test('those who wait for the keys of an issuer that hangs are bounded, and share
   const [one, other] = [verify(token, false), verify(token, true)]
   t.match(await one, { id: 'oidc:gardener' })
   t.equal(await one, await other)
+  const leftMs = 5000
+  const beforeMs = performance.now()
+  const ending = await verify(await sign({ exp: (Date.now() + leftMs) / 1000 - toleranceS }), false)
+  t.ok(Number(ending?.untilMs) - beforeMs <= leftMs, 'a verdict ends with its token')
+  const again = await sign({ jti: 'again' })
+  const junk = Array.from({ length: maxWaitingJwts + verificationsAtOnce + 1 }, () =>
+    verify(`${token.slice(0, token.lastIndexOf('.'))}.${randomBytes(64).toString('base64url')}`, false),
+  )
+  const known = verify(again, true)
+  const judged = await Promise.allSettled(junk)
+  t.match(judged.at(-1), { status: 'rejected', reason: { outcome: 'overloaded' } })
+  t.match(await known, { id: 'oidc:gardener' }, 'who was valid before does not wait behind others')
   issuer.answer(() => {})
   const keys = new IssuerKeys(of, logger)
   const waits = Array.from({ length: maxWaitingJwts + 1 }, () => keys.find({ alg: 'ES256' }, ''))

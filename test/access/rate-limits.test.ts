@@ -1,4 +1,6 @@
 // RATE_LIMIT and AUTH_FAILURE_LIMIT over HTTP: who is refused, with which fields, and who is not.
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test } from 'tap'
 import { examples } from '../../schemas/examples.ts'
 import { toSeconds } from '../../src/http/access/rate-limits.ts'
@@ -9,7 +11,7 @@ import { openFailing, type StoreFault } from '../support/failing-store.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Answer, request, startApp, token } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { compose, exchange, type Parts, send, type WireAnswer } from '../support/wire.ts'
+import { compose, exchange, type Parts, readAnswers, send, type WireAnswer } from '../support/wire.ts'
 
 const plant = { name: 'Alder', tag: 'Alnus' }
 const bearer = (text: string) => ({ authorization: `Bearer ${text}` })
@@ -99,6 +101,38 @@ test('a request that is refused changes nothing, and nothing of its body is read
     assertProblem(t, await send(port, head), 429)
   }
   t.equal((await store.log.head()).position, 0)
+})
+
+test('a request whose token is looked at again, as its body came late, counts once', async (t) => {
+  const { store } = await openFailing(t)
+  let lookUps = 0
+  const sql: typeof store.sql = {
+    ...store.sql,
+    select(text, values) {
+      lookUps++
+      return store.sql.select(text, values)
+    },
+  }
+  const env = { RATE_LIMIT: '1000/h' }
+  const { url, port } = await startApp(t, '', { store: { ...store, sql }, env })
+  const tokens = new Tokens(store.sql)
+  const [slow, other] = [await tokens.create({ name: 'slow' }), await tokens.create({ name: 'other' })]
+  const body = JSON.stringify(plant)
+  const bytes = compose({ body, headers: { Authorization: `Bearer ${slow}` } })
+  const socket = connect(port, '127.0.0.1').setNoDelay()
+  t.teardown(() => socket.destroy())
+  socket.write(bytes.subarray(0, -1))
+  await until(() => lookUps === 1)
+  // Of two verdicts the later one has run out when its token is looked up again.
+  await until(async () => {
+    await request(`${url}/plants?limit=0`, { headers: bearer(other) })
+    return lookUps === 3
+  })
+  socket.write(bytes.subarray(-1))
+  const [answer] = readAnswers(String((await once(socket, 'data'))[0]))
+  t.match(answer, { status: 200 })
+  t.match(fields(answer as WireAnswer)[1], /^"default";r=999;/)
+  t.match(fields(await request(`${url}/plants`, { headers: bearer(slow) }))[1], /^"default";r=998;/)
 })
 
 test('what has no valid token, or no route, costs nobody a request; all else does', async (t) => {

@@ -265,7 +265,7 @@ test('a service without free descriptors says so, and continues when there are s
   let closed = 0
   for (const socket of sockets) socket.resume().once('end', () => ++closed === 100 && isOver.resolve())
   await isOver.promise
-  while (!log.includes('hardly any file descriptor is left')) await once(child.stderr, 'data')
+  await until(() => /hardly any file descriptor is left/.test(log))
   for (const socket of sockets) socket.destroy()
   let status = 0
   for (let n = 0; status !== 200 && n < 1000; n++)

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { problems } from '../../schemas/problems.ts'
-import { tokensPerQuery, unknownTokens } from '../../src/limits.ts'
+import { requestsPerConnection, tokensPerQuery, unknownTokens } from '../../src/limits.ts'
 import { makeReadPools } from '../../src/plants/list/range.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { makeShared } from '../../src/service/threads/shared.ts'
@@ -15,7 +15,8 @@ import { makeLookUp } from '../../src/tokens/look-ups.ts'
 import type { Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
-import { request, startApp } from '../support/service.ts'
+import { type Answer, request, startApp } from '../support/service.ts'
+import { until } from '../support/until.ts'
 import { compose, exchange, readAnswers, type WireAnswer } from '../support/wire.ts'
 
 const logger = pino({ level: 'silent' })
@@ -53,6 +54,39 @@ test('once many long lists are not read, further ones are refused, but pages are
     t.match(answer.headers.get('retry-after'), /^\d+$/)
   }
   t.equal((await request(`${url}/plants?limit=10`)).status, 200)
+})
+
+test('pages that are cached count as in flight, and further ones are refused', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  const item = JSON.stringify({ name: text, tag: text })
+  await store.log.append(Array.from({ length: 120 }, () => ({ item, id: undefined })))
+  const released = Promise.withResolvers<void>()
+  const read: Store['log']['read'] = async (after, last, epoch) => {
+    if (last === 1) await released.promise
+    return store.log.read(after, last, epoch)
+  }
+  // One thread of sixteen has 8 MiB: some twenty such pages for one token.
+  const options = { store: { ...store, log: { ...store.log, read } }, shared: makeShared(16) }
+  const { port, url } = await startApp(t, '', options)
+  const page = (await request(`${url}/plants`)).text
+  // They wait behind an answer that has to be read first.
+  const pages = compose()
+    .toString()
+    .repeat(requestsPerConnection - 1)
+  for (const _ of [1, 2]) {
+    const socket = connect(port, '127.0.0.1').resume()
+    t.teardown(() => socket.destroy())
+    socket.write(`${compose({ target: '/plants?limit=1' })}${pages}`)
+  }
+  let refused: Answer | undefined
+  await until(async () => {
+    const answer = await request(`${url}/plants`)
+    if (answer.status === 503) refused = answer
+    return refused !== undefined
+  })
+  t.equal(assertProblem(t, refused as Answer, 503).detail, problems.tooManyBytes.detail)
+  released.resolve()
+  await until(async () => (await request(`${url}/plants`)).text === page)
 })
 
 test('a missing outcome is an error', async (t) => {

@@ -10,6 +10,7 @@ import { assertWithin, isFull } from '../support/full.ts'
 import type { Answer } from '../support/service.ts'
 import '../support/short-limits.ts'
 
+const { storeLimitMs } = await import('../../src/limits.ts')
 const { openStore } = await import('../../src/store/open.ts')
 const { makeToken } = await import('../../src/tokens/format.ts')
 const { createDirectory, sqlite } = await import('../support/engines.ts')
@@ -82,6 +83,27 @@ test('a service that is told to stop while its file is locked answers what waits
   }
   t.match(await service.ended, { code: 0, signal: null })
   other.close()
+})
+
+test('the store has less time for a plant than its request, to say what became of it', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const leftMs: number[] = []
+  const append: PlantLog['append'] = (entries, deadlineMs = Number.NaN) => {
+    leftMs.push(deadlineMs - performance.now())
+    return store.log.append(entries, deadlineMs)
+  }
+  const { port, url } = await startApp(t, '', { store: { ...store, log: { ...store.log, append } } })
+  t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 200)
+  // The time of a body that comes in pieces begins with its end.
+  const bytes = compose({ body: '{"name":"b","tag":""}' })
+  const socket = connect(port, '127.0.0.1').setNoDelay()
+  socket.write(bytes.subarray(0, -1))
+  await request(`${url}/plants`)
+  socket.write(bytes.subarray(-1))
+  await once(socket, 'data')
+  socket.destroy()
+  for (const ms of leftMs) t.ok(ms > 0 && ms <= storeLimitMs, `${ms} of ${storeLimitMs} ms`)
+  t.equal(leftMs.length, 2)
 })
 
 /** A store whose log never answers one of its verbs. */

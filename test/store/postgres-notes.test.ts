@@ -46,6 +46,22 @@ tap.test('a replica that starts leaves the notes of the others', { timeout: 60_0
   t.strictSame(await namesIn(opened.store), ['a', 'b'], 'and adds nothing twice')
 })
 
+tap.test(
+  'a batch that deletes the notes before it is found by its own, too',
+  { timeout: 60_000 },
+  async (t) => {
+    const { store, relay } = await open(t)
+    // Old notes are deleted with each hundredth batch; with statements the number is reached more cheaply.
+    for (let n = 1; n < 100; n++) await store.sql.execute('DELETE FROM tokens')
+    for (const name of ['a', 'b']) {
+      const broken = relay.breakAt('COMMIT\0', 'after')
+      t.strictSame(await store.log.append(entries(name)), ['added'])
+      await broken
+    }
+    t.strictSame(await namesIn(store), ['a', 'b'], 'each is there once')
+  },
+)
+
 tap.test('a missing note is no proof that nothing was added', { timeout: 60_000 }, async (t) => {
   for (const first of [['a'], []]) {
     const opened = await open(t)

@@ -102,7 +102,8 @@ tap.test('a fail-over that loses nothing leaves all names as they are', { timeou
 
 tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 0, synchronous: false })
-  const stores = [await openLog(t, cluster.url()), await openLog(t, cluster.url())] as const
+  const { logger, lines } = collectLines()
+  const stores = [await openLog(t, cluster.url(), logger), await openLog(t, cluster.url())] as const
   const sightings = new Sightings()
   await stores[0].log.append(entries('a'))
   await cluster.primary.stop()
@@ -121,6 +122,9 @@ tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, a
   t.strictSame(owners[0], owners[1])
   for (const store of stores) t.strictSame(await namesIn(store), ['a', 'b', 'c', 'd', 'e'])
   t.strictSame(sightings.faults, [])
+  const losses = lines.filter(({ msg }) => msg.startsWith('plants were lost'))
+  t.match(losses, [{ after: 1, last: 4 }], 'the loss is told to who sees a log that is longer already')
+  t.equal(losses.length, 1)
 })
 
 tap.test('what no standby has is not shown after a restart', { timeout: 120_000 }, async (t) => {

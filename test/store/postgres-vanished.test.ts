@@ -118,6 +118,19 @@ tap.test('a server that is frozen', { timeout: 60_000 }, async (t) => {
   t.strictSame(await store.log.append(entries('d')), ['added'], 'service resumes by itself')
 })
 
+tap.test('an attempt takes no longer than what asks for it has left', { timeout: 60_000 }, async (t) => {
+  const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
+  const store = await openLog(t, url)
+  await store.log.append(entries('a'))
+  relay.freeze()
+  const leftMs = 0.9 * attemptMs
+  const error = await store.log.append(entries('b'), performance.now() + leftMs).catch((error) => error)
+  t.match(error, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+  const [, tookMs] = /no answer in (\d+) ms$/.exec(error.message) ?? []
+  t.ok(Number(tookMs) <= Math.round(leftMs), error.message)
+  relay.thaw()
+})
+
 /** The sessions of services on the primary. */
 async function countSessions({ primary }: Cluster): Promise<number> {
   const rows = await primary.query("SELECT FROM pg_stat_activity WHERE application_name LIKE 'plant-store%'")

@@ -1,8 +1,9 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
+import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
-import { maxLookups } from '../../src/limits.ts'
+import { attemptMs, maxLookups, pauseMs, storeLimitMs } from '../../src/limits.ts'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { formatStatus } from '../../src/maintenance/status/status-text.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -12,6 +13,7 @@ import { collectLines } from '../support/log-lines.ts'
 import { eventually, openLog } from '../support/logs.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { spawnCli } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const logger = pino({ level: 'silent' })
@@ -78,6 +80,30 @@ tap.test('a commit waits for stable storage, whatever the default of the server 
     const { sql } = await open(t, url)
     t.strictSame({ ...(await sql.select('SHOW synchronous_commit'))[0] }, { synchronous_commit: expected })
   }
+})
+
+tap.test(
+  'the server ends a statement that only reads, and never a commit, which waits for its standbys',
+  async (t) => {
+    const { sql } = await open(t, await postgres.createDatabase(t))
+    t.strictSame(
+      { ...(await sql.select('SHOW statement_timeout'))[0] },
+      { statement_timeout: `${attemptMs / 1000}s` },
+    )
+    await sql.execute("INSERT INTO meta VALUES ('shown', current_setting('statement_timeout'))")
+    t.strictSame({ ...(await sql.select("SELECT value FROM meta WHERE key = 'shown'"))[0] }, { value: '0' })
+  },
+)
+
+tap.test('what a statement warns of is no warning of its commit', async (t) => {
+  let reconnections = 0
+  const options = { logger, reconnected: () => reconnections++ }
+  const { sql, close } = await openStore(await postgres.createDatabase(t), options)
+  t.teardown(close)
+  await sql.execute(`
+    CREATE FUNCTION warn() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'beware'; RETURN 1; END $$`)
+  t.equal(await sql.execute('SELECT warn()'), 1)
+  t.equal(reconnections, 0)
 })
 
 tap.test('settings of a role that would break the service are overridden', async (t) => {
@@ -191,6 +217,42 @@ tap.test('a batch that the server refuses when it is written is known not to be 
   await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
   t.equal((await log.head()).position, 0)
   t.strictSame(await log.append(onePlant), ['added'])
+})
+
+tap.test('a transaction that fails again and again is repeated with pauses', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const { log } = await open(t, url)
+  t.strictSame(await log.append(onePlant), ['added'])
+  const other = new pg.Client(url)
+  await other.connect()
+  t.teardown(() => other.end())
+  await other.query(`
+    CREATE SEQUENCE tries;
+    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN PERFORM nextval('tries'); RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END $$;
+    CREATE TRIGGER fail BEFORE INSERT ON plants EXECUTE FUNCTION fail()`)
+  await t.rejects(log.append(onePlant), { name: 'StoreUnavailable', message: /not now/ })
+  const { rows } = await other.query('SELECT last_value::int AS tries FROM tries')
+  const most = Math.ceil(storeLimitMs / pauseMs)
+  t.ok(rows[0].tries > 1 && rows[0].tries <= most, `${rows[0].tries} of at most ${most}`)
+  await other.query('DROP TRIGGER fail ON plants')
+  t.strictSame(await log.append(onePlant), ['added'])
+})
+
+tap.test('a server that has no connection left is asked again', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const name = new URL(url).pathname.slice(1)
+  const server = await sharedServer()
+  await server.query(`CREATE ROLE owner_of_${name} LOGIN`)
+  await server.query(`ALTER DATABASE ${name} OWNER TO owner_of_${name}`)
+  const { log, fault } = await open(t, url.replace('postgres@', `owner_of_${name}@`))
+  await log.head()
+  await server.query(`ALTER DATABASE ${name} CONNECTION LIMIT 0`)
+  await server.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${name}'`)
+  const head = log.head()
+  await until(() => /all its connections are taken/.test(String(fault?.())))
+  await server.query(`ALTER DATABASE ${name} CONNECTION LIMIT -1`)
+  t.match(await head, { position: 0 })
 })
 
 tap.test('failed queries take no room from later ones', async (t) => {

@@ -37,6 +37,12 @@ const postgres: Engine = {
 
 export const engines: Engine[] = process.env.TEST_ENGINE === sqlite.name ? [sqlite] : [sqlite, postgres]
 
+/** An engine, for tests of it alone, which are left out where the run is without it. */
+export function findEngine(name: Engine['name']): { engine: Engine; skip: string | false } {
+  const engine = name === sqlite.name ? sqlite : postgres
+  return { engine, skip: !engines.includes(engine) && `TEST_ENGINE is ${process.env.TEST_ENGINE}` }
+}
+
 let shared: Promise<DatabaseServer> | undefined
 
 /** The server that all files of a run share; a file that runs alone has one of its own. It is to be left as it was. */
