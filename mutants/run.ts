@@ -1,8 +1,8 @@
 // Proves the suite: puts one deliberate defect after the other into a copy of the tree, and expects a test to fail.
-import { execFileSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { readTurn } from '../test/run/turn.ts'
 import type { Check, Defect } from './defect.ts'
 import { defects } from './defects.ts'
 import { Tree } from './tree.ts'
@@ -14,7 +14,7 @@ const limitMs = 180_000
 
 const help = `npm run mutate -- [options]
   --only 3,17   these defects alone
-  --turn 2      an eighth of them; "auto" takes the number of the commit
+  --turn 2      an eighth of them; "auto" takes the one of the commit
   --jobs 2      how many at once
   --list        say what there is`
 
@@ -33,16 +33,11 @@ type Numbered = Defect & { number: number }
 function choose(): Numbered[] {
   const all = defects.map((defect, index): Numbered => ({ ...defect, number: index + 1 }))
   const only = options.only?.split(',').map(Number)
-  const turn = options.turn === 'auto' ? countCommits() : Number(options.turn ?? 0)
+  const turn = options.turn === undefined ? undefined : readTurn(options.turn, turns)
   return all.filter(
     ({ number }) =>
-      (only === undefined || only.includes(number)) &&
-      (options.turn === undefined || number % turns === turn % turns),
+      (only === undefined || only.includes(number)) && (turn === undefined || number % turns === turn),
   )
-}
-
-function countCommits(): number {
-  return Number(execFileSync('git', ['rev-list', '--count', 'HEAD'], { cwd: root, encoding: 'utf8' }))
 }
 
 /** Does `work` for all items, in one tree for each job. */

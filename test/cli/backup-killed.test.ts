@@ -17,7 +17,7 @@ const rounds = countRounds(8, 3)
 const together = 3
 const lookMs = 2
 /** The last rounds wait until the file has its name. */
-const lastPart = 1.1
+const lastPart = 1.3
 
 function hash(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
@@ -61,7 +61,7 @@ async function endAll(
   const run = async (round: number) => {
     const directory = join(root, String(round))
     mkdirSync(directory)
-    const end = await endAt(t, directory, what, signal, (lastPart * round) / (rounds - 1))
+    const end = await endAt(t, directory, what, signal, (lastPart * (round + 0.5)) / rounds)
     const files = readdirSync(directory)
     const others = files.filter((file) => file !== what.name && !file.includes('.partial'))
     if (others.length > 0) t.fail(`it left ${others}`)

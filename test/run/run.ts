@@ -1,31 +1,31 @@
 // Runs the suite: one process per file, one PostgreSQL for all of them, one line per file and the failures in full.
-import { globSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { globSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { startServer } from '../support/postgres.ts'
 import { checkContractCoverage, forgetContractCoverage } from './contract-coverage.ts'
 import { Coverage } from './coverage.ts'
+import { fastFiles, type Row, slowRows, slowTurns } from './parts.ts'
 import { type Result, runFile } from './run-file.ts'
+import { readTurn } from './turn.ts'
 
 const help = `npm test [-- [options] FILE…]   without FILE: the whole suite, and the gates of a whole run
 
   --fast       SQLite only, without a browser and processes of its own: what takes long
   --slow       only what takes long: full time-outs, failing disks, kills; file by file, as promised times are checked
+  --turn N     of what takes long a share; "auto" takes the one of the commit
+  --list       only say what takes long
   --coverage   fail when lines, or 0.1 % of branches, of src/ and schemas/ were not reached
   --jobs N     run N files at once
   --help       show this`
-
-/** What a file that the fast run leaves out has in its text. */
-const leftOutOfFast =
-  /browser|docs-page|installed|sharedServer|cluster|relay|engines\.find|'npm'|start(Service|Threads)|spawn|execFile|stalled|python/
-/** What a file has in its text that the slow run repeats, with full time-outs and sizes. */
-const isSmaller = /(short-limits|full)\.ts/
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     fast: { type: 'boolean', default: false },
     slow: { type: 'boolean', default: false },
+    turn: { type: 'string' },
+    list: { type: 'boolean', default: false },
     coverage: { type: 'boolean', default: false },
     jobs: { type: 'string' },
     help: { type: 'boolean', default: false },
@@ -34,13 +34,34 @@ const { values: options, positionals } = parseArgs({
 
 const jobs = Number(options.jobs ?? (options.slow ? 1 : availableParallelism() + 2))
 
+/** What takes long: all of it, or the share of a turn. */
+function chooseRows(): Row[] {
+  const { turn } = options
+  const chosen = turn === undefined ? undefined : readTurn(turn, slowTurns)
+  return slowRows.filter((_, index) => chosen === undefined || index % slowTurns === chosen)
+}
+
 function chooseFiles(): string[] {
   if (positionals.length > 0) return positionals
-  const all = globSync('test/*/*.test.ts').toSorted()
-  const having = (file: string, pattern: RegExp) => pattern.test(readFileSync(file, 'utf8'))
-  if (options.fast) return all.filter((file) => !having(file, leftOutOfFast))
-  if (!options.slow) return all
-  return [...globSync('test/*/*.slow.ts').toSorted(), ...all.filter((file) => having(file, isSmaller))]
+  if (options.fast) return fastFiles
+  return options.slow ? chooseRows().map(({ file }) => file) : globSync('test/*/*.test.ts').toSorted()
+}
+
+/** Full time-outs and sizes in a slow run, but for what is too large for a share of it. */
+function limitsOf(file: string): NodeJS.ProcessEnv {
+  const isSmall = slowRows.find((row) => row.file === file)?.inTurns === 'small'
+  return options.slow && !(options.turn !== undefined && isSmall) ? { TEST_LIMITS: 'full' } : {}
+}
+
+/** One table of a slow run: what it is, how long it took, what it needs. */
+function describeRows(results: Result[]): string {
+  const lines = chooseRows().map(({ file, shows, needs }) => {
+    const result = results.find((one) => one.file === file)
+    const took =
+      result === undefined ? '' : result.passed === 0 ? 'skipped' : `${result.seconds.toFixed(0)} s`
+    return `| ${file} | ${shows} | ${took} | ${needs} |`
+  })
+  return ['| file | what it shows | took | needs |', '|---|---|---|---|', ...lines].join('\n')
 }
 
 async function runAll(files: string[], env: NodeJS.ProcessEnv): Promise<Result[]> {
@@ -49,7 +70,7 @@ async function runAll(files: string[], env: NodeJS.ProcessEnv): Promise<Result[]
   const rest = files.toSorted((one, other) => statSync(other).size - statSync(one).size)
   const work = async () => {
     for (let file = rest.shift(); file !== undefined; file = rest.shift()) {
-      const result = await runFile(file, env)
+      const result = await runFile(file, { ...env, ...limitsOf(file) })
       results.push(result)
       console.log(describe(result))
     }
@@ -107,8 +128,9 @@ async function main(): Promise<boolean> {
   if (isWhole) forgetContractCoverage()
   const coverage = options.coverage ? new Coverage() : undefined
   return withServer(files, async (server) => {
-    const env = { ...server, ...coverage?.env, ...(options.slow && { TEST_LIMITS: 'full' }) }
+    const env = { ...server, ...coverage?.env }
     const results = await runAll(files, env)
+    if (options.slow && positionals.length === 0) console.log(`\n${describeRows(results)}`)
     const gates = [
       ...(isWhole ? [checkContractCoverage()] : []),
       ...(coverage ? [coverage.check() || !isWhole] : []),
@@ -118,4 +140,5 @@ async function main(): Promise<boolean> {
 }
 
 if (options.help) console.log(help)
+else if (options.list) console.log(describeRows([]))
 else process.exitCode = (await main()) ? 0 : 1

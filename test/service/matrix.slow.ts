@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test } from 'tap'
+import { readTurn } from '../run/turn.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
@@ -146,7 +147,7 @@ const tries: [title: string, work: (t: Test) => Promise<void>][] = [
 const isPossible = process.platform === 'linux' && findProgram('git') !== undefined
 const skip = isPossible ? skipWithout('curl') : 'it needs Linux and git'
 if (!skip) copyFiles()
-const turn = skip ? 0 : Number(git('rev-list', '--count', 'HEAD')) % tries.length
+const turn = skip ? 0 : readTurn('auto', tries.length)
 for (const [title, work] of isFull ? tries : tries.slice(turn, turn + 1))
   tap.test(title, { skip, timeout: 600_000 }, work)
 tap.teardown(() => {

@@ -1,9 +1,8 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
-import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
-import { attemptMs, maxLookups, pauseMs, storeLimitMs } from '../../src/limits.ts'
+import { attemptMs, maxLookups } from '../../src/limits.ts'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { formatStatus } from '../../src/maintenance/status/status-text.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -216,26 +215,6 @@ tap.test('a batch that the server refuses when it is written is known not to be 
   const impossible = log.append([...onePlant, { item: '"\0"', id: 1 }])
   await t.rejects(impossible, { name: 'StoreUnavailable', outcome: 'nothing-added' })
   t.equal((await log.head()).position, 0)
-  t.strictSame(await log.append(onePlant), ['added'])
-})
-
-tap.test('a transaction that fails again and again is repeated with pauses', async (t) => {
-  const url = await postgres.createDatabase(t)
-  const { log } = await open(t, url)
-  t.strictSame(await log.append(onePlant), ['added'])
-  const other = new pg.Client(url)
-  await other.connect()
-  t.teardown(() => other.end())
-  await other.query(`
-    CREATE SEQUENCE tries;
-    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
-      BEGIN PERFORM nextval('tries'); RAISE EXCEPTION 'not now' USING ERRCODE = '40001'; END $$;
-    CREATE TRIGGER fail BEFORE INSERT ON plants EXECUTE FUNCTION fail()`)
-  await t.rejects(log.append(onePlant), { name: 'StoreUnavailable', message: /not now/ })
-  const { rows } = await other.query('SELECT last_value::int AS tries FROM tries')
-  const most = Math.ceil(storeLimitMs / pauseMs)
-  t.ok(rows[0].tries > 1 && rows[0].tries <= most, `${rows[0].tries} of at most ${most}`)
-  await other.query('DROP TRIGGER fail ON plants')
   t.strictSame(await log.append(onePlant), ['added'])
 })
 
