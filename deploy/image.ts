@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 
 const uid = 10001
 const repository = join(import.meta.dirname, '..')
-const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'))
+const { version, description, license } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8'))
 const [given, made] = process.argv.slice(2)
 const tags = given ? [given] : [`plant-store:${version}`, 'plant-store:latest']
 
@@ -61,12 +61,24 @@ function writeSystemFiles(root: string): void {
 
 function build(context: string): void {
   const file = ['--file', join(import.meta.dirname, 'Containerfile')]
-  const named = [...file, ...tags.flatMap((tag) => ['--tag', tag]), context]
+  const labels = describeImage().flatMap((label) => ['--label', label])
+  const named = [...file, ...labels, ...tags.flatMap((tag) => ['--tag', tag]), context]
   // The OCI's own format knows no health check. No isolation is needed, since nothing runs in the build.
   if (works('buildah', '--version'))
     run('buildah', ['bud', '--format', 'docker', '--isolation', 'chroot', ...named])
   else if (works('docker', 'info')) run('docker', ['build', ...named])
   else throw new Error('neither buildah nor docker is here; on Debian: apt-get install buildah')
+}
+
+/** Labels as the OCI's image specification defines them. A tree without its history names no revision. */
+function describeImage(): string[] {
+  const facts = { title: 'Plant Store', description, version, licenses: license }
+  const known = works('git', 'rev-parse') ? { ...facts, revision: readCommit() } : facts
+  return Object.entries(known).map(([name, value]) => `org.opencontainers.image.${name}=${value}`)
+}
+
+function readCommit(): string {
+  return execFileSync('git', ['rev-parse', 'HEAD'], { cwd: repository, encoding: 'utf8' }).trim()
 }
 
 function works(command: string, argument: string): boolean {

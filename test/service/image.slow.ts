@@ -62,6 +62,8 @@ test('npm run image builds it', options, async (t) => {
   const { code, stderr } = await run('npm', ['run', 'image', '--', image], { cwd: clone })
   t.equal(code, 0, stderr)
   const bytes = Number(await podman('image', 'inspect', '--format', '{{.Size}}', image))
+  const labels = JSON.parse(await podman('image', 'inspect', '--format', '{{json .Labels}}', image))
+  t.match(labels, { 'org.opencontainers.image.licenses': 'MIT', 'org.opencontainers.image.version': /^\d/ })
   t.ok(bytes < 200 * 2 ** 20, `${Math.round(bytes / 2 ** 20)} MiB`)
 })
 

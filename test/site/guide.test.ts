@@ -187,7 +187,7 @@ test('the limits in docs/configure.md are those of the service', (t) => {
     ['plants that wait for the next batch', `${limits.maxWaitingPlants}`],
     ['reads that wait for a connection to the database', `${limits.maxWaitingReads}`],
     ['pages that wait to be compressed, for clients that refuse plain ones', `${limits.maxWaitingPages}`],
-    ['a shutdown', `${limits.stopMs / 1000} s`],
+    ['a shutdown', `${limits.drainMs / 1000} s, ${limits.stopMs / 1000} s`],
   ]
   const page = readFileSync(`${root}docs/configure.md`, 'utf8')
   for (const [row, value] of rows) t.ok(page.includes(`| ${row} | ${value}`), `${row}: ${value}`)

@@ -89,6 +89,7 @@ export class Threads {
     const port = store.share?.()
     const isCounted = metrics !== undefined
     const worker = new Worker(threadFile, {
+      name: 'plants-http',
       workerData: { config, shared: { ...shared, thread: number }, store: port, isCounted },
       transferList: port ? [port] : [],
       resourceLimits: { maxYoungGenerationSizeMb: youngMiB },

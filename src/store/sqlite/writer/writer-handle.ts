@@ -36,6 +36,7 @@ export type Writer = {
 export async function startWriter(path: string, options: StoreOptions): Promise<Writer> {
   const { logger, mustExist = false, keepsSchema = false, reconnected = () => {} } = options
   const worker = new Worker(threadFile, {
+    name: 'plants-writer',
     workerData: { path, mustExist, keepsSchema } satisfies OpenOptions,
   })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
