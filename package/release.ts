@@ -20,6 +20,7 @@ const artefact = (ending: string) => join(directory, `plant-store-${version}${en
 /** What a request passes through; the documents and the other commands are not measured by the README's figures. */
 const requestPath = ['schemas', 'src', ...['cli', 'maintenance', 'site'].map((room) => `:!src/${room}`)]
 
+requireCleanTree()
 const notes = findNotes()
 requireFigures()
 mkdirSync(directory, { recursive: true })
@@ -35,16 +36,23 @@ makeImage()
 const sums = readdirSync(directory).map((name) => `${hash(join(directory, name))}  ${name}\n`)
 writeFileSync(join(directory, 'SHA256SUMS'), sums.join(''))
 console.log(sums.join('').trimEnd())
-// Nobody could make the same again.
-if (describeCommit()?.endsWith('-dirty'))
-  console.error('warning: made from a working tree with changes; do not publish it')
 
-/** The changelog's section of this version, without its heading. */
+/** Nobody could make the same again from changes that are not committed, nor without the history. */
+function requireCleanTree(): void {
+  const commit = describeCommit() ?? refuse('this is no clone with its history; make the release in one')
+  if (commit.endsWith('-dirty'))
+    refuse('the working tree has changes: commit them, or make the release in a fresh clone')
+}
+
+/** The changelog's section of this version, without its heading, which has the date. */
 function findNotes(): string {
   const sections = read('CHANGELOG.md').split(/^## (?=\[)/m)
-  const section = sections.find((one) => one.startsWith(`[${version}]`))
-  if (section) return `${section.replace(/^.*\n+/, '').trimEnd()}\n`
-  return refuse(`CHANGELOG.md has no section for ${version}; docs/releasing.md says what comes before`)
+  const section = sections.find((one) => one.startsWith(`[${version}] - `))
+  if (section && /^\S+ - \d{4}-\d\d-\d\d\n/.test(section))
+    return `${section.replace(/^.*\n+/, '').trimEnd()}\n`
+  return refuse(
+    `CHANGELOG.md has no section for ${version} with a date; docs/releasing.md says what comes before`,
+  )
 }
 
 function requireFigures(): void {

@@ -14,7 +14,7 @@ import {
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
-import { commitClone, copyClone } from '../support/clone.ts'
+import { commitChanges, commitClone, copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
@@ -50,6 +50,7 @@ test('npm run release makes the artefacts and their sums, and leaves the clone a
   const env = isFull ? {} : { PATH: `${broken}:${process.env.PATH}` }
   const make = () =>
     run(process.execPath, ['package/release.ts', release, '--archives', 'none'], { cwd: clone, env })
+  const change = (file: string) => appendFileSync(join(clone, file), '\n')
   const { code, stderr } = await run('npm', ['run', 'release', '--', release, '--archives', 'none'], {
     cwd: clone,
     env,
@@ -67,13 +68,17 @@ test('npm run release makes the artefacts and their sums, and leaves the clone a
   const sums = readFileSync(join(release, 'SHA256SUMS'), 'utf8')
   t.equal(sums, (await run('sha256sum', artefacts, { cwd: release })).stdout)
   t.match(await make(), { code: 1, stderr: /is not empty/ })
-  appendFileSync(join(clone, 'src/cli/program.ts'), '\n')
+  change('src/cli/program.ts')
+  t.match(await make(), { code: 1, stderr: /the working tree has changes/ })
+  commitChanges(clone)
   t.match(await make(), { stderr: /is not empty/ }, 'no request passes through it')
-  appendFileSync(join(clone, 'src/limits.ts'), '\n')
-  t.match(await make(), {
-    code: 1,
-    stderr: /the figures are of [0-9a-f]{12}, the code of requests has changed/,
-  })
+  change('src/limits.ts')
+  commitChanges(clone)
+  const old = /the figures are of [0-9a-f]{12}, the code of requests has changed/
+  t.match(await make(), { code: 1, stderr: old })
+  writeFileSync(join(clone, 'CHANGELOG.md'), `## [${version}]\n\n- Something new.\n`)
+  commitChanges(clone)
+  t.match(await make(), { code: 1, stderr: /no section for [\d.]+ with a date/ })
 })
 
 test('the package holds what runs, and nothing else', async (t) => {
@@ -90,7 +95,9 @@ test('the package holds what runs, and nothing else', async (t) => {
     readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => relative(root, join(parentPath, name)))
-  const documents = ['deploy', 'docs', 'examples'].flatMap(list).filter((path) => !path.endsWith('.ts'))
+  const documents = ['deploy', 'docs', 'examples']
+    .flatMap(list)
+    .filter((path) => !/\.ts$|\.test\./.test(path))
   const compiled = ['schemas', 'src']
     .flatMap(list)
     .filter((path) => /\.ts$|\/static\/./.test(path))

@@ -23,15 +23,22 @@ export function copyClone(directory: string, isInstalled: boolean): void {
 
 /** Makes a copy a repository with one commit, of which the figures are. Returns the commit. */
 export function commitClone(directory: string): string {
-  const author = ['-c', 'user.name=a', '-c', 'user.email=a@example.org', '-c', 'commit.gpgsign=false']
-  const git = (...args: string[]) =>
-    execFileSync('git', [...author, ...args], { cwd: directory, encoding: 'utf8' }).trim()
   writeFileSync(join(directory, '.gitignore'), 'node_modules\nbench/\ndist/\nnpm-shrinkwrap.json\n*.tgz\n')
-  git('init', '--quiet')
-  git('add', '.')
-  git('commit', '--quiet', '--message', 'all')
-  const commit = git('rev-parse', '--short=12', 'HEAD')
+  git(directory, 'init', '--quiet')
+  const commit = commitChanges(directory)
   mkdirSync(join(directory, 'bench/results'), { recursive: true })
   writeFileSync(join(directory, 'bench/results/latest.json'), JSON.stringify({ machine: { commit } }))
   return commit
+}
+
+/** Commits all changes of a copy. Returns the commit. */
+export function commitChanges(directory: string): string {
+  git(directory, 'add', '.')
+  git(directory, 'commit', '--quiet', '--message', 'all')
+  return git(directory, 'rev-parse', '--short=12', 'HEAD')
+}
+
+function git(directory: string, ...args: string[]): string {
+  const author = ['-c', 'user.name=a', '-c', 'user.email=a@example.org', '-c', 'commit.gpgsign=false']
+  return execFileSync('git', [...author, ...args], { cwd: directory, encoding: 'utf8' }).trim()
 }
