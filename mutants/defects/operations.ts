@@ -40,8 +40,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a rejected row is not the text that it was',
     file: 'src/maintenance/import/csv.ts',
-    search: 'row.cells = cells',
-    replacement: 'Object.assign(row, { cells, text: cells.join() })',
+    search: 'text: bare,',
+    replacement: 'text: cells.join(),',
     checks: [inTest('cli/import', 'a rejected row keeps the text')],
   },
   {

@@ -12,9 +12,8 @@ import {
   type ImportOptions,
 } from '../../maintenance/import/import-options.ts'
 import { importPlants, makeResult } from '../../maintenance/import/import-plants.ts'
-import { InputError } from '../../maintenance/import/input-error.ts'
-import { formats } from '../../maintenance/import/input-format.ts'
-import { maxRecordBytes } from '../../maintenance/import/record.ts'
+import { InputError, maxRecordBytes } from '../../maintenance/import/record.ts'
+import { formats } from '../../maintenance/import/records.ts'
 import { separate } from '../../runtime/count.ts'
 import { openStore, openView } from '../../store/open.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../../store/store.ts'

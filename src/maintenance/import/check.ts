@@ -7,18 +7,19 @@ import { count } from '../../runtime/count.ts'
 import type { Entry } from '../../store/store.ts'
 import { escapePointer, findMemberFaults } from '../../validation/json.ts'
 import { makeBodyCheck } from '../../validation/schema-faults.ts'
-import { type Columns, type Fields, fieldNames, readCell, required } from './fields.ts'
-import type { InputRecord } from './record.ts'
+import {
+  type Columns,
+  type FieldOptions,
+  type Fields,
+  fieldNames,
+  findColumns,
+  readCell,
+  required,
+  resolveFields,
+} from './fields.ts'
+import { InputError, type InputRecord } from './record.ts'
 
-export type CheckOptions = {
-  fields: Fields
-  /** Set for a CSV input. */
-  columns: Columns | undefined
-  /** Removes white space around texts, and around the cells of numbers. */
-  trim: boolean
-}
-
-export const notUtf8 = 'is not UTF-8; convert the input, from Latin-1 with: iconv -f latin1 -t utf-8'
+const notUtf8 = 'is not UTF-8; convert the input, from Latin-1 with: iconv -f latin1 -t utf-8'
 
 /** Faults of a record. */
 export type Refused = { faults: Fault[] }
@@ -26,15 +27,22 @@ export type Refused = { faults: Fault[] }
 type Value = Record<string, unknown>
 
 export class RecordCheck {
-  readonly #options: CheckOptions
+  readonly #fields: Fields
+  readonly #trim: boolean
+  /** Set for a CSV input. */
+  readonly #columns: Columns | undefined
   readonly #findFaults = makeBodyCheck('NewPlant')
-  /** Pointers to the members or columns of the input, by those to the fields. */
-  readonly #places: Map<string, string>
 
-  constructor(options: CheckOptions) {
-    this.#options = options
-    const { fields } = options
-    this.#places = new Map(fieldNames.map((name) => [`/${name}`, `/${escapePointer(fields[name])}`]))
+  /** `trim`: removes white space around texts, and around cells. Throws InputError when the header row does not fit. */
+  constructor(options: FieldOptions & { trim?: boolean }, header: InputRecord | undefined) {
+    this.#fields = resolveFields(options)
+    this.#trim = options.trim ?? false
+    if (header) this.#columns = this.#readColumns(header)
+  }
+
+  #readColumns({ text, cells = [], line }: InputRecord): Columns {
+    if (decodeUtf8(text) === undefined) throw new InputError(`the header row ${notUtf8}`, line)
+    return findColumns(this.#trim ? cells.map((cell) => cell.trim()) : cells, this.#fields, line)
   }
 
   check({ text, cells, fault }: InputRecord): Entry | Refused {
@@ -57,36 +65,35 @@ export class RecordCheck {
     return isAsWritten(text, checked) ? checked : this.#judge(plant, this.#findMemberFaults(text, value))
   }
 
+  /** Finds faults that parsing hides; those of members that are left out do not count. */
   #findMemberFaults(text: string, value: object): Fault[] {
-    const faults = findMemberFaults(text, value)
-    if (!this.#options.fields.ignoreOthers) return faults
-    return faults.flatMap((fault) => {
-      const [field] = [...this.#places].find(([, place]) => fault.pointer === place) ?? []
-      return field === undefined ? [] : { ...fault, pointer: field }
+    const pointers = new Map(fieldNames.map((name) => [pointTo(this.#fields[name]), pointTo(name)]))
+    return findMemberFaults(text, value).flatMap((fault) => {
+      const pointer = this.#fields.ignoreOthers ? pointers.get(fault.pointer as string) : fault.pointer
+      return pointer === undefined ? [] : { ...fault, pointer }
     })
   }
 
   #takeMembers(value: Value): Value {
-    const { fields, trim } = this.#options
-    if (!trim && !fields.ignoreOthers) return value
+    const fields = this.#fields
+    if (!this.#trim && !fields.ignoreOthers) return value
     const plant = fields.ignoreOthers ? {} : { ...value }
-    for (const field of fieldNames) {
-      if (!Object.hasOwn(value, fields[field])) continue
+    for (const field of fieldNames.filter((name) => Object.hasOwn(value, fields[name]))) {
       const member = value[fields[field]]
-      plant[field] = trim && typeof member === 'string' ? member.trim() : member
+      plant[field] = this.#trim && typeof member === 'string' ? member.trim() : member
     }
     return plant
   }
 
   #checkCells(cells: string[]): Entry | Refused {
-    const { trim } = this.#options
-    const columns = this.#options.columns as Columns
-    if (cells.length !== columns.width && !hasEmptyEnd(cells, columns))
+    const columns = this.#columns as Columns
+    // Spreadsheets have empty cells behind the last one.
+    if (cells.length < columns.width || cells.slice(columns.width).some((cell) => cell !== ''))
       return refuse(`has ${count(cells.length, 'cell')}, the header row has ${columns.width}`)
     const plant: Value = {}
     for (const field of fieldNames) {
       const cell = cells[columns[field]]
-      const text = trim ? cell?.trim() : cell
+      const text = this.#trim ? cell?.trim() : cell
       // An empty cell of an optional field means none.
       if (text || required.has(field)) plant[field] = readCell(field, text as string)
     }
@@ -101,9 +108,13 @@ export class RecordCheck {
 
   /** Points a fault at the member or column of the input. */
   locate<T extends { pointer?: string }>(fault: T): T {
-    const { pointer = '' } = fault
-    return { ...fault, pointer: this.#places.get(pointer) ?? pointer }
+    const field = fieldNames.find((name) => fault.pointer === pointTo(name))
+    return field === undefined ? fault : { ...fault, pointer: pointTo(this.#fields[field]) }
   }
+}
+
+function pointTo(name: string): string {
+  return `/${escapePointer(name)}`
 }
 
 /** True when the text is exactly how its plant is written: then parsing has lost nothing. */
@@ -114,15 +125,10 @@ function isAsWritten(text: string, checked: Entry | Refused): boolean {
 }
 
 /** Decodes bytes, one per character. Undefined unless they are UTF-8: Node would replace others by U+FFFD. */
-export function decodeUtf8(text: string): string | undefined {
+function decodeUtf8(text: string): string | undefined {
   if (!/[\x80-\xff]/.test(text)) return text
   const bytes = Buffer.from(text, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : undefined
-}
-
-/** True for a row that has empty cells below the empty columns at the end of the header row. */
-function hasEmptyEnd(cells: string[], { width, cells: most }: Columns): boolean {
-  return cells.length > width && cells.length <= most && cells.slice(width).every((cell) => cell === '')
 }
 
 function refuse(detail: string): Refused {

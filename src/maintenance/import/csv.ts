@@ -1,8 +1,13 @@
 // CSV (RFC 4180) by csv-parse: a header row, then a row per plant, as spreadsheets write them. Empty lines are skipped.
-import { type CsvError, parse } from 'csv-parse/sync'
-import { InputError } from './input-error.ts'
-import { splitLines } from './ndjson.ts'
-import { type Groups, type InputRecord, maxRecordBytes, tooLong } from './record.ts'
+import { type CsvError, parse } from 'csv-parse'
+import {
+  countLineFeeds,
+  type Groups,
+  InputError,
+  type InputRecord,
+  maxRecordBytes,
+  tooLong,
+} from './record.ts'
 
 /** Our messages for the errors of csv-parse. */
 const reasons: Record<string, string> = {
@@ -12,30 +17,67 @@ const reasons: Record<string, string> = {
 }
 const delimiters = [',', ';', '\t']
 
-/** Splits CSV into rows; the first is the header. */
-export async function* splitCsv(texts: AsyncIterable<string>): Groups {
-  /** The beginning of a row with line feeds in quotes. */
-  let begun: InputRecord[] = []
-  let delimiter: string | undefined
-  /** A first line like `sep=;`, by which Excel knows the delimiter. */
-  let sep: InputRecord | undefined
-  function* read(joined: InputRecord[]) {
-    const rows = joined.filter(({ text }) => text !== '')
-    if (delimiter === undefined && !sep && /^sep=.$/i.test(rows[0]?.text ?? '')) sep = rows.shift()
-    const [header] = rows
-    if (delimiter === undefined && header) {
-      delimiter = sep?.text.at(-1) ?? findDelimiter(header.text)
-      for (const row of parseRows([header], delimiter)) yield { ...row, text: textOf(sep) + row.text }
-      rows.shift()
+/** Splits CSV into rows. The first group is the header row alone, with a line like `sep=;` before it. */
+export async function* splitCsv(chunks: AsyncIterable<Buffer>, head: Buffer): Groups {
+  const start = head.toString('latin1')
+  const sep = /^\s*sep=(.)\r?\n/i.exec(start)
+  const rows: InputRecord[] = []
+  /** What was not taken yet, and where it begins. */
+  let [text, offset, line] = ['', 0, 1]
+  let before = ''
+  let hasHeader = false
+  const drop = (length: number): string => {
+    const dropped = text.slice(0, length)
+    line += countLineFeeds(dropped)
+    offset += length
+    text = text.slice(length)
+    return dropped
+  }
+  const dropEmptyLines = () => drop(/^(\r?\n)*/.exec(text)?.[0].length as number)
+  const checkLength = (length: number) => {
+    if (length > maxRecordBytes) throw new InputError(`${tooLong.detail}; is a quote left open?`, line)
+  }
+  const take = (cells: string[], { bytes, records }: { bytes: number; records: number }): null => {
+    dropEmptyLines()
+    checkLength(bytes - offset)
+    const first = line
+    const row = drop(bytes - offset)
+    if (sep && records === 1) {
+      before = row
+      return null
     }
-    yield* parseRows(rows, delimiter)
+    const [eol = ''] = /\r?\n$/.exec(row.slice(-2)) ?? []
+    const end = offset - eol.length
+    const bare = before + row.slice(0, row.length - eol.length)
+    before = ''
+    rows.push({ line: first, text: bare, end, eol: eol === '\r\n' ? eol : '\n', isOpen: eol === '', cells })
+    return null
   }
-  for await (const lines of splitLines(texts)) {
-    const { rows, isOpen } = joinLines(begun.concat(lines))
-    begun = isOpen ? rows.splice(-1) : []
-    yield read(rows)
+  const parser = parse({
+    delimiter: sep?.[1] ?? findDelimiter(start),
+    record_delimiter: ['\r\n', '\n'],
+    relax_column_count: true,
+    skip_empty_lines: true,
+    on_record: take,
+  })
+  parser.on('error', () => {})
+  const write = async function* (chunk: Buffer | undefined): Groups {
+    text += chunk?.toString('latin1') ?? ''
+    const fault = await new Promise<CsvError | InputError | null | undefined>((resolve) =>
+      chunk ? parser.write(chunk, resolve as () => void) : parser.end(resolve as () => void),
+    )
+    if (!hasHeader && rows.length > 0) {
+      hasHeader = true
+      yield rows.splice(0, 1)
+    }
+    if (rows.length > 0) yield rows.splice(0)
+    dropEmptyLines()
+    if (fault instanceof InputError) throw fault
+    if (fault) throw new InputError(reasons[fault.code] ?? fault.message, line)
+    checkLength(text.length)
   }
-  yield read(begun)
+  for await (const chunk of chunks) yield* write(chunk)
+  yield* write(undefined)
 }
 
 /** A record with its end of line. */
@@ -44,51 +86,11 @@ export function textOf(record: InputRecord | undefined): string {
 }
 
 /** The delimiter that makes the most columns of a header row. */
-function findDelimiter(header: string): string {
-  const bare = header.replaceAll(/"[^"]*"/g, '')
-  const widths = delimiters.map((delimiter) => bare.split(delimiter).length)
+function findDelimiter(start: string): string {
+  const [header = ''] = start
+    .replaceAll(/"[^"]*"/g, '')
+    .trimStart()
+    .split('\n', 1)
+  const widths = delimiters.map((delimiter) => header.split(delimiter).length)
   return delimiters[widths.indexOf(Math.max(...widths))] as string
-}
-
-/** Joins lines into rows. `isOpen`: the last row goes on; one that is too long does not, as reading ends there. */
-function joinLines(lines: InputRecord[]): { rows: InputRecord[]; isOpen: boolean } {
-  const rows: InputRecord[] = []
-  let open: InputRecord | undefined
-  for (const line of lines) {
-    const isOpen = hasOddQuotes(line.text) !== (open !== undefined)
-    const row = open ? Object.assign(open, line, { line: open.line, text: textOf(open) + line.text }) : line
-    if (!open) rows.push(row)
-    if (row.text.length > maxRecordBytes) row.fault = tooLong
-    open = isOpen && !row.fault ? row : undefined
-  }
-  return { rows, isOpen: open !== undefined }
-}
-
-/** True for a line in which a row begins or ends to be open: quotes inside quotes are doubled. */
-function hasOddQuotes(line: string): boolean {
-  let isOdd = false
-  for (let i = line.indexOf('"'); i !== -1; i = line.indexOf('"', i + 1)) isOdd = !isOdd
-  return isOdd
-}
-
-/** Adds the cells to rows. Throws InputError after those before a fault. */
-function* parseRows(rows: InputRecord[], delimiter = ','): Generator<InputRecord> {
-  let parsed = 0
-  const take = (cells: string[]): undefined => {
-    const row = rows[parsed] as InputRecord
-    if (row.fault) throw new InputError(`${tooLong.detail}; is a quote left open?`, row.line)
-    row.cells = cells
-    parsed++
-  }
-  let fault: CsvError | InputError | undefined
-  try {
-    const bytes = Buffer.from(rows.map(({ text }) => text).join('\n'), 'latin1')
-    parse(bytes, { delimiter, record_delimiter: '\n', relax_column_count: true, on_record: take })
-  } catch (error) {
-    fault = error as CsvError | InputError
-  }
-  yield* rows.slice(0, parsed)
-  if (fault instanceof InputError) throw fault
-  /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
-  if (fault) throw new InputError(reasons[fault.code] ?? fault.message, rows[parsed]?.line)
 }

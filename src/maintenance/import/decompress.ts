@@ -1,7 +1,7 @@
 // Decompresses gzip and zstd, recognized by their first bytes, also with several members or frames in a row.
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress } from 'node:zlib'
-import { InputError } from './input-error.ts'
+import { InputError } from './record.ts'
 
 /** A write is called back once the decoder has consumed it, and only then the next is made. */
 const options = { chunkSize: 128 * 1024, writableHighWaterMark: 1 }
@@ -20,7 +20,7 @@ const codings = [
 type Coding = (typeof codings)[number]
 
 /** Chunks of bytes that are read once. */
-type Chunks = AsyncIteratorObject<Buffer, undefined>
+export type Chunks = AsyncIteratorObject<Buffer, undefined>
 
 /** Reads the decompressed bytes, which throw InputError when the input is damaged. */
 export async function decompress(bytes: Chunks): Promise<{ isCompressed: boolean; bytes: Chunks }> {

@@ -1,7 +1,7 @@
 // Finds the fields of a plant in the input: members of JSON objects, or columns of CSV.
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
-import { InputError } from './input-error.ts'
+import { InputError } from './record.ts'
 
 export type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
@@ -34,8 +34,8 @@ export function resolveFields({ map = {}, ignoreUnknown = false }: FieldOptions)
   return { ...own, ...map, ignoreOthers }
 }
 
-/** Index of each field's column, or -1; `width`: the number of columns; `cells`: with empty ones behind them. */
-export type Columns = Record<FieldName, number> & { width: number; cells: number }
+/** Index of each field's column, or -1; `width`: the number of columns. */
+export type Columns = Record<FieldName, number> & { width: number }
 
 /** Finds the columns of the fields. Throws InputError when the header row does not fit them. */
 export function findColumns(cells: string[], fields: Fields, line: number): Columns {
@@ -44,7 +44,7 @@ export function findColumns(cells: string[], fields: Fields, line: number): Colu
   const refuse = (reason: string) => new InputError(reason, line)
   const twice = header.find((column, index) => header.indexOf(column) !== index)
   if (twice !== undefined) throw refuse(`the column ${quote(twice)} is there twice`)
-  const columns = { width: header.length, cells: cells.length } as Columns
+  const columns = { width: header.length } as Columns
   for (const field of fieldNames) {
     columns[field] = header.indexOf(fields[field])
     if (columns[field] === -1 && (required.has(field) || fields[field] !== field))
@@ -58,14 +58,11 @@ export function findColumns(cells: string[], fields: Fields, line: number): Colu
   return columns
 }
 
-const shownColumns = 20
-const shownCharacters = 40
-
+/** Lists the first columns, of each its first characters. */
 function list(columns: string[]): string {
-  const more = columns.length > shownColumns ? ', …' : ''
-  return columns.slice(0, shownColumns).map(quote).join(', ') + more
+  return columns.slice(0, 20).map(quote).join(', ') + (columns.length > 20 ? ', …' : '')
 }
 
 function quote(column: string): string {
-  return JSON.stringify(column.slice(0, shownCharacters))
+  return JSON.stringify(column.slice(0, 40))
 }

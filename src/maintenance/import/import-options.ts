@@ -2,20 +2,16 @@
 import type { Fault } from '../../../schemas/problem.ts'
 import type { Outcome, Store } from '../../store/store.ts'
 import type { StoreView } from '../../store/view.ts'
-import type { FieldOptions } from './fields.ts'
-import type { Format } from './input-format.ts'
+import type { RecordOptions } from './records.ts'
 
 /** Such a batch holds the database's lock for some tens of milliseconds, so that others can write in between. */
 export const defaultBatchPlants = 2500
 /** More than the time that a cluster takes to promote a new primary. */
 export const defaultPatienceMs = 20_000
 
-export type ImportOptions = FieldOptions & {
+export type ImportOptions = RecordOptions & {
   /** `-` is stdin. */
   path: string
-  format?: Format | undefined
-  /** Removes white space around texts, cells of numbers and column names. */
-  trim?: boolean
   /** Checks everything first, and adds nothing when a record is rejected. */
   strict?: boolean
   /** Goes on behind what an earlier import of the same input consumed. */

@@ -1,121 +1,134 @@
-// Opens the input of an import: a file or stdin, plain or compressed. Its beginning is read first.
-import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { open } from 'node:fs/promises'
+// Opens the input of an import: a file, which is read as often as needed, or a pipe. It may be compressed.
+import { createHash, randomUUID } from 'node:crypto'
+import { realpathSync, rmSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { addAbortSignal, type Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { FileRefused } from '../../runtime/new-file.ts'
-import { decompress, prepend, readHead } from './decompress.ts'
-import { InputError } from './input-error.ts'
+import { type Chunks, decompress, prepend, readHead } from './decompress.ts'
 import { maxRecordBytes } from './record.ts'
 
-const chunkBytes = 64 * 1024
-/** An input that is not a file is known again by so much of it. */
-export const headBytes = 64 * 1024
+/** A pipe is known again by so much of its beginning. */
+const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from('\ufeff')
 
-/** Of the decompressed text, without a byte order mark. */
-export type Input = {
-  /** The first bytes. */
+/**
+ * The decompressed text, without a byte order mark. `head`: its first bytes; `isWhole`: these are all; `readShare`: share
+ * of the file that was read, undefined for a pipe.
+ */
+export type Reading = {
   head: Buffer
-  /** All bytes. */
-  bytes: AsyncIterable<Buffer>
-  /** True when the head is all. */
   isWhole: boolean
-  /** True for a regular file, which can be read again. */
-  isFile: boolean
   isCompressed: boolean
-  /** Share of the file that was read; undefined for a pipe. */
-  readShare(): number | undefined
-  close(): void
+  bytes: Chunks
+  readShare: () => number | undefined
 }
 
-/**
- * Opens an input. `path`: `-` is stdin; `signal` ends the reading. Throws InputError or FileRefused when it cannot be
- * read.
- */
-export async function openInput(path: string, signal: AbortSignal): Promise<Input> {
-  const { stream, size } = await openStream(path)
-  addAbortSignal(signal, stream)
-  try {
+type Options = { path: string; signal: AbortSignal }
+
+export class Input {
+  readonly #options: Options
+  /** Undefined for stdin. */
+  #file: FileHandle | undefined
+  /** Of a regular file. */
+  #size: number | undefined
+  /** The path of a regular file, without links. */
+  path: string | undefined
+
+  private constructor(options: Options, file: FileHandle | undefined) {
+    this.#options = options
+    this.#file = file
+  }
+
+  /**
+   * Opens a file; `-` is stdin. `signal` ends the reading. `isCopied`: a pipe is copied into a file without a name first,
+   * so that it can be read twice. Throws FileRefused when it cannot be read.
+   */
+  static async open(options: Options, isCopied: boolean): Promise<Input> {
+    const { path } = options
+    const file = path === '-' ? undefined : await open(path).catch((error) => refuse(path, error))
+    const input = new Input(options, file)
+    try {
+      const stats = await file?.stat()
+      if (stats?.isDirectory()) throw new FileRefused(`${nameOf(path)}: is a directory`)
+      if (stats?.isFile()) {
+        input.#size = stats.size
+        input.path = realpathSync(path)
+      } else if (isCopied) await input.#keepCopy()
+      return input
+    } catch (error) {
+      await input.close()
+      throw error
+    }
+  }
+
+  /** True when it can be read again. */
+  get isFile(): boolean {
+    return this.#size !== undefined
+  }
+
+  /** Reads from the beginning. Throws InputError when it is damaged there. */
+  async read(): Promise<Reading> {
+    const size = this.#size
+    const stream = this.#openStream()
     const { isCompressed, bytes } = await decompress(stream[Symbol.asyncIterator]())
     const start = await readHead(bytes, headBytes + byteOrderMark.length)
-    if (/^(fffe|feff)/.test(start.toString('hex', 0, 2))) throw new InputError('is UTF-16, expected UTF-8', 1)
     const begun = start.indexOf(byteOrderMark) === 0 ? start.subarray(byteOrderMark.length) : start
     return {
       head: begun.subarray(0, headBytes),
-      bytes: prepend(begun, bytes),
       isWhole: begun.length <= headBytes,
-      isFile: size !== undefined,
       isCompressed,
+      bytes: prepend(begun, bytes),
       readShare: () => size && stream.bytesRead / size,
-      close: () => stream.destroy(),
     }
-  } catch (error) {
-    stream.destroy()
-    throw explain(path, error)
+  }
+
+  /**
+   * Reads a file to its end, so that one that is damaged is refused before anything is added. Resolves to its size, and
+   * to the hashes (SHA-256, hex) of its first bytes, as many as in `ends`.
+   */
+  async readThrough(ends: number[]): Promise<{ size: number; hashes: Map<number, string> }> {
+    const left = ends.toSorted((a, b) => a - b)
+    const hashes = new Map<number, string>()
+    const prefix = new Prefix()
+    for await (const _ of prefix.follow((await this.read()).bytes))
+      for (; left[0] !== undefined && left[0] <= prefix.bytes; left.shift())
+        hashes.set(left[0], prefix.hash(left[0]))
+    return { size: prefix.bytes, hashes }
+  }
+
+  async close(): Promise<void> {
+    if (!this.#file) process.stdin.destroy()
+    await this.#file?.close()
+  }
+
+  #openStream(): Readable & { bytesRead: number } {
+    const start = this.isFile ? { start: 0 } : {}
+    const stream = this.#file?.createReadStream({ autoClose: false, ...start }) ?? process.stdin
+    // It is not read any more when an import that has ended is aborted.
+    return addAbortSignal(this.#options.signal, stream).on('error', () => {})
+  }
+
+  async #keepCopy(): Promise<void> {
+    const path = join(tmpdir(), `plant-store-${randomUUID()}`)
+    const copy = await open(path, 'wx+', 0o600)
+    rmSync(path)
+    const stream = this.#openStream()
+    await copy.writeFile(stream).catch(async (error) => {
+      await copy.close()
+      throw error.syscall === 'write'
+        ? new FileRefused(`cannot write ${path} (TMPDIR): ${error.message}`)
+        : error
+    })
+    await this.close()
+    this.#file = copy
+    this.#size = stream.bytesRead
   }
 }
 
-/**
- * Reads a file to its end, so that one that is damaged is refused before anything is added. Resolves to its size, and
- * to the hashes (SHA-256, hex) of its first bytes, as many as in `ends`.
- */
-export async function readThrough(path: string, ends: number[], signal: AbortSignal) {
-  const left = [...new Set(ends)].sort((a, b) => a - b)
-  const hashes = new Map<number, string>()
-  const beginning = new Beginning()
-  const input = await openInput(path, signal)
-  try {
-    for await (const chunk of input.bytes) {
-      beginning.add(chunk)
-      for (; left[0] !== undefined && left[0] <= beginning.bytes; left.shift())
-        hashes.set(left[0], beginning.hash(left[0]))
-    }
-    return { size: beginning.bytes, hashes }
-  } finally {
-    input.close()
-  }
-}
-
-/** Copies an input that can be read only once into a new file; returns false for a regular file. */
-export async function keepCopy(path: string, copy: string, signal: AbortSignal): Promise<boolean> {
-  const { stream, size } = await openStream(path)
-  if (size !== undefined) {
-    stream.destroy()
-    return false
-  }
-  const file = createWriteStream(copy, { flags: 'wx', mode: 0o600 })
-  /* c8 ignore next 5: a full disk, for a process that can write no coverage either: test/cli/import-broken.test.ts */
-  await pipeline(stream, file, { signal }).catch((error) => {
-    throw error.syscall === 'write'
-      ? new FileRefused(`cannot write ${copy} (TMPDIR): ${error.message}`)
-      : error
-  })
-  return true
-}
-
-type Stream = Readable & { bytesRead: number }
-
-/** Opens a file or stdin. `size`: of a regular file. Throws InputError or FileRefused. */
-async function openStream(path: string): Promise<{ stream: Stream; size?: number }> {
-  if (path === '-') return { stream: process.stdin }
-  try {
-    const file = await open(path)
-    const stats = await file.stat()
-    const stream = file.createReadStream({ highWaterMark: chunkBytes })
-    if (!stats.isDirectory()) return { stream, ...(stats.isFile() && { size: stats.size }) }
-    stream.destroy()
-    throw new FileRefused(`${nameOf(path)}: is a directory`)
-  } catch (error) {
-    throw explain(path, error)
-  }
-}
-
-/** Wraps errors of system calls; interrupts and faults of the input are passed on. */
-function explain(path: string, error: unknown): unknown {
-  const { syscall, message } = error as NodeJS.ErrnoException
-  return syscall === undefined ? error : new FileRefused(`cannot read ${nameOf(path)}: ${message}`)
+function refuse(path: string, error: Error): never {
+  throw new FileRefused(`cannot read ${nameOf(path)}: ${error.message}`)
 }
 
 /** Names an input in messages. */
@@ -123,42 +136,40 @@ export function nameOf(path: string): string {
   return path === '-' ? 'stdin' : path
 }
 
-/** Chunks are kept for a record that may end in them. */
+/** Bytes that are kept for a record that may end in them. */
 const keptBytes = 2 * maxRecordBytes
 
 /** The hash of the beginning of an input, by which it is known again: of all that was consumed. */
-export class Beginning {
+export class Prefix {
   readonly #hash = createHash('sha256')
-  #chunks: Buffer[] = []
-  #keptBytes = 0
-  #latest = { bytes: 0, hash: '' }
-  /** Bytes that were hashed. */
   #hashed = 0
+  #rest: Buffer = Buffer.alloc(0)
 
+  /** Bytes that were read. */
   get bytes(): number {
-    return this.#hashed + this.#keptBytes
+    return this.#hashed + this.#rest.length
   }
 
-  add(chunk: Buffer): void {
-    while (this.#keptBytes > keptBytes) this.#feed(this.#chunks[0]?.length as number)
-    this.#chunks.push(chunk)
-    this.#keptBytes += chunk.length
+  /** Passes on what is read. */
+  async *follow(chunks: Chunks): AsyncGenerator<Buffer, undefined> {
+    for await (const chunk of chunks) {
+      this.#rest = Buffer.concat([this.#rest, chunk])
+      this.advance(this.bytes - keptBytes)
+      yield chunk
+    }
   }
 
-  /** The SHA-256 (hex) of the first bytes. `bytes`: never fewer than before, and not far from the end of the input. */
-  hash(bytes: number): string {
-    if (bytes === this.#latest.bytes) return this.#latest.hash
-    while (this.#hashed < bytes) this.#feed(bytes - this.#hashed)
-    this.#latest = { bytes, hash: this.#hash.copy().digest('hex') }
-    return this.#latest.hash
-  }
-
-  #feed(most: number): void {
-    const chunk = this.#chunks.shift() as Buffer
-    const part = chunk.subarray(0, most)
-    if (part.length < chunk.length) this.#chunks.unshift(chunk.subarray(part.length))
+  /** Takes note that no record ends before. */
+  advance(bytes: number): void {
+    const part = this.#rest.subarray(0, Math.max(0, bytes - this.#hashed))
     this.#hash.update(part)
     this.#hashed += part.length
-    this.#keptBytes -= part.length
+    this.#rest = this.#rest.subarray(part.length)
+  }
+
+  /** The SHA-256 (hex) of the first bytes, never fewer than before. */
+  hash(bytes: number): string {
+    this.advance(bytes)
+    return this.#hash.copy().digest('hex')
   }
 }

@@ -1,76 +1,73 @@
 // Splits a JSON array of any size into the texts of its elements, which are parsed later.
-import { InputError } from './input-error.ts'
-import { type Groups, type InputRecord, maxRecordBytes } from './record.ts'
+import { countLineFeeds, type Groups, InputError, type InputRecord, maxRecordBytes } from './record.ts'
 
-/** Expected next, beside white space. */
-type Expected = 'array' | 'first element' | 'element' | 'nothing'
-
-const [lineFeed, quote, backslash, comma, endOfArray] = [10, 34, 92, 44, 93]
+const [quote, backslash, comma, endOfArray] = [34, 92, 44, 93]
 const isSpace = (code: number) => code === 32 || code === 9 || code === 10 || code === 13
-const tooLong = `the element that begins here is longer than ${maxRecordBytes / 1024} KiB`
 /** Brackets of objects and arrays differ in one bit. */
 const opens = (code: number) => (code | 32) === 123
 const closes = (code: number) => (code | 32) === 125
 
-export async function* splitArray(texts: AsyncIterable<string>): Groups {
-  let expected = 'array' as Expected
-  let [line, offset] = [1, 0]
-  /** The element that has begun: its line, and its text in earlier pieces. */
-  let begun: { line: number; text: string } | undefined
-  let [depth, isInString, isEscaped] = [0, false, false]
-
-  /** Adds to the element that has begun. */
-  const extend = (text: string) => {
-    const { line, text: before } = begun as NonNullable<typeof begun>
-    begun = { line, text: before + text }
-    if (begun.text.length > maxRecordBytes) throw new InputError(tooLong, line)
-    return begun
+export async function* splitArray(chunks: AsyncIterable<Buffer>): Groups {
+  let expected: 'array' | 'first element' | 'element' | 'nothing' = 'array'
+  /** What was not split yet, and where it begins. */
+  let [text, offset, line] = ['', 0, 1]
+  const drop = (length: number) => {
+    line += countLineFeeds(text.slice(0, length))
+    offset += length
+    text = text.slice(length)
   }
-  /** Takes a byte between elements; true when it begins one. */
-  const begins = (code: number): boolean => {
-    if (expected === 'nothing') throw new InputError('text follows the JSON array', line)
-    if (expected === 'array') {
-      if (code !== 91) throw new InputError('is not a JSON array', line)
-      expected = 'first element'
-      return false
+  const refuse = (reason: string) => new InputError(reason, line)
+  /** Takes what is between elements: an element begins then, or the text ends. */
+  const takePunctuation = () => {
+    for (;;) {
+      let spaces = 0
+      while (isSpace(text.charCodeAt(spaces))) spaces++
+      drop(spaces)
+      const sign = text[0]
+      if (sign === undefined) return
+      if (expected === 'nothing') throw refuse('text follows the JSON array')
+      if (expected === 'array') {
+        if (sign !== '[') throw refuse('is not a JSON array')
+        expected = 'first element'
+      } else if (sign === ',' || (sign === ']' && expected === 'element')) {
+        throw refuse(`expected an element before "${sign}"`)
+      } else if (sign === ']') expected = 'nothing'
+      else return
+      drop(1)
     }
-    if (code !== comma && code !== endOfArray) return true
-    if (code === comma || expected === 'element')
-      throw new InputError(`expected an element before "${String.fromCharCode(code)}"`, line)
-    expected = 'nothing'
-    return false
   }
-  function* split(text: string): Generator<InputRecord> {
-    let start = 0
-    for (let i = 0; i < text.length; i++) {
-      const code = text.charCodeAt(i)
-      if (code === lineFeed) line++
-      if (begun === undefined) {
-        if (isSpace(code) || !begins(code)) continue
-        begun = { line, text: '' }
-        start = i
-      }
-      if (isInString) {
-        if (isEscaped) isEscaped = false
-        else if (code === backslash) isEscaped = true
-        else if (code === quote) isInString = false
-      } else if (code === quote) isInString = true
-      else if (opens(code)) depth++
-      else if (depth > 0) depth -= Number(closes(code))
-      else if (code === comma || code === endOfArray) {
-        const { line, text: whole } = extend(text.slice(start, i))
-        let spaces = 0
-        while (isSpace(whole.charCodeAt(whole.length - 1 - spaces))) spaces++
-        yield { line, text: whole.slice(0, whole.length - spaces), end: offset + i - spaces }
-        begun = undefined
-        expected = code === comma ? 'element' : 'nothing'
-      }
+  function* split(): Generator<InputRecord> {
+    for (takePunctuation(); text !== ''; takePunctuation()) {
+      const next = findEnd(text)
+      let end = next ?? text.length
+      if (end > maxRecordBytes)
+        throw refuse(`the element that begins here is longer than ${maxRecordBytes / 1024} KiB`)
+      if (next === undefined) return
+      while (isSpace(text.charCodeAt(end - 1))) end--
+      yield { line, text: text.slice(0, end), end: offset + end }
+      expected = text[next] === ',' ? 'element' : 'nothing'
+      drop(next + 1)
     }
-    offset += text.length
-    if (begun !== undefined) extend(text.slice(start))
   }
-  for await (const piece of texts) yield split(piece)
+  for await (const chunk of chunks) {
+    text += chunk.toString('latin1')
+    yield split()
+  }
   if (expected === 'array') throw new InputError('is empty, expected a JSON array')
-  if (expected !== 'nothing')
-    throw new InputError('the JSON array does not end: the input is cut short', begun?.line ?? line)
+  if (expected !== 'nothing') throw refuse('the JSON array does not end: the input is cut short')
+}
+
+/** Finds the comma or bracket behind the element with which a text begins; undefined if there is none yet. */
+function findEnd(text: string): number | undefined {
+  let depth = 0
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code === quote) {
+      for (i++; i < text.length && text.charCodeAt(i) !== quote; i++)
+        if (text.charCodeAt(i) === backslash) i++
+    } else if (opens(code)) depth++
+    else if (depth > 0) depth -= Number(closes(code))
+    else if (code === comma || code === endOfArray) return i
+  }
+  return undefined
 }

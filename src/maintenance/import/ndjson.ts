@@ -1,32 +1,22 @@
 // NDJSON: one JSON text per line. Empty lines are skipped (ndjson.org).
 import { type Groups, type InputRecord, maxRecordBytes, tooLong } from './record.ts'
 
-export async function* splitNdjson(texts: AsyncIterable<string>): Groups {
-  for await (const lines of splitLines(texts)) yield lines.filter(({ text }) => text !== '')
-}
-
-/** Splits texts into lines, without their ends. */
-export async function* splitLines(texts: AsyncIterable<string>): AsyncGenerator<InputRecord[]> {
+export async function* splitLines(chunks: AsyncIterable<Buffer>): Groups {
   let [line, at, rest, cut] = [0, 0, '', 0]
-  const take = (text: string, isOpen: boolean): InputRecord => {
+  const take = (whole: string, isOpen: boolean): InputRecord => {
+    const isCrlf = whole.endsWith('\r')
+    const text = isCrlf ? whole.slice(0, -1) : whole
     const end = at + cut + text.length
-    const isCrlf = text.endsWith('\r')
-    const record: InputRecord = {
-      line: ++line,
-      text: isCrlf ? text.slice(0, -1) : text,
-      end: isCrlf ? end - 1 : end,
-      eol: isCrlf ? '\r\n' : '\n',
-      isOpen,
-    }
-    if (cut > 0 || record.text.length > maxRecordBytes) record.fault = tooLong
-    at = end + 1
+    const record: InputRecord = { line: ++line, text, end, eol: isCrlf ? '\r\n' : '\n', isOpen }
+    if (cut > 0 || text.length > maxRecordBytes) record.fault = tooLong
+    at += cut + whole.length + 1
     cut = 0
     return record
   }
-  for await (const piece of texts) {
-    const lines = (rest + piece).split('\n')
+  for await (const chunk of chunks) {
+    const lines = (rest + chunk.toString('latin1')).split('\n')
     rest = lines.pop() as string
-    yield lines.map((text) => take(text, false))
+    yield lines.map((text) => take(text, false)).filter(({ text }) => text !== '')
     // Of an endless line only so much is kept that it is too long.
     const more = Math.max(0, rest.length - maxRecordBytes - 2)
     rest = rest.slice(more)

@@ -1,106 +1,57 @@
-// What the store keeps of each import for ever, and the rule for going on: behind what an earlier import consumed, if that
-// part of the input is the same to the byte. Otherwise an input that was imported before is refused.
+// What the store keeps of each import for ever: one note per run, under its number in `meta`.
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { count } from '../../runtime/count.ts'
-import { StoreRefused } from '../../store/store.ts'
-import type { ImportOptions } from './import-options.ts'
-import { nameOf } from './input.ts'
+import type { Sql } from '../../store/store.ts'
+
+/** The first bytes of an input, and their SHA-256 (hex). */
+export type Beginning = { bytes: number; hash: string }
+
+type Counts = { bytes: number; records: number; valid: number }
 
 /**
- * The end of a record: so many `records` and `bytes` of the input were consumed, `hash` is the SHA-256 (hex) of these
- * bytes, `line` is where the last record began. `valid`: records without a fault; `rejects`: length of their file.
+ * How far an import has come: behind so many records, of which `valid` had no fault. `hash`: of all bytes up to there;
+ * `batch`: where the last batch begins, as its rejects may not have been written, and the length of their file there.
  */
-export type Position = typeof beginning
-export const beginning = { records: 0, valid: 0, line: 0, bytes: 0, hash: '', rejects: 0 }
+export type Position = Counts & { hash: string; batch: Counts & { rejects: number } }
 
-/** `end`: of the last batch; `from`: where it begins, as its rejects may not have been written. */
-export type Place = { from: Position; end: Position }
-
-/** A process. An id is used again, so `started` belongs to it (proc_pid_stat(5)); null where there is no /proc. */
-type Owner = { host: string; pid: number; started: string | null }
+const nothing: Counts = { bytes: 0, records: 0, valid: 0 }
+export const beginning: Position = { ...nothing, hash: '', batch: { ...nothing, rejects: 0 } }
 
 /**
  * `path`: undefined for a pipe; `head`: of the input as it was at first; `run`: the last import that had to do with this
- * one; `readAs`: options that change what a record is; `at`: in milliseconds since 1970; `size`: of the whole input, in
- * bytes, once all of it was read; `restarted`: from its beginning in spite of imports before.
+ * one; `at`: in milliseconds since 1970; `size`: of the whole input, once all of it was read.
  */
-export type Note = Place &
-  Owner & {
-    path: string | undefined
-    head: Pick<Position, 'bytes' | 'hash'>
-    run: string
-    readAs: string
-    at: number
-    size?: number
-    restarted: boolean
-  }
+export type Note = {
+  path: string | undefined
+  head: Beginning
+  owner: Owner
+  run: string
+  at: number
+  end: Position
+  size?: number
+}
 
 /** A pattern for the keys of the notes in `meta`, where a number stands for `%`. */
 export const noteKeys = 'import/%'
 
-/**
- * `matching`: notes of imports whose part of the input is the same; `size`: of the input, where it can be known; `path`:
- * undefined for a pipe.
- */
-type Known = {
-  notes: Note[]
-  matching: Note[]
-  size: number | undefined
-  path: string | undefined
-  readAs: string
+/** A note with its place in the store. */
+export type Row = { number: number; key: string; value: string; note: Note }
+
+/** Reads notes, in the order of their numbers. */
+export async function readNotes(sql: Sql, keys = noteKeys): Promise<Row[]> {
+  const rows = await sql.select('SELECT key, value FROM meta WHERE key LIKE $1', [keys])
+  return rows
+    .map(({ key, value }) => ({
+      number: Number(String(key).slice(noteKeys.length - 1)),
+      key: String(key),
+      value: String(value),
+      note: JSON.parse(String(value)) as Note,
+    }))
+    .sort((a, b) => a.number - b.number)
 }
 
-/** `refuseChanged`: makes the error of an input whose beginning turns out to be another. */
-export type Start = Place & { refuseChanged?: () => StoreRefused }
-
-/**
- * Finds where an import starts. Throws StoreRefused when the input was imported before and neither `resume` nor
- * `restart` is set, or when it was changed since.
- */
-export function findStart({ notes, matching, size, path, readAs }: Known, options: ImportOptions): Start {
-  const { resume, restart, say } = options
-  const name = nameOf(options.path)
-  if (restart) return { from: beginning, end: beginning }
-  const named = path === undefined ? [] : notes.filter((note) => note.path === path && note.end.valid > 0)
-  const own = findLongest(named)
-  if (own && !matching.includes(own)) throw refuseChanged(name, own)
-  // Another input may begin with the whole of an earlier one.
-  const isSame = (note: Note) => note.size === undefined || size === undefined || note.size === size
-  const found = own ?? findLongest(matching.filter((note) => resume || (note.end.valid > 0 && isSame(note))))
-  if (found && !resume) throw refuseAgain(name, found)
-  if (found && found.readAs !== readAs)
-    throw new StoreRefused(
-      `${name}: the options differ from those of the import that was cut short: it cannot be resumed`,
-    )
-  if (found) say(`${name}: ${count(found.end.records, 'record')} already imported`)
-  else if (resume) say(`${name}: nothing is known of an earlier import, so this one begins at the start`)
-  const { from, end } = found ?? { from: beginning, end: beginning }
-  return { from, end, refuseChanged: () => refuseChanged(name, found as Note) }
-}
-
-/** Finds the note that came furthest since the last time that an import began anew. */
-function findLongest(notes: Note[]): Note | undefined {
-  const anew = notes.findLastIndex(({ restarted }) => restarted)
-  return notes.slice(Math.max(0, anew)).sort((a, b) => b.end.bytes - a.end.bytes)[0]
-}
-
-function refuseAgain(name: string, { at, end, path, size }: Note): StoreRefused {
-  const when = `on ${new Date(at).toISOString()}${path === undefined ? '' : ` from ${path}`}`
-  const records = count(end.records, 'record')
-  return new StoreRefused(
-    size === undefined
-      ? `${name}: an import was cut short after ${records}, ${when}; --resume goes on there, --restart begins anew and adds them again`
-      : `${name}: ${records} already imported ${when}; --resume adds what is new, --restart adds all of them again`,
-  )
-}
-
-function refuseChanged(name: string, { at, end }: Note): StoreRefused {
-  return new StoreRefused(
-    `${name} does not begin any more with what was imported on ${new Date(at).toISOString()} (${count(end.records, 'record')}, ` +
-      `${count(end.bytes, 'byte')}): it cannot be resumed; import what is new from a file of its own, or all of it with --restart`,
-  )
-}
+/** A process. An id is used again, so `started` belongs to it (proc_pid_stat(5)); null where there is no /proc. */
+type Owner = { host: string; pid: number; started: string | null }
 
 export function findOwner(): Owner {
   return { host: hostname(), pid: process.pid, started: readStart(process.pid) }

@@ -1,4 +1,4 @@
-// Records of the input, not yet checked, and what splits an input into them.
+// Records of the input, not yet checked, and the error of an input that cannot be read on.
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
@@ -22,26 +22,50 @@ export const tooLong: Fault = {
 }
 
 /**
- * `line`: counted from 1; `text`: its bytes as they are in the input, one per character (latin1); `end`: the offset
- * behind it, before its end of line; `eol`: that of a line; `cells`: of a CSV row; `isOpen`: the input ends with it,
- * without an end of line.
+ * `line`: counted from 1; `text`: its bytes as they are in the input, one per character (latin1), since offsets and
+ * rejects are exact then; `end`: the offset behind it, before its end of line; `eol`: that of a line; `isOpen`: the
+ * input ends with it, without an end of line; `cells`: of a CSV row.
  */
 export type InputRecord = {
   line: number
   text: string
   end: number
   eol?: '\n' | '\r\n'
+  isOpen?: boolean
   cells?: string[]
   fault?: Fault
-  isOpen?: boolean
 }
 
 /** Records, in order. Each group is to be read before the next. */
 export type Groups = AsyncGenerator<Iterable<InputRecord>>
 
 /**
- * Splits an input in one format into records. Its bytes come as texts, one byte per character, since offsets and
- * rejects are exact then, and no character is in two pieces. Throws InputError when the rest cannot be read; records
- * yielded before stay valid.
+ * Splits an input in one format into records. `head`: its beginning. Throws InputError when the rest cannot be read;
+ * records yielded before stay valid.
  */
-export type Splitter = (texts: AsyncIterable<string>) => Groups
+export type Splitter = (chunks: AsyncIterable<Buffer>, head: Buffer) => Groups
+
+export function countLineFeeds(text: string): number {
+  let count = 0
+  for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) count++
+  return count
+}
+
+/** The rest of the input cannot be read. A wrong record is no such error: it is rejected. */
+export class InputError extends Error {
+  /** Tells it from an error of the program. */
+  readonly code = 'ERR_INPUT'
+  readonly line: number | undefined
+
+  /** `line`: counted from 1. */
+  constructor(reason: string, line?: number) {
+    super(reason)
+    this.line = line
+  }
+
+  /** The same error with the name of the input and the line in its message. */
+  in(name: string): InputError {
+    const place = this.line === undefined ? name : `${name}, line ${this.line}`
+    return new InputError(`${place}: ${this.message}`, this.line)
+  }
+}

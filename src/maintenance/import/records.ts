@@ -1,70 +1,43 @@
-// Reads the records of an input in any format.
-import { decodeUtf8, notUtf8, RecordCheck } from './check.ts'
-import { type Columns, type Fields, findColumns, resolveFields } from './fields.ts'
-import type { ImportOptions } from './import-options.ts'
-import { Beginning, type Input, openInput } from './input.ts'
-import { InputError } from './input-error.ts'
-import { detectFormat, splitters } from './input-format.ts'
-import type { Groups, InputRecord } from './record.ts'
+// Reads the records of an input in any format, which its beginning shows.
+import { RecordCheck } from './check.ts'
+import { splitCsv } from './csv.ts'
+import type { FieldOptions } from './fields.ts'
+import { Prefix, type Reading } from './input.ts'
+import { splitArray } from './json-array.ts'
+import { splitLines } from './ndjson.ts'
+import { InputError, type Splitter } from './record.ts'
 
-export type Records = Awaited<ReturnType<typeof openRecords>>
+const splitters = { ndjson: splitLines, json: splitArray, csv: splitCsv } satisfies Record<string, Splitter>
+export type Format = keyof typeof splitters
+export const formats = Object.keys(splitters) as Format[]
 
-/** Opens an input and reads its beginning. Throws InputError when it has a fault before the first record. */
-export async function openRecords(path: string, options: ImportOptions) {
-  const input = await openInput(path, options.signal)
-  try {
-    return { ...(await readBeginning(input, options)), input }
-  } catch (error) {
-    input.close()
-    throw error
-  }
-}
+/** `trim`: removes white space around texts, cells of numbers and column names. */
+export type RecordOptions = FieldOptions & { format?: Format | undefined; trim?: boolean }
 
-async function readBeginning({ head, bytes }: Input, options: ImportOptions) {
-  const { trim = false } = options
-  const fields = resolveFields(options)
+/** Bytes of the beginning that detection looks at. */
+const lookBytes = 1024
+
+/** `header`: the header row of a CSV input; `prefix`: the hash of what was read; `groups`: all records. */
+export type Records = Awaited<ReturnType<typeof readRecords>>
+
+/** Reads up to the first record. Throws InputError when the input has a fault before it. */
+export async function readRecords({ head, bytes }: Reading, options: RecordOptions) {
+  if (/^(fffe|feff)/.test(head.toString('hex', 0, 2))) throw new InputError('is UTF-16, expected UTF-8', 1)
   const format = options.format ?? detectFormat(head)
-  const beginning = new Beginning()
-  const groups = splitters[format](readTexts(bytes, beginning))
-  const { header, rest } = format === 'csv' ? await readHeader(groups) : { rest: [] }
-  const columns = header && readColumns(header, fields, trim)
-  return {
-    format,
-    /** What decides what a record is. */
-    readAs: JSON.stringify({ format, fields, trim }),
-    /** The header row of a CSV input. */
-    header,
-    check: new RecordCheck({ fields, columns, trim }),
-    /** The hash of what was read. */
-    beginning,
-    /** All records. */
-    groups: join(rest, groups),
-  }
+  const prefix = new Prefix()
+  const groups = splitters[format](prefix.follow(bytes), head)
+  const [header] = format === 'csv' ? ((await groups.next()).value ?? []) : []
+  if (format === 'csv' && !header) throw new InputError('is empty, expected a header row')
+  return { format, header, prefix, groups, check: new RecordCheck(options, header) }
 }
 
-async function* readTexts(bytes: AsyncIterable<Buffer>, beginning: Beginning): AsyncGenerator<string> {
-  for await (const chunk of bytes) {
-    beginning.add(chunk)
-    yield chunk.toString('latin1')
-  }
-}
-
-/** Reads up to the header row, and the rows read with it. */
-async function readHeader(groups: Groups): Promise<{ header: InputRecord; rest: Iterable<InputRecord> }> {
-  for (let next = await groups.next(); !next.done; next = await groups.next()) {
-    const rows = next.value[Symbol.iterator]()
-    const { value } = rows.next()
-    if (value) return { header: value, rest: { [Symbol.iterator]: () => rows } }
-  }
-  throw new InputError('is empty, expected a header row')
-}
-
-function readColumns({ text, cells = [], line }: InputRecord, fields: Fields, trim: boolean): Columns {
-  if (decodeUtf8(text) === undefined) throw new InputError(`the header row ${notUtf8}`, line)
-  return findColumns(trim ? cells.map((cell) => cell.trim()) : cells, fields, line)
-}
-
-async function* join(first: Iterable<InputRecord>, rest: Groups): Groups {
-  yield first
-  yield* rest
+/** Detects the format: `[` begins a JSON array, `{` NDJSON, anything else CSV. Empty input is NDJSON. */
+function detectFormat(head: Buffer): Format {
+  const text = head.toString('latin1', 0, lookBytes)
+  const [first] = text.trimStart()
+  if (first === '[') return 'json'
+  if (first === '{' || head.length === 0) return 'ndjson'
+  if (text.includes('\0'))
+    throw new InputError('is not text: expected NDJSON, JSON or CSV, in UTF-8, perhaps in gzip or zstd', 1)
+  return 'csv'
 }

@@ -1,0 +1,176 @@
+// The progress of an import, kept in the store in the same transaction as each batch, so that it is always exact. There
+// is one note per run, under its number, and none is ever deleted.
+import { hash, randomUUID } from 'node:crypto'
+import { count } from '../../runtime/count.ts'
+import { type Entry, type Outcome, type Store, StoreRefused } from '../../store/store.ts'
+import type { ImportOptions } from './import-options.ts'
+import { type Input, nameOf, type Reading } from './input.ts'
+import {
+  type Beginning,
+  beginning,
+  findOwner,
+  isAtWork,
+  type Note,
+  noteKeys,
+  type Position,
+  type Row,
+  readNotes,
+} from './notes.ts'
+
+const replaceNote = 'UPDATE meta SET value = $1 WHERE key = $2 AND value = $3'
+
+type Source = { input: Input; reading: Reading }
+
+export class Progress {
+  readonly #store: Store
+  readonly #options: ImportOptions
+  readonly #source: Source
+  readonly #name: string
+  readonly #own: Omit<Note, 'at' | 'end'>
+  #key = ''
+  #value = ''
+  /** The note by which the input is known. */
+  #known: Note | undefined
+
+  constructor(store: Store, options: ImportOptions, source: Source) {
+    this.#store = store
+    this.#options = options
+    this.#source = source
+    this.#name = nameOf(options.path)
+    const { head } = source.reading
+    this.#own = {
+      path: source.input.path,
+      head: { bytes: head.length, hash: hash('sha256', head) },
+      owner: findOwner(),
+      run: randomUUID(),
+    }
+  }
+
+  /**
+   * Claims the input; resolves to where to start. Throws StoreRefused when it is being imported, when it was imported
+   * before and neither `resume` nor `restart` is set, or when it was changed since.
+   */
+  async claim(): Promise<Position> {
+    const rows = await readNotes(this.#store.sql)
+    const { path } = this.#source.input
+    const named = rows.filter(({ note }) => path !== undefined && note.path === path)
+    const unfinished = rows.filter(
+      (row) => row.note.size === undefined && (named.includes(row) || this.#beginsWith(row.note.head)),
+    )
+    const running = unfinished.find(({ note }) => isAtWork(note.owner))
+    if (running)
+      throw new StoreRefused(
+        `an import of ${this.#name} is running, as process ${running.note.owner.pid}: wait until it ends`,
+      )
+    const start = await this.#findStart(rows, named)
+    this.#key = noteKeys.replace('%', String((rows.at(-1)?.number ?? 0) + 1))
+    // The next number is free only if nobody else has claimed anything since this run has looked.
+    return (await this.#takeOver(unfinished)) && (await this.#insert(start)) ? start : this.claim()
+  }
+
+  /** The rule for going on: behind what an earlier import consumed, if that part of the input is the same to the byte. */
+  async #findStart(rows: Row[], named: Row[]): Promise<Position> {
+    const { resume, restart, say } = this.#options
+    const { matching, size } = await this.#findMatching(rows)
+    if (restart) return beginning
+    const own = named.findLast(({ note }) => note.end.valid > 0)
+    // Without `resume` another input may begin with the whole of an earlier one.
+    const isSame = ({ size: whole = size, end }: Note) => end.valid > 0 && whole === (size ?? whole)
+    const [longest] = matching
+      .filter(({ note }) => resume || isSame(note))
+      .sort((a, b) => b.note.end.bytes - a.note.end.bytes)
+    this.#known = (own ?? longest)?.note
+    if (own && !matching.includes(own)) throw this.refuseChanged()
+    if (this.#known && !resume) throw this.#refuseAgain(this.#known)
+    const { end } = this.#known ?? { end: beginning }
+    if (this.#known) say(`${this.#name}: ${count(end.records, 'record')} already imported`)
+    else if (resume)
+      say(`${this.#name}: nothing is known of an earlier import, so this one begins at the start`)
+    return end
+  }
+
+  #refuseAgain({ at, end, path, size }: Note): StoreRefused {
+    const when = `on ${new Date(at).toISOString()}${path === undefined ? '' : ` from ${path}`}`
+    const records = count(end.records, 'record')
+    return new StoreRefused(
+      size === undefined
+        ? `${this.#name}: an import was cut short after ${records}, ${when}; --resume goes on there, --restart begins anew and adds them again`
+        : `${this.#name}: ${records} already imported ${when}; --resume adds what is new, --restart adds all of them again`,
+    )
+  }
+
+  /** Makes the error of an input whose beginning is not what was imported. */
+  refuseChanged(): StoreRefused {
+    const { at, end } = this.#known as Note
+    return new StoreRefused(
+      `${this.#name} does not begin any more with what was imported on ${new Date(at).toISOString()} (${count(end.records, 'record')}, ` +
+        `${count(end.bytes, 'byte')}): it cannot be resumed; import what is new from a file of its own, or all of it with --restart`,
+    )
+  }
+
+  #beginsWith({ bytes, hash: known }: Beginning): boolean {
+    const { head } = this.#source.reading
+    return bytes <= head.length && known === hash('sha256', head.subarray(0, bytes))
+  }
+
+  /**
+   * Finds notes whose part of the input is the same; of a pipe only its head can be known. Reads a compressed file to its
+   * end in any case, so that nothing of a damaged one is added.
+   */
+  async #findMatching(rows: Row[]): Promise<{ matching: Row[]; size: number | undefined }> {
+    const { input, reading } = this.#source
+    const { isWhole, isCompressed, head } = reading
+    const isLong = ({ note }: Row) => note.end.bytes > head.length
+    const alike = rows.filter(
+      (row) => row.note.end.records > 0 && this.#beginsWith(isLong(row) ? row.note.head : row.note.end),
+    )
+    if (isWhole) return { matching: alike, size: head.length }
+    if (!input.isFile || (alike.length === 0 && !isCompressed)) return { matching: alike, size: undefined }
+    const { size, hashes } = await input.readThrough(alike.filter(isLong).map(({ note }) => note.end.bytes))
+    const isSame = (row: Row) => !isLong(row) || hashes.get(row.note.end.bytes) === row.note.end.hash
+    return { matching: alike.filter(isSame), size }
+  }
+
+  /** Ends what is left of earlier runs, so that one that still runs elsewhere adds nothing more. */
+  async #takeOver(rows: Row[]): Promise<boolean> {
+    for (const { key, value, note } of rows) {
+      const taken = JSON.stringify({ ...note, run: this.#own.run })
+      if ((await this.#store.sql.execute(replaceNote, [taken, key, value])) === 0) return false
+    }
+    return true
+  }
+
+  async #insert(start: Position): Promise<boolean> {
+    this.#value = this.noteOf(start)
+    const insert = 'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING'
+    return (await this.#store.sql.execute(insert, [this.#key, this.#value])) === 1
+  }
+
+  /** Makes the note of a position; `size`: of the input, once all of it was read. */
+  noteOf(end: Position, size?: number): string {
+    const note: Note = { ...this.#own, at: Date.now(), end, ...(size !== undefined && { size }) }
+    return JSON.stringify(note)
+  }
+
+  /** Appends a batch together with its note. It fails when another run has taken over. */
+  async append(entries: Entry[], value: string): Promise<Outcome[]> {
+    const mark = { key: this.#key, value, before: this.#value }
+    const outcomes = await this.#store.log.append(entries, undefined, mark)
+    this.#value = value
+    return outcomes
+  }
+
+  /** True when the batch of a note is known to be in the log. Throws StoreRefused when another run has taken over. */
+  async holds(value: string): Promise<boolean> {
+    const [row] = await readNotes(this.#store.sql, this.#key).catch(() => [])
+    if (row && row.note.run !== this.#own.run)
+      throw new StoreRefused(`another import of ${this.#name} has begun`)
+    if (row?.value === value) this.#value = value
+    return row?.value === value
+  }
+
+  /** Notes that the input was read to its end. */
+  async finish(end: Position, size: number): Promise<void> {
+    await this.#store.sql.execute(replaceNote, [this.noteOf(end, size), this.#key, this.#value])
+  }
+}
