@@ -107,4 +107,32 @@ export const operationDefects: Defect[] = [
     replacement: 'unsent < 0',
     checks: [inTest('service/traces', 'costs two lines, bounded spans and no request')],
   },
+  {
+    breaks: 'a batch of an import that is there although its answer was lost is never passed',
+    file: 'src/maintenance/import/add-records.ts',
+    search: '(isThere ? repeat(log, entries) : log.append(entries, undefined, mark))',
+    replacement: 'log.append(entries, undefined, mark)',
+    checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],
+  },
+  {
+    breaks: 'of the imports of an input the one that came least far is known',
+    file: 'src/maintenance/import/notes.ts',
+    search: 'b.end.bytes - a.end.bytes',
+    replacement: 'a.end.bytes - b.end.bytes',
+    checks: [inTest('cli/import-again', '--resume of a small input that has grown')],
+  },
+  {
+    breaks: 'an import counts as running when another process has its number',
+    file: 'src/maintenance/import/notes.ts',
+    search: 'started !== null && started === readStart(pid)',
+    replacement: 'started !== null && readStart(pid) !== null',
+    checks: [inTest('cli/import-again', 'an import is not running because')],
+  },
+  {
+    breaks: 'a check names a checksum of plants that it could not read',
+    file: 'src/maintenance/verify/check-log.ts',
+    search: 'hasEnd && unread.length === 0',
+    replacement: 'hasEnd',
+    checks: [inTest('cli/verify', 'a plant whose text cannot be read')],
+  },
 ]

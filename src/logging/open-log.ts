@@ -24,7 +24,6 @@ export async function openLog({ logFormat, accessTokens, ...config }: LogConfig)
   const file = new LineFile({
     descriptor: 2,
     maxBytes: maxLogBytes,
-    /* c8 ignore next 3: a service whose log is not read is a process of its own */
     tellDropped(lines) {
       logger.warn({ lines }, 'lines of the log were dropped: they were not read in time')
     },

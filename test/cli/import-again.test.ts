@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
+import { noteKeys } from '../../src/maintenance/import/notes.ts'
 import { count } from '../../src/runtime/count.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
@@ -74,6 +75,20 @@ for (const { name, createDatabase } of engines)
     t.match(await ended, { code: 0, stdout: /^4,001 added/ })
     t.equal((await store.log.head()).position, 4001)
   })
+
+test('an import is not running because another process has its number now', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, 'name,tag\na,\n"b,\n')
+  t.match((await runImport(url, path)).error, { message: /a quote is not closed/ })
+  const store = await open(url)
+  const [note] = await store.sql.select('SELECT key, value FROM meta WHERE key LIKE $1', [noteKeys])
+  const other = JSON.stringify({ ...JSON.parse(String(note?.value)), pid: process.ppid })
+  t.equal(await store.sql.execute('UPDATE meta SET value = $1 WHERE key = $2', [other, note?.key ?? null]), 1)
+  await store.close()
+  writeFileSync(path, 'name,tag\na,\n"b",\n')
+  t.match(await runImport(url, path, { resume: true }), { result: { added: 1, skipped: 1 } })
+  t.same(await namesIn(url), ['a', 'b'])
+})
 
 test('after a fault in the middle of a file, the corrected rest is imported with each plant once', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)

@@ -73,13 +73,16 @@ test('pages that are cached count as in flight, and further ones are refused', a
   const pages = compose()
     .toString()
     .repeat(requestsPerConnection - 1)
-  for (const _ of [1, 2]) {
-    const socket = connect(port, '127.0.0.1').resume()
+  let waiting = 0
+  const wait = () => {
+    const socket = connect(port, '127.0.0.1').once('data', () => waiting--)
     t.teardown(() => socket.destroy())
     socket.write(`${compose({ target: '/plants?limit=1' })}${pages}`)
+    waiting++
   }
   let refused: Answer | undefined
   await until(async () => {
+    while (waiting < 2) wait()
     const answer = await request(`${url}/plants`)
     if (answer.status === 503) refused = answer
     return refused !== undefined
@@ -162,6 +165,31 @@ test('requests that end in another order than they began are all removed', async
   }
   t.strictSame(left, [2, 1, 0])
   for (const answer of await Promise.all(answers)) t.equal(answer.status, 200)
+})
+
+test('of a connection that is reset all requests end, also behind a request for a tunnel', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  await store.log.append(Array.from({ length: 5 }, () => ({ item: '{"name":"a","tag":""}', id: undefined })))
+  const read = () => new Promise<never>(() => {})
+  let count = () => Number.NaN
+  const gauge = (name: string, _help: string, read: () => number) => {
+    if (name === 'plant_store_requests_in_flight') count = read
+  }
+  const statuses: number[] = []
+  const { port } = await startApp(t, '', {
+    store: { ...store, log: { ...store.log, read } },
+    meter: { ...noMeter, gauge },
+    report: ({ status }) => statuses.push(status),
+  })
+  const requests = [1, 2, 3, 4, 5].map((limit) => compose({ target: `/plants?limit=${limit}` }).toString())
+  for (const last of ['', 'CONNECT plants.test:443 HTTP/1.1\r\nHost: plants.test:443\r\n\r\n']) {
+    const socket = connect(port, '127.0.0.1')
+    socket.write([...requests, last].join(''))
+    await until(() => count() === 5)
+    socket.resetAndDestroy()
+    await until(() => count() === 0)
+    t.strictSame(statuses.splice(0), [499, 499, 499, 499, 499])
+  }
 })
 
 test('the reads of one owner that wait are bounded', async (t) => {

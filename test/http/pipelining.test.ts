@@ -95,6 +95,18 @@ for (const [title, one, status] of rows) {
     })
 }
 
+test('a request for a tunnel behind the last request of a connection is not served', async (t) => {
+  const { port } = await start(t)
+  const one = compose({ target: '/plants?limit=0' })
+  const many = Array.from({ length: requestsPerConnection + 1 }, () => one)
+  const tunnel = 'CONNECT plants.test:443 HTTP/1.1\r\nHost: plants.test:443\r\n\r\n'
+  const answers = await sendInRow(openDeaf(t, port), Buffer.concat([...many, Buffer.from(tunnel)]), 1)
+  t.same(
+    answers.map(({ status }) => status),
+    many.map(() => 200),
+  )
+})
+
 test('a client that repeats what was not answered has all of its plants added once', async (t) => {
   const { port, url } = await start(t)
   for (let sent = 0; sent < 100; ) {

@@ -7,6 +7,7 @@ import type { Store } from '../../src/store/store.ts'
 import { hashToken } from '../../src/tokens/format.ts'
 import { type Engine, engines, sharedServer } from '../support/engines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
+import { request, startThreads } from '../support/service.ts'
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const kept = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
@@ -120,6 +121,22 @@ tap.test('tables that are put back from within begin an epoch on connections tha
   await sightings.look(store)
   t.strictSame(await namesIn(store), ['a', 'new'])
   t.strictSame(sightings.faults, [])
+})
+
+tap.test('a service counts the plants that tables which are put back have no more', async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  const service = await startThreads(t, url, { THREADS: '1' })
+  const add = (name: string) => request(`${service.url}/plants`, { body: { name, tag: '' } })
+  await add('a')
+  const tables = ['head', 'epochs', 'plants']
+  for (const table of tables) await client.query(`CREATE TABLE kept_${table} AS TABLE ${table}`)
+  for (const name of ['lost 1', 'lost 2']) await add(name)
+  await request(`${service.url}/plants?limit=0`)
+  const swap = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
+  await client.query(`BEGIN; ${swap.join(';')}; COMMIT`)
+  t.equal((await request(`${service.url}/plants`)).text, '[{"name":"a","tag":""}]')
+  t.match(await service.metrics.write(), /^plant_store_lost_plants 2$/m)
 })
 
 tap.test('the database of another store is not taken for this one', async (t) => {

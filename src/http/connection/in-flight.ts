@@ -114,7 +114,7 @@ export class InFlight {
     const connection = this.peers.add(socket)
     // Bytes that came with the connection are read in the next turn of the event loop.
     setImmediate(() => setImmediate(() => connection.settle()))
-    // Node emits `close` only for the first of several answers on a connection.
+    // For a socket that it has handed over, Node emits `close` of the first answer alone. Each that ends leaves the list.
     socket.once('close', () => {
       for (const exchange of [...connection.open]) this.#ended(exchange)
       for (const exchange of connection.untaken) this.hold(exchange, 0, 0)

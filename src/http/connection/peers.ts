@@ -2,6 +2,7 @@
 import type { Socket } from 'node:net'
 import { networkOf } from './address.ts'
 import { Connection, type Peer } from './connection.ts'
+import type { Exchange } from './exchange.ts'
 
 export class Peers {
   readonly #peers = new Map<string, Peer>()
@@ -61,8 +62,7 @@ function networkFor({ remoteAddress }: Socket): string {
 
 function findClosable({ connections, idle }: Peer): Connection | undefined {
   for (const longest of idle) return longest
-  /* c8 ignore next: a connection that makes room has an open request, or is idle */
-  const startMs = ({ open }: Connection) => open[0]?.startMs ?? 0
+  const startMs = ({ open }: Connection) => (open[0] as Exchange).startMs
   return [...connections].filter(isUnread).sort((a, b) => startMs(a) - startMs(b))[0]
 }
 

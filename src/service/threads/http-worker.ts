@@ -25,7 +25,6 @@ export function openCounted(url: string, options: StoreOptions, meter: Meter = n
     ...options,
     name: serviceName,
     reconnected: () => reconnects++,
-    /* c8 ignore next: plants are lost in a cluster alone */
     lost: (plants) => (lost += plants),
   })
 }
