@@ -72,6 +72,5 @@ function formatItem(term: string, _width: number, description: string): string {
   const margin = ' '.repeat(termColumns + 4)
   const about = formatter.boxWrap(description, width - margin.length).replaceAll('\n', `\n${margin}`)
   const isLong = term.length > termColumns
-  /* c8 ignore next: terms of either length come with the commands of the day */
   return isLong ? `  ${term}\n${margin}${about}` : `  ${term}`.padEnd(margin.length) + about
 }

@@ -417,6 +417,7 @@ test('an unreadable input is reported in one line with exit code 1, with counts 
     [[missing], /^plant-store: cannot read \S+missing: ENOENT[^\n]+\n$/],
     [['/dev/zero'], /^plant-store: \/dev\/zero, line 1: is not text[^\n]+\n$/],
     [[join(path, 'x')], /^plant-store: cannot read \S+: ENOTDIR[^\n]+\n$/],
+    [[writeInput(t, gzipped.subarray(0, -4))], /^plant-store: \S+: the gzip data is cut short\n$/],
     [[writeInput(t, 'name\n')], /^plant-store: \S+, line 1: there is no column "tag"[^\n]+\n$/],
   ]
   await Promise.all(

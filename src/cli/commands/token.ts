@@ -10,12 +10,11 @@ import { hashToken, readTokenId } from '../../tokens/format.ts'
 import { type Scope, scopes, type Token, Tokens, tokenColumns, toToken } from '../../tokens/tokens.ts'
 import { deliverResult, printResult, requireStdout } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
-import { settingOption } from '../setting-options.ts'
+import { addStoreOptions, type StoreOptions } from '../setting-options.ts'
 import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
 import { defineExplain } from './token/explain.ts'
 
-type TokenOptions = { databaseUrl?: string; json?: true }
-type CreateOptions = TokenOptions & { name: string; scope?: Scope[]; expires?: number }
+type CreateOptions = StoreOptions & { name: string; scope?: Scope[]; expires?: number }
 
 const maxNameLength = 100
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
@@ -26,10 +25,12 @@ expires 90 days from now, one that never expires by one that never does. The old
 it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
 
 export function define(command: Command): void {
-  defineCreate(command.command('create'))
-  defineList(command.command('list'))
-  defineRotate(command.command('rotate'))
-  defineRevoke(command.command('revoke'))
+  const onStore = { create: defineCreate, list: defineList, rotate: defineRotate, revoke: defineRevoke }
+  for (const [name, defineOne] of Object.entries(onStore)) {
+    const child = command.command(name)
+    defineOne(child)
+    addStoreOptions(child)
+  }
   defineExplain(command.command('explain'))
 }
 
@@ -47,8 +48,6 @@ function defineCreate(command: Command): void {
       'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
       parseExpiry,
     )
-    .addOption(settingOption('databaseUrl'))
-    .option('--json', 'as JSON')
     .action((options: CreateOptions) =>
       withTokens(options, async (tokens) => {
         requireStdout()
@@ -74,9 +73,7 @@ function parseName(text: string): string {
 function defineList(command: Command): void {
   command
     .description('List all tokens, without their secrets.')
-    .addOption(settingOption('databaseUrl'))
-    .option('--json', 'as JSON')
-    .action(async ({ databaseUrl, json }: TokenOptions) => {
+    .action(async ({ databaseUrl, json }: StoreOptions) => {
       const found = await withView(loadDatabaseUrl(databaseUrl), (view) =>
         selectRows(view, tokenColumns, 'FROM tokens ORDER BY created_at, id'),
       )
@@ -102,10 +99,8 @@ function defineRotate(command: Command): void {
         .argParser(parseDuration)
         .default(86_400_000, '24h'),
     )
-    .addOption(settingOption('databaseUrl'))
-    .option('--json', 'as JSON')
     .addHelpText('after', rotateHelp)
-    .action((text: string, options: TokenOptions & { overlap: number }) =>
+    .action((text: string, options: StoreOptions & { overlap: number }) =>
       withTokens(options, async (tokens) => {
         requireStdout()
         const former = await findToken(tokens, text)
@@ -140,9 +135,7 @@ function defineRevoke(command: Command): void {
   command
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<token>', 'its name, its id or the whole token')
-    .addOption(settingOption('databaseUrl'))
-    .option('--json', 'as JSON')
-    .action((text: string, options: TokenOptions) =>
+    .action((text: string, options: StoreOptions) =>
       withTokens(options, async (tokens) => {
         const { id, name } = await findToken(tokens, text)
         if (!(await tokens.revoke(id))) throw new StoreRefused(`token ${id} is already revoked`)
@@ -152,7 +145,7 @@ function defineRevoke(command: Command): void {
 }
 
 /** Opens the database, which must exist, for as long as the work takes. */
-async function withTokens(options: TokenOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+async function withTokens(options: StoreOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
   const logger = pino({ level: 'error' }, pino.destination(2))
   const url = loadDatabaseUrl(options.databaseUrl)
   const store = await openStore(url, { logger, mustExist: true, keepsSchema: true })

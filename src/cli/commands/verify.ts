@@ -108,7 +108,6 @@ function formatReport(report: VerifyReport & Partial<Added>): string {
 
 /** Says which plants of a damaged store can be read. */
 function describeReadable({ unread, head }: VerifyReport): string {
-  /* c8 ignore next 3: a damaged file is checked in a process of its own */
   const spans = invert(unread, head).map(({ first, last }) =>
     first === last ? `${first}` : `${first} to ${last}`,
   )

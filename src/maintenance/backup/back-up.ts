@@ -45,7 +45,7 @@ export async function copyToStream(from: string, destination: Writable, options:
   const file = await open(copy)
   // From here on nothing is left behind, however the process ends.
   rmSync(copy)
-  await pipeline(file.createReadStream(), destination, { end: false, ...signalOf(options) })
+  await pipeline(file.createReadStream(), destination, { end: false, signal: options.signal })
   return report
 }
 
@@ -53,7 +53,7 @@ export async function copyToStream(from: string, destination: Writable, options:
 export function copyFromStream(source: Readable, to: string, options: BackupOptions) {
   return writeVerified(to, options, async (path) => {
     const file = createWriteStream(path, { flags: 'wx', mode: ownMode })
-    await pipeline(source, file, signalOf(options))
+    await pipeline(source, file, { signal: options.signal })
     try {
       openStoreFile(path).db.close()
       makeSingle(path)
@@ -62,9 +62,6 @@ export function copyFromStream(source: Readable, to: string, options: BackupOpti
     }
   })
 }
-
-/* c8 ignore next: nearly all callers can be interrupted */
-const signalOf = ({ signal }: BackupOptions) => (signal ? { signal } : {})
 
 /** Writes a new file with `copy`, and verifies what is in it. */
 function writeVerified(
@@ -106,7 +103,6 @@ async function copyDatabase(from: string, to: string, { signal, onProgress }: Ba
         onProgress?.(totalPages - remainingPages, totalPages, 'page')
       },
     })
-    /* c8 ignore next: it takes another user, in a process of its own */
     checkSame?.()
     makeSingle(to)
   } catch (error) {

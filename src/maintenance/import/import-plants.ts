@@ -50,6 +50,7 @@ async function checkOnly(pass: Pass): Promise<void> {
 
 async function addAll(pass: Pass, input: Input): Promise<void> {
   const { options, reading, rejects } = pass
+  if (reading.isCompressed && input.isFile) await input.readThrough([])
   const store = await options.openStore()
   try {
     const progress = new Progress(store, options, { input, reading })

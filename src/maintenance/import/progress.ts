@@ -113,19 +113,16 @@ export class Progress {
     return bytes <= head.length && known === hash('sha256', head.subarray(0, bytes))
   }
 
-  /**
-   * Finds notes whose part of the input is the same; of a pipe only its head can be known. Reads a compressed file to its
-   * end in any case, so that nothing of a damaged one is added.
-   */
+  /** Finds notes whose part of the input is the same; of a pipe only its head can be known. */
   async #findMatching(rows: Row[]): Promise<{ matching: Row[]; size: number | undefined }> {
     const { input, reading } = this.#source
-    const { isWhole, isCompressed, head } = reading
+    const { isWhole, head } = reading
     const isLong = ({ note }: Row) => note.end.bytes > head.length
     const alike = rows.filter(
       (row) => row.note.end.records > 0 && this.#beginsWith(isLong(row) ? row.note.head : row.note.end),
     )
     if (isWhole) return { matching: alike, size: head.length }
-    if (!input.isFile || (alike.length === 0 && !isCompressed)) return { matching: alike, size: undefined }
+    if (!input.isFile || alike.length === 0) return { matching: alike, size: undefined }
     const { size, hashes } = await input.readThrough(alike.filter(isLong).map(({ note }) => note.end.bytes))
     const isSame = (row: Row) => !isLong(row) || hashes.get(row.note.end.bytes) === row.note.end.hash
     return { matching: alike.filter(isSame), size }

@@ -12,24 +12,22 @@ export type Structure = { head: number; hasEnd: boolean; oldPlants: number }
 
 /** Checks part by part, as each may meet an unreadable page. Rejects with StoreUnavailable when all of them are. */
 export async function checkStructure(view: StoreView, faults: Faults): Promise<Structure> {
-  const check = <T>(what: string, read: (view: StoreView) => Promise<T>) =>
-    faults.reading(view, what, () => read(view))
+  const read = <T>(what: string, work: (view: StoreView) => Promise<T>) =>
+    faults.reading(view, what, () => work(view))
+  const check = async (what: string, find: (view: StoreView) => Promise<Fault[]>) =>
+    faults.add(...((await read(what, find)) ?? []))
   // Read the epochs before the head: meanwhile a service may add plants and begin an epoch.
-  const starts = view.version < epochsVersion ? undefined : await check('the list of epochs', readStarts)
-  const end = await check('the end of the log', findHead)
-  faults.add(
-    /* c8 ignore next 7: each falls back where its table is damaged */
-    ...((await check('the schema', findSchemaFaults)) ?? []),
-    ...((await check('the beginning of the log', findEarlyPlants)) ?? []),
-    ...(starts && end !== undefined ? findEpochFaults(starts, end) : []),
-    ...((await check('the ids', findDoubles)) ?? []),
-    ...((await check('the identity of the store', findIdentityFaults)) ?? []),
-    ...((await check('the tokens', findTokenFaults)) ?? []),
-  )
+  const starts = view.version < epochsVersion ? undefined : await read('the list of epochs', readStarts)
+  const end = await read('the end of the log', findHead)
+  await check('the schema', findSchemaFaults)
+  await check('the beginning of the log', findEarlyPlants)
+  if (starts && end !== undefined) faults.add(...findEpochFaults(starts, end))
+  await check('the ids', findDoubles)
+  await check('the identity of the store', findIdentityFaults)
+  await check('the tokens', findTokenFaults)
   // Plants that 1.0.0 added are in the first epoch: it ends with the first plant of this version.
   const oldPlants = starts?.[1] ?? Number.POSITIVE_INFINITY
-  /* c8 ignore next: the end of the log is damaged */
-  const head = end ?? (await check('the list of segments', findLastSegment)) ?? 0
+  const head = end ?? (await read('the list of segments', findLastSegment)) ?? 0
   return { head, hasEnd: end !== undefined, oldPlants }
 }
 
