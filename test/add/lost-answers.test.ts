@@ -13,6 +13,7 @@ import type { Relay } from '../support/relay.ts'
 const { openStore } = await import('../../src/store/open.ts')
 const { engines } = await import('../support/engines.ts')
 const { startRelay } = await import('../support/relay.ts')
+const { patienceMs } = await import('../support/until.ts')
 
 const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const twoPlants = [
@@ -31,7 +32,7 @@ async function open(t: Test): Promise<Relayed> {
   const direct = await postgres.createDatabase(t)
   const { relay, url, port } = await startRelay(t, direct)
   const lines = new PassThrough()
-  const store = await openStore(url, { logger: pino(lines) })
+  const store = await openStore(url, { logger: pino(lines), patienceMs })
   t.teardown(() => store.close())
   return { relay, store, direct, port, lines }
 }
@@ -41,10 +42,11 @@ async function items({ log }: Store): Promise<string> {
   return String(await log.read(0, position, epochs.owner(position))).slice(1, -1)
 }
 
-tap.jobs = 8
+/** At the same time, as they mostly wait; more would not have their sessions in time on a busy machine. */
+tap.jobs = 3
 
 for (const fault of ['before', 'after'] as const) {
-  tap.test(`a connection that breaks ${fault} the commit`, { buffered: true, timeout: 30_000 }, async (t) => {
+  tap.test(`a connection that breaks ${fault} the commit`, { buffered: true }, async (t) => {
     const { relay, store } = await open(t)
     const broken = relay.breakAt(commit, fault)
     t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
@@ -59,20 +61,16 @@ for (const fault of ['before', 'after'] as const) {
   })
 }
 
-tap.test(
-  'a connection that breaks when the lock is taken',
-  { buffered: true, timeout: 30_000 },
-  async (t) => {
-    const { relay, store } = await open(t)
-    await store.log.append(twoPlants)
-    const broken = relay.breakAt('BEGIN', 'after')
-    t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
-    await broken
-    t.equal(await items(store), '"a","b","c"')
-  },
-)
+tap.test('a connection that breaks when the lock is taken', { buffered: true }, async (t) => {
+  const { relay, store } = await open(t)
+  await store.log.append(twoPlants)
+  const broken = relay.breakAt('BEGIN', 'after')
+  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+  await broken
+  t.equal(await items(store), '"a","b","c"')
+})
 
-tap.test('a connection that breaks under a reader', { buffered: true, timeout: 30_000 }, async (t) => {
+tap.test('a connection that breaks under a reader', { buffered: true }, async (t) => {
   const { relay, store } = await open(t)
   await store.log.append(twoPlants)
   for (const statement of ['head', 'COPY']) {
@@ -82,26 +80,22 @@ tap.test('a connection that breaks under a reader', { buffered: true, timeout: 3
   }
 })
 
-tap.test(
-  'a database that does not come back after the commit',
-  { buffered: true, timeout: 30_000 },
-  async (t) => {
-    const { relay, store, port } = await open(t)
-    const answer = t.rejects(store.log.append(twoPlants), {
-      name: 'StoreUnavailable',
-      outcome: 'unknown',
-      message: /127\.0\.0\.1:\d+/,
-    })
-    await relay.breakAt(commit, 'after')
-    relay.close()
-    await answer
-    await relay.listen(port)
-    t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
-    t.match(await items(store), /^("a","b",)?"c"$/)
-  },
-)
+tap.test('a database that does not come back after the commit', { buffered: true }, async (t) => {
+  const { relay, store, port } = await open(t)
+  const answer = t.rejects(store.log.append(twoPlants), {
+    name: 'StoreUnavailable',
+    outcome: 'unknown',
+    message: /127\.0\.0\.1:\d+/,
+  })
+  await relay.breakAt(commit, 'after')
+  relay.close()
+  await answer
+  await relay.listen(port)
+  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
+  t.match(await items(store), /^("a","b",)?"c"$/)
+})
 
-tap.test('a database that is not there', { buffered: true, timeout: 30_000 }, async (t) => {
+tap.test('a database that is not there', { buffered: true }, async (t) => {
   const { relay, store } = await open(t)
   relay.close()
   const start = performance.now()
@@ -143,20 +137,16 @@ for (const [title, work, result] of [
   ['a batch', (store: Store) => store.log.append(twoPlants), ['added', 'added']],
   ['a statement', (store: Store) => store.sql.execute('DELETE FROM tokens'), 0],
 ] as const)
-  tap.test(
-    `${title} waits for a lock that is held for long`,
-    { buffered: true, timeout: 30_000 },
-    async (t) => {
-      const { store, direct, lines } = await open(t)
-      const other = new pg.Client(direct)
-      await other.connect()
-      await other.query('BEGIN; SELECT FROM head FOR UPDATE')
-      lines.read()
-      const answer = work(store)
-      const [line] = await once(lines, 'data')
-      t.match(String(line), /lock timeout/, 'the wait ends on the server first')
-      await other.query('COMMIT')
-      await other.end()
-      t.strictSame(await answer, result)
-    },
-  )
+  tap.test(`${title} waits for a lock that is held for long`, { buffered: true }, async (t) => {
+    const { store, direct, lines } = await open(t)
+    const other = new pg.Client(direct)
+    await other.connect()
+    await other.query('BEGIN; SELECT FROM head FOR UPDATE')
+    lines.read()
+    const answer = work(store)
+    const [line] = await once(lines, 'data')
+    t.match(String(line), /lock timeout/, 'the wait ends on the server first')
+    await other.query('COMMIT')
+    await other.end()
+    t.strictSame(await answer, result)
+  })

@@ -4,10 +4,11 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { openStore } from '../../src/store/open.ts'
 import type { Entry, Store } from '../../src/store/store.ts'
+import { patienceMs } from './until.ts'
 
-/** Opens the store at a URL; it closes when the test ends. */
+/** Opens the store at a URL, however long its server takes on a busy machine; it closes when the test ends. */
 export async function openLog(t: Test, url: string, logger = pino({ level: 'silent' })): Promise<Store> {
-  const store = await openStore(url, { logger })
+  const store = await openStore(url, { logger, patienceMs })
   t.teardown(() => store.close())
   return store
 }
