@@ -70,10 +70,10 @@ export interface Store {
   /** Names settings of the database's server, if there is one, that can lose acknowledged plants. */
   unsafeSettings?(): Promise<string[]>
   /**
-   * Makes a port through which another thread opens the same store (see `StoreOptions`). Without this method, each
-   * thread opens the store by its URL.
+   * Makes a port through which another thread opens the same store (see `StoreOptions`), or none when each thread can
+   * open it by its URL. A store without this method is served by one thread.
    */
-  share?: (() => MessagePort) | undefined
+  share?: (() => MessagePort | undefined) | undefined
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
 }

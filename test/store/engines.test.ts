@@ -44,6 +44,17 @@ test('it is exported, verified and shown by status', async (t) => {
   t.match(JSON.parse(status.stdout), { engine: 'NDJSON', head: 2, epochs: 1 }, status.stderr)
 })
 
+test('an engine whose store threads cannot share is refused with more than one', async (t) => {
+  const { ended, output } = spawnCli(t, ['serve'], {
+    DATABASE_URL: `ndjson:${makeFile(t)}`,
+    NODE_OPTIONS,
+    THREADS: '2',
+    PORT: '0',
+  })
+  t.match(await ended, { code: 1 })
+  t.match(output().stderr, 'THREADS 2: this database can be used by one thread alone: set THREADS to 1')
+})
+
 test('a URL of no engine is refused, with those that there are', async (t) => {
   t.throws(() => engineOf('mysql://a/b'), { message: /an unknown scheme/ })
   const { code, stderr } = await run(t, ['status'], 'mysql://a/b')

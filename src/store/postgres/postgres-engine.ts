@@ -65,6 +65,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
     },
     sql: { select, execute: writer.execute },
     unsafeSettings,
+    share: () => undefined,
     fault: () => servers.fault,
     async ready() {
       // A server may accept connections while the standbys that a commit waits for are missing.
