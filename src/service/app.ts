@@ -85,7 +85,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   // Loaded on demand, with its library.
   const verifyOther =
     issuer && (await import('../tokens/oidc/issuer-tokens.ts')).acceptIssuer(issuer, { logger, meter })
-  const verify = makeVerifier(new Tokens(store.sql), { ...config, logger, verifyOther })
+  const verify = makeVerifier(new Tokens(store.tokens), { ...config, logger, verifyOther })
   const guarded = await requireBearer(app, verify, { ...config, shared, slices, challenge })
   const prefix = config.basePath.slice(0, -1)
   await app.register(addRoute, { prefix, route: guarded(add), log, meter })

@@ -1,4 +1,5 @@
 // The service on all of its threads, which listens, drains and closes as one.
+import { StoreRefused } from '../store/store.ts'
 import type { Metrics } from './admin/metrics.ts'
 import { listen, refuseTaken } from './listen.ts'
 import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.ts'
@@ -13,6 +14,12 @@ export type ServiceOptions = Omit<HttpWorkerOptions, 'metrics' | 'shared'> & { m
 export async function buildService(options: ServiceOptions) {
   const { config, store, log } = options
   const count = countThreads(config.threads, log.logger)
+  if (count > 1 && !store.share) {
+    await store.close()
+    throw new StoreRefused(
+      `THREADS ${count}: this database can be used by one thread alone: set THREADS to 1`,
+    )
+  }
   const shared = makeShared(count)
   const worker = await buildHttpWorker({ ...options, shared }).catch(async (error) => {
     await store.close()

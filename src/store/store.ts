@@ -1,5 +1,5 @@
-// The interface between the service and its databases: a log of plants with three verbs, and plain SQL for the rest
-// (tokens). An engine is a folder that implements it; everything above is written once.
+// The interface between the service and its databases: a log of plants with three verbs, and notes on tokens. An engine is
+// a folder that implements it; everything above is written once.
 import { isDeepStrictEqual } from 'node:util'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
@@ -48,6 +48,47 @@ export interface PlantLog {
   read(after: number, last: number, epoch: string): Buffer | Promise<Buffer>
 }
 
+/** Times are milliseconds since 1970. */
+export type StoredToken = {
+  id: string
+  name: string
+  hash: string
+  scopes: string[]
+  createdAt: number
+  expiresAt: number | null
+  lastUsedAt: number | null
+  revokedAt: number | null
+}
+
+/** A token that was neither used nor revoked. */
+export type NewStoredToken = Omit<StoredToken, 'lastUsedAt' | 'revokedAt'>
+
+/**
+ * The notes on tokens. Each is written durably and at once, in one order for all replicas. A token is valid while it is
+ * not revoked and `expiresAt` is null or after `now`. All reject with StoreUnavailable.
+ */
+export interface TokenNotes {
+  /** True when the store has ever had a token. */
+  hasAny(): Promise<boolean>
+  /** Adds a token; false when its id is known, or its name is that of one that is valid when it is created. */
+  add(token: NewStoredToken): Promise<boolean>
+  /**
+   * Adds a token with the name and the scopes of a former one, which then ends at `endsAt`; false when that is not valid,
+   * or expires, and a newer one of its name is valid.
+   */
+  exchange(formerId: string, endsAt: number, newer: NewStoredToken, now: number): Promise<boolean>
+  find(ids: string[]): Promise<StoredToken[]>
+  /** Finds the valid tokens with a name, and the token with that id. */
+  findNamed(text: string, now: number): Promise<StoredToken[]>
+  /** Finds the latest of the tokens with a name, created at a time or later, of which there is one. */
+  findLatest(name: string, since: number): Promise<StoredToken>
+  countValid(now: number): Promise<number>
+  /** False when there is no such token, or it is already revoked. */
+  revoke(id: string, now: number): Promise<boolean>
+  /** Notes the use of a token, unless one after `before` is noted. */
+  touch(id: string, now: number, before: number): Promise<void>
+}
+
 export type Value = string | number | null
 export type Row = Record<string, Value>
 
@@ -62,6 +103,8 @@ export interface Store {
   /** Identifies this store for ever, on every replica: 128 random bits in base64url. */
   readonly id: string
   readonly log: PlantLog
+  readonly tokens: TokenNotes
+  /** For maintenance (import, copy, repair) alone: an engine without SQL rejects. */
   readonly sql: Sql
   /** Resolves when the store is writable now. Rejects with StoreUnavailable. */
   ready(): Promise<void>
@@ -70,10 +113,10 @@ export interface Store {
   /** Names settings of the database's server, if there is one, that can lose acknowledged plants. */
   unsafeSettings?(): Promise<string[]>
   /**
-   * Makes a port through which another thread opens the same store (see `StoreOptions`). Without this method, each
-   * thread opens the store by its URL.
+   * Makes a port through which another thread opens the same store (see `StoreOptions`), or none when each thread can
+   * open it by its URL. A store without this method is served by one thread.
    */
-  share?: (() => MessagePort) | undefined
+  share?: (() => MessagePort | undefined) | undefined
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
 }

@@ -27,7 +27,7 @@ for (const engine of engines) {
   test(`${engine.name}: tokens`, async (t) => {
     t.test('a token does what its scopes say, and no more', async (t) => {
       const { url, store } = await startApp(t, await engine.createDatabase(t))
-      const tokens = new Tokens(store.sql)
+      const tokens = new Tokens(store.tokens)
       const reader = await tokens.create({ name: 'reader', scopes: ['plants:read'] })
       const writer = await tokens.create({ name: 'writer', scopes: ['plants:write'] })
       const both = await tokens.create({ name: 'both' })
@@ -58,7 +58,7 @@ for (const engine of engines) {
 
     t.test('an expired, a revoked and an altered token are refused', async (t) => {
       const { url, store } = await startApp(t, await engine.createDatabase(t))
-      const tokens = new Tokens(store.sql)
+      const tokens = new Tokens(store.tokens)
       const expired = await tokens.create({ name: 'a', expiresAt: Date.now() - 1 })
       const revoked = await tokens.create({ name: 'b' })
       const valid = await tokens.create({ name: 'c', expiresAt: Date.now() + 60_000 })
@@ -84,10 +84,10 @@ for (const engine of engines) {
     t.test('a store that never had a token gets one first token, and no second', async (t) => {
       const store = await openStore(await engine.createDatabase(t), { logger })
       t.teardown(() => store.close())
-      const replicas = Array.from({ length: 4 }, () => new Tokens(store.sql))
+      const replicas = Array.from({ length: 4 }, () => new Tokens(store.tokens))
       const firsts = await Promise.all(replicas.map((tokens) => tokens.createFirst()))
       t.equal(firsts.filter((text) => text !== undefined).length, 1)
-      t.equal(await new Tokens(store.sql).createFirst(), undefined)
+      t.equal(await new Tokens(store.tokens).createFirst(), undefined)
       const list = await listTokens(store.sql)
       t.equal(list.length, 1)
       t.match(list[0], { name: 'first', scopes, expiresAt: null })
@@ -96,7 +96,7 @@ for (const engine of engines) {
     t.test('a store whose operator has made a token gets no first one', async (t) => {
       const store = await openStore(await engine.createDatabase(t), { logger })
       t.teardown(() => store.close())
-      const tokens = new Tokens(store.sql)
+      const tokens = new Tokens(store.tokens)
       await tokens.create({ name: 'a' })
       t.equal(await tokens.createFirst(), undefined)
       t.equal((await listTokens(store.sql)).length, 1)
@@ -107,7 +107,7 @@ for (const engine of engines) {
       t.teardown(() => store.close())
       let nowMs = 1_000_000_000_000
       const now = () => nowMs
-      const tokens = new Tokens(store.sql, now)
+      const tokens = new Tokens(store.tokens, now)
       const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: now })
       const text = await tokens.create({ name: 'a', expiresAt: nowMs + 10_000 })
       t.same((await verify(text))?.scopes, new Set(scopes))
@@ -125,7 +125,7 @@ for (const engine of engines) {
       t.teardown(() => store.close())
       let nowMs = 1_000_000_000_000
       const now = () => nowMs
-      const tokens = new Tokens(store.sql, now)
+      const tokens = new Tokens(store.tokens, now)
       const text = await tokens.create({ name: 'a' })
       const noted = async () => (await listTokens(store.sql))[0]?.lastUsedAt
       t.equal(await noted(), null)
@@ -153,18 +153,18 @@ async function openCounted(t: Test) {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
   let count = 0
-  const select: typeof store.sql.select = (...args) => {
+  const find: typeof store.tokens.find = (ids) => {
     count++
-    return store.sql.select(...args)
+    return store.tokens.find(ids)
   }
-  return { sql: { ...store.sql, select }, lookUps: () => count }
+  return { notes: { ...store.tokens, find }, lookUps: () => count }
 }
 
 test('a token that was good and was revoked is looked up once in a while, like any other', async (t) => {
-  const { sql, lookUps } = await openCounted(t)
+  const { notes, lookUps } = await openCounted(t)
   let nowMs = 1_000_000_000_000
   const now = () => nowMs
-  const tokens = new Tokens(sql, now)
+  const tokens = new Tokens(notes, now)
   const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: now })
   const text = await tokens.create({ name: 'a' })
   t.ok(await verify(text))
@@ -216,8 +216,8 @@ test('what only resembles a token of ACCESS_TOKENS is none', async (t) => {
 })
 
 test('what has not the form of a token, or not its checksum, is refused with no look-up', async (t) => {
-  const { sql, lookUps } = await openCounted(t)
-  const tokens = new Tokens(sql)
+  const { notes, lookUps } = await openCounted(t)
+  const tokens = new Tokens(notes)
   const verify = makeVerifier(tokens, { accessTokens: [], logger })
   const { token: good } = makeToken()
   const junk = [
@@ -247,7 +247,7 @@ test('a token has the form that scanners look for, and differs each time', async
 
 test('401 and 403 come before the body is read', async (t) => {
   const { port, url, store } = await startApp(t, await sqlite.createDatabase(t))
-  const reader = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
+  const reader = await new Tokens(store.tokens).create({ name: 'reader', scopes: ['plants:read'] })
   const expectations = [undefined, '100-continue']
   for (const Expect of expectations)
     for (const [text, status] of [
@@ -267,7 +267,7 @@ test('401 and 403 come before the body is read', async (t) => {
 
 test('each request of a connection is judged by its own credentials', async (t) => {
   const { port, store } = await startApp(t, await sqlite.createDatabase(t))
-  const reader = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
+  const reader = await new Tokens(store.tokens).create({ name: 'reader', scopes: ['plants:read'] })
   const attempts: [authorization: string | undefined, status: number][] = [
     [`Bearer ${token}`, 200],
     [`Bearer ${token}x`, 401],
@@ -288,7 +288,7 @@ test('each request of a connection is judged by its own credentials', async (t) 
 
 test('what a token lost it has lost on the connections that it was used on, too', async (t) => {
   const { port, store } = await startApp(t, await sqlite.createDatabase(t))
-  const tokens = new Tokens(store.sql)
+  const tokens = new Tokens(store.tokens)
   const [revoked, expired] = [
     await tokens.create({ name: 'revoked', scopes: ['plants:read'] }),
     await tokens.create({ name: 'expired', expiresAt: Date.now() + 2500 }),
@@ -351,8 +351,8 @@ test('of a token the database holds the hash, and the log nothing', async (t) =>
 test('a store that fails makes no token valid', async (t: Test) => {
   const database = await sqlite.createDatabase(t)
   const store = await openStore(database, { logger })
-  const sql = { ...store.sql, select: () => Promise.reject(new Error('no database')) }
-  const { url } = await startApp(t, database, { store: { ...store, sql } })
+  const tokens = { ...store.tokens, find: () => Promise.reject(new Error('no database')) }
+  const { url } = await startApp(t, database, { store: { ...store, tokens } })
   const answer = await request(`${url}/plants`, { headers: bearer(makeToken().token) })
   t.ok(answer.status >= 500)
   assertProblem(t, answer, answer.status)
@@ -366,8 +366,8 @@ test('too many unknown tokens end their connections, and a store that cannot be 
     ['overloaded', 'close'],
     ['unread', 'keep-alive'],
   ] as const) {
-    const sql = { ...store.sql, select: () => Promise.reject(new StoreUnavailable(outcome, 'secret')) }
-    const { url } = await startApp(t, database, { store: { ...store, sql } })
+    const tokens = { ...store.tokens, find: () => Promise.reject(new StoreUnavailable(outcome, 'secret')) }
+    const { url } = await startApp(t, database, { store: { ...store, tokens } })
     const answer = await request(`${url}/plants`, { headers: bearer(makeToken().token) })
     t.match(assertProblem(t, answer, 503), { type: `/problems/${outcome}` })
     t.equal(answer.headers.get('connection'), connection)
@@ -377,7 +377,7 @@ test('too many unknown tokens end their connections, and a store that cannot be 
 for (const engine of engines)
   test(`${engine.name}: a token that is revoked while a body comes adds nothing`, async (t) => {
     const { port, url, store } = await startApp(t, await engine.createDatabase(t))
-    const tokens = new Tokens(store.sql)
+    const tokens = new Tokens(store.tokens)
     const text = await tokens.create({ name: 'a' })
     const bytes = compose({ body: JSON.stringify(plant), headers: { Authorization: `Bearer ${text}` } })
     const socket = connect(port, '127.0.0.1').setEncoding('latin1')

@@ -40,7 +40,7 @@ for (const engine of engines)
   test(`${engine.name}: a later start says how to get a token, and whether any is valid`, async (t) => {
     const store = await openStore(await engine.createDatabase(t), { logger })
     t.teardown(() => store.close())
-    const tokens = new Tokens(store.sql)
+    const tokens = new Tokens(store.tokens)
     const introduce = (file?: string) => introduceTokens(tokens, { file, plantsUrl })
     t.match(
       await introduce(),
@@ -72,7 +72,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
   const store = await openStore(`file:${join(directory, 'data', 'plants.db')}`, { logger })
   t.teardown(() => store.close())
-  const tokens = new Tokens(store.sql)
+  const tokens = new Tokens(store.tokens)
   await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
     constructor: FileRefused,
     message: /^FIRST_TOKEN_FILE cannot be written, so no token was made: ENOENT[^\n]+$/,
@@ -85,7 +85,7 @@ test('of two starts at once one makes the token, and the other leaves no file', 
   t.teardown(() => store.close())
   const directory = createDirectory(t)
   const start = (name: string) =>
-    introduceTokens(new Tokens(store.sql), { file: join(directory, name), plantsUrl })
+    introduceTokens(new Tokens(store.tokens), { file: join(directory, name), plantsUrl })
   const said = await Promise.all(['one', 'two'].map(start))
   t.match(said.toSorted(), [/^This store had no token yet/, /^tokens: 1 valid/])
   t.equal(readdirSync(directory).length, 1)
@@ -98,7 +98,7 @@ test('a token that could not be stored leaves no file', async (t) => {
     "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END",
   )
   const directory = createDirectory(t)
-  const introduced = introduceTokens(new Tokens(store.sql), { file: join(directory, 'token'), plantsUrl })
+  const introduced = introduceTokens(new Tokens(store.tokens), { file: join(directory, 'token'), plantsUrl })
   await t.rejects(introduced, { name: 'StoreUnavailable' })
   t.same(readdirSync(directory), [])
 })
@@ -106,12 +106,12 @@ test('a token that could not be stored leaves no file', async (t) => {
 test('a token that may have been stored keeps its file', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger })
   t.teardown(() => store.close())
-  const execute: typeof store.sql.execute = async (text, values) => {
-    await store.sql.execute(text, values)
+  const add: typeof store.tokens.add = async (token) => {
+    await store.tokens.add(token)
     throw new StoreUnavailable('unknown', 'the answer to the COMMIT is lost')
   }
   const file = join(createDirectory(t), 'token')
-  const introduced = introduceTokens(new Tokens({ ...store.sql, execute }), { file, plantsUrl })
+  const introduced = introduceTokens(new Tokens({ ...store.tokens, add }), { file, plantsUrl })
   await t.rejects(introduced, { name: 'StoreUnavailable' })
   t.match(await listTokens(store.sql), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
 })

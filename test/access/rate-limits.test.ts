@@ -76,7 +76,7 @@ test('without RATE_LIMIT no answer speaks of one', async (t) => {
 test('tokens have their requests each, those of ACCESS_TOKENS too', async (t) => {
   const env = { RATE_LIMIT: three, ACCESS_TOKENS: 'one-of-our-own-tokens,another-of-our-own' }
   const { url, store } = await startApp(t, await sqlite.createDatabase(t), { env })
-  const tokens = new Tokens(store.sql)
+  const tokens = new Tokens(store.tokens)
   const all = [
     'one-of-our-own-tokens',
     'another-of-our-own',
@@ -106,16 +106,16 @@ test('a request that is refused changes nothing, and nothing of its body is read
 test('a request whose token is looked at again, as its body came late, counts once', async (t) => {
   const { store } = await openFailing(t)
   let lookUps = 0
-  const sql: typeof store.sql = {
-    ...store.sql,
-    select(text, values) {
+  const notes: typeof store.tokens = {
+    ...store.tokens,
+    find(ids) {
       lookUps++
-      return store.sql.select(text, values)
+      return store.tokens.find(ids)
     },
   }
   const env = { RATE_LIMIT: '1000/h' }
-  const { url, port } = await startApp(t, '', { store: { ...store, sql }, env })
-  const tokens = new Tokens(store.sql)
+  const { url, port } = await startApp(t, '', { store: { ...store, tokens: notes }, env })
+  const tokens = new Tokens(store.tokens)
   const [slow, other] = [await tokens.create({ name: 'slow' }), await tokens.create({ name: 'other' })]
   const body = JSON.stringify(plant)
   const bytes = compose({ body, headers: { Authorization: `Bearer ${slow}` } })
@@ -139,7 +139,7 @@ test('what has no valid token, or no route, costs nobody a request; all else doe
   const { url, store } = await startApp(t, await sqlite.createDatabase(t), {
     env: { RATE_LIMIT: '10/h', CORS_ORIGIN: '*' },
   })
-  const text = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
+  const text = await new Tokens(store.tokens).create({ name: 'reader', scopes: ['plants:read'] })
   const ask = (method: string, path = '/plants', more = {}) =>
     request(`${url}${path}`, { method, headers: { ...bearer(text), ...more } })
   const preflight = { origin: 'https://garden.test', 'access-control-request-method': 'GET' }
@@ -198,7 +198,7 @@ const countedAdditions: typeof countedAnswers = [
 test('every answer that counts says how many are left', async (t) => {
   const { store, faults } = await openFailing(t)
   const { port } = await startApp(t, '', { store, env: { RATE_LIMIT: '1000/h' } })
-  const tokens = new Tokens(store.sql)
+  const tokens = new Tokens(store.tokens)
   const others = {
     GET: await tokens.create({ name: 'writer', scopes: ['plants:write'] }),
     HEAD: await tokens.create({ name: 'writer too', scopes: ['plants:write'] }),
@@ -256,7 +256,7 @@ test('a token without the scope is no failure', async (t) => {
   const { url, store } = await startApp(t, await sqlite.createDatabase(t), {
     env: { AUTH_FAILURE_LIMIT: '1/h' },
   })
-  const reader = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
+  const reader = await new Tokens(store.tokens).create({ name: 'reader', scopes: ['plants:read'] })
   for (let n = 0; n < 5; n++)
     t.equal((await request(`${url}/plants`, { body: plant, headers: bearer(reader) })).status, 403)
 })
@@ -313,7 +313,7 @@ test('in a flood of bad tokens every request with a good one is served', { timeo
   const { port, url, store } = await startApp(t, await sqlite.createDatabase(t), {
     env: { AUTH_FAILURE_LIMIT: '10/s' },
   })
-  const known = await new Tokens(store.sql).create({ name: 'known' })
+  const known = await new Tokens(store.tokens).create({ name: 'known' })
   t.equal((await request(`${url}/plants`, { headers: bearer(known) })).status, 200)
   const flood = Array.from({ length: floods }, async () => {
     const answers: WireAnswer[] = []
@@ -331,7 +331,7 @@ test('in a flood of bad tokens every request with a good one is served', { timeo
   })
   let served = 0
   do {
-    const fresh = await new Tokens(store.sql).create({ name: `fresh ${served}` })
+    const fresh = await new Tokens(store.tokens).create({ name: `fresh ${served}` })
     for (const text of [known, token, fresh]) {
       const answer = await request(`${url}/plants`, { body: plant, headers: bearer(text) })
       t.equal(answer.status, 200)

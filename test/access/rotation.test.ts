@@ -21,7 +21,7 @@ async function open(t: Test, engine: Engine) {
   const store = await openStore(url, { logger })
   t.teardown(() => store.close())
   const clock = { ms: startMs }
-  const tokens = new Tokens(store.sql, () => clock.ms)
+  const tokens = new Tokens(store.tokens, () => clock.ms)
   const find = async (id: string) => (await tokens.find([id])).get(id) as Token
   const rotate = async (id: string, overlapMs = dayMs) => tokens.rotate(await find(id), overlapMs)
   return { url, store, clock, tokens, find, rotate }
@@ -53,7 +53,7 @@ for (const engine of engines) {
     const { url, store, tokens } = await open(t, engine)
     const other = await openStore(url, { logger })
     t.teardown(() => other.close())
-    const all = [tokens, new Tokens(other.sql), tokens, new Tokens(other.sql)]
+    const all = [tokens, new Tokens(other.tokens), tokens, new Tokens(other.tokens)]
     const made = await Promise.allSettled(all.map((one) => one.create({ name: 'a' })))
     t.equal(made.filter(({ status }) => status === 'fulfilled').length, 1)
     t.equal((await listTokens(store.sql)).length, 1)
@@ -142,7 +142,7 @@ for (const engine of engines) {
     await rotate(c)
     for (const id of [b, d]) await target.sql.execute('UPDATE tokens SET expires_at = 7 WHERE id = $1', [id])
     t.match(await copy(url, to), { code: 0 })
-    const copied = await new Tokens(target.sql).find(ids)
+    const copied = await new Tokens(target.tokens).find(ids)
     const ends = [a, b, c, d, e].map((id) => copied.get(id)?.expiresAt)
     t.same(ends, [clock.ms + dayMs, 7, clock.ms + dayMs, 7, null])
   })

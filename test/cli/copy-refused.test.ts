@@ -28,7 +28,12 @@ before(async () => {
 const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
   [
     ['holds plants', false, ({ log }) => log.append([{ item: '{}', id: undefined }]), /not of --from/],
-    ['was opened by a service once', false, ({ sql }) => new Tokens(sql).createFirst(), /not of --from/],
+    [
+      'was opened by a service once',
+      false,
+      ({ tokens }) => new Tokens(tokens).createFirst(),
+      /not of --from/,
+    ],
     [
       'is a copy that is longer',
       true,
@@ -44,7 +49,7 @@ const targets: [title: string, begun: boolean, make: (target: Store) => Promise<
     [
       'is a copy with a token of its own',
       true,
-      ({ sql }) => new Tokens(sql).createFirst(),
+      ({ tokens }) => new Tokens(tokens).createFirst(),
       /--to holds the token 00000000/,
     ],
   ]
@@ -209,7 +214,7 @@ test('a token that the target gets while plants are copied is not taken for one 
   t.teardown(() => target.close())
   let made: Promise<unknown> | undefined
   const onProgress = () => {
-    made ??= new Tokens(target.sql).createFirst()
+    made ??= new Tokens(target.tokens).createFirst()
   }
   const { signal } = new AbortController()
   await t.rejects(copyStore(view, target, { batchPlants: 1, signal, onProgress }), {

@@ -106,15 +106,15 @@ for (const engine of engines)
     const source = await open(t, from)
     const target = await openRenamed(t, to, source)
     for (const name of ['a', 'b', 'c'])
-      await new Tokens(source.sql, () => 1).create({ name, expiresAt: 2 ** 52 })
+      await new Tokens(source.tokens, () => 1).create({ name, expiresAt: 2 ** 52 })
     t.match(await copy(from, to), {
       code: 0,
       stdout: /^copied 0 plants and 3 tokens from .*; both hold 0 plants/,
     })
     const [a, b, c] = (await listTokens(source.sql)).map(({ id }) => id) as [string, string, string]
-    await new Tokens(source.sql, () => 3).revoke(a)
-    await new Tokens(target.sql, () => 4).revoke(b)
-    await new Tokens(source.sql, () => 100_000).touch(c)
+    await new Tokens(source.tokens, () => 3).revoke(a)
+    await new Tokens(target.tokens, () => 4).revoke(b)
+    await new Tokens(source.tokens, () => 100_000).touch(c)
     t.match(await copy(from, to), { code: 0 })
     const tokens = new Map((await listTokens(target.sql)).map((token) => [token.id, token]))
     t.match(tokens.get(a), { createdAt: 1, expiresAt: 2 ** 52, revokedAt: 3 })

@@ -50,9 +50,9 @@ for (const engine of engines)
     await store.log.append(
       Array.from({ length: 1500 }, () => ({ item: '{"name":"a","tag":""}', id: undefined })),
     )
-    await new Tokens(store.sql, () => 1).create({ name: 'past', expiresAt: 2 })
-    await new Tokens(store.sql).create({ name: 'future', expiresAt: 2 ** 52 })
-    await new Tokens(store.sql).revoke('00000000')
+    await new Tokens(store.tokens, () => 1).create({ name: 'past', expiresAt: 2 })
+    await new Tokens(store.tokens).create({ name: 'future', expiresAt: 2 ** 52 })
+    await new Tokens(store.tokens).revoke('00000000')
     const status = await readJson(t, url)
     t.match(status, {
       schemaVersion: 2,

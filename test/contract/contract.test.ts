@@ -338,7 +338,7 @@ test('what the service answers is what the document shows', async (t) => {
     store: { ...store, log },
     env: { RATE_LIMIT: '5000/s' },
   })
-  const tokens = new Tokens(store.sql)
+  const tokens = new Tokens(store.tokens)
   const known: Record<string, string> = {
     reader: `Bearer ${await tokens.create({ name: 'reader', scopes: ['plants:read'] })}`,
     writer: `Bearer ${await tokens.create({ name: 'writer', scopes: ['plants:write'] })}`,

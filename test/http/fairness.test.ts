@@ -38,7 +38,7 @@ async function fill(engine: Engine): Promise<[DATABASE_URL: string, good: string
   const item = JSON.stringify({ name: text, tag: text })
   for (let n = 0; n < plants; n += 1000)
     await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))
-  const good = await new Tokens(store.sql).create({ name: 'good' })
+  const good = await new Tokens(store.tokens).create({ name: 'good' })
   await store.close()
   return [DATABASE_URL, good]
 }

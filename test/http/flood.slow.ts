@@ -68,7 +68,7 @@ for (const engine of engines)
       const DATABASE_URL = await engine.createDatabase(t)
       const store = await openStore(DATABASE_URL, { logger: pino({ level: 'silent' }) })
       t.teardown(() => store.close())
-      const tokens = new Tokens(store.sql)
+      const tokens = new Tokens(store.tokens)
       const token = await tokens.create({ name: 'good' })
       const env = { DATABASE_URL, THREADS, LOG_LEVEL: 'fatal' }
       const { url, child } = await startService(t, env, createDirectory(t))

@@ -130,8 +130,8 @@ test('a store that never answers is not waited for', async (t) => {
 
 test('a look-up that never ends is not waited for', async (t) => {
   const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
-  const sql = { ...store.sql, select: () => new Promise<never>(() => {}) }
-  const { url } = await startApp(t, '', { store: { ...store, sql } })
+  const tokens = { ...store.tokens, find: () => new Promise<never>(() => {}) }
+  const { url } = await startApp(t, '', { store: { ...store, tokens } })
   const headers = { authorization: 'Bearer plant_0ZZZZZZZ_00000000000000000000000000000000_000000' }
   t.equal((await request(`${url}/plants`, { headers })).status, 401, 'junk is refused without a look-up')
   const known = { authorization: `Bearer ${makeToken().token}` }

@@ -26,7 +26,7 @@ async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
   const store = await openStore(DATABASE_URL, { logger: pino({ level: 'silent' }) })
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
   await store.log.append(Array.from({ length: 2000 }, () => ({ item, id: undefined })))
-  const token = await new Tokens(store.sql).create({ name: 'used' })
+  const token = await new Tokens(store.tokens).create({ name: 'used' })
   await store.close()
   const service = await startService(t, { DATABASE_URL, LOG_FORMAT: 'text', TRUST_PROXY: 'true', ...env })
   return { service, path, token, stop: () => stopped(t, service) }

@@ -123,7 +123,7 @@ for (const engine of engines)
 
 test('a revoked token is refused by every thread', async (t) => {
   const { url, store } = await serviceOf(sqlite)
-  const tokens = new Tokens(store.sql)
+  const tokens = new Tokens(store.tokens)
   const bearer = await tokens.create({ name: 'mine' })
   const lines = await openLines(t, url)
   const statuses = async () =>

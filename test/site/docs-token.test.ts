@@ -53,7 +53,7 @@ async function assertUnchecked(t: Test, page: Page): Promise<void> {
 
 async function assertKept(t: Test, page: Page): Promise<void> {
   for (const [title, scopes, said, kept] of verdicts) {
-    const entered = scopes ? await new Tokens(store.sql).create({ name: title, scopes }) : 'wrong'
+    const entered = scopes ? await new Tokens(store.tokens).create({ name: title, scopes }) : 'wrong'
     t.match(await authorize(page, ` ${entered} `), said, title)
     t.equal(await page.locator('header [data-authorize]').textContent(), kept ? 'Authorized' : 'Authorize')
     t.same(await page.evaluate('Object.values(sessionStorage)'), kept ? [entered] : [])

@@ -43,7 +43,7 @@ type Setting = Running & { faults: StoreFault[]; env: NodeJS.ProcessEnv }
 async function start(t: Test): Promise<Setting> {
   const { store, faults } = await openFailing(t)
   const running = await startApp(t, '', { store })
-  const reader = await new Tokens(store.sql).create({ name: 'reader', scopes: ['plants:read'] })
+  const reader = await new Tokens(store.tokens).create({ name: 'reader', scopes: ['plants:read'] })
   return { ...running, faults, env: { BASE_URL: running.url, TOKEN: token, READ_TOKEN: reader } }
 }
 

@@ -69,7 +69,7 @@ test('a first token that cannot be written leaves no file, which would stop the 
   const file = join(directory, 'token')
   spawnSync('dd', ['if=/dev/zero', `of=${join(directory, 'ballast')}`, 'bs=4096'])
   const { store } = await openFile(t, join(createDirectory(t), 'plants.db'))
-  const introduction = introduceTokens(new Tokens(store.sql), {
+  const introduction = introduceTokens(new Tokens(store.tokens), {
     file,
     plantsUrl: 'http://127.0.0.1:3000/plants',
   })

@@ -64,7 +64,7 @@ tap.test(`16 replicas start at once on an empty database, ${starts} times`, asyn
 tap.test('a token of one replica is honoured on all, and revoked everywhere in time', async (t) => {
   const url = await postgres.createDatabase(t)
   const replicas = [await startApp(t, url), await startApp(t, url)]
-  const tokens = new Tokens(replicas[0]?.store.sql as Store['sql'])
+  const tokens = new Tokens(replicas[0]?.store.tokens as Store['tokens'])
   const issued = await tokens.create({ name: 'gardener' })
   const ask = async ({ url }: { url: string }) =>
     (await fetch(`${url}/plants`, { headers: { authorization: `Bearer ${issued}` } })).status

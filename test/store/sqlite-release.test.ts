@@ -26,7 +26,7 @@ test('a file of version 1.0.0 keeps its plants, its name, its token and its retr
   t.equal(position, 3)
   t.match(epochs.owner(3), /^.+$/, 'its plants belong to an epoch')
   t.equal(String(await store.log.read(0, 3, epochs.owner(3))), `[${items}]`)
-  t.match((await new Tokens(store.sql).find(['POhKNv1F'])).get('POhKNv1F'), {
+  t.match((await new Tokens(store.tokens).find(['POhKNv1F'])).get('POhKNv1F'), {
     name: 'gardener',
     hash: hashToken(token),
     revokedAt: null,

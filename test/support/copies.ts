@@ -18,7 +18,7 @@ export async function open(t: Test, url: string): Promise<Store> {
 }
 
 /** Adds plants of many kinds, with and without an id, and issues a token. Resolves to the token. */
-export async function fill({ log, sql }: Store, count: number): Promise<string> {
+export async function fill({ log, tokens }: Store, count: number): Promise<string> {
   const names = ['Monstera', 'Ficus "Tineke" \\', 'ヤシ 🌴', '\u2028']
   const { position: from } = await log.head()
   await log.append(
@@ -27,7 +27,7 @@ export async function fill({ log, sql }: Store, count: number): Promise<string> 
       id: n % 2 ? undefined : Number.MAX_SAFE_INTEGER - from - n,
     })),
   )
-  return new Tokens(sql).create({ name: `gardener ${from}` })
+  return new Tokens(tokens).create({ name: `gardener ${from}` })
 }
 
 /** SHA-256 over the whole log as the command is to form it: a line a plant, its fields between tabs. */

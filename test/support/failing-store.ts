@@ -16,7 +16,7 @@ export async function openFailing(t: Test): Promise<{ store: Store; faults: Stor
 }
 
 function makeFailing(store: Store, faults: StoreFault[]): Store {
-  const { id, sql, log } = store
+  const { id, tokens, sql, log } = store
   const failing: Store['log'] = {
     async append(entries, deadlineMs) {
       const fault = faults.shift()
@@ -31,7 +31,7 @@ function makeFailing(store: Store, faults: StoreFault[]): Store {
     },
     read: (after, last, epoch) => log.read(after, last, epoch),
   }
-  return { id, sql, log: failing, ready: () => store.ready(), close: () => store.close() }
+  return { id, tokens, sql, log: failing, ready: () => store.ready(), close: () => store.close() }
 }
 
 function makeError(fault: StoreFault): Error {

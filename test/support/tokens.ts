@@ -1,7 +1,7 @@
 // All tokens of a store, which the service never lists.
-import type { Sql } from '../../src/store/store.ts'
-import { type Token, toToken } from '../../src/tokens/tokens.ts'
+import type { Sql, StoredToken } from '../../src/store/store.ts'
+import { toToken } from '../../src/store/token-notes.ts'
 
-export async function listTokens(sql: Sql): Promise<Token[]> {
+export async function listTokens(sql: Sql): Promise<StoredToken[]> {
   return (await sql.select('SELECT * FROM tokens ORDER BY created_at, id')).map(toToken)
 }

@@ -72,7 +72,7 @@ async function serve({ config, warnings }: Loaded): Promise<void> {
 async function announce(address: AddressInfo, store: Store, config: Config): Promise<void> {
   if (config.accessTokens.length === 0 && config.oidcIssuer === undefined) {
     const plantsUrl = `${origin(loopback(address))}${config.basePath}plants`
-    console.log(await introduceTokens(new Tokens(store.sql), { file: config.firstTokenFile, plantsUrl }))
+    console.log(await introduceTokens(new Tokens(store.tokens), { file: config.firstTokenFile, plantsUrl }))
   }
   console.log(`listening on ${origin({ ...address, address: config.host })}`)
 }

@@ -4,10 +4,11 @@ import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { hideTokens } from '../../config/mask.ts'
 import { openStore, withView } from '../../store/open.ts'
-import { StoreRefused } from '../../store/store.ts'
+import { type StoredToken, StoreRefused } from '../../store/store.ts'
+import { tokenColumns, toToken } from '../../store/token-notes.ts'
 import { selectRows } from '../../store/view.ts'
 import { hashToken, readTokenId } from '../../tokens/format.ts'
-import { type Scope, scopes, type Token, Tokens, tokenColumns, toToken } from '../../tokens/tokens.ts'
+import { type Scope, scopes, type Token, Tokens } from '../../tokens/tokens.ts'
 import { deliverResult, printResult, requireStdout } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
 import { addStoreOptions, type StoreOptions } from '../setting-options.ts'
@@ -84,7 +85,7 @@ function defineList(command: Command): void {
 }
 
 /** What is shown of a token, in the order of the table. */
-function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
+function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: StoredToken) {
   const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
   const [created, expires, lastUsed, revoked] = times.map(formatTime)
   return { id, name, scopes, created, expires, lastUsed, revoked }
@@ -150,7 +151,7 @@ async function withTokens(options: StoreOptions, work: (tokens: Tokens) => Promi
   const url = loadDatabaseUrl(options.databaseUrl)
   const store = await openStore(url, { logger, mustExist: true, keepsSchema: true })
   try {
-    await work(new Tokens(store.sql))
+    await work(new Tokens(store.tokens))
   } finally {
     await store.close()
   }

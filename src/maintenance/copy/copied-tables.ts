@@ -1,8 +1,8 @@
 // Copies what a store holds beside its plants, so that tokens, ETags and cursors stay valid.
 import { epochsVersion } from '../../store/format/migrations.ts'
 import { type Row, type Sql, StoreRefused } from '../../store/store.ts'
+import { tokenColumns } from '../../store/token-notes.ts'
 import { type StoreView, selectRows } from '../../store/view.ts'
-import { tokenColumns } from '../../tokens/tokens.ts'
 import { noteKeys } from '../import/notes.ts'
 
 /** Throws StoreRefused when the target holds a token that the source lacks. */

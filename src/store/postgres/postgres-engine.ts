@@ -5,6 +5,7 @@ import { isIPv4 } from 'node:net'
 import pg from 'pg'
 import { readConnections, storeLimitMs } from '../../limits.ts'
 import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
+import { makeTokenNotes } from '../token-notes.ts'
 import { makeHeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
@@ -44,6 +45,8 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
   const unsafeSettings = async () => (await select(findUnsafe)).map(({ name }) => String(name))
 
+  const sql = { select, execute: writer.execute }
+
   try {
     const plain = findPlainHosts(urls)
     await writer.begin(performance.now() + Math.max(patienceMs, storeLimitMs))
@@ -63,8 +66,10 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
           .run((session) => readItems(session, { after, last, epoch }))
           .catch(refuse('unread')),
     },
-    sql: { select, execute: writer.execute },
+    tokens: makeTokenNotes(sql),
+    sql,
     unsafeSettings,
+    share: () => undefined,
     fault: () => servers.fault,
     async ready() {
       // A server may accept connections while the standbys that a commit waits for are missing.

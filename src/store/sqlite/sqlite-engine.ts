@@ -7,7 +7,15 @@ import { giveToOwner } from '../../runtime/new-file.ts'
 import { identify } from '../../runtime/same-file.ts'
 import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { type Outcome, type PlantLog, type Store, type StoreOptions, StoreRefused } from '../store.ts'
+import {
+  type Outcome,
+  type PlantLog,
+  type Sql,
+  type Store,
+  type StoreOptions,
+  StoreRefused,
+} from '../store.ts'
+import { makeTokenNotes } from '../token-notes.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
 import { openReader, type Reader } from './reader.ts'
 import { named } from './sqlite-dialect.ts'
@@ -42,13 +50,15 @@ function makeStore(reader: Reader, writer: Writer): Store {
     const ids = entries.map(({ id }) => id)
     return (await write({ items, ids, mark }, deadlineMs)) as Outcome[]
   }
+  const sql: Sql = {
+    select: reader.select,
+    execute: async (text, values = []) => (await write({ text, values: named(values) })) as number,
+  }
   return {
     id: reader.id,
     log: { append, head: reader.head, read: reader.read },
-    sql: {
-      select: reader.select,
-      execute: async (text, values = []) => (await write({ text, values: named(values) })) as number,
-    },
+    tokens: makeTokenNotes(sql),
+    sql,
     // A batch of no plants needs all that others need.
     async ready() {
       await append([], performance.now() + sqliteLockMs)
