@@ -4,8 +4,8 @@ import { hideSecrets } from '../config/mask.ts'
 import { build } from '../runtime/version.ts'
 
 const width = 80
-/** Columns for the names of options: the description of a longer one begins on the next line. */
-const termColumns = 28
+/** Columns for the names of options; the longest takes 31. */
+const termColumns = 32
 const formatter = new Help()
 
 const help = `
@@ -69,8 +69,7 @@ function wrapProse(text: string): string {
 
 /** Formats an option or a command with its description, in two columns. */
 function formatItem(term: string, _width: number, description: string): string {
-  const margin = ' '.repeat(termColumns + 4)
-  const about = formatter.boxWrap(description, width - margin.length).replaceAll('\n', `\n${margin}`)
-  const isLong = term.length > termColumns
-  return isLong ? `  ${term}\n${margin}${about}` : `  ${term}`.padEnd(margin.length) + about
+  const margin = `\n${' '.repeat(termColumns)}`
+  const about = formatter.boxWrap(description, width - termColumns).replaceAll('\n', margin)
+  return `  ${term}`.padEnd(termColumns) + about
 }

@@ -494,14 +494,17 @@ test('a full disk ends the import with one line; with room again it can be resum
   )
 })
 
-test('a pipe that does not fit on the disk for its check is reported in one line, and nothing is added', async (t) => {
+test('a pipe that cannot be copied for its check is reported in one line, and nothing is added', async (t) => {
   const url = await sqlite.createDatabase(t)
   const TMPDIR = createDirectory(t)
   // 16 KiB for each file. Without the tests' instruments, which write, too.
   const limit = ['-i', `DATABASE_URL=${url}`, `TMPDIR=${TMPDIR}`, 'sh', '-c', 'ulimit -f 32; exec "$0" "$@"']
   const args = [...limit, process.execPath, cli, 'import', '-', '--strict']
   const full = await runProgram(t, 'env', args, { input: good.repeat(4000) })
-  t.match(full, { code: 1, stderr: /^plant-store: cannot write \S+ \(TMPDIR\): E[^\n]+\n$/ })
+  const missing = { DATABASE_URL: url, TMPDIR: join(TMPDIR, 'missing'), input: good }
+  const none = await runProgram(t, process.execPath, [cli, 'import', '-', '--strict'], missing)
+  for (const ran of [full, none])
+    t.match(ran, { code: 1, stderr: /^plant-store: cannot write \S+ \(TMPDIR\): E[^\n]+\n$/ })
   t.strictSame(await readPlants(url), [])
 })
 

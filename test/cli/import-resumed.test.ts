@@ -89,16 +89,18 @@ test('an input that has grown since its import is imported from there on', async
 
 test('an import that is stopped before it has read anything says why', async (t) => {
   const url = await sqlite.createDatabase(t)
-  const { controller, reason, options } = stopper()
-  const fifo = join(createDirectory(t), 'fifo')
-  execFileSync('mkfifo', [fifo])
-  const writer = openSync(fifo, 'r+')
-  t.teardown(() => closeSync(writer))
-  const stopped = runImport(url, fifo, options)
-  controller.abort(reason)
-  // A read that is under way ends with something to read.
-  writeSync(writer, '{}\n')
-  t.equal((await stopped).error, reason)
+  for (const strict of [false, true]) {
+    const { controller, reason, options } = stopper()
+    const fifo = join(createDirectory(t), 'fifo')
+    execFileSync('mkfifo', [fifo])
+    const writer = openSync(fifo, 'r+')
+    t.teardown(() => closeSync(writer))
+    const stopped = runImport(url, fifo, { ...options, strict })
+    controller.abort(reason)
+    // A read that is under way ends with something to read.
+    writeSync(writer, '{}\n')
+    t.equal((await stopped).error, reason)
+  }
 })
 
 test('an import that is stopped in the middle of what is compressed says why', async (t) => {
@@ -222,7 +224,7 @@ test('no import is forgotten', async (t) => {
 
 test('without a file, the records that are not shown are counted', async (t) => {
   const path = writeInput(t, '{}\n'.repeat(12))
-  const { said } = await runImport('file:never-opened.db', path, { dryRun: true, shownRejects: 10 })
+  const { said } = await runImport('file:never-opened.db', path, { dryRun: true, isTerminal: true })
   t.equal(said.length, 11)
   t.equal(said.at(-1), 'and 2 more; --rejects FILE keeps them all')
 })

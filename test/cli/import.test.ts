@@ -66,7 +66,7 @@ test('of the USDA list, rows without a common name are rejected, and all have a 
   const [common, scientific] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
   const rejects = join(createDirectory(t), 'rejects.csv')
   const map = { name: 'common_name', tag: 'family' }
-  const named = await runImport(common, usda, { map, rejects, shownRejects: 10 })
+  const named = await runImport(common, usda, { map, rejects, isTerminal: true })
   t.match(named.result, { ...none, added: 4960, rejected: 40 })
   t.equal(named.said[0], 'input, line 21: common_name must have at least 1 character')
   t.equal(named.said[10], 'and 30 more')

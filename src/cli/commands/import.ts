@@ -26,9 +26,6 @@ import { reportImport } from './import/report.ts'
 type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'openView' | 'say' | 'result'> &
   WorkOptions & { batch: number; patience: number; create?: true }
 
-/** Rejected records that are told on a terminal. */
-const shownRejects = 10
-
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
@@ -123,7 +120,7 @@ async function run(path: string, flags: Flags): Promise<void> {
       batchPlants: flags.batch,
       patienceMs: flags.patience * 1000,
       signal,
-      shownRejects: process.stderr.isTTY ? shownRejects : Number.POSITIVE_INFINITY,
+      isTerminal: process.stderr.isTTY,
       async openStore() {
         const made = () => {
           isNew = true

@@ -22,8 +22,8 @@ export type ImportOptions = RecordOptions & {
   dryRun?: boolean
   /** The file for rejected records. */
   rejects?: string | undefined
-  /** Rejected records to tell of; without it, all of them. */
-  shownRejects?: number
+  /** Tells of the first rejected records alone. */
+  isTerminal?: boolean
   /** Ends the import after the current batch; its reason is thrown. */
   signal: AbortSignal
   /** Called once the input is known to be readable. */

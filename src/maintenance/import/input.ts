@@ -112,14 +112,16 @@ export class Input {
 
   async #keepCopy(): Promise<void> {
     const path = join(tmpdir(), `plant-store-${randomUUID()}`)
-    const copy = await open(path, 'wx+', 0o600)
+    const refuseWrite = (error: NodeJS.ErrnoException): never => {
+      if (!/open|write/.test(String(error.syscall))) throw error
+      throw new FileRefused(`cannot write ${path} (TMPDIR): ${error.message}`)
+    }
+    const copy = await open(path, 'wx+', 0o600).catch(refuseWrite)
     rmSync(path)
     const stream = this.#openStream()
     await copy.writeFile(stream).catch(async (error) => {
       await copy.close()
-      throw error.syscall === 'write'
-        ? new FileRefused(`cannot write ${path} (TMPDIR): ${error.message}`)
-        : error
+      refuseWrite(error)
     })
     await this.close()
     this.#file = copy

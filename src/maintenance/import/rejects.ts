@@ -25,6 +25,7 @@ export class Rejects {
   #tail = ''
   #pending = ''
   #count = 0
+  readonly #mostShown: number
   /** The length of the file, without its end. */
   bytes = 0
 
@@ -35,6 +36,7 @@ export class Rejects {
   ) {
     this.#options = options
     this.#result = result
+    this.#mostShown = options.isTerminal ? 10 : Number.POSITIVE_INFINITY
     this.#form =
       format === 'json'
         ? { start: '[\n', between: ',\n', after: false, end: '\n]\n' }
@@ -68,13 +70,13 @@ export class Rejects {
 
   /** Tells why a record is rejected, and adds it to those to be written. */
   add(record: InputRecord, faults: Reason[]): void {
-    const { path: input, rejects: path, say, shownRejects = Number.POSITIVE_INFINITY } = this.#options
+    const { path: input, rejects: path, say } = this.#options
     const isLeftOut = record.fault === tooLong && path !== undefined
     const reason =
       describeFaults(faults) + (isLeftOut ? `; left out of ${path === '-' ? 'stdout' : path}` : '')
     const { reasons } = this.#result
     if (reasons.length < keptReasons) reasons.push({ line: record.line, reason, errors: faults })
-    if (++this.#count <= shownRejects) say(`${nameOf(input)}, line ${record.line}: ${reason}`)
+    if (++this.#count <= this.#mostShown) say(`${nameOf(input)}, line ${record.line}: ${reason}`)
     if (path === undefined || isLeftOut) return
     const { start, between, after } = this.#form
     const isFirst = this.bytes === 0 && this.#pending === ''
@@ -93,10 +95,10 @@ export class Rejects {
 
   /** Ends and closes the file, and reports how many records were not shown. */
   close(): void {
-    const { rejects: path, say, shownRejects = Number.POSITIVE_INFINITY } = this.#options
+    const { rejects: path, say } = this.#options
     if (this.bytes > 0 && this.#tail === '') this.#write(this.#form.end)
     if (this.#file !== undefined) closeSync(this.#file)
-    const more = this.#count - shownRejects
+    const more = this.#count - this.#mostShown
     if (more > 0)
       say(`and ${separate(more)} more${path === undefined ? '; --rejects FILE keeps them all' : ''}`)
   }
