@@ -110,8 +110,8 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a batch of an import that is there although its answer was lost is never passed',
     file: 'src/maintenance/import/add-records.ts',
-    search: '(isThere ? repeat(log, entries) : log.append(entries, undefined, mark))',
-    replacement: 'log.append(entries, undefined, mark)',
+    search: '(isThere ? judge(entries) : progress.append(entries, note))',
+    replacement: 'progress.append(entries, note)',
     checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],
   },
   {
