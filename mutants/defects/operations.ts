@@ -116,9 +116,9 @@ export const operationDefects: Defect[] = [
   },
   {
     breaks: 'of the imports of an input the one that came least far is known',
-    file: 'src/maintenance/import/notes.ts',
-    search: 'b.end.bytes - a.end.bytes',
-    replacement: 'a.end.bytes - b.end.bytes',
+    file: 'src/maintenance/import/progress.ts',
+    search: 'b.note.end.bytes - a.note.end.bytes',
+    replacement: 'a.note.end.bytes - b.note.end.bytes',
     checks: [inTest('cli/import-again', '--resume of a small input that has grown')],
   },
   {
