@@ -110,15 +110,15 @@ export const operationDefects: Defect[] = [
   {
     breaks: 'a batch of an import that is there although its answer was lost is never passed',
     file: 'src/maintenance/import/add-records.ts',
-    search: '(isThere ? repeat(log, entries) : log.append(entries, undefined, mark))',
-    replacement: 'log.append(entries, undefined, mark)',
+    search: '(isThere ? judge(entries) : progress.append(entries, note))',
+    replacement: 'progress.append(entries, note)',
     checks: [inTest('cli/import-resumed', 'a batch with an unknown outcome')],
   },
   {
     breaks: 'of the imports of an input the one that came least far is known',
-    file: 'src/maintenance/import/notes.ts',
-    search: 'b.end.bytes - a.end.bytes',
-    replacement: 'a.end.bytes - b.end.bytes',
+    file: 'src/maintenance/import/progress.ts',
+    search: 'b.note.end.bytes - a.note.end.bytes',
+    replacement: 'a.note.end.bytes - b.note.end.bytes',
     checks: [inTest('cli/import-again', '--resume of a small input that has grown')],
   },
   {

@@ -7,11 +7,11 @@ import { type Test, test } from 'tap'
 import { openStore, openView } from '../../src/store/open.ts'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
 import { fill, open } from '../support/copies.ts'
-import { createDirectory, type Engine, engines, sharedServer, sqlite } from '../support/engines.ts'
+import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { spawnCli, startService } from '../support/service.ts'
 
-const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const password = 'correct-horse'
 
 /** The URL, without a password, of a database whose owner must give one. */
@@ -32,7 +32,7 @@ async function watch(t: Test, args: string[], env: NodeJS.ProcessEnv) {
 }
 
 test('copy and verify take a password from the environment or a file, where ps shows none', {
-  skip: process.platform !== 'linux',
+  skip: noPostgres || process.platform !== 'linux',
 }, async (t) => {
   const from = await sqlite.createDatabase(t)
   await fill(await open(t, from), 10)
@@ -90,7 +90,9 @@ test('a message that repeats the command line shows no password', async (t) => {
   t.match(output().stderr, "unknown command 'postgres://a:***@h/plants'")
 })
 
-test('there is one warning of PostgreSQL on another host without TLS, at the start', async (t) => {
+test('there is one warning of PostgreSQL on another host without TLS, at the start', {
+  skip: noPostgres,
+}, async (t) => {
   // An address that leads here and is not known as one that does.
   const DATABASE_URL = (await postgres.createDatabase(t)).replace('127.0.0.1', '0.0.0.0')
   const { child, ended, output } = await startService(t, { DATABASE_URL })

@@ -9,7 +9,7 @@ import pg from 'pg'
 import { test } from 'tap'
 import { type Store, StoreUnavailable } from '../../src/store/store.ts'
 import { runCommand } from '../support/commands.ts'
-import { createDirectory, type Engine, engines, sqlite } from '../support/engines.ts'
+import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
 import {
   fixture,
   open,
@@ -25,7 +25,7 @@ import {
 import { Relay, startRelay } from '../support/relay.ts'
 import { until } from '../support/until.ts'
 
-const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const usda = fileURLToPath(new URL('../fixtures/usda-plants.csv.gz', import.meta.url))
 const none = { added: 0, replayed: 0, conflict: 0, rejected: 0, skipped: 0 }
 
@@ -376,7 +376,7 @@ test('a locked database is retried for a while, and then given up', async (t) =>
   t.match(result, { ...none, added: 625 })
 })
 
-test('an import waits for a server that starts later, and says so', async (t) => {
+test('an import waits for a server that starts later, and says so', { skip: noPostgres }, async (t) => {
   const direct = await postgres.createDatabase(t)
   const { relay, url, port } = await startRelay(t, direct)
   relay.close()
@@ -451,7 +451,7 @@ test('a dry run compares ids with the store where there is one', async (t) => {
   t.match(broken, { code: 1, stderr: /usda-plants.csv.gz is not a plant store|cannot open/ })
 })
 
-test('no tables are made beside those of another project, unless told', { skip: !postgres }, async (t) => {
+test('no tables are made beside those of another project, unless told', { skip: noPostgres }, async (t) => {
   const DATABASE_URL = await postgres.createDatabase(t)
   const client = new pg.Client(DATABASE_URL)
   await client.connect()

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import tap, { before, type Test, test } from 'tap'
 import { open } from '../support/copies.ts'
-import { createDirectory, type Engine, engines, sqlite } from '../support/engines.ts'
+import { createDirectory, findEngine, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { cli, readPlants, runImport, startProgram, writeInput } from '../support/imports.ts'
 import { noteProcess } from '../support/leftovers.ts'
@@ -17,7 +17,7 @@ import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
 
 const promisedMs = 1000
-const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 
 /** Sends a signal and resolves to how the process ended; the shell shows an exit code for an end by signal, too. */
 async function stop(t: Test, child: ChildProcess, signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): Promise<number> {
@@ -138,7 +138,9 @@ test('an import of a pipe stops before anything is written there, and in the mid
     }
 })
 
-test('an import into a server that does not answer stops, and says where it was', async (t) => {
+test('an import into a server that does not answer stops, and says where it was', {
+  skip: noPostgres,
+}, async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await open(t, url)
   const names = Array.from({ length: 12_000 }, (_, n) => `plant ${n}`)

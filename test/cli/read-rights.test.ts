@@ -6,11 +6,11 @@ import pg from 'pg'
 import { type Test, test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
-import { type Engine, engines, sqlite } from '../support/engines.ts'
+import { type Engine, findEngine, sqlite } from '../support/engines.ts'
 import { cli, runProgram } from '../support/imports.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
 
-const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 
 async function setUp(t: Test, engine: Engine) {
   const url = await engine.createDatabase(t)
@@ -19,7 +19,9 @@ async function setUp(t: Test, engine: Engine) {
   return { url, store, sum: await sumLog(store) }
 }
 
-test('a role of PostgreSQL that may only select lists tokens, verifies, exports, copies and shows the status', async (t) => {
+test('a role of PostgreSQL that may only select lists tokens, verifies, exports, copies and shows the status', {
+  skip: noPostgres,
+}, async (t) => {
   const { url, sum } = await setUp(t, postgres)
   const role = `reader_${Date.now()}`
   const client = new pg.Client({ connectionString: url })

@@ -12,6 +12,7 @@ import { ConnectionLimit, deriveMax, readDescriptorLimit } from '../../src/http/
 import { makeShared } from '../../src/service/threads/shared.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
 import { assertProblem } from '../support/problem.ts'
 import { inherited } from '../support/processes.ts'
 import { type Running, request, startApp, startService, token } from '../support/service.ts'
@@ -255,10 +256,7 @@ test('a service without free descriptors says so, and continues when there are s
   t.teardown(() => child.kill('SIGKILL'))
   let log = ''
   child.stderr.setEncoding('utf8').on('data', (chunk) => (log += chunk))
-  let ready = ''
-  child.stdout.setEncoding('utf8')
-  while (!/listening on .*\n/.test(ready)) ready += (await once(child.stdout, 'data'))[0]
-  const port = Number(/listening on \S+:(\d+)/.exec(ready)?.[1])
+  const port = Number(new URL(await listeningOn(child)).port)
   const sockets = await Promise.all(Array.from({ length: 200 }, () => open(t, port)))
   // The system closes those for which there is no descriptor.
   const isOver = Promise.withResolvers<void>()

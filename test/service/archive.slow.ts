@@ -10,6 +10,7 @@ import { copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
 import { run } from '../support/programs.ts'
 import { findProgram } from '../support/tools.ts'
 
@@ -59,9 +60,8 @@ test('unpacked where there is no Node and no npm, it serves, adds, lists and bac
   t.teardown(() => child.kill('SIGKILL'))
   const ended = once(child, 'exit')
   let stdout = ''
-  while (!/listening on/.test(stdout) && child.exitCode === null)
-    await Promise.race([once(child.stdout, 'data').then(([chunk]) => (stdout += chunk)), ended])
-  const url = `${/listening on (\S+)/.exec(stdout)?.[1]}/plants`
+  child.stdout.on('data', (chunk) => (stdout += chunk))
+  const url = `${await listeningOn(child)}/plants`
   const headers = {
     authorization: `Bearer ${/plant_\w+/.exec(stdout)?.[0]}`,
     'content-type': 'application/json',

@@ -8,6 +8,7 @@ import { type Test, test } from 'tap'
 import { copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
 import { descendantsOf, inherited } from '../support/processes.ts'
 import { run } from '../support/programs.ts'
 import { request, token } from '../support/service.ts'
@@ -30,21 +31,16 @@ async function start(t: Test, command: string, args: string[]) {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   noteProcess(child)
-  let [stdout, stderr] = ['', '']
-  child.stdout.on('data', (chunk) => (stdout += chunk))
+  let stderr = ''
   child.stderr.on('data', (chunk) => (stderr += chunk))
   const ended = once(child, 'exit')
   // When the service has let go of them as well.
   const closed = once(child, 'close')
-  while (!/listening on/.test(stdout)) {
-    const isEnd = await Promise.race([once(child.stdout, 'data').then(() => false), closed.then(() => true)])
-    if (isEnd) throw new Error(`it did not start: ${stdout}${stderr}`)
-  }
+  const url = await listeningOn(child)
   const descendants = descendantsOf(child.pid as number)
   t.teardown(() => {
     for (const pid of [child.pid as number, ...descendants]) tryKill(pid)
   })
-  const url = /listening on (\S+)/.exec(stdout)?.[1] as string
   t.equal((await request(`${url}/plants`)).status, 200)
   return { child, ended, closed, descendants, stderr: () => stderr }
 }

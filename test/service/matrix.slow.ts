@@ -10,6 +10,7 @@ import { readTurn } from '../run/turn.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
 import { descendantsOf, isRunning } from '../support/processes.ts'
 import { run } from '../support/programs.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
@@ -100,8 +101,7 @@ async function startAndStop(t: Test, env: NodeJS.ProcessEnv, passesSignals: bool
   let [stdout, stderr] = ['', '']
   child.stderr.on('data', (chunk) => (stderr += chunk))
   child.stdout.on('data', (chunk) => (stdout += chunk))
-  while (!/listening on/.test(stdout) && child.exitCode === null)
-    await Promise.race([once(child.stdout, 'data'), closed])
+  await listeningOn(child)
   const [, line = ''] = /^ {2}(curl .*)$/m.exec(stdout) ?? []
   t.not(line, '', `${stdout}${stderr}`)
   const answer = await run('sh', ['-c', `${line} --silent --show-error --include`])

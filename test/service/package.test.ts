@@ -18,6 +18,7 @@ import { commitChanges, commitClone, copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
 import { run } from '../support/programs.ts'
 import { findProgram } from '../support/tools.ts'
 import { install, listInstalled, systemPath } from './installed.ts'
@@ -131,11 +132,9 @@ async function serve(t: Test) {
   let [stdout, stderr] = ['', '']
   child.stderr.on('data', (chunk) => (stderr += chunk))
   child.stdout.on('data', (chunk) => (stdout += chunk))
-  while (!/listening on/.test(stdout) && child.exitCode === null)
-    await Promise.race([once(child.stdout, 'data'), ended])
-  const url = /listening on (\S+)/.exec(stdout)?.[1]
+  const url = await listeningOn(child)
   const token = /plant_\w+/.exec(stdout)?.[0]
-  if (!url || !token) throw new Error(`it did not start: ${stdout}${stderr}`)
+  if (!token) throw new Error(`it made no token: ${stdout}${stderr}`)
   return {
     child,
     ended,

@@ -4,7 +4,6 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync, renameSync } from 'node:fs'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
-import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -12,6 +11,7 @@ import { openStore } from '../../src/store/open.ts'
 import { ask } from '../support/admin.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
 import { findPorts } from '../support/postgres.ts'
 import { assertProblem } from '../support/problem.ts'
 import { inherited } from '../support/processes.ts'
@@ -203,10 +203,7 @@ test('a log on a full disk does not keep a service from ending', { skip: noFullD
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   const ended = once(child, 'close', { signal: AbortSignal.timeout(patienceMs) })
-  let stdout = ''
-  child.stdout?.on('data', (chunk) => (stdout += chunk))
-  while (!stdout.includes('listening on')) await once(child.stdout as Readable, 'data')
-  const [, url] = /listening on (\S+)/.exec(stdout) ?? []
+  const url = await listeningOn(child)
   t.equal((await request(`${url}/plants`)).status, 200)
   child.kill('SIGTERM')
   t.same(await ended, [0, null])

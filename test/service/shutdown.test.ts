@@ -10,6 +10,7 @@ import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { readPlants } from '../support/imports.ts'
 import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
 import { inherited } from '../support/processes.ts'
 import { request, type Service, startService, token } from '../support/service.ts'
 import '../support/short-limits.ts'
@@ -112,9 +113,7 @@ test('one Ctrl-C that arrives twice, also from a launcher, counts once', async (
   })
   noteProcess(child)
   const ended = once(child, 'exit')
-  let stdout = ''
-  while (!/listening on/.test(stdout)) stdout += (await once(child.stdout, 'data'))[0]
-  const port = Number(/:(\d+)\n$/.exec(stdout)?.[1])
+  const port = Number(new URL(await listeningOn(child)).port)
   const half = connect(port, '127.0.0.1')
   half.on('error', () => {})
   half.write(compose({ body: '{"name":', headers: { 'Content-Length': '100', Expect: '100-continue' } }))

@@ -5,11 +5,11 @@ import tap, { type Test } from 'tap'
 import { openView } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { hashToken } from '../../src/tokens/format.ts'
-import { type Engine, engines, sharedServer } from '../support/engines.ts'
+import { findEngine, sharedServer } from '../support/engines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { request, startThreads } from '../support/service.ts'
 
-const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+const { engine: postgres, skip } = findEngine('PostgreSQL')
 const kept = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')
 const token = 'plant_2GS2RA3D_rr8vKNV5DDXKTpKngvLWge9YOpYGvDSr_2bGXX6'
 const plants = [
@@ -38,7 +38,7 @@ async function assertKept(t: Test, { id, log, sql }: Store): Promise<void> {
   t.equal(row?.scopes, 'plants:read plants:write')
 }
 
-tap.test('a database of 1.0.0 goes on with its plants, its token and its ids', async (t) => {
+tap.test('a database of 1.0.0 goes on with its plants, its token and its ids', { skip }, async (t) => {
   const server = await sharedServer()
   await server.query('CREATE ROLE plain LOGIN')
   await server.query('CREATE DATABASE kept OWNER plain')
@@ -64,6 +64,7 @@ tap.test('a database of 1.0.0 goes on with its plants, its token and its ids', a
 
 tap.test(
   'a 1.0.0 process beside the present schema adds nothing, and shows no log that stands still',
+  { skip },
   async (t) => {
     const url = await postgres.createDatabase(t)
     const client = await connect(t, url)
@@ -85,7 +86,7 @@ tap.test(
   },
 )
 
-tap.test('a dump that is put back under a running store', async (t) => {
+tap.test('a dump that is put back under a running store', { skip }, async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   await client.query(kept)
@@ -105,25 +106,29 @@ tap.test('a dump that is put back under a running store', async (t) => {
   t.strictSame(sightings.faults, [])
 })
 
-tap.test('tables that are put back from within begin an epoch on connections that stay', async (t) => {
-  const url = await postgres.createDatabase(t)
-  const client = await connect(t, url)
-  const store = await openLog(t, url)
-  const sightings = new Sightings()
-  await store.log.append(entries('a'))
-  const tables = ['head', 'epochs', 'plants']
-  for (const table of tables) await client.query(`CREATE TABLE kept_${table} AS TABLE ${table}`)
-  await store.log.append(entries('lost'))
-  await sightings.look(store)
-  const swap = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
-  await client.query(`BEGIN; ${swap.join(';')}; COMMIT`)
-  t.strictSame(await store.log.append(entries('new')), ['added'])
-  await sightings.look(store)
-  t.strictSame(await namesIn(store), ['a', 'new'])
-  t.strictSame(sightings.faults, [])
-})
+tap.test(
+  'tables that are put back from within begin an epoch on connections that stay',
+  { skip },
+  async (t) => {
+    const url = await postgres.createDatabase(t)
+    const client = await connect(t, url)
+    const store = await openLog(t, url)
+    const sightings = new Sightings()
+    await store.log.append(entries('a'))
+    const tables = ['head', 'epochs', 'plants']
+    for (const table of tables) await client.query(`CREATE TABLE kept_${table} AS TABLE ${table}`)
+    await store.log.append(entries('lost'))
+    await sightings.look(store)
+    const swap = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
+    await client.query(`BEGIN; ${swap.join(';')}; COMMIT`)
+    t.strictSame(await store.log.append(entries('new')), ['added'])
+    await sightings.look(store)
+    t.strictSame(await namesIn(store), ['a', 'new'])
+    t.strictSame(sightings.faults, [])
+  },
+)
 
-tap.test('a service counts the plants that tables which are put back have no more', async (t) => {
+tap.test('a service counts the plants that tables which are put back have no more', { skip }, async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const service = await startThreads(t, url, { THREADS: '1' })
@@ -139,7 +144,7 @@ tap.test('a service counts the plants that tables which are put back have no mor
   t.match(await service.metrics.write(), /^plant_store_lost_plants 2$/m)
 })
 
-tap.test('the database of another store is not taken for this one', async (t) => {
+tap.test('the database of another store is not taken for this one', { skip }, async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   const store = await openLog(t, url)
@@ -185,7 +190,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
 const everything = `
   SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
 
-tap.test('tables of another application are refused, and nothing is written', async (t) => {
+tap.test('tables of another application are refused, and nothing is written', { skip }, async (t) => {
   for (const [title, statements, options = ''] of foreign) {
     const url = await postgres.createDatabase(t)
     const client = await connect(t, url)
@@ -199,7 +204,7 @@ tap.test('tables of another application are refused, and nothing is written', as
   }
 })
 
-tap.test('new tables of an older store are in the schema of its others', async (t) => {
+tap.test('new tables of an older store are in the schema of its others', { skip }, async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   await client.query(`CREATE SCHEMA first; ${kept}`)

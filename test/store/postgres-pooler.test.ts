@@ -6,15 +6,15 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { type Test } from 'tap'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
-import { type Engine, engines, sharedServer } from '../support/engines.ts'
+import { findEngine, sharedServer } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { entries, namesIn, openLog } from '../support/logs.ts'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 
-const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
-const skip = skipWithout('pgbouncer')
+const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
+const skip = noPostgres || skipWithout('pgbouncer')
 
 /** Starts PgBouncer before the shared server; resolves to a URL of a new database behind it. */
 async function startPooler(t: Test, settings: string): Promise<{ url: string; direct: string }> {

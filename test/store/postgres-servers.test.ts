@@ -4,13 +4,11 @@ import tap from 'tap'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { openStore } from '../../src/store/open.ts'
 import { startCluster } from '../support/cluster.ts'
-import { type Engine, engines } from '../support/engines.ts'
 import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { startRelays } from '../support/relay.ts'
 import { until } from '../support/until.ts'
 
-const _postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 
 tap.test('an old primary that nobody stopped is not read any more', { timeout: 120_000 }, async (t) => {

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { createDirectory } from './engines.ts'
 import { noteProcess } from './leftovers.ts'
+import { listeningOn } from './listening.ts'
 import { token } from './service.ts'
 import { compose, readAnswers } from './wire.ts'
 
@@ -51,7 +52,7 @@ export async function signalGroup(
   })
   noteProcess(child)
   const output = collect(child)
-  const socket = connect(await findPort(child, output), '127.0.0.1')
+  const socket = connect(Number(new URL(await listeningOn(child)).port), '127.0.0.1')
   socket.on('error', () => {})
   t.teardown(() => socket.destroy())
   // The service waits for the body once it has said so.
@@ -80,12 +81,4 @@ function collect(child: Group): { text: string } {
   const output = { text: '' }
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output.text += chunk))
   return output
-}
-
-async function findPort(child: Group, output: { text: string }): Promise<number> {
-  for (;;) {
-    const [, port] = /listening on \S+:(\d+)/.exec(output.text) ?? []
-    if (port !== undefined) return Number(port)
-    await once(child.stdout, 'data')
-  }
 }

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { createDirectory, type Engine, engines } from './engines.ts'
+import { createDirectory, findEngine } from './engines.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
 
@@ -41,7 +41,7 @@ async function makeFile(t: Test): Promise<Kept> {
 }
 
 async function makeDatabase(t: Test): Promise<Kept> {
-  const postgres = engines.find(({ name }) => name === 'PostgreSQL') as Engine
+  const { engine: postgres } = findEngine('PostgreSQL')
   const url = await postgres.createDatabase(t)
   const client = new pg.Client({ connectionString: url, application_name: 'test' })
   await client.connect()

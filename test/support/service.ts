@@ -18,6 +18,7 @@ import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { holdAgainstContract } from './contract.ts'
 import { noteProcess } from './leftovers.ts'
+import { listeningOn } from './listening.ts'
 import { inherited } from './processes.ts'
 import { watchAnswers } from './watch.ts'
 
@@ -150,13 +151,7 @@ export function spawnCli(
     const signal = AbortSignal.timeout(patienceMs)
     while (!pattern.test(stderr)) await once(child.stderr, 'data', { signal })
   }
-  const listening = new Promise<string>((resolve, reject) => {
-    child.stdout.on('data', () => {
-      const ready = /listening on (\S+)/.exec(stdout)
-      if (ready) resolve(ready[1] as string)
-    })
-    child.on('close', () => reject(new Error(`it did not start: ${stderr}`)))
-  })
+  const listening = listeningOn(child)
   // Most commands are no service.
   listening.catch(() => {})
   return { child, ended, logs, listening, output: () => ({ stdout, stderr }) }
