@@ -6,7 +6,7 @@ import { buildProgram } from './cli/program.ts'
 import { ConfigError, UsageError } from './config/values.ts'
 import { printable } from './logging/text-lines.ts'
 import { FileRefused } from './runtime/new-file.ts'
-import { StoreMissing, StoreRefused, StoreUnavailable } from './store/store.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from './store/errors.ts'
 
 const whereDatabasesAre =
   'DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory'

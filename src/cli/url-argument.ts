@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { maskUrl } from '../config/mask.ts'
 import { ConfigError, readDatabaseUrl, UsageError } from '../config/values.ts'
-import { StoreMissing, StoreRefused } from '../store/store.ts'
+import { StoreMissing, StoreRefused } from '../store/errors.ts'
 
 /**
  * Reads the URL from an argument or option called `name`: the URL itself, `env:NAME` for an environment variable, or

@@ -60,7 +60,7 @@ export function readDatabaseUrl(text: string, name: string): string {
     const prefixes = engines.map(({ name, prefix }) => `${prefix} (${name})`)
     throw new ConfigError(`${name} must start with ${prefixes.join(' or ')}`)
   }
-  const fault = engine.findFault(text)
+  const fault = engine.findFault?.(text)
   if (fault !== undefined) throw new ConfigError(`${name} ${fault}`)
   return text
 }

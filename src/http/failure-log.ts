@@ -2,7 +2,7 @@
 // logged it itself, a line now and then with the number of requests.
 import type { Logger } from 'pino'
 import { Outage } from '../logging/outage.ts'
-import { StoreUnavailable } from '../store/store.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 import { IssuerUnavailable } from '../tokens/oidc/issuer.ts'
 import type { Exchange } from './connection/exchange.ts'
 import { ProblemError } from './problem-error.ts'

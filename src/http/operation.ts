@@ -1,6 +1,6 @@
 // An operation of the API. Whatever its method decides stands in its row (src/plants/operations.ts) and is read from there.
 import type { TObject, TSchema } from '@sinclair/typebox'
-import type { FailedOutcome } from '../store/store.ts'
+import type { FailedOutcome } from '../store/errors.ts'
 import type { Scope } from '../tokens/tokens.ts'
 
 export type Operation = {

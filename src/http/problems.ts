@@ -2,7 +2,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { describeProblem as describe, type KnownProblem, problems } from '../../schemas/problems.ts'
 import { maxBodyBytes } from '../limits.ts'
-import { type FailedOutcome, StoreUnavailable } from '../store/store.ts'
+import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
 import { IssuerUnavailable } from '../tokens/oidc/issuer.ts'
 import type { Challenge } from './access/challenge.ts'
 import { toSeconds } from './access/rate-limits.ts'

@@ -1,5 +1,5 @@
 // The service on all of its threads, which listens, drains and closes as one.
-import { StoreRefused } from '../store/store.ts'
+import { StoreRefused } from '../store/errors.ts'
 import type { Metrics } from './admin/metrics.ts'
 import { listen, refuseTaken } from './listen.ts'
 import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.ts'

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { FileRefused } from '../runtime/new-file.ts'
 import { syncDirectoryOf } from '../runtime/sync.ts'
 import { command } from '../runtime/version.ts'
-import { StoreUnavailable } from '../store/store.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 import type { Tokens } from './tokens.ts'
 
 /** `file`: for the first token, instead of stdout. `plantsUrl`: for an example that uses it. */

@@ -2,8 +2,9 @@
 // made-up tokens costs a few queries, and known tokens do not wait behind it.
 import { setImmediate } from 'node:timers/promises'
 import { tokensPerQuery, unknownTokens } from '../limits.ts'
-import { StoreUnavailable } from '../store/store.ts'
-import type { Token, Tokens } from './tokens.ts'
+import type { Token } from '../store/engine.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+import type { Tokens } from './tokens.ts'
 
 type Query = { ids: Set<string>; unknown: number; found: Promise<Map<string, Token>> }
 

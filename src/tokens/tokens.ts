@@ -1,14 +1,15 @@
 // The tokens of a store: issuing, rotating, revoking, looking up. Only the SHA-256 of a token is stored.
-import { type StoredToken, StoreRefused, type TokenNotes } from '../store/store.ts'
+import type { Token, TokenNotes } from '../store/engine.ts'
+import { StoreRefused } from '../store/errors.ts'
 import { hashToken, makeToken } from './format.ts'
 
 export const scopes = ['plants:read', 'plants:write'] as const
 export type Scope = (typeof scopes)[number]
 
-/** A stored token, whose scopes are ours. */
-export type Token = StoredToken & { scopes: Scope[] }
+/** What a token has that is not said. */
+const blank = { scopes: [...scopes], expiresAt: null, lastUsedAt: null, revokedAt: null }
 
-export type NewToken = { name: string; scopes?: readonly Scope[]; expiresAt?: number | null }
+export type NewToken = { name: string; scopes?: Scope[]; expiresAt?: number | null }
 
 /** Precision of the last use of a token. */
 export const touchMs = 60_000
@@ -36,16 +37,15 @@ export class Tokens {
 
   /** Issues the token `first`; undefined if the store has ever had a token. `keep` gets it before it becomes valid. */
   async createFirst(keep: (token: string) => void = () => {}): Promise<string | undefined> {
-    if (await this.#notes.hasAny()) return undefined
+    if ((await this.#notes.count(0)).all > 0) return undefined
     const { id, token } = makeToken(firstTokenId)
     keep(token)
     return (await this.#add(id, token, { name: 'first' })) ? token : undefined
   }
 
-  #add(id: string, token: string, { name, expiresAt = null, ...options }: NewToken): Promise<boolean> {
-    const allowed = [...(options.scopes ?? scopes)]
+  #add(id: string, token: string, options: NewToken): Promise<boolean> {
     const createdAt = this.#now()
-    return this.#notes.add({ id, name, hash: hashToken(token), scopes: allowed, createdAt, expiresAt })
+    return this.#notes.add({ ...blank, ...options, id, hash: hashToken(token), createdAt })
   }
 
   /**
@@ -57,19 +57,13 @@ export class Tokens {
     const now = this.#now()
     const { id, token } = makeToken()
     // Rotation shortens a token, so the lifetime of its latest successor counts, even if revoked.
-    const latest = await this.#notes.findLatest(name, createdAt)
+    const latest = (await this.#notes.named(name)).findLast((one) => one.createdAt >= createdAt) as Token
     const expiresAt = latest.expiresAt === null ? null : now + latest.expiresAt - latest.createdAt
     const formerExpiresAt = Math.min(now + overlapMs, formerEnd ?? Number.POSITIVE_INFINITY)
     // The successor must be newer, even if the clock was set back.
-    const newer = {
-      id,
-      name,
-      hash: hashToken(token),
-      scopes,
-      createdAt: Math.max(now, createdAt + 1),
-      expiresAt,
-    }
-    if (await this.#notes.exchange(formerId, formerExpiresAt, newer, now))
+    const newerAt = Math.max(now, createdAt + 1)
+    const newer = { ...blank, id, name, hash: hashToken(token), scopes, createdAt: newerAt, expiresAt }
+    if (await this.#notes.replace({ id: formerId, expiresAt: formerExpiresAt }, newer, now))
       return { id, token, expiresAt, formerExpiresAt }
     throw new StoreRefused(
       `token ${formerId} cannot be rotated: it is not valid any more, or it ends already and a newer token named "${name}" is valid (plant-store token list)`,
@@ -78,18 +72,21 @@ export class Tokens {
 
   /** Finds tokens by their ids. */
   async find(ids: string[]): Promise<Map<string, Token>> {
-    const found = (await this.#notes.find(ids)) as Token[]
-    return new Map(found.map((token) => [token.id, token]))
+    return new Map((await this.#notes.find(ids)).map((token) => [token.id, token]))
   }
 
   /** Finds the valid tokens with a name, and the token with that id. */
   async findNamed(text: string): Promise<Token[]> {
-    return (await this.#notes.findNamed(text, this.#now())) as Token[]
+    const now = this.#now()
+    const named = await this.#notes.named(text)
+    const isValid = ({ id, revokedAt, expiresAt }: Token) =>
+      id !== text && revokedAt === null && (expiresAt === null || expiresAt > now)
+    return [...(await this.#notes.find([text])), ...named.filter(isValid)]
   }
 
   /** Number of tokens that are neither revoked nor expired. */
-  countValid(): Promise<number> {
-    return this.#notes.countValid(this.#now())
+  async countValid(): Promise<number> {
+    return (await this.#notes.count(this.#now())).valid
   }
 
   /** Revokes a token; false when it does not exist or is already revoked. */

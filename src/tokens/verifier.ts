@@ -5,16 +5,17 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import { maxVerdicts, verdictMs } from '../limits.ts'
 import { Outage } from '../logging/outage.ts'
+import type { Token } from '../store/engine.ts'
 import { hashToken, readTokenId } from './format.ts'
 import { makeLookUp } from './look-ups.ts'
-import { type Scope, scopes, type Token, type Tokens, touchMs } from './tokens.ts'
+import { scopes, type Tokens, touchMs } from './tokens.ts'
 
 /**
  * The grant of a token; undefined when it is not valid. It may be used until `untilMs` of `performance.now()`, so that
  * setting the wall clock cannot prolong it.
  */
 export type Grant =
-  | { readonly id: string; readonly scopes: ReadonlySet<Scope>; readonly untilMs: number }
+  | { readonly id: string; readonly scopes: ReadonlySet<string>; readonly untilMs: number }
   | undefined
 
 const touchWords = {

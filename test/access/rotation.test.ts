@@ -1,14 +1,15 @@
 // Tokens over time: names that only one valid token has, and rotation, in every engine.
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
-import { StoreRefused } from '../../src/store/store.ts'
-import { type Token, Tokens } from '../../src/tokens/tokens.ts'
+import type { Token } from '../../src/store/engine.ts'
+import { StoreRefused } from '../../src/store/errors.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { runCommand } from '../support/commands.ts'
 import { copy, openRenamed } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { spawnCli } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 import { listTokens } from '../support/tokens.ts'
 
 const logger = pino({ level: 'silent' })

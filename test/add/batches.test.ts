@@ -7,11 +7,10 @@ import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import { test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
-import { openStore } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { type Answer, request, startApp, startService } from '../support/service.ts'
+import { openStore, type Store } from '../support/sql-store.ts'
 import { compose, exchange } from '../support/wire.ts'
 
 const writers = 64

@@ -5,11 +5,11 @@ import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { shortestAttemptMs } from '../../src/limits.ts'
-import type { Store } from '../../src/store/store.ts'
 import { assertWithin } from '../support/full.ts'
 import type { Relay } from '../support/relay.ts'
+import type { Store } from '../support/sql-store.ts'
 
-const { openStore } = await import('../../src/store/open.ts')
+const { openStore } = await import('../support/sql-store.ts')
 const { findEngine } = await import('../support/engines.ts')
 const { startRelay } = await import('../support/relay.ts')
 const { patienceMs } = await import('../support/until.ts')

@@ -1,6 +1,6 @@
 // What clients and the store do in an explored schedule.
 import fc from 'fast-check'
-import type { Entry } from '../../src/store/store.ts'
+import type { Entry } from '../../src/store/engine.ts'
 import type { Fault } from '../support/memory-log.ts'
 
 export type Action =

@@ -1,5 +1,6 @@
 // Knows what was promised to whom while a schedule is explored.
-import { type Entry, type FailedOutcome, type Outcome, StoreUnavailable } from '../../src/store/store.ts'
+import type { Entry, Outcome } from '../../src/store/engine.ts'
+import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import type { Fault, MemoryLog } from '../support/memory-log.ts'
 import type { Action } from './race-actions.ts'
 

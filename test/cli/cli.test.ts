@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { request, startService } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import tap, { before, test } from 'tap'
 import { copyStore, openTarget } from '../../src/maintenance/copy/copy-store.ts'
-import { openStore, openView } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
+import { openView } from '../../src/store/engines.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { startCluster } from '../support/cluster.ts'
 import { runCommand } from '../support/commands.ts'
@@ -18,6 +17,7 @@ import {
   sharedServer,
   sqlite,
 } from '../support/engines.ts'
+import { openStore, type Store } from '../support/sql-store.ts'
 import { listTokens } from '../support/tokens.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

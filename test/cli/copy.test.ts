@@ -1,11 +1,11 @@
 // copy: a whole store moves to another database and back, however often it is cut short.
 import { test } from 'tap'
 import { count } from '../../src/runtime/count.ts'
-import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { beginCopy, between, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
 import { engines, findEngine, sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
+import type { Store } from '../support/sql-store.ts'
 import { listTokens } from '../support/tokens.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

@@ -11,7 +11,6 @@ import type { NewPlant } from '../../schemas/plant.ts'
 import { exportToFile } from '../../src/maintenance/export/export-plants.ts'
 import { serializeItem } from '../../src/plants/item.ts'
 import { FileRefused } from '../../src/runtime/new-file.ts'
-import type { Store } from '../../src/store/store.ts'
 import { runCommand } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
 import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
@@ -22,6 +21,7 @@ import { makeKept } from '../support/kept.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { inherited } from '../support/processes.ts'
 import { spawnCli } from '../support/service.ts'
+import type { Store } from '../support/sql-store.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const fixture: NewPlant[] = JSON.parse(

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { count } from '../../src/runtime/count.ts'
-import { StoreUnavailable } from '../../src/store/store.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
 import { open, readPlants, runImport, shareStore, writeInput } from '../support/imports.ts'
 

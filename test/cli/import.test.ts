@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import pg from 'pg'
 import { test } from 'tap'
-import { type Store, StoreUnavailable } from '../../src/store/store.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
 import {
@@ -23,6 +23,7 @@ import {
   written,
 } from '../support/imports.ts'
 import { Relay, startRelay } from '../support/relay.ts'
+import type { Store } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')

@@ -9,8 +9,9 @@ import tap, { type Test, test } from 'tap'
 import { checkPage } from '../../src/maintenance/verify/check-page.ts'
 import { describeFault } from '../../src/maintenance/verify/faults.ts'
 import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
-import { openStore, openView } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
+import { openView } from '../../src/store/engines.ts'
+import { makeSqlStore } from '../../src/store/sql/sql-store.ts'
+import { sqliteDialect } from '../../src/store/sqlite/sqlite-dialect.ts'
 import { runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
 import { findPage, flipBit, overwritePage, tamper, truncate } from '../support/damage.ts'
@@ -25,6 +26,7 @@ import {
 import { makeKept } from '../support/kept.ts'
 import { eventually } from '../support/logs.ts'
 import { spawnCli } from '../support/service.ts'
+import { openStore, type Store } from '../support/sql-store.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 60
@@ -443,17 +445,17 @@ test('a repair that is stopped goes on the next time', async (t) => {
     `UPDATE plants SET checksum = NULL; UPDATE epochs SET start = ${many + 1} WHERE number = 2`,
   )
   const store: Store = await open(t, url)
-  const { repairChecksums } = await import('../../src/maintenance/verify/repair.ts')
   const stop = new AbortController()
   const { select, execute } = store.sql
   const stopping: typeof execute = (text, values) => {
     stop.abort(new Error('enough'))
     return execute(text, values)
   }
-  const stopped = repairChecksums({ sql: { select, execute: stopping } }, stop.signal)
+  const { upkeep } = makeSqlStore({ select, execute: stopping }, sqliteDialect)
+  const stopped = upkeep.repair(many + 1, stop.signal)
   await t.rejects(stopped, { message: 'enough' })
   const { unchecked } = await verifyStore(url)
   t.ok(unchecked > 0 && unchecked < many + 1)
-  t.equal(await repairChecksums(store), unchecked)
+  t.match(await store.upkeep?.repair(0), { repaired: unchecked, segments: 0 })
   t.match(await verifyStore(url), { unchecked: 0, faultCount: 0 })
 })

@@ -4,10 +4,10 @@ import { connect } from 'node:net'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Problem } from '../../schemas/problem.ts'
-import { openStore } from '../../src/store/open.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp, token } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 import { compose, exchange, type Parts, readAnswers, send } from '../support/wire.ts'
 
 const good = { name: 'Alder', tag: 'Alnus', id: 7 }

@@ -5,12 +5,12 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { startService } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 import { experience, percentile, residentBytes } from './neighbour.ts'
 
 const mebibyte = 2 ** 20

@@ -6,9 +6,9 @@ import { type Test, test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
 import { buildApp } from '../../src/service/app.ts'
 import { listen } from '../../src/service/listen.ts'
-import { openStore } from '../../src/store/open.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, token } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 import { compose } from '../support/wire.ts'
 
 /** Starts an app on some addresses, and resolves to it and its port. */

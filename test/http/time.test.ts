@@ -5,13 +5,14 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import type { PlantLog, Store } from '../../src/store/store.ts'
+import type { PlantLog } from '../../src/store/engine.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import type { Answer } from '../support/service.ts'
+import type { Store } from '../support/sql-store.ts'
 import '../support/short-limits.ts'
 
 const { storeLimitMs } = await import('../../src/limits.ts')
-const { openStore } = await import('../../src/store/open.ts')
+const { openStore } = await import('../support/sql-store.ts')
 const { makeToken } = await import('../../src/tokens/format.ts')
 const { createDirectory, sqlite } = await import('../support/engines.ts')
 const { assertProblem } = await import('../support/problem.ts')

@@ -3,10 +3,10 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
-import { StoreUnavailable } from '../../src/store/store.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from '../support/engines.ts'
 import { startApp } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 import { compose, exchange, type Parts, send } from '../support/wire.ts'
 
 const names = ['etag', 'link', 'cache-control', 'content-type', 'retry-after', 'www-authenticate']

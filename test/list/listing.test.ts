@@ -4,10 +4,10 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { makeCursors } from '../../src/plants/list/answer/representations.ts'
-import { openStore } from '../../src/store/open.ts'
 import { engines } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Running, request, startApp } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 
 const plants = Array.from({ length: 25 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n}` }))
 

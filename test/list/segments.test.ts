@@ -2,13 +2,12 @@
 import { type Test, test } from 'tap'
 import { segmentBytes, segmentPlants } from '../../src/limits.ts'
 import { describeFault } from '../../src/maintenance/verify/faults.ts'
-import { repairSegments } from '../../src/maintenance/verify/repair.ts'
 import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
-import { engineOf } from '../../src/store/engines.ts'
-import type { Entry, Store } from '../../src/store/store.ts'
+import type { Entry } from '../../src/store/engine.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { openLog } from '../support/logs.ts'
 import { request, spawnCli, startApp } from '../support/service.ts'
+import type { Store } from '../support/sql-store.ts'
 import { unavailable } from '../support/stores.ts'
 
 const plants = 2 * segmentPlants + 500
@@ -88,10 +87,9 @@ for (const engine of engines) {
     const { ended, output } = spawnCli(t, ['verify', url, '--repair'])
     t.match(await ended, { code: 0 })
     t.match(output().stdout, '\nsegments that were missing and are there now: 1\nno faults\n')
-    t.equal(await repairSegments(store, engineOf(url).dialect), 0)
-    await t.rejects(repairSegments(store, engineOf(url).dialect, AbortSignal.abort(new Error('enough'))), {
-      message: 'enough',
-    })
+    t.match(await store.upkeep?.repair(segmentPlants), { repaired: 0, segments: 0 })
+    const stopped = store.upkeep?.repair(segmentPlants, AbortSignal.abort(new Error('enough')))
+    await t.rejects(Promise.resolve(stopped), { message: 'enough' })
     await store.sql.execute(
       `UPDATE segments SET items = replace(items, 'plant 7 ', 'plant 8 ') WHERE last = ${segmentPlants}`,
     )

@@ -10,8 +10,7 @@ import { showStore } from '../../src/service/admin/admin.ts'
 import { Health } from '../../src/service/admin/health.ts'
 import { Metrics } from '../../src/service/admin/metrics.ts'
 import { openCounted } from '../../src/service/threads/http-worker.ts'
-import { openStore } from '../../src/store/open.ts'
-import type { PlantLog } from '../../src/store/store.ts'
+import type { PlantLog } from '../../src/store/engine.ts'
 import { ask, findAdmin, startAdmin } from '../support/admin.ts'
 import { createDirectory, engines, sharedServer, sqlite } from '../support/engines.ts'
 import { openFailing } from '../support/failing-store.ts'
@@ -19,6 +18,8 @@ import { assertProblem } from '../support/problem.ts'
 import { type Ran, run } from '../support/programs.ts'
 import { makeReply } from '../support/replies.ts'
 import { request, startService } from '../support/service.ts'
+import type { Store } from '../support/sql-store.ts'
+import { openStore } from '../support/sql-store.ts'
 import { recovered } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 
@@ -270,7 +271,8 @@ test('a new connection to PostgreSQL after a lost one is counted', async (t) => 
 test('a restarted writer of SQLite is counted', async (t) => {
   const url = await sqlite.createDatabase(t)
   const { metrics, countReconnects } = await startMetrics(t)
-  const store = await openCounted(url, { logger: pino({ level: 'silent' }) }, metrics)
+  const logger = pino({ level: 'silent' })
+  const store = (await openCounted(url, { logger }, metrics)) as Store
   t.teardown(() => store.close())
   t.equal(await countReconnects(), 0)
   // SQLite cannot open that: the writer lets go of the file.

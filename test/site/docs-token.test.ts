@@ -1,13 +1,13 @@
 // The docs page in a real browser: how it takes a token, and what it says without one.
 import type { Browser, Page } from 'playwright-core'
 import tap, { type Test, test } from 'tap'
-import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { startIssuer } from '../access/issuer.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { authorize, execute, openDocs, operation } from '../support/docs-page.ts'
 import { sqlite } from '../support/engines.ts'
 import { startApp, token } from '../support/service.ts'
+import type { Store } from '../support/sql-store.ts'
 
 let browser: Browser
 let port: number

@@ -2,11 +2,11 @@
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
-import { openStore } from '../../src/store/open.ts'
 import { sqlite } from '../support/engines.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Answer, request, startApp } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 
 /** Two replicas of one store, whose log can be cut. */
 async function start(t: Test) {

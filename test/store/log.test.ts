@@ -4,18 +4,13 @@ import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
+import type { Entry, Outcome } from '../../src/store/engine.ts'
+import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { checksumOf } from '../../src/store/format/checksum.ts'
-import { openStore } from '../../src/store/open.ts'
-import {
-  type Entry,
-  type Outcome,
-  type Store,
-  StoreRefused,
-  StoreUnavailable,
-} from '../../src/store/store.ts'
 import { type Engine, engines, sharedServer } from '../support/engines.ts'
 import { eventually } from '../support/logs.ts'
 import { seed, tellSeed } from '../support/seed.ts'
+import { openStore, type Store } from '../support/sql-store.ts'
 import { patienceMs } from '../support/until.ts'
 
 const logger = pino({ level: 'silent' })

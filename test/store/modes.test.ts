@@ -16,8 +16,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { openView } from '../../src/store/open.ts'
-import { findHead } from '../../src/store/view.ts'
+import { openView } from '../../src/store/engines.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { inherited } from '../support/processes.ts'
@@ -177,7 +176,7 @@ test('a view of another user than the owner leaves nothing behind that the owner
   process.seteuid?.(65_534)
   t.teardown(() => process.seteuid?.(0))
   const atRest = await openView(`file:${path}`)
-  t.equal(await findHead(atRest), 1)
+  t.equal(await atRest.head(), 1)
   t.same(listModes(directory), { 'plants.db': '644' })
   const refused = { message: /belongs to another user: run this as that user/ }
   await t.rejects(openFile(t, path), refused, 'to write')
@@ -194,14 +193,14 @@ test('a view of another user than the owner leaves nothing behind that the owner
   for (const ending of ['', '-wal', '-shm']) chmodSync(path + ending, 0o666)
   process.seteuid?.(65_534)
   const beside = await openView(`file:${path}`)
-  t.equal(await findHead(beside), 2, 'beside a service there is nothing to be made')
+  t.equal(await beside.head(), 2, 'beside a service there is nothing to be made')
   await beside.close()
   process.seteuid?.(0)
   await service.store.close()
-  await t.rejects(findHead(atRest), { message: /was written to while it was read: run this again/ })
+  await t.rejects(atRest.head(), { message: /was written to while it was read: run this again/ })
   await atRest.close()
   const view = await openView(`file:${path}`)
-  t.equal(await findHead(view), 2)
+  t.equal(await view.head(), 2)
   await view.close()
   t.equal((await openFile(t, path)).store.id, store.id)
 })

@@ -1,150 +1,194 @@
-// A third engine, without SQL: a file of NDJSON, one plant a line, as `import` takes it, and one of its tokens beside it. It is
-// for one process, and one thread. Loaded with --import, it adds its row to the table.
-import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { DatabaseSync } from 'node:sqlite'
+// A third engine, without SQL, on one page: a file of lines, each with what one change added. Loaded with --import, it adds
+// its row to the table. Commands may read and change the file beside a service, but not in the same moment.
+import { randomBytes } from 'node:crypto'
+import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import type {
+  Entry,
+  NoteChange,
+  Outcome,
+  Store,
+  StoreOptions,
+  StoreView,
+  Token,
+} from '../../src/store/engine.ts'
 import { engines } from '../../src/store/engines.ts'
-import { Epochs } from '../../src/store/epochs.ts'
-import { checksumOf } from '../../src/store/format/checksum.ts'
-import { migrations } from '../../src/store/format/migrations.ts'
-import { sqliteDialect } from '../../src/store/sqlite/sqlite-dialect.ts'
-import { makeView } from '../../src/store/sqlite/sqlite-view.ts'
-import {
-  type Entry,
-  type Outcome,
-  type PlantLog,
-  type Store,
-  type StoredToken,
-  StoreRefused,
-  StoreUnavailable,
-  type TokenNotes,
-} from '../../src/store/store.ts'
-import type { StoreView } from '../../src/store/view.ts'
+import { type Epoch, Epochs } from '../../src/store/epochs.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
+import { sameItem } from '../../src/store/format/same-item.ts'
 
-const storeId = 'of-a-file-of-22-letter'
+type Line = {
+  id?: string
+  plants?: Entry[]
+  tokens?: Token[]
+  epochs?: Epoch[]
+  note?: NoteChange | undefined
+}
+
+/** All that the lines come to. */
+class Contents {
+  readonly path: string
+  #bytes = 0
+  id = ''
+  epochs: Epoch[] = [{ epoch: 'first', start: 0 }]
+  readonly plants: Entry[] = []
+  readonly items = new Map<number, string>()
+  readonly tokens = new Map<string, Token>()
+  readonly notes = new Map<string, string>()
+
+  constructor(path: string) {
+    this.path = path
+    if (this.now.id === '') throw new StoreRefused(`${path} is not a plant store`)
+  }
+
+  /** With what others have written. */
+  get now(): this {
+    try {
+      if (statSync(this.path).size === this.#bytes) return this
+      const bytes = readFileSync(this.path)
+      for (const line of String(bytes.subarray(this.#bytes)).split('\n').filter(Boolean))
+        this.#take(JSON.parse(line))
+      this.#bytes = bytes.length
+      return this
+    } catch (cause) {
+      throw new StoreUnavailable('unread', (cause as Error).message, { cause })
+    }
+  }
+
+  #take({ id, plants = [], tokens = [], epochs, note }: Line): void {
+    this.id = id ?? this.id
+    this.epochs = epochs ?? this.epochs
+    this.plants.push(...plants)
+    for (const { id, item } of plants) if (id !== undefined) this.items.set(id, item)
+    for (const token of tokens) this.tokens.set(token.id, token)
+    if (note?.value) this.notes.set(note.key, note.value)
+    else if (note) this.notes.delete(note.key)
+  }
+
+  /** Writes a line to stable storage. */
+  write(line: Line): true {
+    appendFileSync(this.path, `${JSON.stringify(line)}\n`, { flush: true })
+    return this.now && true
+  }
+}
+
 const pathOf = (url: string) => url.slice('ndjson:'.length)
+const exists = (path: string) => statSync(path, { throwIfNoEntry: false }) !== undefined
+const isValid = ({ revokedAt, expiresAt }: Token, at: number) =>
+  revokedAt === null && (expiresAt ?? Number.POSITIVE_INFINITY) > at
+const sorted = (tokens: Iterable<Token>) =>
+  [...tokens].sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 
-function readEntries(path: string): Entry[] {
-  try {
-    const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean)
-    return lines.map((line) => {
-      const { id, ...plant } = JSON.parse(line)
-      return { id, item: JSON.stringify(plant) }
-    })
-  } catch (error) {
-    throw new StoreRefused((error as Error).message)
+/** What a store and a view have alike. */
+function reading(contents: Contents) {
+  return {
+    plants: (async ({ after, last }, most) =>
+      contents.now.plants.slice(after, Math.min(last, after + most)).map(({ id = null, item }, index) => {
+        return { position: after + 1 + index, id, item, checksum: null }
+      })) satisfies StoreView['plants'],
+    tokens: async () => sorted(contents.now.tokens.values()),
+    find: (async (ids) =>
+      new Map([...contents.now.items].filter(([id]) => ids.includes(id)))) satisfies Store['find'],
+    notes: (async (prefix) =>
+      new Map(
+        [...contents.now.notes].filter(([key]) => key.startsWith(prefix)),
+      )) satisfies StoreView['notes'],
   }
 }
 
-function readTokens(path: string): StoredToken[] {
-  const file = `${path}.tokens`
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : []
-}
-
-function makeLog(path: string): PlantLog {
-  const log = readEntries(path)
-  const known = new Map(log.flatMap(({ id, item }) => (id === undefined ? [] : [[id, item]])))
-  const epochs = new Epochs([{ epoch: 'file', start: 0 }])
+async function open(url: string, { mustExist, made }: StoreOptions): Promise<Store> {
+  const path = pathOf(url)
+  if (!exists(path)) {
+    if (mustExist) throw new StoreMissing(`there is no file ${path}`)
+    writeFileSync(path, `${JSON.stringify({ id: randomBytes(16).toString('base64url') })}\n`, { flush: true })
+    made?.()
+  }
+  const contents = new Contents(path)
+  const { plants, tokens, find, notes } = reading(contents)
+  const change = (id: string, holds: (token: Token) => boolean, values: Partial<Token>) => {
+    const token = contents.now.tokens.get(id)
+    return token !== undefined && holds(token) && contents.write({ tokens: [{ ...token, ...values }] })
+  }
+  const isNamed = (name: string, at: number) => (one: Token) => one.name === name && isValid(one, at)
   return {
-    async append(entries) {
-      const added: Entry[] = []
-      const outcomes = entries.map(({ id, item }): Outcome => {
-        const stored = id === undefined ? undefined : known.get(id)
-        if (stored !== undefined) return stored === item ? 'replayed' : 'conflict'
-        added.push({ id, item })
-        if (id !== undefined) known.set(id, item)
-        return 'added'
-      })
-      const lines = added.map(({ id, item }) => `${JSON.stringify({ id, ...JSON.parse(item) })}\n`)
-      appendFileSync(path, lines.join(''), { flush: true })
-      log.push(...added)
-      return outcomes
+    id: contents.id,
+    log: {
+      async append(entries, _deadlineMs, note) {
+        if (note && contents.now.notes.get(note.key) !== note.before)
+          throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
+        const known = new Map(contents.now.items)
+        const outcomes = entries.map(({ id, item }): Outcome => {
+          const held = id === undefined ? undefined : known.get(id)
+          if (held !== undefined) return sameItem(held, item) ? 'replayed' : 'conflict'
+          if (id !== undefined) known.set(id, item)
+          return 'added'
+        })
+        contents.write({ plants: entries.filter((_, index) => outcomes[index] === 'added'), note })
+        return outcomes
+      },
+      head: () => ({ position: contents.now.plants.length, epochs: new Epochs(contents.epochs) }),
+      read(after, last) {
+        const items = contents.now.plants.slice(after, last).map(({ item }) => item)
+        return Buffer.from(`[${items}]`)
+      },
     },
-    head: () => ({ position: log.length, epochs }),
-    read: (after, last) => Buffer.from(`[${log.slice(after, last).map(({ item }) => item)}]`),
-  }
-}
-
-function makeTokens(path: string): TokenNotes {
-  const all = () => readTokens(path)
-  const keep = (tokens: StoredToken[]) =>
-    writeFileSync(`${path}.tokens`, JSON.stringify(tokens), { flush: true, mode: 0o600 })
-  const isValid = ({ revokedAt, expiresAt }: StoredToken, now: number) =>
-    revokedAt === null && (expiresAt ?? Number.POSITIVE_INFINITY) > now
-  /** Changes the token with an id for which a condition holds; false when there is none. */
-  const change = (id: string, holds: (token: StoredToken) => boolean, values: Partial<StoredToken>) => {
-    const tokens = all()
-    const found = tokens.find((token) => token.id === id && holds(token))
-    if (found) keep(tokens.with(tokens.indexOf(found), { ...found, ...values }))
-    return found !== undefined
-  }
-  return {
-    hasAny: async () => all().length > 0,
-    async add(token) {
-      const tokens = all()
-      const isTaken = (one: StoredToken) =>
-        one.id === token.id || (one.name === token.name && isValid(one, token.createdAt))
-      if (tokens.some(isTaken)) return false
-      keep([...tokens, { ...token, lastUsedAt: null, revokedAt: null }])
-      return true
+    tokens: {
+      find: async (ids) => (await tokens()).filter(({ id }) => ids.includes(id)),
+      named: async (name) => (await tokens()).filter((token) => token.name === name),
+      async count(at) {
+        const all = await tokens()
+        return { all: all.length, valid: all.filter((token) => isValid(token, at)).length }
+      },
+      async add(token) {
+        const { tokens: held } = contents.now
+        const isTaken = [...held.values()].some(isNamed(token.name, token.createdAt))
+        return !isTaken && !held.has(token.id) && contents.write({ tokens: [token] })
+      },
+      async replace({ id, expiresAt }, token, at) {
+        const former = contents.now.tokens.get(id)
+        if (!former || !isValid(former, at)) return false
+        const named = [...contents.tokens.values()].filter(isNamed(token.name, at))
+        const isReplaced = named.some(({ createdAt }) => createdAt > former.createdAt)
+        if (former.expiresAt !== null && isReplaced) return false
+        return contents.write({ tokens: [{ ...former, expiresAt }, token] })
+      },
+      revoke: async (id, revokedAt) => change(id, (token) => token.revokedAt === null, { revokedAt }),
+      touch: async (id, at, since) =>
+        void change(id, ({ lastUsedAt }) => (lastUsedAt ?? 0) <= since, { lastUsedAt: at }),
     },
-    async exchange(formerId, endsAt, newer, now) {
-      const former = all().find((token) => token.id === formerId && isValid(token, now))
-      const isNewer = (token: StoredToken) =>
-        token.name === newer.name && token.createdAt > Number(former?.createdAt) && isValid(token, now)
-      if (!former || (former.expiresAt !== null && all().some(isNewer))) return false
-      const ended = all().map((token) => (token.id === formerId ? { ...token, expiresAt: endsAt } : token))
-      keep([...ended, { ...newer, lastUsedAt: null, revokedAt: null }])
-      return true
+    notes: {
+      read: notes,
+      change: async (note) =>
+        (contents.now.notes.get(note.key) ?? '') === note.before && contents.write({ note }),
     },
-    find: async (ids) => all().filter(({ id }) => ids.includes(id)),
-    findNamed: async (text, now) =>
-      all().filter((token) => token.id === text || (token.name === text && isValid(token, now))),
-    findLatest: async (wanted, since) =>
-      all().findLast(({ name, createdAt }) => name === wanted && createdAt >= since) as StoredToken,
-    countValid: async (now) => all().filter((token) => isValid(token, now)).length,
-    revoke: async (id, revokedAt) => change(id, (token) => token.revokedAt === null, { revokedAt }),
-    touch: async (id, lastUsedAt, before) =>
-      void change(id, (token) => (token.lastUsedAt ?? 0) <= before, { lastUsedAt }),
-  }
-}
-
-/** Plants and tokens in the tables that every view has. */
-function openView(path: string): StoreView {
-  const db = new DatabaseSync(':memory:')
-  for (const { sqlite } of migrations) db.exec(sqlite)
-  db.exec(`PRAGMA user_version = ${migrations.length}`)
-  db.exec(`INSERT OR REPLACE INTO meta (key, value) VALUES ('store', '${storeId}')`)
-  const insert = db.prepare('INSERT INTO plants (position, id, item, checksum) VALUES (?, ?, ?, ?)')
-  for (const [index, { id = null, item }] of readEntries(path).entries())
-    insert.run(index + 1, id, item, checksumOf(index + 1, id, item))
-  const { size: bytes } = statSync(path)
-  const service = { running: null, by: [] }
-  return {
-    ...makeView({ db }),
-    readStatus: async () => ({ engineVersion: '1', bytes, service, cluster: null }),
-  }
-}
-
-async function open(path: string): Promise<Store> {
-  const refuse = async () => {
-    throw new StoreUnavailable('nothing-added', 'a file of NDJSON knows no SQL')
-  }
-  return {
-    id: storeId,
-    log: makeLog(path),
-    tokens: makeTokens(path),
-    sql: { select: refuse, execute: refuse },
-    ready: async () => {},
+    find,
+    ready: async () => void contents.now,
     close: async () => {},
   }
 }
 
-engines.push({
-  name: 'NDJSON',
-  prefix: 'ndjson:',
-  scheme: /^ndjson:./,
-  dialect: sqliteDialect,
-  findFault: () => undefined,
-  open: (url) => open(pathOf(url)),
-  view: async (url) => openView(pathOf(url)),
-})
+async function view(url: string): Promise<StoreView> {
+  const path = pathOf(url)
+  if (!exists(path)) throw new StoreMissing(`there is no file ${path}`)
+  const contents = new Contents(path)
+  return {
+    ...reading(contents),
+    version: 2,
+    probe: async () => void contents.now,
+    id: async () => contents.id,
+    head: async () => contents.now.plants.length,
+    epochs: async () => contents.epochs,
+    async join({ after, last }, separator, withId = false) {
+      const items = contents.now.plants
+        .slice(after, last)
+        .map(({ id, item }) => (withId ? JSON.stringify({ ...JSON.parse(item), id }) : item))
+      return { count: items.length, text: Buffer.from(items.join(separator)) }
+    },
+    readStatus: async () => {
+      const { size: bytes } = statSync(path)
+      return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
+    },
+    close: async () => {},
+  }
+}
+
+engines.push({ name: 'NDJSON', prefix: 'ndjson:', scheme: /^ndjson:./, open, view })

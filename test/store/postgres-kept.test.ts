@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import tap, { type Test } from 'tap'
-import { openView } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
+import { openView } from '../../src/store/engines.ts'
 import { hashToken } from '../../src/tokens/format.ts'
 import { findEngine, sharedServer } from '../support/engines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { request, startThreads } from '../support/service.ts'
+import type { Store } from '../support/sql-store.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const kept = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')

@@ -1,10 +1,10 @@
 // The notes by which a writer finds out what became of a batch: whose clock they go by, and what a lost one means.
 import pg from 'pg'
 import tap, { type Test } from 'tap'
-import type { Store } from '../../src/store/store.ts'
 import { findEngine } from '../support/engines.ts'
 import { entries, namesIn, openLog } from '../support/logs.ts'
 import { type Relay, startRelay } from '../support/relay.ts'
+import type { Store } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

@@ -2,11 +2,11 @@
 // holds, and a name (epoch and position) never stands for two texts. The servers write to stable storage here.
 import tap from 'tap'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
-import { openStore } from '../../src/store/open.ts'
 import { startCluster } from '../support/cluster.ts'
 import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { startRelays } from '../support/relay.ts'
+import { openStore } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }

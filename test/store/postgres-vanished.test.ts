@@ -7,7 +7,7 @@ import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
 const { attemptMs, requestMs, storeLimitMs, vanishedMs } = await import('../../src/limits.ts')
-const { openView } = await import('../../src/store/open.ts')
+const { openView } = await import('../../src/store/engines.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
 const { startCluster } = await import('../support/cluster.ts')
 const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')

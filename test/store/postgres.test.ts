@@ -5,13 +5,13 @@ import { readConfig } from '../../src/config/load-config.ts'
 import { attemptMs, maxLookups } from '../../src/limits.ts'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { formatStatus } from '../../src/maintenance/status/status-text.ts'
-import { openStore } from '../../src/store/open.ts'
-import { type Store, StoreRefused, StoreUnavailable } from '../../src/store/store.ts'
+import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory, findEngine, sharedServer } from '../support/engines.ts'
 import { collectLines } from '../support/log-lines.ts'
 import { eventually, openLog } from '../support/logs.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { spawnCli } from '../support/service.ts'
+import { openStore, type Store } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -262,11 +262,11 @@ tap.test('one session is kept of several servers that answer', { skip }, async (
   const url = await postgres.createDatabase(t)
   const [, host = ''] = /@([^/]+)/.exec(url) ?? []
   const count = async (name: string) => {
-    const text = `SELECT pid FROM pg_stat_activity WHERE application_name LIKE '${name} %'`
+    const text = `SELECT pid FROM pg_stat_activity WHERE application_name = '${name}'`
     return (await (await sharedServer()).query(text)).length
   }
   const use = async (servers: string, name: string) => {
-    const store = await openStore(url.replace(host, servers), { logger, name })
+    const store = await openStore(`${url.replace(host, servers)}?application_name=${name}`, { logger })
     t.teardown(() => store.close())
     await store.log.append(onePlant)
     await store.sql.select('SELECT 1')

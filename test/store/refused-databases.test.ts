@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pino from 'pino'
 import { test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { preload } from '../support/preload.ts'
 import { request, spawnCli, startService } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
 
 function hashFile(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')

@@ -2,13 +2,12 @@
 import { once } from 'node:events'
 import pino from 'pino'
 import tap from 'tap'
-import { openStore } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { findEngine } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import { Ledger, list, post, Reader } from '../support/ledger.ts'
 import { startApp, startService, token } from '../support/service.ts'
+import { openStore, type Store } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

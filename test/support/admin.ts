@@ -5,8 +5,8 @@ import type { Test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
 import { openAdmin } from '../../src/service/admin/admin.ts'
 import { Health } from '../../src/service/admin/health.ts'
-import type { Store } from '../../src/store/store.ts'
 import type { spawnCli } from './service.ts'
+import type { Store } from './sql-store.ts'
 
 /** Resolves to its URL once it listens. */
 export async function findAdmin(

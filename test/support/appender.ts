@@ -2,8 +2,8 @@
 // with a line: the number of plants after an addition, or the outcome that the store gave.
 import { createInterface } from 'node:readline'
 import pino from 'pino'
-import { openStore } from '../../src/store/open.ts'
-import { StoreUnavailable } from '../../src/store/store.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
+import { openStore } from './sql-store.ts'
 
 const store = await openStore(`file:${process.argv[2]}`, { logger: pino(pino.destination(2)) })
 console.log('open')

@@ -4,11 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { nameDatabase } from '../../src/cli/database-name.ts'
-import { openStore } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { runCommand } from './commands.ts'
 import { spawnCli } from './service.ts'
+import { openStore, type Store } from './sql-store.ts'
 
 /** Opens the store at a URL; it closes when the test ends. */
 export async function open(t: Test, url: string): Promise<Store> {

@@ -6,9 +6,10 @@ import type { Test } from 'tap'
 import { exportToFile } from '../../src/maintenance/export/export-plants.ts'
 import { readName } from '../../src/maintenance/export/formats.ts'
 import { importPlants } from '../../src/maintenance/import/import-plants.ts'
-import { openStore, openView } from '../../src/store/open.ts'
-import { findHead, type StoreView } from '../../src/store/view.ts'
+import type { StoreView } from '../../src/store/engine.ts'
+import { openView } from '../../src/store/engines.ts'
 import { createDirectory } from './engines.ts'
+import { openStore } from './sql-store.ts'
 
 /** Opens the store at a URL to be read only; it closes when the test ends. */
 export async function view(t: Test, url: string): Promise<StoreView> {
@@ -22,7 +23,7 @@ export async function exportAll(t: Test, url: string, name: string, more = {}): 
   const path = join(createDirectory(t), name)
   const opened = await view(t, url)
   const { format = 'ndjson', compression } = readName(name)
-  const head = await findHead(opened)
+  const head = await opened.head()
   await exportToFile(path, opened, { format, compression, withId: true, after: 0, head, ...more })
   return path
 }

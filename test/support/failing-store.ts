@@ -1,9 +1,9 @@
 // A store that fails when a test wants it to, as a database does that goes away for a moment.
 import pino from 'pino'
 import type { Test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
-import { type FailedOutcome, type Store, StoreUnavailable } from '../../src/store/store.ts'
+import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from './engines.ts'
+import { openStore, type Store } from './sql-store.ts'
 
 /** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
 export type StoreFault = FailedOutcome | 'broken'
@@ -16,7 +16,7 @@ export async function openFailing(t: Test): Promise<{ store: Store; faults: Stor
 }
 
 function makeFailing(store: Store, faults: StoreFault[]): Store {
-  const { id, tokens, sql, log } = store
+  const { log } = store
   const failing: Store['log'] = {
     async append(entries, deadlineMs) {
       const fault = faults.shift()
@@ -31,7 +31,7 @@ function makeFailing(store: Store, faults: StoreFault[]): Store {
     },
     read: (after, last, epoch) => log.read(after, last, epoch),
   }
-  return { id, tokens, sql, log: failing, ready: () => store.ready(), close: () => store.close() }
+  return { ...store, log: failing }
 }
 
 function makeError(fault: StoreFault): Error {

@@ -9,11 +9,10 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import type { ImportOptions, ImportResult } from '../../src/maintenance/import/import-options.ts'
 import { importPlants } from '../../src/maintenance/import/import-plants.ts'
-import { openStore } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
 import { createDirectory } from './engines.ts'
 import { noteProcess } from './leftovers.ts'
 import { inherited } from './processes.ts'
+import { openStore, type Store } from './sql-store.ts'
 
 export type Plant = { name: string; tag: string; id?: number }
 

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
-import type { Entry, Store } from '../../src/store/store.ts'
+import type { Entry } from '../../src/store/engine.ts'
+import { openStore, type Store } from './sql-store.ts'
 import { patienceMs } from './until.ts'
 
 /** Opens the store at a URL, however long its server takes on a busy machine; it closes when the test ends. */

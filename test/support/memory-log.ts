@@ -1,13 +1,9 @@
 // A log of plants in memory, for tests that need only the three verbs: its answers come in any order, and it can be
 // cut, refuse batches, and lose their outcomes.
+
+import type { Entry, Head, Outcome, PlantLog } from '../../src/store/engine.ts'
 import { type Epoch, Epochs } from '../../src/store/epochs.ts'
-import {
-  type Entry,
-  type Head,
-  type Outcome,
-  type PlantLog,
-  StoreUnavailable,
-} from '../../src/store/store.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
 
 /** What is to go wrong with a batch: it is not taken, or taken or not without anybody hearing of it. */
 export type Fault = 'refused' | 'lost' | 'added-and-lost'

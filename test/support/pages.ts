@@ -6,7 +6,7 @@ import { Pages } from '../../src/plants/list/cache/pages.ts'
 import { type LogRange, makeReadPools, RangeReader } from '../../src/plants/list/range.ts'
 import { FairPool } from '../../src/runtime/fair-pool.ts'
 import { type Meter, noMeter } from '../../src/runtime/meter.ts'
-import type { PlantLog } from '../../src/store/store.ts'
+import type { PlantLog } from '../../src/store/engine.ts'
 
 export function makePages(log: PlantLog, meter: Meter = noMeter): { pages: Pages; jobs: FairPool } {
   const jobs = new FairPool({ slots: codecJobs })

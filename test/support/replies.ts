@@ -1,6 +1,6 @@
 // Replies to nobody, for what waits for a batch or a head without a service around it.
 import type { FastifyReply } from 'fastify'
-import type { FailedOutcome } from '../../src/store/store.ts'
+import type { FailedOutcome } from '../../src/store/errors.ts'
 
 export type Waiting = {
   isGone?: () => boolean

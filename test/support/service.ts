@@ -14,12 +14,11 @@ import { Metrics } from '../../src/service/admin/metrics.ts'
 import { type AppOptions, buildApp } from '../../src/service/app.ts'
 import { buildService } from '../../src/service/service.ts'
 import { openCounted } from '../../src/service/threads/http-worker.ts'
-import { openStore } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
 import { holdAgainstContract } from './contract.ts'
 import { noteProcess } from './leftovers.ts'
 import { listeningOn } from './listening.ts'
 import { inherited } from './processes.ts'
+import { openStore, type Store } from './sql-store.ts'
 import { watchAnswers } from './watch.ts'
 
 export const token = 'a-token-for-tests'
@@ -36,7 +35,7 @@ export async function startApp(
   { env = {}, ...options }: Partial<AppOptions> & { env?: NodeJS.ProcessEnv } = {},
 ): Promise<Running> {
   const logger = options.logger ?? pino({ level: 'silent' })
-  const store = options.store ?? (await openStore(databaseUrl, { logger }))
+  const store = (options.store ?? (await openStore(databaseUrl, { logger }))) as Store
   const config = options.config ?? readConfig({ ACCESS_TOKENS: token, ...env })
   const app = await buildApp({ ...options, config, logger, store })
   watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
@@ -66,7 +65,7 @@ export async function startThreads(
     ...env,
   })
   const metrics = new Metrics({ health: new Health(), engine: 'none' })
-  const store = await openCounted(databaseUrl, log, metrics)
+  const store = (await openCounted(databaseUrl, log, metrics)) as Store
   const service = await buildService({ config, store, log, metrics })
   const { app } = service
   watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))

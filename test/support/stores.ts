@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { openStore } from '../../src/store/open.ts'
-import type { Entry, FailedOutcome, Outcome, Store } from '../../src/store/store.ts'
+import type { Entry, Outcome } from '../../src/store/engine.ts'
+import type { FailedOutcome } from '../../src/store/errors.ts'
 import { createDirectory } from './engines.ts'
+import { openStore, type Store } from './sql-store.ts'
 
 /** Each line of the log, parsed. */
 export type LogLine = { level: number; msg: string }

@@ -1,7 +1,8 @@
 // All tokens of a store, which the service never lists.
-import type { Sql, StoredToken } from '../../src/store/store.ts'
-import { toToken } from '../../src/store/token-notes.ts'
+import type { Token } from '../../src/store/engine.ts'
+import type { Sql } from '../../src/store/sql/sql.ts'
+import { readTokens } from '../../src/store/sql/sql-tokens.ts'
 
-export async function listTokens(sql: Sql): Promise<StoredToken[]> {
-  return (await sql.select('SELECT * FROM tokens ORDER BY created_at, id')).map(toToken)
+export function listTokens(sql: Sql): Promise<Token[]> {
+  return readTokens(sql.select)
 }

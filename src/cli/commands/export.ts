@@ -11,10 +11,8 @@ import {
   readName,
 } from '../../maintenance/export/formats.ts'
 import { count } from '../../runtime/count.ts'
-import { engineOf } from '../../store/engines.ts'
-import { withView } from '../../store/open.ts'
-import { StoreRefused } from '../../store/store.ts'
-import { findHead } from '../../store/view.ts'
+import { engineOf, withView } from '../../store/engines.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { openOutput } from '../console/output.ts'
 import { nameDatabase } from '../database-name.ts'
@@ -65,7 +63,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const output = openOutput(file, options)
   const describe = () => 'interrupted: the export is incomplete. Run it again'
   const head = await withView(databaseUrl, async (view) => {
-    const head = await findHead(view)
+    const head = await view.head()
     if (after > head) throw new StoreRefused(`the log ends at plant ${head}: there is no plant ${after}`)
     await doLongWork({ quiet: output.quiet, describe }, (progress, signal) => {
       const onProgress = (done: number) => progress.show(done, head - after)

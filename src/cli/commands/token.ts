@@ -3,12 +3,11 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import pino from 'pino'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { hideTokens } from '../../config/mask.ts'
-import { openStore, withView } from '../../store/open.ts'
-import { type StoredToken, StoreRefused } from '../../store/store.ts'
-import { tokenColumns, toToken } from '../../store/token-notes.ts'
-import { selectRows } from '../../store/view.ts'
+import type { Token } from '../../store/engine.ts'
+import { openStore, withView } from '../../store/engines.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import { hashToken, readTokenId } from '../../tokens/format.ts'
-import { type Scope, scopes, type Token, Tokens } from '../../tokens/tokens.ts'
+import { type Scope, scopes, Tokens } from '../../tokens/tokens.ts'
 import { deliverResult, printResult, requireStdout } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
 import { addStoreOptions, type StoreOptions } from '../setting-options.ts'
@@ -75,17 +74,15 @@ function defineList(command: Command): void {
   command
     .description('List all tokens, without their secrets.')
     .action(async ({ databaseUrl, json }: StoreOptions) => {
-      const found = await withView(loadDatabaseUrl(databaseUrl), (view) =>
-        selectRows(view, tokenColumns, 'FROM tokens ORDER BY created_at, id'),
-      )
-      const rows = found.map((row) => describe(toToken(row)))
+      const found = await withView(loadDatabaseUrl(databaseUrl), (view) => view.tokens())
+      const rows = found.map(describe)
       const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
       printResult(rows, formatTable(listHead, cells), json)
     })
 }
 
 /** What is shown of a token, in the order of the table. */
-function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: StoredToken) {
+function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
   const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
   const [created, expires, lastUsed, revoked] = times.map(formatTime)
   return { id, name, scopes, created, expires, lastUsed, revoked }

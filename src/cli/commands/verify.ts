@@ -5,12 +5,11 @@ import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { UsageError } from '../../config/values.ts'
 import { invert } from '../../maintenance/verify/check-log.ts'
 import { describeFault } from '../../maintenance/verify/faults.ts'
-import { repairChecksums, repairSegments } from '../../maintenance/verify/repair.ts'
 import { type VerifyReport, verifyStore } from '../../maintenance/verify/verify-store.ts'
 import { count, separate } from '../../runtime/count.ts'
-import { engineOf } from '../../store/engines.ts'
+import { openStore } from '../../store/engines.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import { migrations } from '../../store/format/migrations.ts'
-import { openStore } from '../../store/open.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { printResult } from '../console/output.ts'
 import { startProgress } from '../console/progress.ts'
@@ -69,11 +68,11 @@ function runRepair(
     const logger = pino({ level: 'error' }, pino.destination(2))
     const store = await openStore(url, { logger, mustExist: true })
     try {
-      const repaired = await repairChecksums(store, signal)
-      const segments = await repairSegments(store, engineOf(url).dialect, signal)
+      if (!store.upkeep) throw new StoreRefused(`${checked.engine} has nothing that could be repaired`)
+      const added = await store.upkeep.repair(checked.head, signal)
       // It was migrated to be repaired.
       const schemaVersion = Math.max(checked.schemaVersion, migrations.length)
-      return { ...checked, repaired, segments, schemaVersion }
+      return { ...checked, ...added, schemaVersion }
     } finally {
       await store.close()
     }

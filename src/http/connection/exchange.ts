@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import type { ProblemCode } from '../../../schemas/problems.ts'
 import { requestMs } from '../../limits.ts'
-import type { FailedOutcome } from '../../store/store.ts'
+import type { FailedOutcome } from '../../store/errors.ts'
 import { readTrace, type Trace } from './request-ids.ts'
 
 export class Exchange {

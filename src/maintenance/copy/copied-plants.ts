@@ -1,10 +1,13 @@
 // Copies the plants of a log batch by batch; each batch is read back at once and compared with the source.
 import { createHash } from 'node:crypto'
 import { count, separate } from '../../runtime/count.ts'
+import type { Store, StoredPlant, StoreView, Upkeep } from '../../store/engine.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import { lineOf } from '../../store/format/checksum.ts'
-import { type Row, type Sql, type Store, StoreRefused } from '../../store/store.ts'
-import { findHead, type StoreView, selectRows } from '../../store/view.ts'
-import { readProgress } from './copied-tables.ts'
+import { noteKeys } from '../import/notes.ts'
+
+/** A store to copy into. */
+export type Target = Store & { readonly upkeep: Upkeep }
 
 export type CopyPlantsOptions = {
   /** Plants read, appended in one transaction and read back at a time. */
@@ -20,51 +23,48 @@ export type CopyPlantsOptions = {
 /**
  * Appends to the target what it lacks until the source has nothing new. All plants of the target are compared, also
  * earlier ones. `plants` and `checksum` (SHA-256 in hex over a line per plant, see `lineOf`) are of the whole log, in
- * both stores; `progress`: rows of `meta` that note imports into it. Throws StoreRefused when the target's log is not a beginning of the source's.
+ * both stores; `progress`: the notes of imports into it. Throws StoreRefused when the target's log is not a beginning of the source's.
  */
 export async function copyPlants(
   source: StoreView,
-  target: Store,
+  target: Target,
   { batchPlants, guard, onProgress, signal }: CopyPlantsOptions,
-): Promise<{ plants: number; added: number; checksum: string; progress: Row[] }> {
+): Promise<{ plants: number; added: number; checksum: string; progress: Map<string, string> }> {
   const checksum = createHash('sha256')
-  const total = await findHead(source)
+  const total = await source.head()
+  const { plants: readBack } = target.upkeep
   const { position: held } = await target.log.head()
   if (held > total)
     throw new StoreRefused(`--to holds ${count(held, 'plant')}, --from only ${separate(total)}`)
   let [done, added] = [0, 0]
   for (;;) {
     signal.throwIfAborted()
-    const plants = await selectRows(source, columns, `${following} LIMIT ${batchPlants}`, [done])
+    const plants = await source.plants(behind(done), batchPlants)
     // Behind the last batch the target must have no more plants, so look there, too.
-    const there = await readPlants(target.sql, done, plants.length || 1)
+    const there = await readBack(behind(done), plants.length || 1)
     checksum.update(compare(there, plants.slice(0, there.length), done))
     done += there.length
     const missing = plants.slice(there.length)
     if (missing.length > 0) {
       await guard()
       await target.log.append(missing.map(toEntry))
-      checksum.update(compare(await readPlants(target.sql, done, missing.length), missing, done))
+      checksum.update(compare(await readBack(behind(done), missing.length), missing, done))
       done += missing.length
       added += missing.length
     }
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
-    // The progress of imports counts the plants of its moment, neither more nor fewer.
-    const { head, progress } = await readProgress(source)
-    if (head === done) return { plants: done, added, checksum: checksum.digest('hex'), progress }
+    // Notes that are read between two looks at the same end are of that end.
+    const progress = await source.notes(noteKeys)
+    if ((await source.head()) === done)
+      return { plants: done, added, checksum: checksum.digest('hex'), progress }
   }
 }
 
-const columns = ['position', 'id', 'item']
-const following = 'FROM plants WHERE position > $1 ORDER BY position'
-
-function readPlants(sql: Sql, after: number, size: number): Promise<Row[]> {
-  return sql.select(`SELECT ${columns} ${following} LIMIT ${size}`, [after])
-}
+const behind = (after: number) => ({ after, last: Number.MAX_SAFE_INTEGER })
 
 /** Compares the plants after `after`, and returns their text. Throws StoreRefused when they differ. */
-function compare(copied: Row[], plants: Row[], after: number): string {
+function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
   const text = formatPlants(plants)
   if (formatPlants(copied) === text) return text
   throw new StoreRefused(
@@ -72,12 +72,10 @@ function compare(copied: Row[], plants: Row[], after: number): string {
   )
 }
 
-function formatPlants(plants: Row[]): string {
-  return plants
-    .map(({ position, id, item }) => `${lineOf(position as number, id as number | null, item as string)}\n`)
-    .join('')
+function formatPlants(plants: StoredPlant[]): string {
+  return plants.map(({ position, id, item }) => `${lineOf(position, id, item)}\n`).join('')
 }
 
-function toEntry({ id, item }: Row) {
-  return { item: String(item), id: id === null ? undefined : Number(id) }
+function toEntry({ id, item }: StoredPlant) {
+  return { item, id: id ?? undefined }
 }

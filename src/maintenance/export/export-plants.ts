@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { scannedPlants } from '../../limits.ts'
 import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
-import { StoreRefused } from '../../store/store.ts'
-import type { StoreView } from '../../store/view.ts'
+import type { StoreView } from '../../store/engine.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import { type CompressionName, compressors, type FormatName, formats } from './formats.ts'
 
 export type ExportOptions = {
@@ -46,9 +46,6 @@ export async function exportToFile(
   )
 }
 
-/** SQL that adds the id to an item, whose last member is a string: its text ends with exactly one brace. */
-const itemWithId = `CASE WHEN id IS NULL THEN item ELSE rtrim(item, '}') || ',"id":' || id || '}' END`
-
 async function* writePages(
   view: StoreView,
   { format: name, withId, after, head, onProgress }: ExportOptions,
@@ -60,7 +57,7 @@ async function* writePages(
     await turn()
     const last = Math.min(position + scannedPlants, head)
     const { count, text } = await view
-      .join(withId ? itemWithId : 'item', { after: position, last }, format.separator)
+      .join({ after: position, last }, format.separator, withId)
       .catch(explain)
     let parts: (Buffer | string)[] = []
     try {

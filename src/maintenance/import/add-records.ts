@@ -2,9 +2,10 @@
 // is read meanwhile, and appended only once the outcome of the last is certain.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { listShown } from '../../../schemas/plant.ts'
-import { type Entry, type Outcome, StoreUnavailable } from '../../store/store.ts'
+import type { Entry, Outcome, Store } from '../../store/engine.ts'
+import { StoreUnavailable } from '../../store/errors.ts'
 import { describeFaults } from './check.ts'
-import { type Judge, makeJudge, type Select } from './dry-log.ts'
+import { type Judge, makeJudge } from './dry-log.ts'
 import {
   defaultBatchPlants,
   defaultPatienceMs,
@@ -38,7 +39,7 @@ export type Run = {
   reading: Reading
   records: Records
   rejects: Rejects
-  select: Select
+  find: Store['find']
   isDry: boolean
   progress?: Progress
   known: Position
@@ -55,7 +56,7 @@ export async function addRecords(run: Run): Promise<Position> {
   const { result, known } = run
   result.skipped = known.records
   result.records = known.records
-  const judge = makeJudge(run.select)
+  const judge = makeJudge(run.find)
   let end = known
   let madeRoomAtMs = performance.now()
   const add = async (batch: Batch) => {

@@ -4,7 +4,7 @@ import type { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
 import { serializeItem } from '../../plants/item.ts'
 import { count } from '../../runtime/count.ts'
-import type { Entry } from '../../store/store.ts'
+import type { Entry } from '../../store/engine.ts'
 import { escapePointer, findMemberFaults } from '../../validation/json.ts'
 import { makeBodyCheck } from '../../validation/schema-faults.ts'
 import {

@@ -1,7 +1,6 @@
 // Options and result of an import.
 import type { Fault } from '../../../schemas/problem.ts'
-import type { Outcome, Store } from '../../store/store.ts'
-import type { StoreView } from '../../store/view.ts'
+import type { Outcome, Store, StoreView } from '../../store/engine.ts'
 import type { RecordOptions } from './records.ts'
 
 /** Such a batch holds the database's lock for some tens of milliseconds, so that others can write in between. */

@@ -1,7 +1,5 @@
 // Imports an input. With `strict` a first pass checks all of it before anything is added.
-import { selectRows } from '../../store/view.ts'
 import { addRecords, type Run } from './add-records.ts'
-import type { Select } from './dry-log.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { Input, nameOf } from './input.ts'
 import { beginning } from './notes.ts'
@@ -43,9 +41,9 @@ type Pass = Pick<Run, 'options' | 'result' | 'reading' | 'records' | 'rejects'>
 
 async function checkOnly(pass: Pass): Promise<void> {
   const view = await pass.options.openView?.()
-  const select: Select = async (...query) => (view ? selectRows(view, ...query) : [])
+  const find: Run['find'] = async (ids) => view?.find(ids) ?? new Map()
   const from = pass.rejects.open(beginning)
-  await addRecords({ ...pass, select, isDry: true, known: beginning, from }).finally(() => view?.close())
+  await addRecords({ ...pass, find, isDry: true, known: beginning, from }).finally(() => view?.close())
 }
 
 async function addAll(pass: Pass, input: Input): Promise<void> {
@@ -55,8 +53,7 @@ async function addAll(pass: Pass, input: Input): Promise<void> {
   try {
     const progress = new Progress(store, options, { input, reading })
     const known = await progress.claim()
-    const select: Select = (columns, rest) => store.sql.select(`SELECT ${columns} ${rest}`)
-    const run = { ...pass, select, isDry: false, progress, known, from: rejects.open(known) }
+    const run = { ...pass, find: store.find, isDry: false, progress, known, from: rejects.open(known) }
     if (options.strict) {
       await checkFirst(run)
       run.from = known

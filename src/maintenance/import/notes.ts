@@ -1,7 +1,7 @@
 // What the store keeps of each import for ever: one note per run, under its number in `meta`.
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import type { Sql } from '../../store/store.ts'
+import type { Store } from '../../store/engine.ts'
 
 /** The first bytes of an input, and their SHA-256 (hex). */
 export type Beginning = { bytes: number; hash: string }
@@ -31,21 +31,20 @@ export type Note = {
   size?: number
 }
 
-/** A pattern for the keys of the notes in `meta`, where a number stands for `%`. */
-export const noteKeys = 'import/%'
+/** What the keys of the notes begin with; a number follows. */
+export const noteKeys = 'import/'
 
 /** A note with its place in the store. */
 export type Row = { number: number; key: string; value: string; note: Note }
 
 /** Reads notes, in the order of their numbers. */
-export async function readNotes(sql: Sql, keys = noteKeys): Promise<Row[]> {
-  const rows = await sql.select('SELECT key, value FROM meta WHERE key LIKE $1', [keys])
-  return rows
-    .map(({ key, value }) => ({
-      number: Number(String(key).slice(noteKeys.length - 1)),
-      key: String(key),
-      value: String(value),
-      note: JSON.parse(String(value)) as Note,
+export async function readNotes({ notes }: Store): Promise<Row[]> {
+  return [...(await notes.read(noteKeys))]
+    .map(([key, value]) => ({
+      number: Number(key.slice(noteKeys.length)),
+      key,
+      value,
+      note: JSON.parse(value) as Note,
     }))
     .sort((a, b) => a.number - b.number)
 }

@@ -2,7 +2,8 @@
 // is one note per run, under its number, and none is ever deleted.
 import { hash, randomUUID } from 'node:crypto'
 import { count } from '../../runtime/count.ts'
-import { type Entry, type Outcome, type Store, StoreRefused } from '../../store/store.ts'
+import type { Entry, Outcome, Store } from '../../store/engine.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import type { ImportOptions } from './import-options.ts'
 import { type Input, nameOf, type Reading } from './input.ts'
 import {
@@ -16,8 +17,6 @@ import {
   type Row,
   readNotes,
 } from './notes.ts'
-
-const replaceNote = 'UPDATE meta SET value = $1 WHERE key = $2 AND value = $3'
 
 type Source = { input: Input; reading: Reading }
 
@@ -51,7 +50,7 @@ export class Progress {
    * before and neither `resume` nor `restart` is set, or when it was changed since.
    */
   async claim(): Promise<Position> {
-    const rows = await readNotes(this.#store.sql)
+    const rows = await readNotes(this.#store)
     const { path } = this.#source.input
     const named = rows.filter(({ note }) => path !== undefined && note.path === path)
     const unfinished = rows.filter(
@@ -63,7 +62,7 @@ export class Progress {
         `an import of ${this.#name} is running, as process ${running.note.owner.pid}: wait until it ends`,
       )
     const start = await this.#findStart(rows, named)
-    this.#key = noteKeys.replace('%', String((rows.at(-1)?.number ?? 0) + 1))
+    this.#key = `${noteKeys}${(rows.at(-1)?.number ?? 0) + 1}`
     // The next number is free only if nobody else has claimed anything since this run has looked.
     return (await this.#takeOver(unfinished)) && (await this.#insert(start)) ? start : this.claim()
   }
@@ -132,15 +131,14 @@ export class Progress {
   async #takeOver(rows: Row[]): Promise<boolean> {
     for (const { key, value, note } of rows) {
       const taken = JSON.stringify({ ...note, run: this.#own.run })
-      if ((await this.#store.sql.execute(replaceNote, [taken, key, value])) === 0) return false
+      if (!(await this.#store.notes.change({ key, before: value, value: taken }))) return false
     }
     return true
   }
 
   async #insert(start: Position): Promise<boolean> {
     this.#value = this.noteOf(start)
-    const insert = 'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING'
-    return (await this.#store.sql.execute(insert, [this.#key, this.#value])) === 1
+    return this.#store.notes.change({ key: this.#key, before: '', value: this.#value })
   }
 
   /** Makes the note of a position; `size`: of the input, once all of it was read. */
@@ -151,15 +149,16 @@ export class Progress {
 
   /** Appends a batch together with its note. It fails when another run has taken over. */
   async append(entries: Entry[], value: string): Promise<Outcome[]> {
-    const mark = { key: this.#key, value, before: this.#value }
-    const outcomes = await this.#store.log.append(entries, undefined, mark)
+    const note = { key: this.#key, value, before: this.#value }
+    const outcomes = await this.#store.log.append(entries, undefined, note)
     this.#value = value
     return outcomes
   }
 
   /** True when the batch of a note is known to be in the log. Throws StoreRefused when another run has taken over. */
   async holds(value: string): Promise<boolean> {
-    const [row] = await readNotes(this.#store.sql, this.#key).catch(() => [])
+    const rows = await readNotes(this.#store).catch(() => [])
+    const row = rows.find(({ key }) => key === this.#key)
     if (row && row.note.run !== this.#own.run)
       throw new StoreRefused(`another import of ${this.#name} has begun`)
     if (row?.value === value) this.#value = value
@@ -168,6 +167,7 @@ export class Progress {
 
   /** Notes that the input was read to its end. */
   async finish(end: Position, size: number): Promise<void> {
-    await this.#store.sql.execute(replaceNote, [this.noteOf(end, size), this.#key, this.#value])
+    const value = this.noteOf(end, size)
+    await this.#store.notes.change({ key: this.#key, before: this.#value, value })
   }
 }

@@ -2,7 +2,7 @@
 
 import { count, separate } from '../../runtime/count.ts'
 import { describeLoss, describeUnsafe } from '../../store/postgres/postgres-status.ts'
-import type { Standby } from '../../store/view.ts'
+import type { Standby } from '../../store/status.ts'
 import type { StoreStatus } from './read-status.ts'
 
 export function formatStatus(status: StoreStatus): string {

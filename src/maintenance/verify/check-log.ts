@@ -1,8 +1,8 @@
 // Checks the plants of a log page by page. Where the file is damaged, it finds out which plants can be read.
 import { createHash } from 'node:crypto'
 import { scannedPlants } from '../../limits.ts'
-import type { Range, StoreView } from '../../store/view.ts'
-import { checkPage, findSegmentFaults, type PageReport } from './check-page.ts'
+import type { Positions, StoreView } from '../../store/engine.ts'
+import { checkPage, type PageReport } from './check-page.ts'
 import { explainUnread, type Faults } from './faults.ts'
 import { checkStructure } from './structure.ts'
 
@@ -42,7 +42,7 @@ export async function checkLog(
     }
     if (pages.every(({ faults, unread }) => faults.length === 0 && !unread)) {
       const what = `the segments of plants ${from + 1} to ${after}`
-      const check = () => findSegmentFaults(view, { after: from, last: after })
+      const check = async () => view.checkRange?.({ after: from, last: after })
       faults.add(...((await faults.reading(view, what, check)) ?? []))
     }
     onProgress(after, head)
@@ -56,7 +56,11 @@ export async function checkLog(
 }
 
 /** Checks the first page of a range; in parts, if it cannot be read. */
-async function checkNext(view: StoreView, { after, last }: Range, oldPlants: number): Promise<PageReport[]> {
+async function checkNext(
+  view: StoreView,
+  { after, last }: Positions,
+  oldPlants: number,
+): Promise<PageReport[]> {
   try {
     return [await checkPage(view, { after, last }, oldPlants)]
   } catch (error) {

@@ -2,13 +2,11 @@
 // missing between them.
 import { isUtf8 } from 'node:buffer'
 import { type NewPlant, NewPlant as schema } from '../../../schemas/plant.ts'
-import { scannedPlants, segmentPlants } from '../../limits.ts'
+import { scannedPlants } from '../../limits.ts'
 import { serializeItem } from '../../plants/item.ts'
+import type { Damage, Positions, StoredPlant, StoreView } from '../../store/engine.ts'
 import { checksumOf, lineOf } from '../../store/format/checksum.ts'
-import { epochsVersion } from '../../store/format/migrations.ts'
-import type { Range, StoreView } from '../../store/view.ts'
 import { makeBodyCheck } from '../../validation/schema-faults.ts'
-import type { Fault } from './faults.ts'
 
 const replacement = '\ufffd'
 /** Control characters that 1.0.0 accepted. */
@@ -24,11 +22,9 @@ export type PageReport = {
   text: string
   plants: number
   unchecked: number
-  faults: Fault[]
+  faults: Damage[]
   unread?: string
 }
-
-type Row = [position: number, id: number | null, item: string, checksum: number | null]
 
 /**
  * Checks the first plants of a range. Up to position `oldPlants` a row may have no checksum. Rejects with
@@ -36,19 +32,15 @@ type Row = [position: number, id: number | null, item: string, checksum: number 
  */
 export async function checkPage(
   view: StoreView,
-  { after, last: head }: Range,
+  { after, last: head }: Positions,
   oldPlants: number,
 ): Promise<PageReport> {
-  const rows = await view.select<Row>(
-    `SELECT position, id, item, ${view.version < epochsVersion ? 'NULL' : 'checksum'} FROM plants
-      WHERE position > $1 AND position <= $2 ORDER BY position LIMIT ${scannedPlants}`,
-    [after, head],
-  )
-  const last = rows.length < scannedPlants ? head : (rows.at(-1) as Row)[0]
+  const rows = await view.plants({ after, last: head }, scannedPlants)
+  const last = rows.length < scannedPlants ? head : (rows.at(-1) as StoredPlant).position
   const isText = await isUtf8Page(view, rows, { after, last })
-  const faults: Fault[] = []
+  const faults: Damage[] = []
   let [before, text, unchecked] = [after, '', 0]
-  for (const [position, id, item, checksum] of rows) {
+  for (const { position, id, item, checksum } of rows) {
     if (position > before + 1) faults.push(describeGap(before + 1, position - 1))
     if (position === before) faults.push({ position, detail: 'is there twice' })
     const isIntact = checksum === null || checksumOf(position, id, item) === checksum
@@ -64,14 +56,14 @@ export async function checkPage(
   return { last, text, plants: rows.length, unchecked, faults }
 }
 
-function describeGap(first: number, last: number): Fault {
+function describeGap(first: number, last: number): Damage {
   return { detail: `${first === last ? `plant ${first} is` : `plants ${first} to ${last} are`} missing` }
 }
 
 /** True when all items are valid UTF-8; reading them as text replaces invalid bytes. */
-async function isUtf8Page(view: StoreView, rows: Row[], range: Range): Promise<boolean> {
-  if (!rows.some(([, , item]) => item.includes(replacement))) return true
-  const { text } = await view.join('item', range, '')
+async function isUtf8Page(view: StoreView, rows: StoredPlant[], range: Positions): Promise<boolean> {
+  if (!rows.some(({ item }) => item.includes(replacement))) return true
+  const { text } = await view.join(range, '')
   return isUtf8(text)
 }
 
@@ -91,15 +83,4 @@ function findItemFault(id: number | null, item: string, isText: boolean): string
   const [fault] = findBodyFaults(value, [])
   if (fault) return `is not valid: ${`${fault.pointer?.slice(1)} ${fault.detail}`.trim()}`
   return serializeItem(value as NewPlant) === text ? undefined : 'is not in the stored format'
-}
-
-/** Checks the segments that end in a range, whose plants were found in order. Rejects with StoreUnavailable. */
-export async function findSegmentFaults(view: StoreView, { after, last }: Range): Promise<Fault[]> {
-  if (view.version < epochsVersion) return []
-  const rows = await view.select<[number]>(
-    `SELECT last FROM segments WHERE last > $1 AND last <= $2 AND items <> coalesce(
-      (SELECT ${view.dialect.joinedItems} FROM plants WHERE position > last - ${segmentPlants} AND position <= last), '')`,
-    [after, last],
-  )
-  return rows.map(([position]) => ({ position, detail: 'ends a segment that differs from its plants' }))
 }

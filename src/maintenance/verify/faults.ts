@@ -1,19 +1,16 @@
 // Collects the faults found by a check.
-import { StoreUnavailable } from '../../store/store.ts'
-import type { StoreView } from '../../store/view.ts'
-
-/** `position`: of the plant with the fault; absent for a fault of the whole store. */
-export type Fault = { position?: number; detail: string }
+import type { Damage, StoreView } from '../../store/engine.ts'
+import { StoreUnavailable } from '../../store/errors.ts'
 
 /** Number of faults that are shown. */
 const maxNamed = 10
 
 /** Keeps the first faults by position, those of the whole store first, and counts all. */
 export class Faults {
-  named: readonly Fault[] = []
+  named: readonly Damage[] = []
   count = 0
 
-  add(...faults: Fault[]): void {
+  add(...faults: Damage[]): void {
     this.count += faults.length
     this.named = [...this.named, ...faults]
       .sort((a, b) => (a.position ?? 0) - (b.position ?? 0))
@@ -34,11 +31,11 @@ export class Faults {
 /** Resolves to the reason why a part is unreadable; rejects when it is another error, or the whole database is away. */
 export async function explainUnread(view: StoreView, error: unknown): Promise<string> {
   if (!(error instanceof StoreUnavailable)) throw error
-  await view.select('SELECT 1')
+  await view.probe()
   return error.message
 }
 
 /** Formats a fault as a line. */
-export function describeFault({ position, detail }: Fault): string {
+export function describeFault({ position, detail }: Damage): string {
   return position === undefined ? detail : `plant ${position} ${detail}`
 }

@@ -10,7 +10,7 @@ import { exchangeOf } from '../../http/connection/in-flight.ts'
 import { ProblemError } from '../../http/problem-error.ts'
 import { requestMs, storeLimitMs } from '../../limits.ts'
 import type { Meter } from '../../runtime/meter.ts'
-import type { PlantLog } from '../../store/store.ts'
+import type { PlantLog } from '../../store/engine.ts'
 import { serializeItem } from '../item.ts'
 import { type AnswerAdded, GroupCommit } from './group-commit.ts'
 

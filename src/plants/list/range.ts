@@ -11,8 +11,9 @@ import {
 } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
 import { collect } from '../../runtime/garbage.ts'
+import type { PlantLog } from '../../store/engine.ts'
 import type { Epochs } from '../../store/epochs.ts'
-import { type PlantLog, StoreUnavailable } from '../../store/store.ts'
+import { StoreUnavailable } from '../../store/errors.ts'
 import { itemFormat } from '../item.ts'
 
 /**

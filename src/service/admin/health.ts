@@ -2,7 +2,7 @@
 
 import { readyMs } from '../../limits.ts'
 import { makeInTime } from '../../runtime/with-timeout.ts'
-import type { Store } from '../../store/store.ts'
+import type { Store } from '../../store/engine.ts'
 
 export class Health {
   #isWritable: (() => Promise<true | undefined>) | undefined

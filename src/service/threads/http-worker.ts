@@ -5,8 +5,8 @@ import { makeAccessLog } from '../../http/access-log.ts'
 import type { Exchange } from '../../http/connection/exchange.ts'
 import type { ServiceLog } from '../../logging/open-log.ts'
 import { type Meter, noMeter } from '../../runtime/meter.ts'
-import { openStore } from '../../store/open.ts'
-import { type Store, type StoreOptions, serviceName } from '../../store/store.ts'
+import type { Store, StoreOptions } from '../../store/engine.ts'
+import { openStore } from '../../store/engines.ts'
 import type { ThreadMetrics } from '../admin/thread-metrics.ts'
 import { buildApp } from '../app.ts'
 import type { Shared } from './shared.ts'
@@ -23,7 +23,7 @@ export function openCounted(url: string, options: StoreOptions, meter: Meter = n
   meter.gauge('plant_store_lost_plants', loss, () => lost, 'max')
   return openStore(url, {
     ...options,
-    name: serviceName,
+    isService: true,
     reconnected: () => reconnects++,
     lost: (plants) => (lost += plants),
   })

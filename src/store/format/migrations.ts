@@ -1,5 +1,5 @@
 // The migrations of the database schema, per engine. They are only ever appended.
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../errors.ts'
 
 type Migration = { sqlite: string; postgres: string }
 

@@ -2,7 +2,7 @@
 // that a long list reads a few rows instead of thousands. Segments are optional: where one is missing, because its
 // plants are large or an older version added the last of them, reads fall back to the plants.
 import { segmentBytes, segmentPlants } from '../../limits.ts'
-import type { Dialect } from '../view.ts'
+import type { Dialect } from '../sql/sql.ts'
 
 /** The tables that items are read from. */
 export type Source = 'segments' | 'plants'
@@ -25,7 +25,8 @@ export function segmentEnds(start: number, end: number): number[] {
  * The statement that stores the segment that ends at $1, unless it exists or is too large for a part of a list: large
  * plants are no slower one by one.
  */
-export function keepSegment({ joinedItems: items }: Dialect): string {
+export function keepSegment({ join }: Dialect): string {
+  const items = join('item', "','")
   return `INSERT INTO segments SELECT CAST($1 AS BIGINT), ${items} FROM plants
     WHERE position > $1 - ${segmentPlants} AND position <= $1 AND NOT EXISTS (SELECT 1 FROM segments WHERE last = $1)
     HAVING count(*) = ${segmentPlants} AND octet_length(${items}) <= ${segmentBytes}`

@@ -2,9 +2,8 @@
 // origin begins a new epoch, in the same transaction.
 import type { QueryConfig } from 'pg'
 import { backedMs } from '../../limits.ts'
+import type { Head, Positions } from '../engine.ts'
 import { type Epoch, Epochs, latestEpoch, makeEpoch } from '../epochs.ts'
-import type { Head } from '../store.ts'
-import type { Loss } from '../view.ts'
 import { isBacked, refuseAlone, type Session } from './session.ts'
 
 /** Subquery for the last position of the log. */
@@ -30,7 +29,7 @@ type HeadRow = { position: number; is_backed: boolean; epochs: Epoch[] | null }
  * Makes a function that reads the head, and keeps the epochs that it has read. `lost` is called when plants that it has
  * seen are in the log no more. Rejects when the server may have been deposed.
  */
-export function makeHeadReader(lost: (loss: Omit<Loss, 'at'>) => void) {
+export function makeHeadReader(lost: (loss: Positions) => void) {
   let known: Head = { position: 0, epochs: new Epochs([]) }
   /** The session whose server had standbys, and until when that is believed. */
   let backed: { session?: Session; untilMs: number } = { untilMs: 0 }

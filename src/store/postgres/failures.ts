@@ -1,6 +1,6 @@
 // Failures of servers: their messages for operators, and whether a retry may succeed.
 import pg from 'pg'
-import { type FailedOutcome, StoreRefused, StoreUnavailable } from '../store.ts'
+import { type FailedOutcome, StoreRefused, StoreUnavailable } from '../errors.ts'
 
 /** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
 const passing = /^(08|25006|25P03|40|53300|55P03|57)/

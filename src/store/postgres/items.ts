@@ -1,15 +1,13 @@
 // Reads the items of a log in PostgreSQL as bytes of JSON.
 import { segmentPlants } from '../../limits.ts'
+import type { Positions } from '../engine.ts'
 import { ownerOf } from '../epochs.ts'
+import { StoreUnavailable } from '../errors.ts'
 import { findSources, type Source } from '../format/segments.ts'
-import { StoreUnavailable } from '../store.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 
 const [open, comma, close] = Buffer.from('[,]') as unknown as [number, number, number]
-
-/** The range of a read: see `PlantLog`. */
-export type Range = { after: number; last: number; epoch: string }
 
 /** Queries for the items of a range: rows of items with their number of plants. */
 const selects: Record<Source, (after: number, last: number) => string> = {
@@ -18,14 +16,17 @@ const selects: Record<Source, (after: number, last: number) => string> = {
     SELECT items, ${segmentPlants}, coalesce(${ownerOf(`${last}`)}, '')
     FROM segments WHERE last > ${after} AND last <= ${last} ORDER BY last`,
   plants: (after, last) => `
-    SELECT coalesce(${postgresDialect.joinedItems}, ''), count(*)::int, coalesce(${ownerOf(`${last}`)}, '')
+    SELECT coalesce(${postgresDialect.join('item', "','")}, ''), count(*)::int, coalesce(${ownerOf(`${last}`)}, '')
     FROM plants WHERE position > ${after} AND position <= ${last}`,
 }
 
 type Row = [items: Buffer, count: Buffer, owner: Buffer]
 
 /** Reads a range. Rejects with StoreUnavailable when the log of this server does not hold all of it in that epoch. */
-export async function readItems(session: Session, { after, last, epoch }: Range): Promise<Buffer> {
+export async function readItems(
+  session: Session,
+  { after, last, epoch }: Positions & { epoch: string },
+): Promise<Buffer> {
   let held = ''
   for (const source of findSources(after, last)) {
     const rows = (await session.copy(selects[source](after, last))) as Row[]

@@ -1,8 +1,9 @@
 // A batch of plants in PostgreSQL: the look-up of their ids, their outcomes, and the statements that add them.
 import type { QueryConfig } from 'pg'
+import type { Entry, Outcome } from '../engine.ts'
 import { checksumOf } from '../format/checksum.ts'
+import { sameItem } from '../format/same-item.ts'
 import { keepSegment, segmentEnds } from '../format/segments.ts'
-import { type Entry, type Outcome, sameItem } from '../store.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 

@@ -1,14 +1,18 @@
-// Expressions of SQL that differ between engines, for PostgreSQL.
-import type { Dialect } from '../view.ts'
+// SQL as PostgreSQL has it.
+import type { Dialect } from '../sql/sql.ts'
 
 export const postgresDialect: Dialect = {
-  joinedItems: `string_agg(item, ',' ORDER BY position)`,
-  locks: '(SELECT count(*) FROM head)',
-  guards: {
-    names: ['plants_pkey', 'plants_id', 'plants_no_change', 'plants_no_truncate'],
-    text: `
+  join: (text, separator) => `string_agg(${text}, ${separator} ORDER BY position)`,
+  blob: (text) => text,
+  schemaFaults: `
+    SELECT column1 || ' is missing from the schema' AS detail
+    FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
+    WHERE column1 NOT IN (
       SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
-      UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid`,
-  },
-  isStandby: 'pg_is_in_recovery()::int',
+      UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid)
+    UNION ALL SELECT 'the table head has ' || count(*) || ' rows, not the one that a batch locks'
+      FROM head HAVING count(*) <> 1`,
+  putEpoch: `
+    INSERT INTO epochs VALUES ($1, $2, $3, '')
+    ON CONFLICT (number) DO UPDATE SET epoch = excluded.epoch, start = excluded.start, origin = ''`,
 }

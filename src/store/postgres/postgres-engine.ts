@@ -4,14 +4,17 @@ import { randomBytes } from 'node:crypto'
 import { isIPv4 } from 'node:net'
 import pg from 'pg'
 import { readConnections, storeLimitMs } from '../../limits.ts'
-import { type Row, type Store, type StoreOptions, StoreRefused, type Value } from '../store.ts'
-import { makeTokenNotes } from '../token-notes.ts'
+import type { StoreOptions } from '../engine.ts'
+import { StoreRefused } from '../errors.ts'
+import type { Row, Select, SqlStore } from '../sql/sql.ts'
+import { makeSqlStore } from '../sql/sql-store.ts'
 import { makeHeadReader } from './epoch-notes.ts'
 import { refuse } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { readItems } from './items.ts'
 import { Link } from './links.ts'
-import { describeLoss, describeUnsafe, findUnsafe, lossKey } from './postgres-status.ts'
+import { postgresDialect } from './postgres-dialect.ts'
+import { describeLoss, describeUnsafe, findUnsafe, lossKey, serviceName } from './postgres-status.ts'
 import { Servers } from './servers.ts'
 import { PostgresWriter } from './writer.ts'
 
@@ -19,8 +22,9 @@ const noteLoss =
   'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value'
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
-export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
-  const { logger, name = 'plant-store', patienceMs = storeLimitMs } = options
+export async function openPostgres(url: string, options: StoreOptions): Promise<SqlStore> {
+  const { logger, isService, patienceMs = storeLimitMs } = options
+  const name = isService ? serviceName : 'plant-store'
   const processId = randomBytes(16).toString('base64url')
   const urls = splitHosts(url)
   const servers = new Servers(urls, `${name} ${processId}`, options)
@@ -41,11 +45,9 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   })
   const head = () => heads.run(readHead).catch(refuse('unread'))
 
-  const select = (text: string, values: Value[] = []) =>
+  const select: Select = (text, values = []) =>
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
   const unsafeSettings = async () => (await select(findUnsafe)).map(({ name }) => String(name))
-
-  const sql = { select, execute: writer.execute }
 
   try {
     const plain = findPlainHosts(urls)
@@ -66,8 +68,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
           .run((session) => readItems(session, { after, last, epoch }))
           .catch(refuse('unread')),
     },
-    tokens: makeTokenNotes(sql),
-    sql,
+    ...makeSqlStore({ select, execute: writer.execute }, postgresDialect),
     unsafeSettings,
     share: () => undefined,
     fault: () => servers.fault,

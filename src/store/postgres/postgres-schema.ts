@@ -1,8 +1,9 @@
 // Finds the store in a PostgreSQL database, creates it in an empty one, and migrates an older one. Any number of
 // replicas may do so at once. Foreign tables are never written.
 import { randomBytes } from 'node:crypto'
+import type { StoreOptions } from '../engine.ts'
+import { StoreRefused } from '../errors.ts'
 import { checkUpgrade, checkVersion, migrations, refuseInUse } from '../format/migrations.ts'
-import { type StoreOptions, StoreRefused } from '../store.ts'
 import type { Session } from './session.ts'
 
 /** `schema`: its quoted name. */

@@ -2,8 +2,10 @@
 // primary.
 import { attemptMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { StoreMissing, StoreRefused, StoreUnavailable, type Value } from '../store.ts'
-import type { StoreView } from '../view.ts'
+import type { StoreView } from '../engine.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
+import type { Row, Select } from '../sql/sql.ts'
+import { makeSqlView } from '../sql/sql-view.ts'
 import { explain, fail, mostTelling, ServerFailure } from './failures.ts'
 import { splitHosts } from './hosts.ts'
 import { postgresDialect } from './postgres-dialect.ts'
@@ -59,25 +61,16 @@ function refusal(error: Error): StoreRefused {
 }
 
 function makeView(session: Session, version: number): StoreView {
-  const select = async <R extends Value[]>(text: string, values: Value[] = []): Promise<R[]> => {
+  const select: Select = async (text, values = []) => {
     try {
-      return (await session.query<R>({ text, values, rowMode: 'array' })).rows
+      return (await session.query<Row>({ text, values })).rows
     } catch (cause) {
       throw new StoreUnavailable('unread', explain(cause as Error), { cause })
     }
   }
   return {
-    dialect: postgresDialect,
-    version,
-    select,
-    async join(expression, { after, last }, separator) {
-      const texts = `string_agg(${expression}, $3 ORDER BY position)`
-      const text = `SELECT count(*), coalesce(${texts}, '') FROM plants WHERE position > $1 AND position <= $2`
-      const [row] = await select(text, [after, last, separator])
-      const [count, joined] = row as unknown as [number, string]
-      return { count, text: Buffer.from(joined) }
-    },
-    readStatus: () => readPostgresStatus({ select }),
+    ...makeSqlView(select, postgresDialect, version),
+    readStatus: () => readPostgresStatus(select),
     close: async () => session.destroy(),
   }
 }

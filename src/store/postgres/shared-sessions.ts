@@ -1,7 +1,7 @@
 // Detects connection poolers that share sessions between transactions.
 import pg from 'pg'
 import { attemptMs } from '../../limits.ts'
-import { StoreRefused } from '../store.ts'
+import { StoreRefused } from '../errors.ts'
 
 /** The order of the questions: irregular, so that even a pooler that alternates between sessions is detected. */
 const order = [0, 1, 1, 0, 0, 1, 0]
@@ -34,5 +34,5 @@ export async function refuseSharedSessions(client: pg.Client, url: string): Prom
 }
 
 async function findBackend(client: pg.Client): Promise<number> {
-  return (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid
+  return Number((await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid)
 }

@@ -4,7 +4,10 @@
 import type { QueryConfig } from 'pg'
 import { storeLimitMs } from '../../limits.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import { advance, type PlantLog, type Sql, StoreRefused, StoreUnavailable } from '../store.ts'
+import type { PlantLog } from '../engine.ts'
+import { StoreRefused, StoreUnavailable } from '../errors.ts'
+import type { Sql } from '../sql/sql.ts'
+import { changeNote } from '../sql/sql-store.ts'
 import { beginEpoch, findOrigin, lastPosition } from './epoch-notes.ts'
 import { fail, isFinal, refuse } from './failures.ts'
 import type { Link } from './links.ts'
@@ -45,7 +48,7 @@ export class PostgresWriter {
     await this.#link.run((session) => session.commit([removal, note]), deadlineMs)
   }
 
-  readonly append: PlantLog['append'] = (entries, deadlineMs, mark) => {
+  readonly append: PlantLog['append'] = (entries, deadlineMs, note) => {
     const ids = entries.flatMap(({ id }) => id ?? [])
     return this.#inTurn(async (session, locked) => {
       const known = this.#origins.get(session)
@@ -58,11 +61,11 @@ export class PostgresWriter {
       const origin = `${session.origin.name}/${table}`
       if (known !== undefined && known !== origin) throw new Error('the tables were replaced meanwhile')
       const { outcomes, added } = judge(entries, items)
-      const marks = mark
-        ? [{ text: advance('$1', '$2', '$3'), values: [mark.key, mark.value, mark.before] }]
+      const changes: QueryConfig[] = note
+        ? [{ text: change, values: [note.key, note.value, note.before] }]
         : []
-      if (added.length === 0) return { result: outcomes, changes: marks }
-      const changes = [insert(position, added), ...keepSegments(position, added.length), ...marks]
+      if (added.length === 0) return { result: outcomes, changes }
+      changes.push(insert(position, added), ...keepSegments(position, added.length))
       if (latest !== origin) changes.push(beginEpoch(position, origin))
       // Safe before the commit: a session whose transaction fails is not used again.
       this.#origins.set(session, origin)
@@ -152,6 +155,7 @@ export class PostgresWriter {
 }
 
 const insertNote = `INSERT INTO writers VALUES ($1, $2, ${databaseMs})`
+const change = changeNote('$1', '$2', '$3')
 const commit: QueryConfig = { text: 'COMMIT' }
 
 /**

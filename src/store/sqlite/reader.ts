@@ -3,12 +3,14 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Logger } from 'pino'
 import { segmentPlants, sqliteReadLockMs } from '../../limits.ts'
 import { Outage } from '../../logging/outage.ts'
+import type { Head } from '../engine.ts'
 import { Epochs, latestEpoch, ownerOf } from '../epochs.ts'
+import { StoreUnavailable } from '../errors.ts'
 import { findSources } from '../format/segments.ts'
-import { type Head, type Row, StoreUnavailable, type Value } from '../store.ts'
+import type { Row, Value } from '../sql/sql.ts'
 import { codeOf } from './errors.ts'
 import type { OpenFiles } from './files/files.ts'
-import { named, sqliteDialect } from './sqlite-dialect.ts'
+import { named } from './sqlite-dialect.ts'
 
 const headQuery = `SELECT coalesce(max(position), 0), coalesce(${latestEpoch}, '') FROM plants`
 /** Query for the head with all epochs, so that both are of one moment. */
@@ -18,7 +20,7 @@ const epochsQuery = `SELECT coalesce(max(position), 0),
 const segmentsQuery = `
   ${selectItems(`group_concat(items, ',')`, segmentPlants)} FROM segments WHERE last > ?1 AND last <= ?2`
 const plantsQuery = `
-  ${selectItems(sqliteDialect.joinedItems, 1)} FROM plants WHERE position > ?1 AND position <= ?2`
+  ${selectItems(`group_concat(item, ',')`, 1)} FROM plants WHERE position > ?1 AND position <= ?2`
 
 /** Query for the array as a blob, which is not decoded. */
 function selectItems(joined: string, rowPlants: number): string {

@@ -1,16 +1,18 @@
-// Expressions of SQL that differ between engines, for SQLite.
-import type { Value } from '../store.ts'
-import type { Dialect } from '../view.ts'
+// SQL as SQLite has it.
+import type { Dialect, Value } from '../sql/sql.ts'
 
-/** Rows are read in the order of the primary key; an explicit order would be sorted. */
 export const sqliteDialect: Dialect = {
-  joinedItems: `group_concat(item, ',')`,
-  locks: '1',
-  guards: {
-    names: ['plants_id', 'plants_no_update', 'plants_no_delete'],
-    text: "SELECT name FROM sqlite_schema WHERE tbl_name = 'plants'",
-  },
-  isStandby: '0',
+  // A range of the primary key is read, and so joined, in its order; an explicit order would be sorted.
+  join: (text, separator) => `group_concat(${text}, ${separator})`,
+  // Blobs are not decoded.
+  blob: (text) => `CAST(${text} AS BLOB)`,
+  schemaFaults: `
+    SELECT column1 || ' is missing from the schema' AS detail
+    FROM (VALUES ('plants_id'), ('plants_no_update'), ('plants_no_delete'))
+    WHERE column1 NOT IN (SELECT name FROM sqlite_schema WHERE tbl_name = 'plants')`,
+  putEpoch: `
+    INSERT INTO epochs VALUES ($1, $2, $3)
+    ON CONFLICT (number) DO UPDATE SET epoch = excluded.epoch, start = excluded.start`,
   integrity: 'PRAGMA integrity_check(10)',
 }
 

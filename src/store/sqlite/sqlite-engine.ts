@@ -7,18 +7,13 @@ import { giveToOwner } from '../../runtime/new-file.ts'
 import { identify } from '../../runtime/same-file.ts'
 import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { withTimeout } from '../../runtime/with-timeout.ts'
-import {
-  type Outcome,
-  type PlantLog,
-  type Sql,
-  type Store,
-  type StoreOptions,
-  StoreRefused,
-} from '../store.ts'
-import { makeTokenNotes } from '../token-notes.ts'
+import type { Outcome, PlantLog, StoreOptions } from '../engine.ts'
+import { StoreRefused } from '../errors.ts'
+import type { Sql, SqlStore } from '../sql/sql.ts'
+import { makeSqlStore } from '../sql/sql-store.ts'
 import { existingPath, sqlitePath } from './files/path.ts'
 import { openReader, type Reader } from './reader.ts'
-import { named } from './sqlite-dialect.ts'
+import { named, sqliteDialect } from './sqlite-dialect.ts'
 import { joinWriter, startWriter, type Writer } from './writer/writer-handle.ts'
 import type { Work } from './writer/writer-messages.ts'
 
@@ -26,7 +21,7 @@ import type { Work } from './writer/writer-messages.ts'
  * Opens the SQLite file at a `file:` URL, relative to the working directory; creates it when it is missing. `close`
  * waits for open requests, but not for a disk that does not answer.
  */
-export async function openSqlite(url: string, options: StoreOptions): Promise<Store> {
+export async function openSqlite(url: string, options: StoreOptions): Promise<SqlStore> {
   const { logger, port, mustExist, made } = options
   const path = mustExist ? existingPath(url) : sqlitePath(url)
   if (!mustExist && !port) makeDirectory(dirname(path))
@@ -42,23 +37,20 @@ export async function openSqlite(url: string, options: StoreOptions): Promise<St
   }
 }
 
-function makeStore(reader: Reader, writer: Writer): Store {
+function makeStore(reader: Reader, writer: Writer): SqlStore {
   const write = (work: Work, deadlineMs = performance.now() + storeLimitMs) =>
     writer.requests.send(work, deadlineMs)
-  const append: PlantLog['append'] = async (entries, deadlineMs, mark) => {
+  const append: PlantLog['append'] = async (entries, deadlineMs, note) => {
     const items = entries.map(({ item }) => item)
     const ids = entries.map(({ id }) => id)
-    return (await write({ items, ids, mark }, deadlineMs)) as Outcome[]
+    return (await write({ items, ids, note }, deadlineMs)) as Outcome[]
   }
-  const sql: Sql = {
-    select: reader.select,
-    execute: async (text, values = []) => (await write({ text, values: named(values) })) as number,
-  }
+  const execute: Sql['execute'] = async (text, values = []) =>
+    (await write({ text, values: named(values) })) as number
   return {
     id: reader.id,
     log: { append, head: reader.head, read: reader.read },
-    tokens: makeTokenNotes(sql),
-    sql,
+    ...makeSqlStore({ select: reader.select, execute }, sqliteDialect),
     // A batch of no plants needs all that others need.
     async ready() {
       await append([], performance.now() + sqliteLockMs)

@@ -3,8 +3,8 @@
 import { createHash, hash } from 'node:crypto'
 import { ListQuery } from '../../../../schemas/plant.ts'
 import type { Coding } from '../../../http/codings.ts'
+import type { Head } from '../../../store/engine.ts'
 import type { Epochs } from '../../../store/epochs.ts'
-import type { Head } from '../../../store/store.ts'
 import { codecNames } from '../cache/codec.ts'
 import { type LogRange, rangeOf } from '../range.ts'
 

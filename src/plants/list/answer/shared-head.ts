@@ -3,7 +3,7 @@
 import type { FastifyReply } from 'fastify'
 import { waits } from '../../../http/connection/in-flight.ts'
 import { maxHeadRequests } from '../../../limits.ts'
-import type { Head, PlantLog } from '../../../store/store.ts'
+import type { Head, PlantLog } from '../../../store/engine.ts'
 import { deliver, failWith } from '../../delivery.ts'
 
 export class SharedHead {

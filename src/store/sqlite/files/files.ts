@@ -5,7 +5,7 @@
 // locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
 import { statSync } from 'node:fs'
 import { type FileId, isSameFile, resolveLinks } from '../../../runtime/same-file.ts'
-import { StoreRefused } from '../../store.ts'
+import { StoreRefused } from '../../errors.ts'
 
 /** The path no longer names the open files. */
 export class FilesLost extends StoreRefused {}

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { sqliteLockMs } from '../../../limits.ts'
 import { resolveLinks } from '../../../runtime/same-file.ts'
+import { StoreRefused } from '../../errors.ts'
 import { checkVersion } from '../../format/migrations.ts'
-import { StoreRefused } from '../../store.ts'
 
 /** 'plnt', which marks a file as ours (SQLite, pragma application_id). */
 export const applicationId = 0x706c6e74

@@ -3,10 +3,13 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { sqliteMarginMs } from '../../../limits.ts'
 import { monotonicMs } from '../../../runtime/clock.ts'
+import type { Outcome } from '../../engine.ts'
 import { makeEpoch } from '../../epochs.ts'
+import type { FailedOutcome } from '../../errors.ts'
 import { checksumOf } from '../../format/checksum.ts'
+import { sameItem } from '../../format/same-item.ts'
 import { keepSegment, segmentEnds } from '../../format/segments.ts'
-import { advance, type FailedOutcome, type Outcome, sameItem } from '../../store.ts'
+import { changeNote } from '../../sql/sql-store.ts'
 import type { OpenDatabase } from '../database.ts'
 import { codeOf, isBroken, isBusy, isFull } from '../errors.ts'
 import { FilesLost, type OpenFiles } from '../files/files.ts'
@@ -28,7 +31,7 @@ function prepare(db: DatabaseSync) {
     known: db.prepare('SELECT item FROM plants WHERE id = ?'),
     addEpoch: db.prepare('INSERT INTO epochs SELECT coalesce(max(number), 0) + 1, ?, ? FROM epochs'),
     keepSegment: db.prepare(keepSegment(sqliteDialect)),
-    advance: db.prepare(advance('?1', '?2', '?3')),
+    changeNote: db.prepare(changeNote('?1', '?2', '?3')),
   }
 }
 
@@ -115,7 +118,7 @@ export class Transactions {
       this.#epochIsDue = false
     }
     for (const last of segmentEnds(start, position)) this.#sql.keepSegment.run({ 1: last })
-    for (const { mark } of batches) if (mark) this.#sql.advance.run(mark.key, mark.value, mark.before)
+    for (const { note } of batches) if (note) this.#sql.changeNote.run(note.key, note.value, note.before)
     return outcomes
   }
 

@@ -1,9 +1,11 @@
 // Messages between the HTTP threads and the writer thread. A request and its answer have the same number.
 import type { FileId } from '../../../runtime/same-file.ts'
-import type { Checkpoint, FailedOutcome, Outcome, Value } from '../../store.ts'
+import type { NoteChange, Outcome } from '../../engine.ts'
+import type { FailedOutcome } from '../../errors.ts'
+import type { Value } from '../../sql/sql.ts'
 
 /** Items and their ids: posting two flat arrays is several times faster than an object per plant. */
-export type Batch = { items: string[]; ids: (number | undefined)[]; mark?: Checkpoint | undefined }
+export type Batch = { items: string[]; ids: (number | undefined)[]; note?: NoteChange | undefined }
 
 export type Statement = { text: string; values: Record<string, Value> }
 

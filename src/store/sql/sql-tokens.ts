@@ -1,0 +1,86 @@
+// The notes on tokens in SQL. Each change is one statement, and engines serialize these: of two tokens with the same
+// name, the second fails.
+import type { Token, TokenNotes } from '../engine.ts'
+import type { Select, Sql, Value } from './sql.ts'
+
+const columns = 'id,name,hash,scopes,created_at,expires_at,last_used_at,revoked_at'
+
+/** Condition for a row to be valid at a time. */
+const isValid = (time: string) => `revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ${time})`
+
+const insert = `
+  INSERT INTO tokens (${columns})
+  SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS BIGINT),
+    CAST($6 AS BIGINT), CAST($7 AS BIGINT), CAST($8 AS BIGINT)
+  WHERE NOT EXISTS (SELECT 1 FROM tokens WHERE name = $2 AND ${isValid('$5')})
+  ON CONFLICT (id) DO NOTHING`
+
+/** Condition for a token that was not rotated before: one that expires has no newer token of its name. */
+const isCurrent = `id = $4 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $5 AND NOT EXISTS (
+  SELECT 1 FROM tokens AS newer WHERE newer.name = tokens.name AND newer.created_at > tokens.created_at
+    AND newer.revoked_at IS NULL AND (newer.expires_at IS NULL OR newer.expires_at > $5)))`
+
+/** One statement, so that the new token and the end of the old one come together. */
+const replace = `
+  INSERT INTO tokens (id, name, hash, scopes, created_at, expires_at)
+  SELECT id, name, hash, scopes, created_at, expires_at FROM (
+    SELECT CAST($1 AS TEXT) AS id, name, CAST($2 AS TEXT) AS hash, scopes,
+      CAST($7 AS BIGINT) AS created_at, CAST($3 AS BIGINT) AS expires_at FROM tokens WHERE ${isCurrent}
+    UNION ALL
+    SELECT id, name, hash, scopes, created_at, CAST($6 AS BIGINT) FROM tokens WHERE ${isCurrent}
+  ) AS pair WHERE true
+  ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at`
+
+/** Only these columns of a token ever change. */
+const put = `
+  INSERT INTO tokens (${columns}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO UPDATE SET
+    last_used_at = excluded.last_used_at, revoked_at = coalesce(tokens.revoked_at, excluded.revoked_at),
+    expires_at = CASE WHEN tokens.expires_at IS NULL OR excluded.expires_at < tokens.expires_at
+      THEN excluded.expires_at ELSE tokens.expires_at END`
+
+export function makeTokenNotes({ select, execute }: Sql): TokenNotes {
+  return {
+    find: (ids) => readTokens(select, `id IN (${ids.map((_, index) => `$${index + 1}`)})`, ids),
+    named: (name) => readTokens(select, 'name = $1', [name]),
+    async count(at) {
+      const valid = `count(CASE WHEN ${isValid('$1')} THEN 1 END)`
+      const [row] = await select(`SELECT count(*) AS "all", ${valid} AS valid FROM tokens`, [at])
+      return row as { all: number; valid: number }
+    },
+    add: async (token) => (await execute(insert, toValues(token))) === 1,
+    async replace(former, { id, hash, createdAt, expiresAt }, at) {
+      const values = [id, hash, expiresAt, former.id, at, former.expiresAt, createdAt]
+      return (await execute(replace, values)) === 2
+    },
+    async revoke(id, at) {
+      const text = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
+      return (await execute(text, [id, at])) === 1
+    },
+    async touch(id, at, since) {
+      const text = 'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at, 0) <= $3'
+      await execute(text, [id, at, since])
+    },
+  }
+}
+
+/** Reads the tokens of a condition in the order in which they were created. */
+export async function readTokens(select: Select, where = 'true', values: Value[] = []): Promise<Token[]> {
+  const rows = await select(
+    `SELECT id, name, hash, scopes, created_at AS "createdAt", expires_at AS "expiresAt",
+      last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"
+    FROM tokens WHERE ${where} ORDER BY created_at, id`,
+    values,
+  )
+  return rows.map((row) => ({ ...row, scopes: String(row.scopes).split(' ') }) as Token)
+}
+
+/** Adds a token of another store, or brings it up to date. */
+export async function putToken(execute: Sql['execute'], token: Token): Promise<void> {
+  await execute(put, toValues(token))
+}
+
+/** The values of `columns`. */
+function toValues({ scopes, ...token }: Token): Value[] {
+  const { id, name, hash, createdAt, expiresAt, lastUsedAt, revokedAt } = token
+  return [id, name, hash, scopes.join(' '), createdAt, expiresAt, lastUsedAt, revokedAt]
+}

@@ -1,0 +1,34 @@
+// What `status` shows of a database.
+
+/** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
+export type ServiceStatus = { running: boolean | null; by: string[] }
+
+/** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
+export type Standby = {
+  name: string
+  address: string | null
+  state: string | null
+  sync: string | null
+  lagBytes: number | null
+  lagSeconds: number | null
+}
+
+/** Plants that a service has listed and that were lost below it: those `after` a position, to the `last`. `at`: RFC 3339. */
+export type Loss = { after: number; last: number; at: string }
+
+/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants; `loss`: the latest. */
+export type ClusterStatus = {
+  server: string
+  role: 'primary' | 'standby'
+  standbys: Standby[]
+  unsafe: string[]
+  loss: Loss | null
+}
+
+/** The status of a database. `bytes`: size on disk; `cluster`: null where there is no server. */
+export type EngineStatus = {
+  engineVersion: string
+  bytes: number
+  service: ServiceStatus
+  cluster: ClusterStatus | null
+}
