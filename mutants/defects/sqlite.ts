@@ -11,7 +11,7 @@ export const sqliteDefects: Defect[] = [
   },
   {
     breaks: 'a retry is not compared with the plant that is there',
-    file: 'src/store/store.ts',
+    file: 'src/store/format/same-item.ts',
     search: 'return a === b || isDeepStrictEqual(JSON.parse(a), JSON.parse(b))',
     replacement: 'return a === b || isDeepStrictEqual(typeof a, typeof b)',
     checks: [inTest('add/adding', 'SQLite', 'the same id with another name or tag')],
@@ -56,7 +56,7 @@ export const sqliteDefects: Defect[] = [
     file: 'src/store/format/migrations.ts',
     search: 'if (compatible > migrations.length)',
     replacement: 'if (compatible > migrations.length + 1000)',
-    checks: [inTest('store/log', 'SQLite', 'of a newer version is refused')],
+    checks: [inTest('store/tables', 'SQLite', 'of a newer version is refused')],
   },
   {
     breaks: 'a list from SQLite misses plants whose segment is not there',

@@ -1,10 +1,10 @@
-// An engine is a folder and a row: a third one, without SQL, is served with tokens, exported, verified and shown by `status`
-// with nothing changed elsewhere.
-import { readFileSync, writeFileSync } from 'node:fs'
+// An engine is a folder and a row: a third one, without SQL, is served with tokens, imported into, exported, copied, verified
+// and shown by `status` with nothing changed elsewhere.
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { engineOf } from '../../src/store/engines.ts'
-import { createDirectory } from '../support/engines.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
 import { request, spawnCli, startService } from '../support/service.ts'
 
 const plants = [
@@ -13,10 +13,8 @@ const plants = [
 ]
 const NODE_OPTIONS = `--import=${import.meta.resolve('./ndjson-engine.ts')}`
 
-function makeFile(t: Test): string {
-  const path = join(createDirectory(t), 'plants.ndjson')
-  writeFileSync(path, plants.map((plant) => `${JSON.stringify(plant)}\n`).join(''))
-  return path
+function makeUrl(t: Test): string {
+  return `ndjson:${join(createDirectory(t), 'plants.ndjson')}`
 }
 
 async function run(t: Test, args: string[], DATABASE_URL: string) {
@@ -24,18 +22,29 @@ async function run(t: Test, args: string[], DATABASE_URL: string) {
   return { ...(await ended), ...output() }
 }
 
+/** A store with the two plants, imported. */
+async function makeStore(t: Test): Promise<{ url: string; input: string }> {
+  const url = makeUrl(t)
+  const input = join(createDirectory(t), 'input.ndjson')
+  writeFileSync(input, plants.map((plant) => `${JSON.stringify(plant)}\n`).join(''))
+  const { code, stderr } = await run(t, ['import', input], url)
+  t.equal(code, 0, stderr)
+  return { url, input }
+}
+
 test('a file of NDJSON is served, and takes plants, with a retry by their id', async (t) => {
-  const { url } = await startService(t, { DATABASE_URL: `ndjson:${makeFile(t)}`, NODE_OPTIONS })
-  t.same((await request(`${url}/plants`)).json(), plants)
-  t.same((await request(`${url}/plants?limit=1`)).json(), plants.slice(0, 1))
-  const cedar = { name: 'Cedar', tag: '' }
-  const add = async (plant: object) => (await request(`${url}/plants`, { body: { ...plant, id: 7 } })).status
+  const { url } = await startService(t, { DATABASE_URL: makeUrl(t), NODE_OPTIONS })
+  t.same((await request(`${url}/plants`)).json(), [])
+  const add = async (plant: object) => (await request(`${url}/plants`, { body: plant })).status
+  for (const plant of plants) t.equal(await add(plant), 200)
+  const cedar = { name: 'Cedar', tag: '', id: 7 }
   t.same([await add(cedar), await add(cedar), await add({ ...cedar, tag: 'Cedrus' })], [200, 200, 409])
-  t.same((await request(`${url}/plants`)).json(), [...plants, cedar])
+  t.same((await request(`${url}/plants`)).json(), [...plants, { name: 'Cedar', tag: '' }])
+  t.same((await request(`${url}/plants?limit=1`)).json(), plants.slice(0, 1))
 })
 
 test('it keeps tokens, which are made, rotated and revoked beside the service', async (t) => {
-  const DATABASE_URL = `ndjson:${makeFile(t)}`
+  const DATABASE_URL = makeUrl(t)
   const { url, output } = await startService(t, { DATABASE_URL, NODE_OPTIONS, ACCESS_TOKENS: '' })
   const list = (token = '') => request(`${url}/plants`, { headers: { authorization: `Bearer ${token}` } })
   const first = /plant_\w+/.exec(output().stdout)?.[0]
@@ -57,19 +66,41 @@ test('it keeps tokens, which are made, rotated and revoked beside the service', 
 })
 
 test('it is exported, verified and shown by status', async (t) => {
-  const path = makeFile(t)
-  const url = `ndjson:${path}`
+  const { url } = await makeStore(t)
   const exported = await run(t, ['export', '-'], url)
-  t.match(exported, { code: 0, stdout: readFileSync(path, 'utf8') })
+  t.match(exported, { code: 0, stdout: plants.map((plant) => `${JSON.stringify(plant)}\n`).join('') })
   const verified = await run(t, ['verify', '--json'], url)
   t.match(JSON.parse(verified.stdout), { engine: 'NDJSON', plants: 2, faultCount: 0 }, verified.stderr)
   const status = await run(t, ['status', '--json'], url)
   t.match(JSON.parse(status.stdout), { engine: 'NDJSON', head: 2, epochs: 1 }, status.stderr)
+  t.match(await run(t, ['status'], 'ndjson:nowhere'), { code: 1, stderr: /there is no file nowhere/ })
+})
+
+test('it knows what was imported into it', async (t) => {
+  const { url, input } = await makeStore(t)
+  const again = await run(t, ['import', input], url)
+  t.match(again, { code: 1, stderr: /already imported/ })
+  writeFileSync(input, '{"name":"Cedar","tag":""}\n', { flag: 'a' })
+  t.match(await run(t, ['import', '--resume', input], url), { code: 0 })
+  t.equal(JSON.parse((await run(t, ['status', '--json'], url)).stdout).head, 3)
+  t.match(await run(t, ['import', '--dry-run', '--restart', input], url), { code: 0 })
+})
+
+test('it is copied elsewhere, and what it leaves out is refused', async (t) => {
+  const { url } = await makeStore(t)
+  const target = await sqlite.createDatabase(t)
+  const copied = await run(t, ['copy', '--from', url, '--to', target, '--json'], '')
+  t.match(JSON.parse(copied.stdout), { plants: 2, added: 2 }, copied.stderr)
+  t.match(await run(t, ['copy', '--from', target, '--to', makeUrl(t)], ''), {
+    code: 1,
+    stderr: /--to is of an engine that nothing can be copied to/,
+  })
+  t.match(await run(t, ['verify', '--repair'], url), { code: 1, stderr: /NDJSON has nothing to be repaired/ })
 })
 
 test('an engine whose store threads cannot share is refused with more than one', async (t) => {
   const { ended, output } = spawnCli(t, ['serve'], {
-    DATABASE_URL: `ndjson:${makeFile(t)}`,
+    DATABASE_URL: makeUrl(t),
     NODE_OPTIONS,
     THREADS: '2',
     PORT: '0',

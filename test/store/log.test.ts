@@ -1,17 +1,15 @@
-// What a log of plants promises, on every engine.
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+// What a store promises, on every engine, one without SQL included.
+import { join } from 'node:path'
 import fc from 'fast-check'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
-import type { Entry, Outcome } from '../../src/store/engine.ts'
-import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
-import { checksumOf } from '../../src/store/format/checksum.ts'
-import { type Engine, engines, sharedServer } from '../support/engines.ts'
+import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
+import { openStore } from '../../src/store/engines.ts'
+import { createDirectory, engines } from '../support/engines.ts'
 import { eventually } from '../support/logs.ts'
 import { seed, tellSeed } from '../support/seed.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
 import { patienceMs } from '../support/until.ts'
+import './ndjson-engine.ts'
 
 const logger = pino({ level: 'silent' })
 
@@ -21,7 +19,7 @@ async function open(t: Test, url: string): Promise<Store> {
   return store
 }
 
-async function openNew(t: Test, engine: Engine): Promise<Store> {
+async function openNew(t: Test, engine: (typeof everyEngine)[number]): Promise<Store> {
   return open(t, await engine.createDatabase(t))
 }
 
@@ -62,64 +60,95 @@ const anyEntry = fc.record({
 })
 const anyBatch = fc.array(anyEntry, { minLength: 1, maxLength: 12 })
 
-/** How a newer version leaves its mark, and everything that a refusal could have changed. */
-const newer: Record<string, { mark: string; look: (url: string) => Promise<unknown> }> = {
-  SQLite: {
-    mark: 'PRAGMA user_version = 99',
-    look: async (url) => readFileSync(fileURLToPath(url)),
+const everyEngine = [
+  ...engines,
+  {
+    name: 'NDJSON',
+    createDatabase: async (t: Test) => `ndjson:${join(createDirectory(t), 'plants.ndjson')}`,
   },
-  PostgreSQL: {
-    mark: "UPDATE meta SET value = '99' WHERE key IN ('version', 'compatible')",
-    look: async (url) => {
-      const database = new URL(url).pathname.slice(1)
-      const server = await sharedServer()
-      return [
-        await server.query('SELECT * FROM meta ORDER BY key', database),
-        await server.query('SELECT oid, relname FROM pg_class ORDER BY oid', database),
-      ]
-    },
-  },
-}
+]
 
-for (const engine of engines) {
+for (const engine of everyEngine) {
   tap.test(`a log on ${engine.name}`, async (t) => {
-    t.test('keeps a mark along with its batch, also when nothing is added', async (t) => {
-      const store = await openNew(t, engine)
-      const marks = async () =>
-        (await store.sql.select("SELECT value FROM meta WHERE key = 'far'")).map(({ value }) => value)
-      await store.sql.execute("INSERT INTO meta VALUES ('far', '0')")
-      await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '1', before: '0' })
-      t.strictSame(await marks(), ['1'])
-      t.strictSame(
-        await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '2', before: '1' }),
-        ['replayed'],
-      )
-      t.strictSame(await marks(), ['2'])
-      t.equal(await countPlants(store), 1)
+    t.test('changes a note along with its batch, also when nothing is added', async (t) => {
+      const { log, notes } = await openNew(t, engine)
+      t.ok(await notes.change({ key: 'far', before: '', value: '0' }))
+      await log.append([entry('a', 1)], undefined, { key: 'far', before: '0', value: '1' })
+      t.strictSame(await notes.read('far'), new Map([['far', '1']]))
+      const note = { key: 'far', before: '1', value: '2' }
+      t.strictSame(await log.append([entry('a', 1)], undefined, note), ['replayed'])
+      t.strictSame(await notes.read('far'), new Map([['far', '2']]))
+      t.equal((await log.head()).position, 1)
     })
 
-    t.test('adds nothing under a mark that another has moved', async (t) => {
+    t.test('adds nothing with a note that another has changed', async (t) => {
       const store = await openNew(t, engine)
-      await store.sql.execute("INSERT INTO meta VALUES ('far', '7')")
-      const late = store.log.append([entry('a', 1)], undefined, { key: 'far', value: '2', before: '1' })
+      await store.notes.change({ key: 'far', before: '', value: '7' })
+      const late = store.log.append([entry('a', 1)], undefined, { key: 'far', before: '1', value: '2' })
       await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
       t.equal(await countPlants(store), 0)
-      await store.log.append([entry('a', 1)], undefined, { key: 'far', value: '8', before: '7' })
+      await store.log.append([entry('a', 1)], undefined, { key: 'far', before: '7', value: '8' })
       t.equal(await countPlants(store), 1)
     })
 
-    t.test('keeps a checksum with each row, which nobody can change a row under', async (t) => {
+    t.test('changes a note from what it was alone, and finds those that begin alike', async (t) => {
+      const { notes } = await openNew(t, engine)
+      t.notOk(await notes.change({ key: 'a/1', before: 'x', value: '1' }))
+      t.ok(await notes.change({ key: 'a/1', before: '', value: '1' }))
+      t.notOk(await notes.change({ key: 'a/1', before: '', value: '2' }))
+      t.notOk(await notes.change({ key: 'a/1', before: '2', value: '3' }))
+      t.ok(await notes.change({ key: 'a/2', before: '', value: '🌵' }))
+      t.strictSame([...(await notes.read('a/'))].sort(), [
+        ['a/1', '1'],
+        ['a/2', '🌵'],
+      ])
+      t.ok(await notes.change({ key: 'a/1', before: '1', value: '' }))
+      t.strictSame([...(await notes.read('a/'))], [['a/2', '🌵']])
+      t.ok(await notes.change({ key: 'a/1', before: '', value: '4' }), 'as if there had been none')
+    })
+
+    t.test('finds plants by their ids', async (t) => {
       const store = await openNew(t, engine)
-      await store.log.append([entry('{"name":"🌵 ñ"}', 7), entry('b')])
-      const rows = await store.sql.select('SELECT checksum FROM plants ORDER BY position')
-      t.strictSame(
-        rows.map(({ checksum }) => checksum),
-        [checksumOf(1, 7, '{"name":"🌵 ñ"}'), checksumOf(2, null, 'b')],
+      await store.log.append([entry('"a"', 1), entry('"b"'), entry('"c"', 2 ** 53 - 1)])
+      t.strictSame([...(await store.find([1, 2, 2 ** 53 - 1]))].sort(), [
+        [1, '"a"'],
+        [2 ** 53 - 1, '"c"'],
+      ])
+      t.equal((await store.find([])).size, 0)
+    })
+
+    t.test('keeps tokens: one valid token of a name, each replaced once, revoked once', async (t) => {
+      const { tokens } = await openNew(t, engine)
+      const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
+      const token = (id: string, createdAt: number, name = 'a'): Token => {
+        return { id, name, hash: id.repeat(4), scopes: ['x', 'y'], createdAt, ...none }
+      }
+      t.strictSame({ ...(await tokens.count(1)) }, { all: 0, valid: 0 })
+      const added = [tokens.add(token('1', 10)), tokens.add(token('2', 10))]
+      t.strictSame(await Promise.all(added), [true, false])
+      t.notOk(await tokens.add(token('1', 10, 'b')), 'an id is taken for ever')
+      t.strictSame(await tokens.find(['1', '2']), [token('1', 10)])
+      const replaced = [3, 4].map((n) => tokens.replace({ id: '1', expiresAt: 50 }, token(`${n}`, 20), 20))
+      t.strictSame((await Promise.all(replaced)).toSorted(), [false, true])
+      t.strictSame({ ...(await tokens.count(49)) }, { all: 2, valid: 2 })
+      t.strictSame({ ...(await tokens.count(50)) }, { all: 2, valid: 1 })
+      const [former, newer] = await tokens.named('a')
+      t.match(
+        [former, newer],
+        [
+          { id: '1', expiresAt: 50 },
+          { expiresAt: null, scopes: ['x', 'y'] },
+        ],
       )
-      t.not(checksumOf(1, null, 'b'), checksumOf(2, null, 'b'))
-      for (const column of ['position', 'id', 'item'])
-        await t.rejects(store.sql.execute(`UPDATE plants SET ${column} = ${column} WHERE position = 2`))
-      t.equal(await store.sql.execute('UPDATE plants SET checksum = NULL WHERE position = 2'), 1)
+      t.notOk(await tokens.replace({ id: '1', expiresAt: 60 }, token('5', 55), 55), 'what has ended is over')
+      await tokens.touch('1', 30, 0)
+      await tokens.touch('1', 40, 29)
+      t.match(await tokens.find(['1']), [{ lastUsedAt: 30 }])
+      const id = String(newer?.id)
+      t.strictSame([await tokens.revoke(id, 60), await tokens.revoke(id, 61)], [true, false])
+      t.match(await tokens.find([id]), [{ revokedAt: 60 }])
+      t.notOk(await tokens.revoke('6', 61))
+      t.ok(await tokens.add(token('7', 70)), 'the name is free again')
     })
 
     t.test('does what the oracle says, batch by batch', async (t) => {
@@ -159,15 +188,8 @@ for (const engine of engines) {
         ['conflict', 'added'],
         ['conflict', 'conflict', 'added'],
       ])
-      const rows = await store.sql.select('SELECT position, item FROM plants ORDER BY position')
-      t.strictSame(
-        rows.map((row) => ({ ...row })),
-        [
-          { position: 1, item: '"0.0"' },
-          { position: 2, item: '"1.1"' },
-          { position: 3, item: '"2.2"' },
-        ],
-      )
+      t.equal(await countPlants(store), 3)
+      t.equal(await readText(store, 0, 3), '"0.0","1.1","2.2"')
     })
 
     t.test('takes 4096 of the longest plants at once', async (t) => {
@@ -188,23 +210,6 @@ for (const engine of engines) {
       t.equal(await countPlants(store), 0)
       t.strictSame(await store.log.append([entry('"d"'), entry('"e"', 2)]), ['added', 'added'])
       t.equal(await readText(store, 0, 9), '"d","e"')
-    })
-
-    t.test('refuses to change or remove a plant, in the database itself', async (t) => {
-      const store = await openNew(t, engine)
-      await store.log.append([entry('"a"'), entry('"b"')])
-      const statements = [
-        "UPDATE plants SET item = '0' WHERE position = 1",
-        'DELETE FROM plants WHERE position = 2',
-      ]
-      if (engine.name === 'PostgreSQL') statements.push('TRUNCATE plants')
-      for (const statement of statements)
-        await t.rejects(
-          store.sql.execute(statement),
-          { constructor: StoreUnavailable, message: /append-only/ },
-          statement,
-        )
-      t.equal(await readText(store, 0, 9), '"a","b"')
     })
 
     t.test('is seen by two stores on one database at once', async (t) => {
@@ -266,30 +271,6 @@ for (const engine of engines) {
       for (const [n, item] of retries.entries())
         t.strictSame(await store.log.append([entry(item, 1)]), [n === 0 ? 'replayed' : 'conflict'], item)
       t.equal(await readText(store, 0, 9), '{"name":"a","tag":"b"}', 'what was there first stays')
-    })
-
-    t.test('of a newer version is refused and left as it is', async (t) => {
-      const url = await engine.createDatabase(t)
-      const store = await openStore(url, { logger })
-      const { mark, look } = newer[engine.name] as (typeof newer)[string]
-      await store.sql.execute(mark)
-      await store.close()
-      const before = await look(url)
-      await t.rejects(openStore(url, { logger }), { constructor: StoreRefused, message: /newer plant-store/ })
-      t.strictSame(await look(url), before)
-    })
-
-    t.test('has portable SQL beside it', async (t) => {
-      const { sql } = await openNew(t, engine)
-      const insert = `INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, $2, '', '', $3)`
-      t.equal(await sql.execute(insert, ['a', '🌵', 2 ** 53 - 1]), 1)
-      t.equal(await sql.execute(insert, ['b', "'", -(2 ** 53) + 1]), 1)
-      const rows = await sql.select('SELECT id, name, created_at, revoked_at FROM tokens WHERE id = $1', [
-        'a',
-      ])
-      t.strictSame({ ...rows[0] }, { id: 'a', name: '🌵', created_at: 2 ** 53 - 1, revoked_at: null })
-      t.equal(await sql.execute('UPDATE tokens SET revoked_at = $1', [1]), 2)
-      t.equal(await sql.execute('DELETE FROM tokens WHERE id = $1', ['c']), 0)
     })
   })
 }

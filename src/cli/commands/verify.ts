@@ -68,7 +68,7 @@ function runRepair(
     const logger = pino({ level: 'error' }, pino.destination(2))
     const store = await openStore(url, { logger, mustExist: true })
     try {
-      if (!store.upkeep) throw new StoreRefused(`${checked.engine} has nothing that could be repaired`)
+      if (!store.upkeep) throw new StoreRefused(`${checked.engine} has nothing to be repaired`)
       const added = await store.upkeep.repair(checked.head, signal)
       // It was migrated to be repaired.
       const schemaVersion = Math.max(checked.schemaVersion, migrations.length)

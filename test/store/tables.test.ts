@@ -1,0 +1,106 @@
+// What the tables of a log promise, on the engines that speak SQL.
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import tap, { type Test } from 'tap'
+import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
+import { checksumOf } from '../../src/store/format/checksum.ts'
+import { type Engine, engines, sharedServer } from '../support/engines.ts'
+import { openStore, type Store } from '../support/sql-store.ts'
+
+const logger = pino({ level: 'silent' })
+
+async function open(t: Test, url: string): Promise<Store> {
+  const store = await openStore(url, { logger })
+  t.teardown(() => store.close())
+  return store
+}
+
+async function openNew(t: Test, engine: Engine): Promise<Store> {
+  return open(t, await engine.createDatabase(t))
+}
+
+const entry = (item: string, id?: number) => ({ item, id })
+
+async function readAll({ log }: Store): Promise<string> {
+  const { position, epochs } = await log.head()
+  return String(await log.read(0, position, epochs.owner(position))).slice(1, -1)
+}
+
+/** How a newer version leaves its mark, and everything that a refusal could have changed. */
+const newer: Record<string, { mark: string; look: (url: string) => Promise<unknown> }> = {
+  SQLite: {
+    mark: 'PRAGMA user_version = 99',
+    look: async (url) => readFileSync(fileURLToPath(url)),
+  },
+  PostgreSQL: {
+    mark: "UPDATE meta SET value = '99' WHERE key IN ('version', 'compatible')",
+    look: async (url) => {
+      const database = new URL(url).pathname.slice(1)
+      const server = await sharedServer()
+      return [
+        await server.query('SELECT * FROM meta ORDER BY key', database),
+        await server.query('SELECT oid, relname FROM pg_class ORDER BY oid', database),
+      ]
+    },
+  },
+}
+
+for (const engine of engines) {
+  tap.test(`tables on ${engine.name}`, async (t) => {
+    t.test('keeps a checksum with each row, which nobody can change a row under', async (t) => {
+      const store = await openNew(t, engine)
+      await store.log.append([entry('{"name":"🌵 ñ"}', 7), entry('b')])
+      const rows = await store.sql.select('SELECT checksum FROM plants ORDER BY position')
+      t.strictSame(
+        rows.map(({ checksum }) => checksum),
+        [checksumOf(1, 7, '{"name":"🌵 ñ"}'), checksumOf(2, null, 'b')],
+      )
+      t.not(checksumOf(1, null, 'b'), checksumOf(2, null, 'b'))
+      for (const column of ['position', 'id', 'item'])
+        await t.rejects(store.sql.execute(`UPDATE plants SET ${column} = ${column} WHERE position = 2`))
+      t.equal(await store.sql.execute('UPDATE plants SET checksum = NULL WHERE position = 2'), 1)
+    })
+
+    t.test('refuses to change or remove a plant, in the database itself', async (t) => {
+      const store = await openNew(t, engine)
+      await store.log.append([entry('"a"'), entry('"b"')])
+      const statements = [
+        "UPDATE plants SET item = '0' WHERE position = 1",
+        'DELETE FROM plants WHERE position = 2',
+      ]
+      if (engine.name === 'PostgreSQL') statements.push('TRUNCATE plants')
+      for (const statement of statements)
+        await t.rejects(
+          store.sql.execute(statement),
+          { constructor: StoreUnavailable, message: /append-only/ },
+          statement,
+        )
+      t.equal(await readAll(store), '"a","b"')
+    })
+
+    t.test('of a newer version is refused and left as it is', async (t) => {
+      const url = await engine.createDatabase(t)
+      const store = await openStore(url, { logger })
+      const { mark, look } = newer[engine.name] as (typeof newer)[string]
+      await store.sql.execute(mark)
+      await store.close()
+      const before = await look(url)
+      await t.rejects(openStore(url, { logger }), { constructor: StoreRefused, message: /newer plant-store/ })
+      t.strictSame(await look(url), before)
+    })
+
+    t.test('has portable SQL beside it', async (t) => {
+      const { sql } = await openNew(t, engine)
+      const insert = `INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, $2, '', '', $3)`
+      t.equal(await sql.execute(insert, ['a', '🌵', 2 ** 53 - 1]), 1)
+      t.equal(await sql.execute(insert, ['b', "'", -(2 ** 53) + 1]), 1)
+      const rows = await sql.select('SELECT id, name, created_at, revoked_at FROM tokens WHERE id = $1', [
+        'a',
+      ])
+      t.strictSame({ ...rows[0] }, { id: 'a', name: '🌵', created_at: 2 ** 53 - 1, revoked_at: null })
+      t.equal(await sql.execute('UPDATE tokens SET revoked_at = $1', [1]), 2)
+      t.equal(await sql.execute('DELETE FROM tokens WHERE id = $1', ['c']), 0)
+    })
+  })
+}
