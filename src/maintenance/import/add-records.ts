@@ -108,7 +108,9 @@ async function* readBatches(run: Run): AsyncGenerator<Batch> {
         if (at <= from.bytes) continue
         take(run, record, batch)
         const { end } = batch
-        if (end.records - end.batch.records >= batchPlants || at === known.bytes) yield* close()
+        if (end.records - end.batch.records < batchPlants && at !== known.bytes) continue
+        yield* close()
+        signal.throwIfAborted()
       }
       prefix.advance(at)
       signal.throwIfAborted()
