@@ -64,6 +64,7 @@ function runRepair(
   checked: VerifyReport,
   quiet: true | undefined,
 ): Promise<VerifyReport & Added> {
+  /* c8 ignore next: an interrupted process reports no coverage */
   const describe = () => 'interrupted: the repair is incomplete. Run it again'
   return doLongWork({ quiet, describe }, async (_, signal) => {
     const logger = pino({ level: 'error' }, pino.destination(2))
