@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { listShown } from '../../../schemas/plant.ts'
 import { type Entry, type Outcome, StoreUnavailable } from '../../store/store.ts'
 import { describeFaults } from './check.ts'
-import { type Judge, makeJudge, type Select } from './dry-log.ts'
 import {
   defaultBatchPlants,
   defaultPatienceMs,
@@ -13,6 +12,7 @@ import {
   type Reason,
 } from './import-options.ts'
 import type { Reading } from './input.ts'
+import { type Judge, makeJudge, type Select } from './judge.ts'
 import type { Position } from './notes.ts'
 import type { Progress } from './progress.ts'
 import { InputError, type InputRecord } from './record.ts'

@@ -1,9 +1,9 @@
 // Imports an input. With `strict` a first pass checks all of it before anything is added.
 import { selectRows } from '../../store/view.ts'
 import { addRecords, type Run } from './add-records.ts'
-import type { Select } from './dry-log.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
 import { Input, nameOf } from './input.ts'
+import type { Select } from './judge.ts'
 import { beginning } from './notes.ts'
 import { Progress } from './progress.ts'
 import { InputError } from './record.ts'

@@ -138,7 +138,7 @@ export function nameOf(path: string): string {
   return path === '-' ? 'stdin' : path
 }
 
-/** Bytes that are kept for a record that may end in them. */
+/** Bytes before a chunk that are kept: a record may end in them that is known to end only by what follows. */
 const keptBytes = 2 * maxRecordBytes
 
 /** The hash of the beginning of an input, by which it is known again: of all that was consumed. */
@@ -155,8 +155,8 @@ export class Prefix {
   /** Passes on what is read. */
   async *follow(chunks: Chunks): AsyncGenerator<Buffer, undefined> {
     for await (const chunk of chunks) {
-      this.#rest = Buffer.concat([this.#rest, chunk])
       this.advance(this.bytes - keptBytes)
+      this.#rest = Buffer.concat([this.#rest, chunk])
       yield chunk
     }
   }
