@@ -109,6 +109,8 @@ function formatReport(report: VerifyReport & Partial<Added>): string {
 
 /** Says which plants of a damaged store can be read. */
 function describeReadable({ unread, head }: VerifyReport): string {
-  const spans = invert(unread, head).map(({ first, last }) => `${first} to ${last}`)
+  const spans = invert(unread, head).map(({ first, last }) =>
+    first === last ? `${first}` : `${first} to ${last}`,
+  )
   return `plants that can be read: ${spans.join(', ') || 'none'}`
 }

@@ -2,7 +2,7 @@
 import { selectRows } from '../../store/view.ts'
 import { addRecords, type Run } from './add-records.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
-import { Input, nameOf } from './input.ts'
+import { Input, nameOf, refuseInput } from './input.ts'
 import type { Select } from './judge.ts'
 import { beginning } from './notes.ts'
 import { Progress } from './progress.ts'
@@ -22,6 +22,7 @@ export async function importPlants(options: ImportOptions): Promise<ImportResult
     return result
   } catch (error) {
     if (signal.aborted) throw signal.reason
+    if ((error as NodeJS.ErrnoException).syscall === 'read') refuseInput(path, error as Error)
     throw error instanceof InputError ? error.in(nameOf(path)) : error
   }
 }

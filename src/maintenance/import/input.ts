@@ -47,7 +47,7 @@ export class Input {
    */
   static async open(options: Options, isCopied: boolean): Promise<Input> {
     const { path } = options
-    const file = path === '-' ? undefined : await open(path).catch((error) => refuse(path, error))
+    const file = path === '-' ? undefined : await open(path).catch((error) => refuseInput(path, error))
     const input = new Input(options, file)
     try {
       const stats = await file?.stat()
@@ -129,7 +129,8 @@ export class Input {
   }
 }
 
-function refuse(path: string, error: Error): never {
+/** Throws FileRefused for the error of a system call. */
+export function refuseInput(path: string, error: Error): never {
   throw new FileRefused(`cannot read ${nameOf(path)}: ${error.message}`)
 }
 
