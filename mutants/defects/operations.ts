@@ -133,6 +133,6 @@ export const operationDefects: Defect[] = [
     file: 'src/maintenance/verify/check-log.ts',
     search: 'hasEnd && unread.length === 0',
     replacement: 'hasEnd',
-    checks: [inTest('cli/verify', 'a plant whose text cannot be read')],
+    checks: [inTest('cli/verify', 'plants whose texts cannot be read')],
   },
 ]

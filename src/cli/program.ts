@@ -4,8 +4,6 @@ import { hideSecrets } from '../config/mask.ts'
 import { build } from '../runtime/version.ts'
 
 const width = 80
-/** Columns for the names of options; the longest takes 31. */
-const termColumns = 32
 const formatter = new Help()
 
 const help = `
@@ -42,7 +40,7 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     .description('A durable HTTP API to add and list plants.')
     .version(build)
     .helpCommand(true)
-    .configureHelp({ formatItem, subcommandTerm: (command) => command.name() })
+    .configureHelp({ helpWidth: width, subcommandTerm: (command) => command.name() })
     .showHelpAfterError('(see --help)')
     .addHelpText('after', help)
     .configureOutput({
@@ -65,11 +63,4 @@ function wrapProse(text: string): string {
   return text.replace(/^(?! )[^\n]+(?:\n(?! )[^\n]+)*/gm, (paragraph) =>
     formatter.boxWrap(paragraph.replaceAll('\n', ' '), width),
   )
-}
-
-/** Formats an option or a command with its description, in two columns. */
-function formatItem(term: string, _width: number, description: string): string {
-  const margin = `\n${' '.repeat(termColumns)}`
-  const about = formatter.boxWrap(description, width - termColumns).replaceAll('\n', margin)
-  return `  ${term}`.padEnd(termColumns) + about
 }

@@ -415,6 +415,8 @@ test('an unreadable input is reported in one line with exit code 1, with counts 
     [[directory], /^plant-store: \S+: is a directory\n$/],
     [['--strict', directory], /^plant-store: \S+: is a directory\n$/],
     [[missing], /^plant-store: cannot read \S+missing: ENOENT[^\n]+\n$/],
+    // Its beginning is no memory of the process.
+    [['/proc/self/mem', '--format', 'csv'], /^plant-store: cannot read \/proc\/self\/mem: E\w+[^\n]+\n$/],
     [['/dev/zero'], /^plant-store: \/dev\/zero, line 1: is not text[^\n]+\n$/],
     [[join(path, 'x')], /^plant-store: cannot read \S+: ENOTDIR[^\n]+\n$/],
     [[writeInput(t, gzipped.subarray(0, -4))], /^plant-store: \S+: the gzip data is cut short\n$/],

@@ -241,3 +241,17 @@ test('characters of several bytes are whole wherever the input is cut into piece
     t.equal(plants.length, 400)
   }
 })
+
+test('a compressed input is known again by records that end with a chunk of it', async (t) => {
+  // Chunks of what is decompressed have 128 KiB. The first fault begins one, and a whole one follows.
+  const lineBytes = 64
+  const rows = (count: number) => `${'a'.repeat(lineBytes - 2)},\n`.repeat(count)
+  const start = `name,tag\n${'a'.repeat(lineBytes - 'name,tag\n,\n'.length)},\n`
+  const before = start + rows((2 * 128 * 1024) / lineBytes - 1)
+  const make = (row: string) => gzipSync(`${before}${row}\n${rows(4096)}`)
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, make('a"b,'))
+  t.match(await runImport(url, path), { error: { line: 4098 } })
+  writeFileSync(path, make('a b,'))
+  t.match(await runImport(url, path, { resume: true }), { result: { skipped: 4096, added: 4097 } })
+})

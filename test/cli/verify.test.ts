@@ -308,18 +308,21 @@ test('segments that cannot be read, and a last page that cannot be', async (t) =
   t.match(faults.map(describeFault).join(), /^the end of the log cannot be read: /)
 })
 
-test('a plant whose text cannot be read is named alone', async (t) => {
+test('plants whose texts cannot be read are named alone, and one that can be between them', async (t) => {
   const url = await make(t, sqlite)
   // So long that SQLite keeps the end of it in pages of their own.
-  const item = `{"name":"${'x'.repeat(10_000)} the end","tag":""}`
-  await tamper(url, `INSERT INTO plants (position, item) VALUES (62, '${item}')`)
+  const long = (end: string) => `{"name":"${'x'.repeat(10_000)} ${end}","tag":""}`
+  const items = [long('the end'), '{"name":"a","tag":""}', long('another end')]
+  const rows = items.map((item, index) => `(${62 + index}, '${item}')`)
+  await tamper(url, `INSERT INTO plants (position, item) VALUES ${rows}`)
   const path = fileURLToPath(url)
-  overwritePage(path, findPage(path, 'the end') - 1)
+  for (const end of ['the end', 'another end']) overwritePage(path, findPage(path, end) - 1)
   const { faults, checksum } = await verifyStore(url)
   const others = faults.map(describeFault).filter((fault) => !fault.startsWith('integrity check'))
-  t.strictSame(others, ['plant 62 cannot be read: database disk image is malformed'])
+  const reason = 'cannot be read: database disk image is malformed'
+  t.strictSame(others, [`plant 62 ${reason}`, `plant 64 ${reason}`, 'plant 63 has lost its checksum'])
   t.equal(checksum, null)
-  t.match(await runCommand(['verify', url]), { code: 1, stdout: /\nplants that can be read: 1 to 61\n/ })
+  t.match(await runCommand(['verify', url]), { code: 1, stdout: /\nplants that can be read: 1 to 61, 63\n/ })
 })
 
 test('a destroyed first page of the plants: each fault is one line', async (t) => {

@@ -63,6 +63,7 @@ function runRepair(
   checked: VerifyReport,
   quiet: true | undefined,
 ): Promise<VerifyReport & Added> {
+  /* c8 ignore next: an interrupted process reports no coverage */
   const describe = () => 'interrupted: the repair is incomplete. Run it again'
   return doLongWork({ quiet, describe }, async (_, signal) => {
     const logger = pino({ level: 'error' }, pino.destination(2))
@@ -107,6 +108,8 @@ function formatReport(report: VerifyReport & Partial<Added>): string {
 
 /** Says which plants of a damaged store can be read. */
 function describeReadable({ unread, head }: VerifyReport): string {
-  const spans = invert(unread, head).map(({ first, last }) => `${first} to ${last}`)
+  const spans = invert(unread, head).map(({ first, last }) =>
+    first === last ? `${first}` : `${first} to ${last}`,
+  )
   return `plants that can be read: ${spans.join(', ') || 'none'}`
 }

@@ -2,7 +2,7 @@
 // one ends it at once, as does a time-out when it has not stopped by itself.
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
-import { echoMs, interruptMs } from '../../limits.ts'
+import { echoMs, interruptMs, stopMs } from '../../limits.ts'
 import { type Progress, startProgress } from './progress.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
@@ -40,10 +40,10 @@ export async function doLongWork<T>(
     tell()
     replaceProcess(by)
   }
-  // Lines that a slow reader has not taken are still in this process. One that takes none holds it up no longer.
+  // Lines that a slow reader has not taken are still in this process. One that takes none holds it up no longer than this.
   const endOnceRead = (by: Signal) => {
     tell()
-    setTimeout(replaceProcess, interruptMs, by).unref()
+    setTimeout(replaceProcess, stopMs, by).unref()
     process.stderr.write('', () => process.stdout.write('', () => replaceProcess(by)))
   }
   let askedMs = 0

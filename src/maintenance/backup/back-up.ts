@@ -103,6 +103,7 @@ async function copyDatabase(from: string, to: string, { signal, onProgress }: Ba
         onProgress?.(totalPages - remainingPages, totalPages, 'page')
       },
     })
+    /* c8 ignore next: it takes another user, in a process of its own */
     checkSame?.()
     makeSingle(to)
   } catch (error) {

@@ -5,7 +5,6 @@ import { listShown } from '../../../schemas/plant.ts'
 import type { Entry, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
 import { describeFaults } from './check.ts'
-import { type Judge, makeJudge } from './dry-log.ts'
 import {
   defaultBatchPlants,
   defaultPatienceMs,
@@ -14,6 +13,7 @@ import {
   type Reason,
 } from './import-options.ts'
 import type { Reading } from './input.ts'
+import { type Judge, makeJudge } from './judge.ts'
 import type { Position } from './notes.ts'
 import type { Progress } from './progress.ts'
 import { InputError, type InputRecord } from './record.ts'
@@ -109,7 +109,9 @@ async function* readBatches(run: Run): AsyncGenerator<Batch> {
         if (at <= from.bytes) continue
         take(run, record, batch)
         const { end } = batch
-        if (end.records - end.batch.records >= batchPlants || at === known.bytes) yield* close()
+        if (end.records - end.batch.records < batchPlants && at !== known.bytes) continue
+        yield* close()
+        signal.throwIfAborted()
       }
       prefix.advance(at)
       signal.throwIfAborted()

@@ -1,7 +1,7 @@
 // Imports an input. With `strict` a first pass checks all of it before anything is added.
 import { addRecords, type Run } from './add-records.ts'
 import type { ImportOptions, ImportResult } from './import-options.ts'
-import { Input, nameOf } from './input.ts'
+import { Input, nameOf, refuseInput } from './input.ts'
 import { beginning } from './notes.ts'
 import { Progress } from './progress.ts'
 import { InputError } from './record.ts'
@@ -20,6 +20,7 @@ export async function importPlants(options: ImportOptions): Promise<ImportResult
     return result
   } catch (error) {
     if (signal.aborted) throw signal.reason
+    if ((error as NodeJS.ErrnoException).syscall === 'read') refuseInput(path, error as Error)
     throw error instanceof InputError ? error.in(nameOf(path)) : error
   }
 }

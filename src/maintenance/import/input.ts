@@ -47,7 +47,7 @@ export class Input {
    */
   static async open(options: Options, isCopied: boolean): Promise<Input> {
     const { path } = options
-    const file = path === '-' ? undefined : await open(path).catch((error) => refuse(path, error))
+    const file = path === '-' ? undefined : await open(path).catch((error) => refuseInput(path, error))
     const input = new Input(options, file)
     try {
       const stats = await file?.stat()
@@ -129,7 +129,8 @@ export class Input {
   }
 }
 
-function refuse(path: string, error: Error): never {
+/** Throws FileRefused for the error of a system call. */
+export function refuseInput(path: string, error: Error): never {
   throw new FileRefused(`cannot read ${nameOf(path)}: ${error.message}`)
 }
 
@@ -138,7 +139,7 @@ export function nameOf(path: string): string {
   return path === '-' ? 'stdin' : path
 }
 
-/** Bytes that are kept for a record that may end in them. */
+/** Bytes before a chunk that are kept: a record may end in them that is known to end only by what follows. */
 const keptBytes = 2 * maxRecordBytes
 
 /** The hash of the beginning of an input, by which it is known again: of all that was consumed. */
@@ -155,8 +156,8 @@ export class Prefix {
   /** Passes on what is read. */
   async *follow(chunks: Chunks): AsyncGenerator<Buffer, undefined> {
     for await (const chunk of chunks) {
-      this.#rest = Buffer.concat([this.#rest, chunk])
       this.advance(this.bytes - keptBytes)
+      this.#rest = Buffer.concat([this.#rest, chunk])
       yield chunk
     }
   }

@@ -10,8 +10,9 @@ import type { Position } from './notes.ts'
 import { type InputRecord, tooLong } from './record.ts'
 import type { Records } from './records.ts'
 
-/** Reasons that are kept for --json. */
+/** Reasons that are kept for --json, and that are told on a terminal. */
 const keptReasons = 10_000
+const shownReasons = 10
 
 const changed = 'it is not as the import left it; name another file'
 
@@ -36,7 +37,7 @@ export class Rejects {
   ) {
     this.#options = options
     this.#result = result
-    this.#mostShown = options.isTerminal ? 10 : Number.POSITIVE_INFINITY
+    this.#mostShown = options.isTerminal ? shownReasons : Number.POSITIVE_INFINITY
     this.#form =
       format === 'json'
         ? { start: '[\n', between: ',\n', after: false, end: '\n]\n' }

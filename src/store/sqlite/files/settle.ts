@@ -33,8 +33,8 @@ export function openSettled(path: string): ReadOnlyFile {
   try {
     settleForReading(path)
     return file
+    /* c8 ignore next 4: a disk that fails in the same moment */
   } catch (error) {
-    /* c8 ignore next 3: a disk that fails in the same moment */
     file.db.close()
     throw refusal(path, error as Error)
   }
@@ -48,8 +48,8 @@ function settleForReading(path: string): void {
     const db = new DatabaseSync(path)
     try {
       rewriteLog(db, path)
+      /* c8 ignore next 4: another process has the lock, or the disk fails */
     } catch (error) {
-      /* c8 ignore next 2: another process has the lock, or the disk fails */
       // Locked, or not for this user to write.
       if (codeOf(error) === 0 && (error as NodeJS.ErrnoException).syscall !== 'open') throw error
     } finally {
