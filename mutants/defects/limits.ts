@@ -41,14 +41,14 @@ export const limitDefects: Defect[] = [
   },
   {
     breaks: 'connections past the limit are served',
-    file: 'src/http/connection/max-connections.ts',
+    file: 'src/http/max-connections.ts',
     search: 'if (sum(this.#counts) < this.max ||',
     replacement: 'if (sum(this.#counts) <= this.max ||',
     checks: [inTest('http/connections', 'beyond MAX_CONNECTIONS')],
   },
   {
     breaks: 'connections that are refused pile up',
-    file: 'src/http/connection/max-connections.ts',
+    file: 'src/http/max-connections.ts',
     search: 'if (this.#ending.size >= this.#maxEnding) return',
     replacement: 'if (this.#ending.size < 0) return',
     checks: [inTest('http/connections', 'refused connections that stay open')],

@@ -17,18 +17,18 @@ export function settingOption(key: SettingName): Option {
   return Object.assign(option, { argChoices: read.choices, attributeName: () => key })
 }
 
-export type StoreOptions = { databaseUrl?: string; json?: true }
+export type DatabaseOptions = { databaseUrl?: string; json?: true }
 
 /** The options of commands on a database: which one, and how to print the result. */
-export function addStoreOptions(command: Command, json = 'as JSON'): Command {
+export function addDatabaseOptions(command: Command, json = 'as JSON'): Command {
   return command.addOption(settingOption('databaseUrl')).option('--json', json)
 }
 
-export type WorkOptions = StoreOptions & { quiet?: true }
+export type WorkOptions = DatabaseOptions & { quiet?: true }
 
 /** The same for commands that take a while. */
 export function addWorkOptions(command: Command): Command {
-  return addStoreOptions(command, 'print the summary as JSON').option('--quiet', 'show no progress')
+  return addDatabaseOptions(command, 'print the summary as JSON').option('--quiet', 'show no progress')
 }
 
 /** Makes a parser for a whole number from `least` to `most`, in decimal digits. */

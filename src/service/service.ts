@@ -2,8 +2,8 @@
 import { StoreRefused } from '../store/errors.ts'
 import type { Metrics } from './admin/metrics.ts'
 import { listen, refuseTaken } from './listen.ts'
+import { makeShared } from './shared.ts'
 import { buildHttpWorker, type HttpWorkerOptions } from './threads/http-worker.ts'
-import { makeShared } from './threads/shared.ts'
 import { countThreads, Threads } from './threads/threads.ts'
 
 /**

@@ -9,7 +9,7 @@ import { knownMethods } from './methods.ts'
 type Attributes = Record<string, string | number>
 
 /** `resource`: attributes of the service; `thread`: id of the thread; `clean`: masks secrets in a text. */
-export type Origin = { resource: Attributes; thread: number; clean: (text: string) => string }
+export type SpanOrigin = { resource: Attributes; thread: number; clean: (text: string) => string }
 
 const maxTextBytes = 1024
 /** The Status messages STATUS_CODE_UNSET and STATUS_CODE_ERROR. */
@@ -22,9 +22,9 @@ const [unset, failed] = [Uint8Array.of(0x18, 0), Uint8Array.of(0x18, 2)]
 export class SpanBatch {
   count = 0
   readonly #scopeSpans = new PbfWriter(new Uint8Array(2 ** 16))
-  readonly #origin: Origin
+  readonly #origin: SpanOrigin
 
-  constructor(origin: Origin) {
+  constructor(origin: SpanOrigin) {
     this.#origin = origin
     this.#scopeSpans.writeMessage(1, (name, scope) => scope.writeStringField(1, name), 'plant-store')
   }
@@ -45,7 +45,7 @@ export class SpanBatch {
   }
 }
 
-function writeSpan([exchange, origin]: [Exchange, Origin], span: PbfWriter): void {
+function writeSpan([exchange, origin]: [Exchange, SpanOrigin], span: PbfWriter): void {
   const { method, route, status, durationMs, raw } = exchange
   const { traceId, spanId, parent } = exchange.trace as Trace
   const { clean } = origin
@@ -88,7 +88,7 @@ function clip(text: string): string {
   return text.length * 3 > maxTextBytes ? text.slice(0, encoder.encodeInto(text, clipped).read) : text
 }
 
-function describe(exchange: Exchange, { clean, thread }: Origin): Attributes {
+function describe(exchange: Exchange, { clean, thread }: SpanOrigin): Attributes {
   const { method, route, url, status, raw, reply } = exchange
   // An absolute target may hold a password.
   const [path = '', query = ''] = (url.startsWith('/') ? url : url.replace(absolute, '')).split(/[?#]/)

@@ -15,8 +15,8 @@ import { Outage } from '../logging/outage.ts'
 import type { Meter } from '../runtime/meter.ts'
 import { version } from '../runtime/version.ts'
 import { withTimeout } from '../runtime/with-timeout.ts'
+import type { Shared } from './shared.ts'
 import { SpanBatch } from './spans.ts'
-import type { Shared } from './threads/shared.ts'
 
 type Surroundings = Pick<ServiceLog, 'logger' | 'mask'> & Shared & { meter: Meter }
 

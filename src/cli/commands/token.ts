@@ -10,11 +10,11 @@ import { hashToken, readTokenId } from '../../tokens/format.ts'
 import { type Scope, scopes, Tokens } from '../../tokens/tokens.ts'
 import { deliverResult, printResult, requireStdout } from '../console/output.ts'
 import { formatTable } from '../console/table.ts'
-import { addStoreOptions, type StoreOptions } from '../setting-options.ts'
+import { addDatabaseOptions, type DatabaseOptions } from '../setting-options.ts'
 import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
 import { defineExplain } from './token/explain.ts'
 
-type CreateOptions = StoreOptions & { name: string; scope?: Scope[]; expires?: number }
+type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }
 
 const maxNameLength = 100
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
@@ -29,7 +29,7 @@ export function define(command: Command): void {
   for (const [name, defineOne] of Object.entries(onStore)) {
     const child = command.command(name)
     defineOne(child)
-    addStoreOptions(child)
+    addDatabaseOptions(child)
   }
   defineExplain(command.command('explain'))
 }
@@ -73,7 +73,7 @@ function parseName(text: string): string {
 function defineList(command: Command): void {
   command
     .description('List all tokens, without their secrets.')
-    .action(async ({ databaseUrl, json }: StoreOptions) => {
+    .action(async ({ databaseUrl, json }: DatabaseOptions) => {
       const found = await withView(loadDatabaseUrl(databaseUrl), (view) => view.tokens())
       const rows = found.map(describe)
       const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
@@ -98,7 +98,7 @@ function defineRotate(command: Command): void {
         .default(86_400_000, '24h'),
     )
     .addHelpText('after', rotateHelp)
-    .action((text: string, options: StoreOptions & { overlap: number }) =>
+    .action((text: string, options: DatabaseOptions & { overlap: number }) =>
       withTokens(options, async (tokens) => {
         requireStdout()
         const former = await findToken(tokens, text)
@@ -133,7 +133,7 @@ function defineRevoke(command: Command): void {
   command
     .description('Revoke a token, within 5 seconds on every replica.')
     .argument('<token>', 'its name, its id or the whole token')
-    .action((text: string, options: StoreOptions) =>
+    .action((text: string, options: DatabaseOptions) =>
       withTokens(options, async (tokens) => {
         const { id, name } = await findToken(tokens, text)
         if (!(await tokens.revoke(id))) throw new StoreRefused(`token ${id} is already revoked`)
@@ -143,7 +143,7 @@ function defineRevoke(command: Command): void {
 }
 
 /** Opens the database, which must exist, for as long as the work takes. */
-async function withTokens(options: StoreOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+async function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
   const logger = pino({ level: 'error' }, pino.destination(2))
   const url = loadDatabaseUrl(options.databaseUrl)
   const store = await openStore(url, { logger, mustExist: true, keepsSchema: true })

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import { echoMs, interruptMs, stopMs } from '../../limits.ts'
-import { type Progress, startProgress } from './progress.ts'
+import { type ProgressLines, startProgress } from './progress.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 type Signal = (typeof signals)[number]
@@ -25,7 +25,7 @@ export class Interrupted extends Error {
  */
 export async function doLongWork<T>(
   { quiet, describe }: { quiet?: boolean | undefined; describe: () => string },
-  work: (progress: Progress, signal: AbortSignal) => Promise<T>,
+  work: (progress: ProgressLines, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const progress = startProgress({ quiet })
   const controller = new AbortController()

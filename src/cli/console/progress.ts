@@ -16,7 +16,7 @@ export type ProgressOptions = { quiet?: boolean | undefined; stream?: ProgressSt
 /** The unit of progress. */
 export type Unit = 'plant' | 'page'
 
-export type Progress = ReturnType<typeof startProgress>
+export type ProgressLines = ReturnType<typeof startProgress>
 
 export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions) {
   const isBar = stream.isTTY && process.env.TERM !== 'dumb'

@@ -35,10 +35,10 @@ export type Note = {
 export const noteKeys = 'import/'
 
 /** A note with its place in the store. */
-export type Row = { number: number; key: string; value: string; note: Note }
+export type NoteRow = { number: number; key: string; value: string; note: Note }
 
 /** Reads notes, in the order of their numbers. */
-export async function readNotes({ notes }: Store): Promise<Row[]> {
+export async function readNotes({ notes }: Store): Promise<NoteRow[]> {
   return [...(await notes.read(noteKeys))]
     .map(([key, value]) => ({
       number: Number(key.slice(noteKeys.length)),

@@ -12,9 +12,9 @@ import {
   findOwner,
   isAtWork,
   type Note,
+  type NoteRow,
   noteKeys,
   type Position,
-  type Row,
   readNotes,
 } from './notes.ts'
 
@@ -68,7 +68,7 @@ export class Progress {
   }
 
   /** The rule for going on: behind what an earlier import consumed, if that part of the input is the same to the byte. */
-  async #findStart(rows: Row[], named: Row[]): Promise<Position> {
+  async #findStart(rows: NoteRow[], named: NoteRow[]): Promise<Position> {
     const { resume, restart, say } = this.#options
     const { matching, size } = await this.#findMatching(rows)
     if (restart) return beginning
@@ -113,22 +113,22 @@ export class Progress {
   }
 
   /** Finds notes whose part of the input is the same; of a pipe only its head can be known. */
-  async #findMatching(rows: Row[]): Promise<{ matching: Row[]; size: number | undefined }> {
+  async #findMatching(rows: NoteRow[]): Promise<{ matching: NoteRow[]; size: number | undefined }> {
     const { input, reading } = this.#source
     const { isWhole, head } = reading
-    const isLong = ({ note }: Row) => note.end.bytes > head.length
+    const isLong = ({ note }: NoteRow) => note.end.bytes > head.length
     const alike = rows.filter(
       (row) => row.note.end.records > 0 && this.#beginsWith(isLong(row) ? row.note.head : row.note.end),
     )
     if (isWhole) return { matching: alike, size: head.length }
     if (!input.isFile || alike.length === 0) return { matching: alike, size: undefined }
     const { size, hashes } = await input.readThrough(alike.filter(isLong).map(({ note }) => note.end.bytes))
-    const isSame = (row: Row) => !isLong(row) || hashes.get(row.note.end.bytes) === row.note.end.hash
+    const isSame = (row: NoteRow) => !isLong(row) || hashes.get(row.note.end.bytes) === row.note.end.hash
     return { matching: alike.filter(isSame), size }
   }
 
   /** Ends what is left of earlier runs, so that one that still runs elsewhere adds nothing more. */
-  async #takeOver(rows: Row[]): Promise<boolean> {
+  async #takeOver(rows: NoteRow[]): Promise<boolean> {
     for (const { key, value, note } of rows) {
       const taken = JSON.stringify({ ...note, run: this.#own.run })
       if (!(await this.#store.notes.change({ key, before: value, value: taken }))) return false

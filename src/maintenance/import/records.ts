@@ -8,11 +8,11 @@ import { splitLines } from './ndjson.ts'
 import { InputError, type Splitter } from './record.ts'
 
 const splitters = { ndjson: splitLines, json: splitArray, csv: splitCsv } satisfies Record<string, Splitter>
-export type Format = keyof typeof splitters
-export const formats = Object.keys(splitters) as Format[]
+export type InputFormat = keyof typeof splitters
+export const formats = Object.keys(splitters) as InputFormat[]
 
 /** `trim`: removes white space around texts, cells of numbers and column names. */
-export type RecordOptions = FieldOptions & { format?: Format | undefined; trim?: boolean }
+export type RecordOptions = FieldOptions & { format?: InputFormat | undefined; trim?: boolean }
 
 /** Bytes of the beginning that detection looks at. */
 const lookBytes = 1024
@@ -32,7 +32,7 @@ export async function readRecords({ head, bytes }: Reading, options: RecordOptio
 }
 
 /** Detects the format: `[` begins a JSON array, `{` NDJSON, anything else CSV. Empty input is NDJSON. */
-function detectFormat(head: Buffer): Format {
+function detectFormat(head: Buffer): InputFormat {
   const text = head.toString('latin1', 0, lookBytes)
   const [first] = text.trimStart()
   if (first === '[') return 'json'

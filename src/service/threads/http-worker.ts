@@ -9,7 +9,7 @@ import type { Store, StoreOptions } from '../../store/engine.ts'
 import { openStore } from '../../store/engines.ts'
 import type { ThreadMetrics } from '../admin/thread-metrics.ts'
 import { buildApp } from '../app.ts'
-import type { Shared } from './shared.ts'
+import type { Shared } from '../shared.ts'
 
 const logFlushMs = 250
 

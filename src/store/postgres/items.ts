@@ -3,7 +3,7 @@ import { segmentPlants } from '../../limits.ts'
 import type { Positions } from '../engine.ts'
 import { ownerOf } from '../epochs.ts'
 import { StoreUnavailable } from '../errors.ts'
-import { findSources, type Source } from '../format/segments.ts'
+import { findSources, type Source } from '../sql/segments.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 

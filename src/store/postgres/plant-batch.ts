@@ -3,7 +3,7 @@ import type { QueryConfig } from 'pg'
 import type { Entry, Outcome } from '../engine.ts'
 import { checksumOf } from '../format/checksum.ts'
 import { sameItem } from '../format/same-item.ts'
-import { keepSegment, segmentEnds } from '../format/segments.ts'
+import { keepSegment, segmentEnds } from '../sql/segments.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import type { Session } from './session.ts'
 

@@ -1,7 +1,7 @@
 // What a store keeps beside its log, in the tables of both engines.
 import type { NoteChange, Store, Upkeep } from '../engine.ts'
 import { checksumOf } from '../format/checksum.ts'
-import { keepSegment, segmentEnds } from '../format/segments.ts'
+import { keepSegment, segmentEnds } from './segments.ts'
 import { type Dialect, makeFind, makeReadNotes, type Sql } from './sql.ts'
 import { makeTokenNotes, putToken, readTokens } from './sql-tokens.ts'
 import { makeReadPlants } from './sql-view.ts'

@@ -7,7 +7,7 @@ import type { Meter } from '../../runtime/meter.ts'
 import type { Grant } from '../verifier.ts'
 import { type Issuer, IssuerUnavailable, tooManyJwts } from './issuer.ts'
 import { IssuerKeys } from './issuer-keys.ts'
-import { findClaimFault, type Reason, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
+import { findClaimFault, type Refusal, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
 
 /**
  * Makes `verify(token, known)`, which resolves to undefined when a token is refused. Tokens that are `known`, which were
@@ -41,7 +41,7 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   }
 }
 
-type Verdict = NonNullable<Grant> | Reason
+type Verdict = NonNullable<Grant> | Refusal
 
 /** Returns the grant of a single token, or the reason for its refusal. */
 export function explainToken(token: string, issuer: Issuer, logger: Logger): Promise<Verdict> {

@@ -23,7 +23,7 @@ export const reasons = {
   signature: 'its signature is not that of the key',
   unavailable: 'the keys of the issuer cannot be had now',
 } as const
-export type Reason = keyof typeof reasons
+export type Refusal = keyof typeof reasons
 
 export type Claims = Record<string, unknown>
 export type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
@@ -37,7 +37,7 @@ const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
 /** Returns the unverified parts of a token, or the reason for refusing it. */
-export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Reason {
+export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Refusal {
   if (token.length > maxJwtLength || !form.test(token)) return 'form'
   const parts = token.split('.')
   if (!parts.every(isCanonical)) return 'form'
@@ -73,7 +73,7 @@ function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
 }
 
 /** Finds a fault of claims; undefined when they are valid now. */
-export function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): Reason | undefined {
+export function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): Refusal | undefined {
   const { iss, aud, exp, nbf, iat, sub } = claims
   if (typeof iss !== 'string' || typeof sub !== 'string' || !subjectForm.test(sub)) return 'claims'
   if (!isTime(exp) || exp <= 0 || ![nbf, iat].every((time) => time === undefined || isTime(time)))

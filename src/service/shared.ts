@@ -1,6 +1,6 @@
 // Memory shared by the threads of a process, so that limits apply to the process.
 import { randomUUID } from 'node:crypto'
-import { makeRateMemory } from '../../http/access/gcra.ts'
+import { makeRateMemory } from '../http/access/gcra.ts'
 
 export type Shared = ReturnType<typeof makeShared>
 

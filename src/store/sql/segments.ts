@@ -2,7 +2,7 @@
 // that a long list reads a few rows instead of thousands. Segments are optional: where one is missing, because its
 // plants are large or an older version added the last of them, reads fall back to the plants.
 import { segmentBytes, segmentPlants } from '../../limits.ts'
-import type { Dialect } from '../sql/sql.ts'
+import type { Dialect } from './sql.ts'
 
 /** The tables that items are read from. */
 export type Source = 'segments' | 'plants'

@@ -2,16 +2,16 @@
 
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { problems } from '../../../schemas/problems.ts'
-import { maxUrlBytes } from '../../limits.ts'
-import type { ConnectionLog } from '../../logging/connection-log.ts'
-import { answerHeaders } from '../answer.ts'
-import { ProblemError } from '../problem-error.ts'
-import type { DescribeProblem } from '../problems.ts'
-import { type Connection, connectionOf } from './connection.ts'
-import { endGently } from './end-gently.ts'
-import type { Exchange } from './exchange.ts'
-import type { InFlight } from './in-flight.ts'
+import { problems } from '../../schemas/problems.ts'
+import { maxUrlBytes } from '../limits.ts'
+import type { ConnectionLog } from '../logging/connection-log.ts'
+import { answerHeaders } from './answer.ts'
+import { type Connection, connectionOf } from './connection/connection.ts'
+import { endGently } from './connection/end-gently.ts'
+import type { Exchange } from './connection/exchange.ts'
+import type { InFlight } from './connection/in-flight.ts'
+import { ProblemError } from './problem-error.ts'
+import type { DescribeProblem } from './problems.ts'
 
 /** Not an import of node:http, which would read all its exports and load undici: 60 ms and 8 MiB per thread. */
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
