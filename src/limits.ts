@@ -51,7 +51,7 @@ export const refusalMs = 200
 /** After the last answer of a connection, what still arrives is read and dropped for this long, up to this much. */
 export const lingerMs = 2000
 export const lingerBytes = 16 * 2 ** 20
-/** The most reads of such connections per turn of the event loop; further ones are cut. */
+/** The most of such connections that wait to be read, one per turn of the event loop; further ones are cut. */
 export const maxLingering = 64
 /** A shutdown cuts requests in flight after the first, and ends at the latest after the second. */
 export const drainMs = 8000

@@ -27,10 +27,10 @@ export const before: Scenario = {
   },
 }
 
-/** The whole list, each checkout with a database of its own. */
+/** Pages and the whole list, each checkout with a database of its own. */
 export const beforePostgres: Scenario = {
   name: 'before-postgres',
-  title: 'the whole list of another checkout from PostgreSQL',
+  title: 'lists of another checkout from PostgreSQL',
   unable: requireBefore,
   async run(bench) {
     const plants = Math.min(200_000, bench.options.listPlants)
@@ -40,13 +40,24 @@ export const beforePostgres: Scenario = {
       const databaseUrl = database.url(name)
       return startCheckout(bench, { name: `Plant Store, ${name}`, from, databaseUrl, plants })
     }
-    const findings = await compare(bench, {
-      work: `whole list of ${plants.toLocaleString('en')} plants, PostgreSQL, before and after`,
-      ...wholeLists,
-      servers: [await start('before', bench.options.before as string), await start('after', root)],
-      floor: true,
-      judge: ([first, ours]) => [leastAtMost('wall time / before', [ours, first], [0.75, 0.5], 'p50Ms')],
-    })
+    const servers = [await start('before', bench.options.before as string), await start('after', root)]
+    const findings = await compare(
+      bench,
+      {
+        work: 'GET ?limit=100, 32 connections, PostgreSQL, before and after',
+        ...pages,
+        servers,
+        floor: true,
+        judge: ([first, ours]) => [leastAtMost('CPU per request / before', [ours, first], [1.03, 1])],
+      },
+      {
+        work: `whole list of ${plants.toLocaleString('en')} plants, PostgreSQL, before and after`,
+        ...wholeLists,
+        servers,
+        floor: true,
+        judge: ([first, ours]) => [leastAtMost('wall time / before', [ours, first], [0.75, 0.5], 'p50Ms')],
+      },
+    )
     await bench.stopServers()
     database.destroy()
     return findings

@@ -1,7 +1,8 @@
 // Floods of requests in a row, and of unknown tokens, from many connections: others wait a second at most, memory grows by
-// 256 MiB at most, and a good token that was never seen gets in.
+// 256 MiB at most, and a good token that was never seen gets in, on a connection of its own.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -17,6 +18,8 @@ const mebibyte = 2 ** 20
 const floodMs = 4000
 const distinct = 10_000
 const maxWaitMs = 1000
+/** A new connection waits behind those that the flood has opened before it. */
+const maxWaitAnewMs = 2000
 const maxGrowthBytes = 256 * mebibyte
 
 type Flood = { title: string; begin?: string; block: string; connections: number; distinct?: number }
@@ -60,6 +63,14 @@ async function send(t: Test, port: number, flood: Flood): Promise<void> {
   await once(child, 'exit')
 }
 
+/** Asks on a connection of its own, behind those of the flood that wait to be accepted; resolves to the status. */
+async function askAnew(url: string, token: string): Promise<number> {
+  const asked = request(url, { agent: false, headers: { authorization: `Bearer ${token}` } }).end()
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  answer.resume()
+  return answer.statusCode as number
+}
+
 for (const engine of engines)
   for (const THREADS of ['1', '2'])
     test(`${engine.name}, THREADS=${THREADS}: others are served beside a flood`, {
@@ -83,8 +94,7 @@ for (const engine of engines)
           await sleep(floodMs / 2)
           const fresh = await tokens.create({ name: `${flood.title} ${flood.connections}` })
           const startMs = performance.now()
-          for (let status = 0; status !== 200; )
-            status = (await fetch(asked.url, { headers: { authorization: `Bearer ${fresh}` } })).status
+          for (let status = 0; status !== 200; ) status = await askAnew(asked.url, fresh)
           freshMs = performance.now() - startMs
           await sent
         })
@@ -96,7 +106,7 @@ for (const engine of engines)
         )
         t.same([...seen.statuses], [200], `${title}: everybody else is served`)
         t.ok(max !== undefined && max <= maxWaitMs, `${title}: soon`)
-        t.ok(freshMs <= maxWaitMs, `${title}: a token that was never seen gets in`)
+        t.ok(freshMs <= maxWaitAnewMs, `${title}: a token that was never seen gets in anew`)
         t.ok(grown <= maxGrowthBytes, `${title}: memory is bounded`)
       }
     })

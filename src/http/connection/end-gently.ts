@@ -2,12 +2,12 @@
 import type { Socket } from 'node:net'
 import { lingerBytes, lingerMs, maxLingering, openStalledMs } from '../../limits.ts'
 
-/** Such connections that are read in the next turn. State of the module: they share the turns of one event loop. */
-let lingering = 0
+/** Such connections that may have more to be read, in turn. State of the module: they share one event loop. */
+const waiting = new Set<Socket>()
 
 /**
  * Ends a connection so that the answer arrives: closing it while the client is still sending would reset it and lose
- * the answer (RFC 9112, section 9.6). A bounded part of what is sent is read, a little per turn, and dropped unparsed.
+ * the answer (RFC 9112, section 9.6). A bounded part of what is sent is read, one such connection per turn, and dropped unparsed.
  * `tookMs`: time that a large answer without a token took to be sent; the rest of it may take as long, and is then dropped
  * from the kernel's memory.
  */
@@ -17,13 +17,10 @@ export function endGently(socket: Socket, tookMs?: number): void {
   socket.removeAllListeners('data')
   socket.on('data', ({ length }) => {
     left -= length
-    if (left < 0 || lingering >= maxLingering) return void socket.destroy()
-    lingering++
+    if (left < 0 || waiting.size >= maxLingering) return void socket.destroy()
     socket.pause()
-    setImmediate(() => {
-      lingering--
-      socket.resume()
-    })
+    if (waiting.size === 0) setImmediate(readOn)
+    waiting.add(socket)
   })
   // Begins to read again where Node's server has stopped: nothing is pushed, but the next read is asked for.
   socket.push('')
@@ -32,4 +29,12 @@ export function endGently(socket: Socket, tookMs?: number): void {
   const cut = () => (isLarge ? socket.resetAndDestroy() : socket.destroy())
   const timer = setTimeout(cut, isLarge ? Math.max(openStalledMs, tookMs) : lingerMs).unref()
   socket.once('close', () => clearTimeout(timer))
+}
+
+/** Reads on from the one that has waited longest. A turn accepts one new connection, so that none may take long. */
+function readOn(): void {
+  const [longest] = waiting
+  waiting.delete(longest as Socket)
+  longest?.resume()
+  if (waiting.size > 0) setImmediate(readOn)
 }
