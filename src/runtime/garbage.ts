@@ -2,6 +2,12 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
+/**
+ * Bytes read between two collections, which let memory be used again while it is in the processor's caches. V8 itself
+ * collects after 64 MiB of buffers, with which a whole list takes twice the time (decision 19).
+ */
+const collectedBytes = 4 * 2 ** 20
+
 type Collector = (options: { type: 'major' | 'minor' }) => void
 
 /** State of the module, because a thread has one collector. Made on demand: it needs a new context. */
@@ -15,4 +21,15 @@ export function collect(type: 'major' | 'minor'): void {
     collector = runInNewContext('gc') as Collector
   }
   collector({ type })
+}
+
+/** Makes a function to be told of the bytes of each buffer that was read, which collects recent garbage in time. */
+export function makeCollector(): (bytes: number) => void {
+  let uncollected = 0
+  return (bytes) => {
+    uncollected += bytes
+    if (uncollected < collectedBytes) return
+    uncollected = 0
+    collect('minor')
+  }
 }

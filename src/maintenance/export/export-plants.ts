@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { scannedPlants } from '../../limits.ts'
+import { makeCollector } from '../../runtime/garbage.ts'
 import { type NewFileOptions, writeNewFile } from '../../runtime/new-file.ts'
 import type { StoreView } from '../../store/engine.ts'
 import { StoreRefused } from '../../store/errors.ts'
@@ -51,6 +52,7 @@ async function* writePages(
   { format: name, withId, after, head, onProgress }: ExportOptions,
 ): AsyncGenerator<Buffer | string> {
   const format = await formats[name](withId)
+  const collectAfter = makeCollector()
   yield format.start
   for (let position = after; position < head; ) {
     // Reading SQLite and writing to a file never yield: let signals be handled.
@@ -68,6 +70,7 @@ async function* writePages(
       throw new StoreRefused(message, { cause })
     }
     yield* parts
+    collectAfter(text.length)
     position = last
     onProgress?.(position - after)
   }

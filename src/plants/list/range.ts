@@ -10,7 +10,7 @@ import {
   streamReads,
 } from '../../limits.ts'
 import { FairPool } from '../../runtime/fair-pool.ts'
-import { collect } from '../../runtime/garbage.ts'
+import { makeCollector } from '../../runtime/garbage.ts'
 import type { PlantLog } from '../../store/engine.ts'
 import type { Epochs } from '../../store/epochs.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
@@ -35,11 +35,6 @@ const maxItemBytes = 2060
 const safePartPlants = Math.floor(pageBytes / (maxItemBytes + 1))
 /** Target size of a part, below the limit as plants differ in size. */
 const aimedBytes = pageBytes * 0.9
-/**
- * Bytes read between two collections, which let memory be used again while it is in the processor's caches. V8 itself
- * collects after 64 MiB of buffers, with which a whole list takes twice the time (decision 19).
- */
-const collectedBytes = 4 * 2 ** 20
 /** The most that the number of plants grows from one part to the next. */
 const maxGrowth = 4
 const comma = Buffer.from(',')
@@ -59,7 +54,7 @@ export class RangeReader {
   /** True once the store has read asynchronously; a synchronous store needs no queue. */
   #takesTime = false
   #latelyBytes = maxItemBytes
-  #uncollectedBytes = 0
+  readonly #collectAfter = makeCollector()
 
   constructor(log: PlantLog, pools: ReturnType<typeof makeReadPools>) {
     this.#log = log
@@ -132,13 +127,6 @@ export class RangeReader {
       if (array.length <= pageBytes || count <= safePartPlants) return { array, reached, meanBytes: measured }
       count = Math.min(fitting(measured), count - 1)
     }
-  }
-
-  #collectAfter(bytes: number): void {
-    this.#uncollectedBytes += bytes
-    if (this.#uncollectedBytes < collectedBytes) return
-    this.#uncollectedBytes = 0
-    collect('minor')
   }
 }
 

@@ -44,7 +44,7 @@ export function makeSqlView(
       const text = `SELECT count(*) AS count, ${texts} AS text FROM plants WHERE position > $1 AND position <= $2`
       const [row] = await select(text, [after, last, separator])
       const { count, text: joined } = row as unknown as { count: number; text: Uint8Array }
-      return { count, text: Buffer.from(joined) }
+      return { count, text: Buffer.from(joined.buffer, joined.byteOffset, joined.byteLength) }
     },
     find: makeFind(select),
     tokens: () => readTokens(select),

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { resolveLinks } from '../../runtime/same-file.ts'
 import type { StoreView } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
-import type { Select } from '../sql/sql.ts'
+import type { Row, Select, Value } from '../sql/sql.ts'
 import { makeSqlView } from '../sql/sql-view.ts'
 import type { EngineStatus } from '../status.ts'
 import { findService } from './files/find-service.ts'
@@ -18,9 +18,16 @@ export function openSqliteView(url: string): StoreView {
   const { db, checkSame } = openSettled(path)
   const select: Select = async (text, values = []) => {
     try {
-      const rows = db.prepare(text).all(named(values))
+      const statement = db.prepare(text)
+      statement.setReturnArrays(true)
+      const names = statement.columns().map(({ name }) => name)
+      const rows = statement.all(named(values)) as unknown as Value[][]
       checkSame?.()
-      return rows as Awaited<ReturnType<Select>>
+      return rows.map((values) => {
+        const row: Row = {}
+        for (const [index, name] of names.entries()) row[name] = values[index] as Value
+        return row
+      })
     } catch (cause) {
       throw new StoreUnavailable('unread', (cause as Error).message, { cause })
     }
