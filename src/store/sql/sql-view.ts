@@ -43,7 +43,8 @@ export function makeSqlView(
       const texts = dialect.blob(`coalesce(${dialect.join(withId ? itemWithId : 'item', '$3')}, '')`)
       const text = `SELECT count(*) AS count, ${texts} AS text FROM plants WHERE position > $1 AND position <= $2`
       const [row] = await select(text, [after, last, separator])
-      const { count, text: joined } = row as unknown as { count: number; text: Uint8Array }
+      const { count, text: joined } = row as unknown as { count: number; text: string | Uint8Array }
+      if (typeof joined === 'string') return { count, text: Buffer.from(joined) }
       return { count, text: Buffer.from(joined.buffer, joined.byteOffset, joined.byteLength) }
     },
     find: makeFind(select),
