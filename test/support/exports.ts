@@ -40,6 +40,8 @@ export async function importAll(t: Test, url: string, path: string): Promise<voi
     signal: new AbortController().signal,
     openStore: () => openStore(url, { logger: pino({ level: 'silent' }) }),
     say: (line) => t.comment(line),
+    batchPlants: 2500,
+    patienceMs: 0,
   })
   t.equal(result.rejected, 0)
 }

@@ -62,6 +62,7 @@ export async function runImport(
     signal: new AbortController().signal,
     openStore: () => open(url),
     say: (line) => said.push(name(line)),
+    batchPlants: 2500,
     patienceMs: 0,
     ...options,
   }

@@ -6,11 +6,7 @@ import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { maxBatchPlants, maxSeconds } from '../../limits.ts'
 import { type FieldMap, fieldNames, required } from '../../maintenance/import/fields.ts'
-import {
-  defaultBatchPlants,
-  defaultPatienceMs,
-  type ImportOptions,
-} from '../../maintenance/import/import-options.ts'
+import type { ImportOptions } from '../../maintenance/import/import-options.ts'
 import { importPlants, makeResult } from '../../maintenance/import/import-plants.ts'
 import { InputError, maxRecordBytes } from '../../maintenance/import/record.ts'
 import { formats } from '../../maintenance/import/records.ts'
@@ -23,8 +19,12 @@ import { nameDatabase } from '../database-name.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 import { reportImport } from './import/report.ts'
 
-type Flags = Omit<ImportOptions, 'path' | 'signal' | 'openStore' | 'openView' | 'say' | 'result'> &
-  WorkOptions & { batch: number; patience: number; create?: true }
+type Flags = Partial<ImportOptions> & WorkOptions & { batch: number; patience: number; create?: true }
+
+/** Such a batch holds the database's lock for some tens of milliseconds, so that others can write in between. */
+const defaultBatch = 2500
+/** In seconds: more than the time that a cluster takes to promote a new primary. */
+const defaultPatience = 20
 
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
@@ -77,17 +77,12 @@ export function define(command: Command): void {
     )
     .option('--dry-run', 'check the input and add nothing')
     .option('--create', 'make the tables in a PostgreSQL database that has other tables, too')
-    .option(
-      '--batch <records>',
-      'records in one transaction',
-      wholeNumber(1, maxBatchPlants),
-      defaultBatchPlants,
-    )
+    .option('--batch <records>', 'records in one transaction', wholeNumber(1, maxBatchPlants), defaultBatch)
     .option(
       '--patience <seconds>',
       'time to retry while the database is unavailable',
       wholeNumber(0, maxSeconds),
-      defaultPatienceMs / 1000,
+      defaultPatience,
     )
   addWorkOptions(command).addHelpText('after', help).action(run)
 }
@@ -108,6 +103,7 @@ async function run(path: string, flags: Flags): Promise<void> {
     if (!isReported) reportImport(result, { seconds, database, isNew }, flags)
     isReported = true
   }
+  const patienceMs = flags.patience * 1000
   const quiet = flags.quiet || (flags.rejects === '-' && !isApart())
   const describe = () => {
     reportOnce()
@@ -118,14 +114,13 @@ async function run(path: string, flags: Flags): Promise<void> {
       ...flags,
       path,
       batchPlants: flags.batch,
-      patienceMs: flags.patience * 1000,
+      patienceMs,
       signal,
       isTerminal: process.stderr.isTTY,
       async openStore() {
         const made = () => {
           isNew = true
         }
-        const patienceMs = flags.patience * 1000
         const logger = tellWarnings(progress.say)
         const store = await openStore(databaseUrl, { logger, made, patienceMs, mustBeAlone: !flags.create })
         // From here on the import says itself what fails.

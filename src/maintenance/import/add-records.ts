@@ -5,13 +5,7 @@ import { listShown } from '../../../schemas/plant.ts'
 import type { Entry, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
 import { describeFaults } from './check.ts'
-import {
-  defaultBatchPlants,
-  defaultPatienceMs,
-  type ImportOptions,
-  type ImportResult,
-  type Reason,
-} from './import-options.ts'
+import type { ImportOptions, ImportResult, Reason } from './import-options.ts'
 import type { Reading } from './input.ts'
 import { type Judge, makeJudge } from './judge.ts'
 import type { Position } from './notes.ts'
@@ -83,7 +77,7 @@ export async function addRecords(run: Run): Promise<Position> {
 
 async function* readBatches(run: Run): AsyncGenerator<Batch> {
   const { options, reading, records, known, from } = run
-  const { batchPlants = defaultBatchPlants, signal, onProgress } = options
+  const { batchPlants, signal, onProgress } = options
   const { groups, prefix } = records
   let batch = makeBatch(from)
   /** The end of the last record. */
@@ -165,7 +159,7 @@ async function commit(run: Run, batch: Batch, judge: Judge): Promise<void> {
 }
 
 async function append(run: Run, { entries, end }: Batch, judge: Judge): Promise<Outcome[]> {
-  const { signal, patienceMs = defaultPatienceMs, say } = run.options
+  const { signal, patienceMs, say } = run.options
   const progress = run.progress as Progress
   const note = progress.noteOf(end)
   const untilMs = performance.now() + patienceMs

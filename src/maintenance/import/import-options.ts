@@ -3,11 +3,6 @@ import type { Fault } from '../../../schemas/problem.ts'
 import type { Outcome, Store, StoreView } from '../../store/engine.ts'
 import type { RecordOptions } from './records.ts'
 
-/** Such a batch holds the database's lock for some tens of milliseconds, so that others can write in between. */
-export const defaultBatchPlants = 2500
-/** More than the time that a cluster takes to promote a new primary. */
-export const defaultPatienceMs = 20_000
-
 export type ImportOptions = RecordOptions & {
   /** `-` is stdin. */
   path: string
@@ -36,9 +31,9 @@ export type ImportOptions = RecordOptions & {
   /** Counts on while the import runs. */
   result?: ImportResult
   /** Records in one batch, whose plants are added in one transaction. */
-  batchPlants?: number
+  batchPlants: number
   /** A batch that fails because the store is unavailable is retried for this long. */
-  patienceMs?: number
+  patienceMs: number
 }
 
 /** A fault of a record; `id-conflict` comes from the store. */
