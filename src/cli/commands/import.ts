@@ -118,9 +118,7 @@ async function run(path: string, flags: Flags): Promise<void> {
       signal,
       isTerminal: process.stderr.isTTY,
       async openStore() {
-        const made = () => {
-          isNew = true
-        }
+        const made = () => (isNew = true)
         const logger = tellWarnings(progress.say)
         const store = await openStore(databaseUrl, { logger, made, patienceMs, mustBeAlone: !flags.create })
         // From here on the import says itself what fails.

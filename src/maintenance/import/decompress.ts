@@ -9,12 +9,7 @@ const options = { chunkSize: 128 * 1024, writableHighWaterMark: 1 }
 /** `magic`: of the first four bytes; zstd may begin with a frame to be skipped. `padding`: may follow (gzip(1)). */
 const codings = [
   { name: 'gzip', magic: /^1f8b/, padding: 0, open: () => createGunzip(options) },
-  {
-    name: 'zstd',
-    magic: /^(28b52ffd|5.2a4d18)/,
-    padding: undefined,
-    open: () => createZstdDecompress(options),
-  },
+  { name: 'zstd', magic: /^(28b52ffd|5.2a4d18)/, open: () => createZstdDecompress(options) },
 ]
 
 type Coding = (typeof codings)[number]
