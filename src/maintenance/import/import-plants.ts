@@ -52,7 +52,7 @@ async function addAll(pass: Pass, input: Input): Promise<void> {
   if (reading.isCompressed && input.isFile) await input.readThrough([])
   const store = await options.openStore()
   try {
-    const progress = new Progress(store, options, { input, reading })
+    const progress = new Progress({ store, options, input, reading })
     const known = await progress.claim()
     const run = { ...pass, find: store.find, isDry: false, progress, known, from: rejects.open(known) }
     if (options.strict) {

@@ -35,18 +35,17 @@ export type Note = {
 export const noteKeys = 'import/'
 
 /** A note with its place in the store. */
-export type NoteRow = { number: number; key: string; value: string; note: Note }
+export type NoteRow = { key: string; value: string; note: Note }
 
 /** Reads notes, in the order of their numbers. */
 export async function readNotes({ notes }: Store): Promise<NoteRow[]> {
   return [...(await notes.read(noteKeys))]
-    .map(([key, value]) => ({
-      number: Number(key.slice(noteKeys.length)),
-      key,
-      value,
-      note: JSON.parse(value) as Note,
-    }))
-    .sort((a, b) => a.number - b.number)
+    .map(([key, value]) => ({ key, value, note: JSON.parse(value) as Note }))
+    .sort((a, b) => numberOf(a.key) - numberOf(b.key))
+}
+
+export function numberOf(key: string): number {
+  return Number(key.slice(noteKeys.length))
 }
 
 /** A process. An id is used again, so `started` belongs to it (proc_pid_stat(5)); null where there is no /proc. */

@@ -14,15 +14,14 @@ import {
   type Note,
   type NoteRow,
   noteKeys,
+  numberOf,
   type Position,
   readNotes,
 } from './notes.ts'
 
-type Source = { input: Input; reading: Reading }
+type Source = { store: Store; options: ImportOptions; input: Input; reading: Reading }
 
 export class Progress {
-  readonly #store: Store
-  readonly #options: ImportOptions
   readonly #source: Source
   readonly #name: string
   readonly #own: Omit<Note, 'at' | 'end'>
@@ -31,11 +30,9 @@ export class Progress {
   /** The note by which the input is known. */
   #known: Note | undefined
 
-  constructor(store: Store, options: ImportOptions, source: Source) {
-    this.#store = store
-    this.#options = options
+  constructor(source: Source) {
     this.#source = source
-    this.#name = nameOf(options.path)
+    this.#name = nameOf(source.options.path)
     const { head } = source.reading
     this.#own = {
       path: source.input.path,
@@ -50,8 +47,9 @@ export class Progress {
    * before and neither `resume` nor `restart` is set, or when it was changed since.
    */
   async claim(): Promise<Position> {
-    const rows = await readNotes(this.#store)
-    const { path } = this.#source.input
+    const { store, input } = this.#source
+    const { path } = input
+    const rows = await readNotes(store)
     const named = rows.filter(({ note }) => path !== undefined && note.path === path)
     const unfinished = rows.filter(
       (row) => row.note.size === undefined && (named.includes(row) || this.#beginsWith(row.note.head)),
@@ -62,14 +60,16 @@ export class Progress {
         `an import of ${this.#name} is running, as process ${running.note.owner.pid}: wait until it ends`,
       )
     const start = await this.#findStart(rows, named)
-    this.#key = `${noteKeys}${(rows.at(-1)?.number ?? 0) + 1}`
+    this.#key = `${noteKeys}${numberOf(rows.at(-1)?.key ?? '') + 1}`
+    this.#value = this.noteOf(start)
     // The next number is free only if nobody else has claimed anything since this run has looked.
-    return (await this.#takeOver(unfinished)) && (await this.#insert(start)) ? start : this.claim()
+    const own = { key: this.#key, before: '', value: this.#value }
+    return (await this.#takeOver(unfinished)) && (await store.notes.change(own)) ? start : this.claim()
   }
 
   /** The rule for going on: behind what an earlier import consumed, if that part of the input is the same to the byte. */
   async #findStart(rows: NoteRow[], named: NoteRow[]): Promise<Position> {
-    const { resume, restart, say } = this.#options
+    const { resume, restart, say } = this.#source.options
     const { matching, size } = await this.#findMatching(rows)
     if (restart) return beginning
     const own = named.findLast(({ note }) => note.end.valid > 0)
@@ -131,33 +131,27 @@ export class Progress {
   async #takeOver(rows: NoteRow[]): Promise<boolean> {
     for (const { key, value, note } of rows) {
       const taken = JSON.stringify({ ...note, run: this.#own.run })
-      if (!(await this.#store.notes.change({ key, before: value, value: taken }))) return false
+      if (!(await this.#source.store.notes.change({ key, before: value, value: taken }))) return false
     }
     return true
   }
 
-  async #insert(start: Position): Promise<boolean> {
-    this.#value = this.noteOf(start)
-    return this.#store.notes.change({ key: this.#key, before: '', value: this.#value })
-  }
-
   /** Makes the note of a position; `size`: of the input, once all of it was read. */
   noteOf(end: Position, size?: number): string {
-    const note: Note = { ...this.#own, at: Date.now(), end, ...(size !== undefined && { size }) }
-    return JSON.stringify(note)
+    return JSON.stringify({ ...this.#own, at: Date.now(), end, size })
   }
 
   /** Appends a batch together with its note. It fails when another run has taken over. */
   async append(entries: Entry[], value: string): Promise<Outcome[]> {
     const note = { key: this.#key, value, before: this.#value }
-    const outcomes = await this.#store.log.append(entries, undefined, note)
+    const outcomes = await this.#source.store.log.append(entries, undefined, note)
     this.#value = value
     return outcomes
   }
 
   /** True when the batch of a note is known to be in the log. Throws StoreRefused when another run has taken over. */
   async holds(value: string): Promise<boolean> {
-    const rows = await readNotes(this.#store).catch(() => [])
+    const rows = await readNotes(this.#source.store).catch(() => [])
     const row = rows.find(({ key }) => key === this.#key)
     if (row && row.note.run !== this.#own.run)
       throw new StoreRefused(`another import of ${this.#name} has begun`)
@@ -168,6 +162,6 @@ export class Progress {
   /** Notes that the input was read to its end. */
   async finish(end: Position, size: number): Promise<void> {
     const value = this.noteOf(end, size)
-    await this.#store.notes.change({ key: this.#key, before: this.#value, value })
+    await this.#source.store.notes.change({ key: this.#key, before: this.#value, value })
   }
 }
