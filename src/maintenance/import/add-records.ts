@@ -6,7 +6,6 @@ import type { Entry, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
 import { describeFaults } from './check.ts'
 import type { ImportOptions, ImportResult, Reason } from './import-options.ts'
-import type { Reading } from './input.ts'
 import { type Judge, makeJudge } from './judge.ts'
 import type { Position } from './notes.ts'
 import type { Progress } from './progress.ts'
@@ -30,7 +29,6 @@ const conflict: Reason = {
 export type Run = {
   options: ImportOptions
   result: ImportResult
-  reading: Reading
   records: Records
   rejects: Rejects
   find: Store['find']
@@ -76,9 +74,9 @@ export async function addRecords(run: Run): Promise<Position> {
 }
 
 async function* readBatches(run: Run): AsyncGenerator<Batch> {
-  const { options, reading, records, known, from } = run
+  const { options, records, known, from } = run
   const { batchPlants, signal, onProgress } = options
-  const { groups, prefix } = records
+  const { groups, prefix, readShare } = records
   let batch = makeBatch(from)
   /** The end of the last record. */
   let at = 0
@@ -109,7 +107,7 @@ async function* readBatches(run: Run): AsyncGenerator<Batch> {
       }
       prefix.advance(at)
       signal.throwIfAborted()
-      onProgress?.(batch.end.records, reading.readShare())
+      onProgress?.(batch.end.records, readShare())
     }
     if (!isKnown) checkKnown()
   } catch (error) {

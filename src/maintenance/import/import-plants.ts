@@ -13,9 +13,9 @@ import { Rejects } from './rejects.ts'
  * StoreUnavailable when the store does not take it; committed batches stay, and the import can be resumed.
  */
 export async function importPlants(options: ImportOptions): Promise<ImportResult> {
-  const { signal, path, strict, dryRun, result = makeResult() } = options
+  const { signal, path, result = makeResult() } = options
   try {
-    const input = await Input.open(options, strict === true && !dryRun)
+    const input = new Input(options)
     await importFrom(input, options, result).finally(() => input.close())
     return result
   } catch (error) {
@@ -31,14 +31,15 @@ export function makeResult(): ImportResult {
 }
 
 async function importFrom(input: Input, options: ImportOptions, result: ImportResult): Promise<void> {
-  const reading = await input.read()
-  const records = await readRecords(reading, options)
+  const { strict = false, dryRun } = options
+  await input.open(strict && !dryRun)
+  const records = await readRecords(await input.read(), options)
   const rejects = new Rejects(options, records, result)
-  const run = { options, result, reading, records, rejects }
-  await (options.dryRun ? checkOnly(run) : addAll(run, input)).finally(() => rejects.close())
+  const run = { options, result, records, rejects }
+  await (dryRun ? checkOnly(run) : addAll(run, input)).finally(() => rejects.close())
 }
 
-type Pass = Pick<Run, 'options' | 'result' | 'reading' | 'records' | 'rejects'>
+type Pass = Pick<Run, 'options' | 'result' | 'records' | 'rejects'>
 
 async function checkOnly(pass: Pass): Promise<void> {
   const view = await pass.options.openView?.()
@@ -48,18 +49,17 @@ async function checkOnly(pass: Pass): Promise<void> {
 }
 
 async function addAll(pass: Pass, input: Input): Promise<void> {
-  const { options, reading, rejects } = pass
-  if (reading.isCompressed && input.isFile) await input.readThrough([])
+  const { options, records, rejects } = pass
+  if (records.isCompressed && input.isFile) await input.readThrough([])
   const store = await options.openStore()
   try {
-    const progress = new Progress({ store, options, input, reading })
+    const progress = new Progress({ store, options, input, reading: records })
     const known = await progress.claim()
     const run = { ...pass, find: store.find, isDry: false, progress, known, from: rejects.open(known) }
     if (options.strict) {
       await checkFirst(run)
       run.from = known
-      run.reading = await input.read()
-      run.records = await readRecords(run.reading, options)
+      run.records = await readRecords(await input.read(), options)
     }
     const end = await addRecords(run)
     await progress.finish({ ...end, batch: { ...end, rejects: rejects.bytes } }, run.records.prefix.bytes)

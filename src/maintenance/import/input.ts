@@ -36,31 +36,24 @@ export class Input {
   /** The path of a regular file, without links. */
   path: string | undefined
 
-  private constructor(options: Options, file: FileHandle | undefined) {
+  /** `path`: `-` is stdin; `signal` ends the reading. */
+  constructor(options: Options) {
     this.#options = options
-    this.#file = file
   }
 
   /**
-   * Opens a file; `-` is stdin. `signal` ends the reading. `isCopied`: a pipe is copied into a file without a name first,
-   * so that it can be read twice. Throws FileRefused when it cannot be read.
+   * Opens it. `isCopied`: a pipe is copied into a file without a name first, so that it can be read twice. Throws
+   * FileRefused when it cannot be read.
    */
-  static async open(options: Options, isCopied: boolean): Promise<Input> {
-    const { path } = options
-    const file = path === '-' ? undefined : await open(path).catch((error) => refuseInput(path, error))
-    const input = new Input(options, file)
-    try {
-      const stats = await file?.stat()
-      if (stats?.isDirectory()) throw new FileRefused(`${nameOf(path)}: is a directory`)
-      if (stats?.isFile()) {
-        input.#size = stats.size
-        input.path = realpathSync(path)
-      } else if (isCopied) await input.#keepCopy()
-      return input
-    } catch (error) {
-      await input.close()
-      throw error
-    }
+  async open(isCopied: boolean): Promise<void> {
+    const { path } = this.#options
+    if (path !== '-') this.#file = await open(path).catch((error) => refuseInput(path, error))
+    const stats = await this.#file?.stat()
+    if (stats?.isDirectory()) throw new FileRefused(`${path}: is a directory`)
+    if (stats?.isFile()) {
+      this.#size = stats.size
+      this.path = realpathSync(path)
+    } else if (isCopied) await this.#keepCopy()
   }
 
   /** True when it can be read again. */
@@ -99,7 +92,7 @@ export class Input {
   }
 
   async close(): Promise<void> {
-    if (!this.#file) process.stdin.destroy()
+    if (this.#options.path === '-') process.stdin.destroy()
     await this.#file?.close()
   }
 
@@ -118,13 +111,10 @@ export class Input {
     }
     const copy = await open(path, 'wx+', 0o600).catch(refuseWrite)
     rmSync(path)
-    const stream = this.#openStream()
-    await copy.writeFile(stream).catch(async (error) => {
-      await copy.close()
-      refuseWrite(error)
-    })
-    await this.close()
+    const [pipe, stream] = [this.#file, this.#openStream()]
     this.#file = copy
+    const written = copy.writeFile(stream).catch(refuseWrite)
+    await written.finally(() => pipe?.close())
     this.#size = stream.bytesRead
   }
 }

@@ -17,18 +17,19 @@ export type RecordOptions = FieldOptions & { format?: InputFormat | undefined; t
 /** Bytes of the beginning that detection looks at. */
 const lookBytes = 1024
 
-/** `header`: the header row of a CSV input; `prefix`: the hash of what was read; `groups`: all records. */
+/** `header`: the header row of a CSV input; `prefix`: the hash of what was read; `groups`: all other records. */
 export type Records = Awaited<ReturnType<typeof readRecords>>
 
 /** Reads up to the first record. Throws InputError when the input has a fault before it. */
-export async function readRecords({ head, bytes }: Reading, options: RecordOptions) {
+export async function readRecords(reading: Reading, options: RecordOptions) {
+  const { head, bytes } = reading
   if (/^(fffe|feff)/.test(head.toString('hex', 0, 2))) throw new InputError('is UTF-16, expected UTF-8', 1)
   const format = options.format ?? detectFormat(head)
   const prefix = new Prefix()
   const groups = splitters[format](prefix.follow(bytes), head)
   const [header] = format === 'csv' ? ((await groups.next()).value ?? []) : []
   if (format === 'csv' && !header) throw new InputError('is empty, expected a header row')
-  return { format, header, prefix, groups, check: new RecordCheck(options, header) }
+  return { ...reading, format, header, prefix, groups, check: new RecordCheck(options, header) }
 }
 
 /** Detects the format: `[` begins a JSON array, `{` NDJSON, anything else CSV. Empty input is NDJSON. */
