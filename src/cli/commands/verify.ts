@@ -58,11 +58,7 @@ async function runVerify(url: string, { repair, json, quiet }: Options): Promise
   if (report.faultCount > 0) process.exitCode = 1
 }
 
-function runRepair(
-  url: string,
-  checked: VerifyReport,
-  quiet: true | undefined,
-): Promise<VerifyReport & Added> {
+function runRepair(url: string, checked: VerifyReport, quiet: true | undefined) {
   /* c8 ignore next: an interrupted process reports no coverage */
   const describe = () => 'interrupted: the repair is incomplete. Run it again'
   return doLongWork({ quiet, describe }, async (_, signal) => {
@@ -81,17 +77,8 @@ function runRepair(
 }
 
 function formatReport(report: VerifyReport & Partial<Added>): string {
-  const {
-    engine,
-    schemaVersion,
-    plants,
-    unchecked,
-    repaired = 0,
-    segments = 0,
-    checksum,
-    faults,
-    faultCount,
-  } = report
+  const { engine, schemaVersion, plants, unchecked, checksum, faults, faultCount } = report
+  const { repaired = 0, segments = 0 } = report
   const lines = [
     `${engine}, schema version ${schemaVersion}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...faults.map(describeFault),

@@ -9,22 +9,17 @@ import { checkStructure } from './structure.ts'
 /** The positions `first` to `last`. */
 type Span = { first: number; last: number }
 
-export type LogReport = {
-  plants: number
-  /** Number of plants without a checksum, written by a version that had none. */
-  unchecked: number
-  /** SHA-256 over a line per plant, as `copy` prints it; null when not all could be read. */
-  checksum: string | null
-  /** The plants that cannot be read. */
-  unread: Span[]
-}
-
-/** Checks the structure, then all plants. Rejects with StoreUnavailable when the database is away. */
+/**
+ * Checks the structure, then all plants. `head`: the last position that was looked at; `unchecked`: number of plants
+ * without a checksum, written by a version that had none; `checksum`: SHA-256 over a line per plant, as `copy` prints it,
+ * null when not all could be read; `unread`: the plants that cannot be read. Rejects with StoreUnavailable when the
+ * database is away.
+ */
 export async function checkLog(
   view: StoreView,
   faults: Faults,
   onProgress: (done: number, total: number) => void,
-): Promise<LogReport & { head: number }> {
+) {
   const { head, hasEnd, oldPlants } = await checkStructure(view, faults)
   const hash = createHash('sha256')
   const unread: (Span & { reason: string })[] = []

@@ -13,28 +13,14 @@ const replacement = '\ufffd'
 const takenBefore = /[\u0080-\u009F]/g
 const findBodyFaults = makeBodyCheck(String(schema.$id))
 
-/**
- * `last`: end of the page; `text`: a line per plant, see `lineOf`; `unchecked`: number of plants without a checksum;
- * `unread`: the reason why the plant at `last` cannot be read.
- */
-export type PageReport = {
-  last: number
-  text: string
-  plants: number
-  unchecked: number
-  faults: Damage[]
-  unread?: string
-}
+/** `unread`: the reason why the plant at `last` cannot be read. */
+export type PageReport = Awaited<ReturnType<typeof checkPage>> & { unread?: string }
 
 /**
- * Checks the first plants of a range. Up to position `oldPlants` a row may have no checksum. Rejects with
- * StoreUnavailable.
+ * Checks the first plants of a range. Up to position `oldPlants` a row may have no checksum. `last`: end of the page;
+ * `text`: a line per plant, see `lineOf`; `unchecked`: number of plants without a checksum. Rejects with StoreUnavailable.
  */
-export async function checkPage(
-  view: StoreView,
-  { after, last: head }: Positions,
-  oldPlants: number,
-): Promise<PageReport> {
+export async function checkPage(view: StoreView, { after, last: head }: Positions, oldPlants: number) {
   const rows = await view.plants({ after, last: head }, scannedPlants)
   const last = rows.length < scannedPlants ? head : (rows.at(-1) as StoredPlant).position
   const isText = await isUtf8Page(view, rows, { after, last })

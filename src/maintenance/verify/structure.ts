@@ -6,13 +6,11 @@ import { scopes } from '../../tokens/tokens.ts'
 import type { Faults } from './faults.ts'
 
 /**
- * `head`: the last position to check, which is an earlier one when the end of the log cannot be read; `oldPlants`: up to
- * there rows may have no checksum.
+ * Checks part by part, as each may meet an unreadable page. `head`: the last position to check, which is an earlier one
+ * when the end of the log cannot be read; `oldPlants`: up to there rows may have no checksum. Rejects with
+ * StoreUnavailable when all parts are unreadable.
  */
-export type Structure = { head: number; hasEnd: boolean; oldPlants: number }
-
-/** Checks part by part, as each may meet an unreadable page. Rejects with StoreUnavailable when all of them are. */
-export async function checkStructure(view: StoreView, faults: Faults): Promise<Structure> {
+export async function checkStructure(view: StoreView, faults: Faults) {
   const read = <T>(what: string, work: () => Promise<T>) => faults.reading(view, what, work)
   const check = async (what: string, find: () => Promise<Damage[]>) =>
     faults.add(...((await read(what, find)) ?? []))

@@ -1,27 +1,18 @@
 // Reads a whole store and checks it against all promises of the service. It changes nothing, and a service may run on
 // the store meanwhile: the log is checked up to the head at the beginning.
-import type { Damage } from '../../store/engine.ts'
 import { engineOf, withView } from '../../store/engines.ts'
-import { checkLog, type LogReport } from './check-log.ts'
+import { checkLog } from './check-log.ts'
 import { Faults } from './faults.ts'
 
-export type VerifyReport = LogReport & {
-  engine: string
-  schemaVersion: number
-  /** The last position that was looked at. */
-  head: number
-  faultCount: number
-  /** The first faults. */
-  faults: readonly Damage[]
-}
+export type VerifyReport = Awaited<ReturnType<typeof verifyStore>>
 
 export type VerifyOptions = { onProgress?: ((done: number, total: number) => void) | undefined }
 
-/** Verifies a store. Rejects with StoreRefused when there is none, or one of a newer version. */
-export function verifyStore(
-  url: string,
-  { onProgress = () => {} }: VerifyOptions = {},
-): Promise<VerifyReport> {
+/**
+ * Verifies a store; `faults`: the first ones; for the rest see `checkLog`. Rejects with StoreRefused when there is none,
+ * or one of a newer version.
+ */
+export function verifyStore(url: string, { onProgress = () => {} }: VerifyOptions = {}) {
   return withView(url, async (view) => {
     const faults = new Faults()
     const log = await checkLog(view, faults, onProgress)
