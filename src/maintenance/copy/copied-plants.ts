@@ -9,11 +9,9 @@ import { noteKeys } from '../import/notes.ts'
 /** A store to copy into. */
 export type Target = Store & { readonly upkeep: Upkeep }
 
-export type CopyPlantsOptions = {
+export type CopyOptions = {
   /** Plants read, appended in one transaction and read back at a time. */
   batchPlants: number
-  /** Called before each transaction; throws to prevent it. */
-  guard: () => Promise<void>
   /** Called with the number of plants that are certainly in the target, and the final number. */
   onProgress: (done: number, total: number) => void
   /** Ends the copy before the next batch; the call rejects with its reason. */
@@ -22,14 +20,15 @@ export type CopyPlantsOptions = {
 
 /**
  * Appends to the target what it lacks until the source has nothing new. All plants of the target are compared, also
- * earlier ones. `plants` and `checksum` (SHA-256 in hex over a line per plant, see `lineOf`) are of the whole log, in
- * both stores; `progress`: the notes of imports into it. Throws StoreRefused when the target's log is not a beginning of the source's.
+ * earlier ones. `guard`: called before each transaction; throws to prevent it. `plants` and `checksum` (SHA-256 in hex
+ * over a line per plant, see `lineOf`) are of the whole log, in both stores; `progress`: the notes of imports into it.
+ * Throws StoreRefused when the target's log is not a beginning of the source's.
  */
 export async function copyPlants(
   source: StoreView,
   target: Target,
-  { batchPlants, guard, onProgress, signal }: CopyPlantsOptions,
-): Promise<{ plants: number; added: number; checksum: string; progress: Map<string, string> }> {
+  { batchPlants, guard, onProgress, signal }: CopyOptions & { guard: () => Promise<void> },
+) {
   const checksum = createHash('sha256')
   const total = await source.head()
   const { plants: readBack } = target.upkeep
@@ -47,7 +46,7 @@ export async function copyPlants(
     const missing = plants.slice(there.length)
     if (missing.length > 0) {
       await guard()
-      await target.log.append(missing.map(toEntry))
+      await target.log.append(missing.map(({ id, item }) => ({ item, id: id ?? undefined })))
       checksum.update(compare(await readBack(behind(done), missing.length), missing, done))
       done += missing.length
       added += missing.length
@@ -74,8 +73,4 @@ function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): s
 
 function formatPlants(plants: StoredPlant[]): string {
   return plants.map(({ position, id, item }) => `${lineOf(position, id, item)}\n`).join('')
-}
-
-function toEntry({ id, item }: StoredPlant) {
-  return { item, id: id ?? undefined }
 }

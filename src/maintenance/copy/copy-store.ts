@@ -4,17 +4,13 @@ import { randomUUID } from 'node:crypto'
 import type { Notes, Store, StoreView, Upkeep } from '../../store/engine.ts'
 import { StoreRefused } from '../../store/errors.ts'
 import { noteKeys } from '../import/notes.ts'
-import { type CopyPlantsOptions, copyPlants, type Target } from './copied-plants.ts'
+import { type CopyOptions, copyPlants, type Target } from './copied-plants.ts'
 
 /**
  * Copies the store at `source`, which may be of an older version with a service running on it. Each step can be
  * repeated. Throws StoreRefused when the target holds anything but a copy of the source, or is the source itself.
  */
-export async function copyStore(
-  source: StoreView,
-  target: Target,
-  options: Omit<CopyPlantsOptions, 'guard'>,
-) {
+export async function copyStore(source: StoreView, target: Target, options: CopyOptions) {
   const { guard, release } = await claimTarget(source, target.notes)
   await checkTokens(source, target.upkeep)
   const { progress, ...copied } = await copyPlants(source, target, { ...options, guard })
@@ -38,22 +34,19 @@ export async function openTarget(source: StoreView, open: () => Promise<Store>):
   const id = await source.id()
   const target = await open()
   try {
-    if (!hasUpkeep(target)) throw new StoreRefused('--to is of an engine that nothing can be copied to')
-    if (!(await target.upkeep.adopt(id)))
+    const { upkeep } = target
+    if (!upkeep) throw new StoreRefused('--to is of an engine that nothing can be copied to')
+    if (!(await upkeep.adopt(id)))
       throw new StoreRefused(
         '--to holds plants or tokens that are not of --from: a copy needs an empty database',
       )
-    if (target.id === id) return target
+    if (target.id === id) return target as Target
   } catch (error) {
     await target.close()
     throw error
   }
   await target.close()
   return (await open()) as Target
-}
-
-function hasUpkeep(store: Store): store is Target {
-  return store.upkeep !== undefined
 }
 
 /** The note of the copy that is running. */
