@@ -147,11 +147,7 @@ async function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Pr
   const logger = pino({ level: 'error' }, pino.destination(2))
   const url = loadDatabaseUrl(options.databaseUrl)
   const store = await openStore(url, { logger, mustExist: true, keepsSchema: true })
-  try {
-    await work(new Tokens(store.tokens))
-  } finally {
-    await store.close()
-  }
+  await work(new Tokens(store.tokens)).finally(() => store.close())
 }
 
 /**

@@ -1,14 +1,9 @@
 // Times on the command line: durations like 90d, and dates.
 import { InvalidArgumentError } from 'commander'
 
-const unitMs: Record<string, number> = {
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-  y: 31_536_000_000,
-}
+const daySeconds = 86_400
+/** Seconds by unit. */
+const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: daySeconds, w: 604_800, y: 31_536_000 }
 /** The latest time that a Date can hold, in milliseconds since 1970 (ECMA-262, 21.4.1.1). */
 const lastMs = 8.64e15
 
@@ -27,7 +22,7 @@ function readTime(text: string): number {
   const [, date, rest] = /^(\d{4}-\d\d-\d\d)(T.+(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []
   const day = Date.parse(String(date))
   if (Number.isNaN(day) || new Date(day).toISOString().slice(0, 10) !== date) return Number.NaN
-  return rest === undefined ? day + Number(unitMs.d) : Date.parse(text)
+  return rest === undefined ? day + daySeconds * 1000 : Date.parse(text)
 }
 
 /** Formats milliseconds since 1970 as ISO 8601 in UTC; null stays null. */
@@ -44,5 +39,5 @@ export function parseDuration(text: string): number {
 
 function readDuration(text: string): number | undefined {
   const [, count, unit] = /^(\d{1,6})([smhdwy])$/.exec(text) ?? []
-  return unit === undefined ? undefined : Number(count) * (unitMs[unit] as number)
+  return unit === undefined ? undefined : Number(count) * (units[unit] as number) * 1000
 }
