@@ -13,17 +13,7 @@ import { maxRecordBytes } from './record.ts'
 const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from('\ufeff')
 
-/**
- * The decompressed text, without a byte order mark. `head`: its first bytes; `isWhole`: these are all; `readShare`: share
- * of the file that was read, undefined for a pipe.
- */
-export type Reading = {
-  head: Buffer
-  isWhole: boolean
-  isCompressed: boolean
-  bytes: Chunks
-  readShare: () => number | undefined
-}
+export type Reading = Awaited<ReturnType<Input['read']>>
 
 type Options = { path: string; signal: AbortSignal }
 
@@ -61,8 +51,11 @@ export class Input {
     return this.#size !== undefined
   }
 
-  /** Reads from the beginning. Throws InputError when it is damaged there. */
-  async read(): Promise<Reading> {
+  /**
+   * Reads the decompressed text, without a byte order mark. `head`: its first bytes; `isWhole`: these are all;
+   * `readShare`: share of the file that was read, undefined for a pipe. Throws InputError when it is damaged there.
+   */
+  async read() {
     const size = this.#size
     const stream = this.#openStream()
     const { isCompressed, bytes } = await decompress(stream[Symbol.asyncIterator]())

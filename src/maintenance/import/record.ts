@@ -5,14 +5,12 @@ import type { Fault } from '../../../schemas/problem.ts'
 
 /** The longest form of a character: two escapes, like `\ud83c\udf34`. */
 const characterBytes = 12
-/** Room for the name's quotes, the punctuation of a member, and a number. */
-const aroundBytes = 32
-const plantBytes = Object.entries<TSchema>(NewPlant.properties)
-  .map(([field, { maxLength = 0 }]) => field.length + aroundBytes + maxLength * characterBytes)
+const textBytes = Object.values<TSchema>(NewPlant.properties)
+  .map(({ maxLength = 0 }) => maxLength * characterBytes)
   .reduce((sum, bytes) => sum + bytes)
 
 /** The longest record, in bytes; well above the longest plant, and a bound on memory. */
-export const maxRecordBytes = Math.ceil(plantBytes / 8192) * 64 * 1024
+export const maxRecordBytes = Math.ceil(textBytes / 8192) * 64 * 1024
 
 /** The fault of a longer record, whose text is cut off. */
 export const tooLong: Fault = {
