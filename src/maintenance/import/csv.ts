@@ -81,11 +81,6 @@ export async function* splitCsv(chunks: AsyncIterable<Buffer>, head: Buffer): Gr
   yield* write(undefined)
 }
 
-/** A record with its end of line. */
-export function textOf(record: InputRecord | undefined): string {
-  return record === undefined ? '' : record.text + record.eol
-}
-
 /** The delimiter that makes the most columns of a header row. */
 function findDelimiter(start: string): string {
   const [header = ''] = start

@@ -3,7 +3,6 @@ import { closeSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { separate } from '../../runtime/count.ts'
 import { FileRefused, giveToOwner } from '../../runtime/new-file.ts'
 import { describeFaults } from './check.ts'
-import { textOf } from './csv.ts'
 import type { ImportOptions, ImportResult, Reason } from './import-options.ts'
 import { nameOf } from './input.ts'
 import type { Position } from './notes.ts'
@@ -19,7 +18,7 @@ const changed = 'it is not as the import left it; name another file'
 export class Rejects {
   readonly #options: ImportOptions
   readonly #result: ImportResult
-  readonly #form: { start: string; between: string; after: boolean; end: string }
+  readonly #form: { start: string; between: string; end: string }
   #file: number | undefined
   #isRegular = false
   /** What a file has behind the recorded length: rejects of the last batch, and its end. */
@@ -30,18 +29,14 @@ export class Rejects {
   /** The length of the file, without its end. */
   bytes = 0
 
-  constructor(
-    options: ImportOptions,
-    { format, header }: Pick<Records, 'format' | 'header'>,
-    result: ImportResult,
-  ) {
+  constructor(options: ImportOptions, { format, header }: Records, result: ImportResult) {
     this.#options = options
     this.#result = result
     this.#mostShown = options.isTerminal ? shownReasons : Number.POSITIVE_INFINITY
     this.#form =
       format === 'json'
-        ? { start: '[\n', between: ',\n', after: false, end: '\n]\n' }
-        : { start: textOf(header), between: '', after: true, end: '' }
+        ? { start: '[\n', between: ',\n', end: '\n]\n' }
+        : { start: header ? textOf(header) : '', between: '', end: '' }
   }
 
   /**
@@ -79,9 +74,9 @@ export class Rejects {
     if (reasons.length < keptReasons) reasons.push({ line: record.line, reason, errors: faults })
     if (++this.#count <= this.#mostShown) say(`${nameOf(input)}, line ${record.line}: ${reason}`)
     if (path === undefined || isLeftOut) return
-    const { start, between, after } = this.#form
+    const { start, between } = this.#form
     const isFirst = this.bytes === 0 && this.#pending === ''
-    this.#pending += (isFirst ? start : between) + (after ? textOf(record) : record.text)
+    this.#pending += (isFirst ? start : between) + textOf(record)
   }
 
   /** Writes the rejects of a batch. Throws when the file has others, so it is not as an interrupted import left it. */
@@ -126,4 +121,9 @@ export class Rejects {
   #refuse(reason: string): FileRefused {
     return new FileRefused(`cannot write ${this.#options.rejects}: ${reason}`)
   }
+}
+
+/** A record with its end of line; an element of an array has none. */
+function textOf({ text, eol }: InputRecord): string {
+  return text + (eol ?? '')
 }

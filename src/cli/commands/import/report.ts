@@ -24,12 +24,10 @@ export function reportImport(
     : { added, replayed, conflicting, rejected }
   const shown = Object.entries(dryRun ? { valid, rejected: invalid } : counts)
   const list = shown.map(([name, number]) => `${separate(number)} ${name}`).join(', ')
-  const where = database && (dryRun ? `compared with ${database}` : `into ${database}`)
-  const words = [where, isNew && 'made now'].filter(Boolean).join(', ')
-  const ends = [words, dryRun && 'nothing was added'].filter(Boolean)
-  const text = [`${list} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`, ...ends].join(
-    '; ',
-  )
+  const speedText = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
+  const where = [database && `${dryRun ? 'compared with' : 'into'} ${database}`, isNew && 'made now']
+  const parts = [`${list} ${speedText}`, where.filter(Boolean).join(', '), dryRun && 'nothing was added']
+  const text = parts.filter(Boolean).join('; ')
   const speed = { seconds: Number(seconds.toFixed(3)), plantsPerSecond }
   print({ valid, ...counts, skipped, ...speed, database, made: isNew, reasons }, text, json)
   if (invalid > 0) process.exitCode = 1
