@@ -1,13 +1,6 @@
 // CSV (RFC 4180) by csv-parse: a header row, then a row per plant, as spreadsheets write them. Empty lines are skipped.
 import { type CsvError, parse } from 'csv-parse'
-import {
-  countLineFeeds,
-  type Groups,
-  InputError,
-  type InputRecord,
-  maxRecordBytes,
-  tooLong,
-} from './record.ts'
+import { type Groups, InputError, type InputRecord, maxRecordBytes, Rest, tooLong } from './record.ts'
 
 /** Our messages for the errors of csv-parse. */
 const reasons: Record<string, string> = {
@@ -22,35 +15,27 @@ export async function* splitCsv(chunks: AsyncIterable<Buffer>, head: Buffer): Gr
   const start = head.toString('latin1')
   const sep = /^\s*sep=(.)\r?\n/i.exec(start)
   const rows: InputRecord[] = []
-  /** What was not taken yet, and where it begins. */
-  let [text, offset, line] = ['', 0, 1]
+  const rest = new Rest()
   let before = ''
   let hasHeader = false
-  const drop = (length: number): string => {
-    const dropped = text.slice(0, length)
-    line += countLineFeeds(dropped)
-    offset += length
-    text = text.slice(length)
-    return dropped
-  }
-  const dropEmptyLines = () => drop(/^(\r?\n)*/.exec(text)?.[0].length as number)
+  const dropEmptyLines = () => rest.drop(/^(\r?\n)*/.exec(rest.text)?.[0].length as number)
   const checkLength = (length: number) => {
-    if (length > maxRecordBytes) throw new InputError(`${tooLong.detail}; is a quote left open?`, line)
+    if (length > maxRecordBytes) throw new InputError(`${tooLong.detail}; is a quote left open?`, rest.line)
   }
   const take = (cells: string[], { bytes, records }: { bytes: number; records: number }): null => {
     dropEmptyLines()
-    checkLength(bytes - offset)
-    const first = line
-    const row = drop(bytes - offset)
+    checkLength(bytes - rest.offset)
+    const { line } = rest
+    const row = rest.drop(bytes - rest.offset)
     if (sep && records === 1) {
       before = row
       return null
     }
     const [eol = ''] = /\r?\n$/.exec(row.slice(-2)) ?? []
-    const end = offset - eol.length
+    const end = rest.offset - eol.length
     const bare = before + row.slice(0, row.length - eol.length)
     before = ''
-    rows.push({ line: first, text: bare, end, eol: eol === '\r\n' ? eol : '\n', isOpen: eol === '', cells })
+    rows.push({ line, text: bare, end, eol: eol === '\r\n' ? eol : '\n', isOpen: eol === '', cells })
     return null
   }
   const parser = parse({
@@ -62,7 +47,7 @@ export async function* splitCsv(chunks: AsyncIterable<Buffer>, head: Buffer): Gr
   })
   parser.on('error', () => {})
   const write = async function* (chunk: Buffer | undefined): Groups {
-    text += chunk?.toString('latin1') ?? ''
+    rest.text += chunk?.toString('latin1') ?? ''
     const fault = await new Promise<CsvError | InputError | null | undefined>((resolve) =>
       chunk ? parser.write(chunk, resolve as () => void) : parser.end(resolve as () => void),
     )
@@ -74,8 +59,8 @@ export async function* splitCsv(chunks: AsyncIterable<Buffer>, head: Buffer): Gr
     dropEmptyLines()
     if (fault instanceof InputError) throw fault
     /* c8 ignore next: csv-parse has no other fault with these options; a later version may */
-    if (fault) throw new InputError(reasons[fault.code] ?? fault.message, line)
-    checkLength(text.length)
+    if (fault) throw new InputError(reasons[fault.code] ?? fault.message, rest.line)
+    checkLength(rest.text.length)
   }
   for await (const chunk of chunks) yield* write(chunk)
   yield* write(undefined)

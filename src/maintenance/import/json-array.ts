@@ -1,5 +1,5 @@
 // Splits a JSON array of any size into the texts of its elements, which are parsed later.
-import { countLineFeeds, type Groups, InputError, type InputRecord, maxRecordBytes } from './record.ts'
+import { type Groups, InputError, type InputRecord, maxRecordBytes, Rest } from './record.ts'
 
 const [quote, backslash, comma, endOfArray] = [34, 92, 44, 93]
 const isSpace = (code: number) => code === 32 || code === 9 || code === 10 || code === 13
@@ -9,21 +9,15 @@ const closes = (code: number) => (code | 32) === 125
 
 export async function* splitArray(chunks: AsyncIterable<Buffer>): Groups {
   let expected: 'array' | 'first element' | 'element' | 'nothing' = 'array'
-  /** What was not split yet, and where it begins. */
-  let [text, offset, line] = ['', 0, 1]
-  const drop = (length: number) => {
-    line += countLineFeeds(text.slice(0, length))
-    offset += length
-    text = text.slice(length)
-  }
-  const refuse = (reason: string) => new InputError(reason, line)
+  const rest = new Rest()
+  const refuse = (reason: string) => new InputError(reason, rest.line)
   /** Takes what is between elements: an element begins then, or the text ends. */
   const takePunctuation = () => {
     for (;;) {
       let spaces = 0
-      while (isSpace(text.charCodeAt(spaces))) spaces++
-      drop(spaces)
-      const sign = text[0]
+      while (isSpace(rest.text.charCodeAt(spaces))) spaces++
+      rest.drop(spaces)
+      const sign = rest.text[0]
       if (sign === undefined) return
       if (expected === 'nothing') throw refuse('text follows the JSON array')
       if (expected === 'array') {
@@ -33,11 +27,12 @@ export async function* splitArray(chunks: AsyncIterable<Buffer>): Groups {
         throw refuse(`expected an element before "${sign}"`)
       } else if (sign === ']') expected = 'nothing'
       else return
-      drop(1)
+      rest.drop(1)
     }
   }
   function* split(): Generator<InputRecord> {
-    for (takePunctuation(); text !== ''; takePunctuation()) {
+    for (takePunctuation(); rest.text !== ''; takePunctuation()) {
+      const { text, line, offset } = rest
       const next = findEnd(text)
       let end = next ?? text.length
       if (end > maxRecordBytes)
@@ -46,11 +41,11 @@ export async function* splitArray(chunks: AsyncIterable<Buffer>): Groups {
       while (isSpace(text.charCodeAt(end - 1))) end--
       yield { line, text: text.slice(0, end), end: offset + end }
       expected = text[next] === ',' ? 'element' : 'nothing'
-      drop(next + 1)
+      rest.drop(next + 1)
     }
   }
   for await (const chunk of chunks) {
-    text += chunk.toString('latin1')
+    rest.text += chunk.toString('latin1')
     yield split()
   }
   if (expected === 'array') throw new InputError('is empty, expected a JSON array')

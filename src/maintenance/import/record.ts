@@ -43,10 +43,20 @@ export type Groups = AsyncGenerator<Iterable<InputRecord>>
  */
 export type Splitter = (chunks: AsyncIterable<Buffer>, head: Buffer) => Groups
 
-export function countLineFeeds(text: string): number {
-  let count = 0
-  for (let i = text.indexOf('\n'); i !== -1; i = text.indexOf('\n', i + 1)) count++
-  return count
+/** The text that is not split yet, and where in the input it begins; `line` counts from 1. */
+export class Rest {
+  text = ''
+  offset = 0
+  line = 1
+
+  /** Removes so many characters from its beginning, and returns them. */
+  drop(length: number): string {
+    const dropped = this.text.slice(0, length)
+    for (let i = dropped.indexOf('\n'); i !== -1; i = dropped.indexOf('\n', i + 1)) this.line++
+    this.offset += length
+    this.text = this.text.slice(length)
+    return dropped
+  }
 }
 
 /** The rest of the input cannot be read. A wrong record is no such error: it is rejected. */
