@@ -21,7 +21,9 @@ export async function importPlants(options: ImportOptions): Promise<ImportResult
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if ((error as NodeJS.ErrnoException).syscall === 'read') refuseInput(path, error as Error)
-    throw error instanceof InputError ? error.in(nameOf(path)) : error
+    if (!(error instanceof InputError)) throw error
+    const { line, message } = error
+    throw new InputError(`${nameOf(path)}${line === undefined ? '' : `, line ${line}`}: ${message}`, line)
   }
 }
 

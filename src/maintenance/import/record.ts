@@ -70,10 +70,4 @@ export class InputError extends Error {
     super(reason)
     this.line = line
   }
-
-  /** The same error with the name of the input and the line in its message. */
-  in(name: string): InputError {
-    const place = this.line === undefined ? name : `${name}, line ${this.line}`
-    return new InputError(`${place}: ${this.message}`, this.line)
-  }
 }
