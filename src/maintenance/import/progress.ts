@@ -122,9 +122,8 @@ export class Progress {
     )
     if (isWhole) return { matching: alike, size: head.length }
     if (!input.isFile || alike.length === 0) return { matching: alike, size: undefined }
-    const { size, hashes } = await input.readThrough(alike.filter(isLong).map(({ note }) => note.end.bytes))
-    const isSame = (row: NoteRow) => !isLong(row) || hashes.get(row.note.end.bytes) === row.note.end.hash
-    return { matching: alike.filter(isSame), size }
+    const { size, hashes } = await input.readThrough(alike.map(({ note }) => note.end.bytes))
+    return { matching: alike.filter(({ note: { end } }) => hashes.get(end.bytes) === end.hash), size }
   }
 
   /** Ends what is left of earlier runs, so that one that still runs elsewhere adds nothing more. */
