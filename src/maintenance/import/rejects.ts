@@ -24,15 +24,15 @@ export class Rejects {
   /** What a file has behind the recorded length: rejects of the last batch, and its end. */
   #tail = ''
   #pending = ''
-  #count = 0
-  readonly #mostShown: number
+  /** Reasons that may still be told; below zero: those that were not. */
+  #room: number
   /** The length of the file, without its end. */
   bytes = 0
 
   constructor(options: ImportOptions, { format, header }: Records, result: ImportResult) {
     this.#options = options
     this.#result = result
-    this.#mostShown = options.isTerminal ? shownReasons : Number.POSITIVE_INFINITY
+    this.#room = options.isTerminal ? shownReasons : Number.POSITIVE_INFINITY
     this.#form =
       format === 'json'
         ? { start: '[\n', between: ',\n', end: '\n]\n' }
@@ -72,7 +72,7 @@ export class Rejects {
       describeFaults(faults) + (isLeftOut ? `; left out of ${path === '-' ? 'stdout' : path}` : '')
     const { reasons } = this.#result
     if (reasons.length < keptReasons) reasons.push({ line: record.line, reason, errors: faults })
-    if (++this.#count <= this.#mostShown) say(`${nameOf(input)}, line ${record.line}: ${reason}`)
+    if (--this.#room >= 0) say(`${nameOf(input)}, line ${record.line}: ${reason}`)
     if (path === undefined || isLeftOut) return
     const { start, between } = this.#form
     const isFirst = this.bytes === 0 && this.#pending === ''
@@ -94,9 +94,8 @@ export class Rejects {
     const { rejects: path, say } = this.#options
     if (this.bytes > 0 && this.#tail === '') this.#write(this.#form.end)
     if (this.#file !== undefined) closeSync(this.#file)
-    const more = this.#count - this.#mostShown
-    if (more > 0)
-      say(`and ${separate(more)} more${path === undefined ? '; --rejects FILE keeps them all' : ''}`)
+    const advice = path === undefined ? '; --rejects FILE keeps them all' : ''
+    if (this.#room < 0) say(`and ${separate(-this.#room)} more${advice}`)
   }
 
   #write(text: string): void {
