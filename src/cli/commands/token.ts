@@ -113,12 +113,10 @@ function defineRotate(command: Command): void {
     )
 }
 
+type NewToken = { id: string; token: string; [more: string]: unknown }
+
 /** Prints a new token, which nobody can see again, so one that cannot be printed is revoked. Throws StoreRefused then. */
-async function printToken<T extends { id: string; token: string }>(
-  tokens: Tokens,
-  made: T,
-  json: boolean | undefined,
-): Promise<void> {
+async function printToken(tokens: Tokens, made: NewToken, json: true | undefined): Promise<void> {
   try {
     await deliverResult(made, made.token, json)
   } catch (error) {
