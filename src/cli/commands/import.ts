@@ -100,7 +100,7 @@ async function run(path: string, flags: Flags): Promise<void> {
   // However the import ends: also when it has no time to end by itself.
   const reportOnce = () => {
     const seconds = (performance.now() - startMs) / 1000
-    if (!isReported) reportImport(result, { seconds, database, isNew }, flags)
+    if (!isReported) reportImport(result, { ...flags, seconds, database, isNew })
     isReported = true
   }
   const patienceMs = flags.patience * 1000

@@ -3,17 +3,14 @@ import type { ImportResult } from '../../../maintenance/import/import-options.ts
 import { count, separate } from '../../../runtime/count.ts'
 import { printResult, warnResult } from '../../console/output.ts'
 
-/** `database`: its name, undefined while none was opened; `isNew`: the import has made it. */
-export type ImportRun = { seconds: number; database: string | undefined; isNew: boolean }
+type Flags = { dryRun?: boolean; json?: true; rejects?: string | undefined }
 
-type Flags = { dryRun?: boolean; json?: true | undefined; rejects?: string | undefined }
+/** `database`: its name, undefined while none was opened; `isNew`: the import has made it. */
+export type ImportRun = Flags & { seconds: number; database: string | undefined; isNew: boolean }
 
 /** Prints the counts, and makes the exit code 1 when records were rejected. */
-export function reportImport(
-  result: ImportResult,
-  { seconds, database, isNew }: ImportRun,
-  { dryRun, json, rejects }: Flags,
-): void {
+export function reportImport(result: ImportResult, run: ImportRun): void {
+  const { seconds, database, isNew, dryRun, json, rejects } = run
   // With --rejects - stdout holds rejected records alone.
   const print = rejects === '-' ? warnResult : printResult
   const { added, replayed, conflict: conflicting, rejected, skipped, reasons } = result
