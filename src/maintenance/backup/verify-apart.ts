@@ -7,10 +7,8 @@ import { type VerifyOptions, type VerifyReport, verifyStore } from '../verify/ve
 type Message = [done: number, total: number] | VerifyReport
 
 /** Verifies the store at a URL. Rejects with the reason of `signal` when that aborts. */
-export async function verifyApart(
-  url: string,
-  { signal, onProgress }: VerifyOptions & { signal?: AbortSignal },
-): Promise<VerifyReport> {
+export async function verifyApart(url: string, options: VerifyOptions & { signal?: AbortSignal }) {
+  const { signal, onProgress } = options
   const worker = new Worker(new URL(import.meta.url), { workerData: { copy: url } })
   try {
     for await (const [message] of on(worker, 'message', { signal }) as AsyncIterable<[Message]>) {

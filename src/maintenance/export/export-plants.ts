@@ -37,20 +37,14 @@ export async function exportTo(
 }
 
 /** Writes the plants to a file, which appears whole or not at all. */
-export async function exportToFile(
-  path: string,
-  view: StoreView,
-  { replace, source, ...options }: ExportOptions & NewFileOptions,
-): Promise<void> {
-  await writeNewFile(path, { replace, source, signal: options.signal }, (temporaryPath) =>
+export function exportToFile(path: string, view: StoreView, options: ExportOptions & NewFileOptions) {
+  return writeNewFile(path, options, (temporaryPath) =>
     exportTo(createWriteStream(temporaryPath, { flags: 'wx' }), view, options, true),
   )
 }
 
-async function* writePages(
-  view: StoreView,
-  { format: name, withId, after, head, onProgress }: ExportOptions,
-): AsyncGenerator<Buffer | string> {
+async function* writePages(view: StoreView, options: ExportOptions): AsyncGenerator<Buffer | string> {
+  const { format: name, withId, after, head, onProgress } = options
   const format = await formats[name](withId)
   const collectAfter = makeCollector()
   yield format.start

@@ -51,13 +51,10 @@ export async function checkLog(
 }
 
 /** Checks the first page of a range; in parts, if it cannot be read. */
-async function checkNext(
-  view: StoreView,
-  { after, last }: Positions,
-  oldPlants: number,
-): Promise<PageReport[]> {
+async function checkNext(view: StoreView, range: Positions, oldPlants: number): Promise<PageReport[]> {
+  const { after, last } = range
   try {
-    return [await checkPage(view, { after, last }, oldPlants)]
+    return [await checkPage(view, range, oldPlants)]
   } catch (error) {
     const unread = await explainUnread(view, error)
     const end = Math.min(after + scannedPlants, last)
