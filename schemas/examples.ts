@@ -9,9 +9,9 @@ function faulty(errors: Fault[]): Problem {
 
 const alder = { name: 'Alder', tag: 'Alnus' }
 
-/** Examples of bodies of requests, by the reference to their schema. */
+/** Examples of bodies of requests, by the id of the operation. */
 export const requestExamples: Record<string, Record<string, { summary: string; value: unknown }>> = {
-  'NewPlant#': {
+  createPlant: {
     withoutId: { summary: 'Without an id', value: NewPlant.examples[0] },
     withId: { summary: 'With an id: a retry is safe', value: NewPlant.examples[1] },
   },

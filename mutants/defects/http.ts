@@ -44,8 +44,8 @@ export const httpDefects: Defect[] = [
   {
     breaks: 'a request with two Host lines is served',
     file: 'src/http/guard.ts',
-    search: "if (lines > 1) return twice('Host')",
-    replacement: "if (lines > 2) return twice('Host')",
+    search: "if (hosts > 1) return twice('Host')",
+    replacement: "if (hosts > 2) return twice('Host')",
     checks: [inTest('http/bad-requests', 'SQLite', 'what is wrong with the head')],
   },
   {

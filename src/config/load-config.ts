@@ -8,7 +8,7 @@ import type { Setting } from './setting.ts'
 import { type Flags, type SettingName, settingEntries, settings } from './settings.ts'
 import { traceOptionsOf } from './trace-settings.ts'
 import { ConfigError, UsageError } from './values.ts'
-import { findBareSecrets, findBroadAudiences, findShortTokens } from './warnings.ts'
+import { findBareSecrets, findWeakSettings } from './warnings.ts'
 
 export type Config = { [K in SettingName]: ReturnType<(typeof settings)[K]['read']> }
 
@@ -29,12 +29,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 export function loadConfig(flags: Flags = {}) {
   const sources = readSources(flags)
   const { config, found } = resolveAll(sources)
-  const warnings = [
-    ...findShortTokens(config.accessTokens),
-    ...findBroadAudiences(config.oidcAudience),
-    ...findBareSecrets(flags),
-  ]
-  return { config, found, warnings }
+  return { config, found, warnings: [...findWeakSettings(config), ...findBareSecrets(flags)] }
 }
 
 /**

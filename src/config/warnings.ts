@@ -3,18 +3,16 @@
 import { type Flags, settingEntries } from './settings.ts'
 
 const minTokenLength = 16
-export function findShortTokens(tokens: string[]): string[] {
-  return tokens.flatMap((token, index) =>
-    token.length < minTokenLength
-      ? [`ACCESS_TOKENS: token ${index + 1} has fewer than ${minTokenLength} characters and may be guessed`]
-      : [],
-  )
-}
 
-/** Warns of the audience `account`, which Keycloak puts into the tokens of every client. */
-export function findBroadAudiences(audiences: string[]): string[] {
-  const isBroad = audiences.includes('account')
-  return isBroad ? ['OIDC_AUDIENCE: account is in tokens that were issued for other services, too'] : []
+/** Finds tokens that can be guessed, and the audience `account`, which Keycloak puts into the tokens of every client. */
+export function findWeakSettings(config: { accessTokens: string[]; oidcAudience: string[] }): string[] {
+  const short = `has fewer than ${minTokenLength} characters and may be guessed`
+  const warnings = config.accessTokens.flatMap(({ length }, index) =>
+    length < minTokenLength ? [`ACCESS_TOKENS: token ${index + 1} ${short}`] : [],
+  )
+  if (config.oidcAudience.includes('account'))
+    warnings.push('OIDC_AUDIENCE: account is in tokens that were issued for other services, too')
+  return warnings
 }
 
 /** Finds flags that hold a secret: `ps` shows the arguments of a command to every user of the machine. */

@@ -27,7 +27,7 @@ export type GuardOptions = {
   beginSpan?: ((traceparent?: string) => Trace) | undefined
 }
 
-/** Makes the root hooks and the not-found handler. */
+/** Makes the root hooks. */
 export function guardRequests(inFlight: InFlight, { methods, slices, cors, beginSpan }: GuardOptions) {
   function observe(request: FastifyRequest, reply: FastifyReply): Exchange {
     const exchange = inFlight.observe(request, reply)
@@ -69,9 +69,10 @@ export function guardRequests(inFlight: InFlight, { methods, slices, cors, begin
     }
     if (!reply.raw.shouldKeepAlive) reply.header('connection', 'close')
     if (refused) done(refused)
-    else if (request.method !== 'HEAD' && payload instanceof Buffer && payload.length > pieceBytes)
-      sendInPieces(reply, payload, done)
-    else done()
+    else if (request.method !== 'HEAD' && payload instanceof Buffer && payload.length > pieceBytes) {
+      reply.header('content-length', payload.length)
+      done(null, Readable.from(cut(payload)))
+    } else done()
   }
 
   /** Answers OPTIONS (RFC 9110, section 9.3.7), but for preflights of a known path. */
@@ -89,12 +90,7 @@ export function guardRequests(inFlight: InFlight, { methods, slices, cors, begin
   const requireRoute: onRequestHookHandler = (request, _, done) =>
     done(request.is404 ? describeMiss(request, methods) : undefined)
 
-  /* c8 ignore next 3: the hook before has answered; the framework runs it only where there is a handler */
-  function notFound(request: FastifyRequest): never {
-    throw describeMiss(request, methods)
-  }
-
-  return { refuse, onRequest, onSend, requireRoute, notFound }
+  return { refuse, onRequest, onSend, requireRoute }
 }
 
 function describeMiss(request: FastifyRequest, methods: readonly string[]): ProblemError {
@@ -110,18 +106,9 @@ function allowedMethods(request: FastifyRequest, methods: readonly string[]): re
   return methods.filter((method) => request.server.findRoute({ url, method: method as 'GET' }) !== null)
 }
 
-/** Sends a large document in pieces: a client counts as reading when it has taken one of them. */
-function sendInPieces(
-  reply: FastifyReply,
-  bytes: Buffer,
-  done: (error: null, payload: Readable) => void,
-): void {
-  const count = Math.ceil(bytes.length / pieceBytes)
-  const pieces = Array.from({ length: count }, (_, index) =>
-    bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes),
-  )
-  reply.header('content-length', bytes.length)
-  done(null, Readable.from(pieces))
+/** Cuts a large document into pieces: a client counts as reading when it has taken one of them. */
+function* cut(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
 }
 
 /** Approximate size of an answer. */
@@ -148,7 +135,8 @@ function findFlaw(exchange: Exchange): ProblemError | undefined {
   // RFC 9110, section 10.1.1: HTTP/1.0 has no expectations.
   if (headers.expect !== undefined && minor > 0 && headers.expect.toLowerCase() !== '100-continue')
     return new ProblemError(problems.expectation)
-  return findHeaderFlaw(raw)
+  const fault = findHeaderFault(raw)
+  return fault && invalid([fault])
 }
 
 /** Refuses a message whose end is unknown: nothing behind it is read. */
@@ -157,9 +145,11 @@ function unframed(exchange: Exchange, problem: KnownProblem): ProblemError {
   return new ProblemError(problem)
 }
 
-/** Finds a second Host or Authorization, or a malformed Host. */
-function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
-  const { rawHeaders } = raw
+/**
+ * Finds a second Host or Authorization, or a missing or malformed Host: one line is required, except in HTTP/1.0
+ * (RFC 9112, section 3.2).
+ */
+function findHeaderFault({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): Fault | undefined {
   let hosts = 0
   let authorizations = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -167,18 +157,12 @@ function findHeaderFlaw(raw: IncomingMessage): ProblemError | undefined {
     if (name.length === 4 && name.toLowerCase() === 'host') hosts++
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations++
   }
-  const flaw = findHostFlaw(raw, hosts) ?? (authorizations > 1 ? twice('Authorization') : undefined)
-  return flaw && invalid([flaw])
-}
-
-/** Finds a fault of Host: one line is required, except in HTTP/1.0 (RFC 9112, section 3.2). */
-function findHostFlaw({ headers, httpVersionMinor }: IncomingMessage, lines: number): Fault | undefined {
-  if (lines > 1) return twice('Host')
-  if (lines === 0 && httpVersionMinor > 0)
+  if (hosts > 1) return twice('Host')
+  if (hosts === 0 && httpVersionMinor > 0)
     return { code: 'required', detail: 'is required', parameter: 'Host' }
-  if (lines === 1 && !isHost(headers.host as string))
+  if (hosts === 1 && !isHost(headers.host as string))
     return { code: 'format', detail: 'must be a host, or a host and a port', parameter: 'Host' }
-  return undefined
+  return authorizations > 1 ? twice('Authorization') : undefined
 }
 
 const hostForm = /^(?:\[([0-9A-Za-z.:]+)\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::(\d{0,5}))?$/

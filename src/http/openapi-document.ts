@@ -9,7 +9,8 @@ import { components } from '../../schemas/index.ts'
 import { operationResponses, responses } from '../../schemas/responses.ts'
 import { version } from '../runtime/version.ts'
 import { discoveryUrls, type Issuer } from '../tokens/oidc/issuer.ts'
-import type { Operation } from './operation.ts'
+import { methodsOf, type Operation } from './operation.ts'
+import { makeCompilers } from './validation.ts'
 
 export { stringify as toYaml } from 'yaml'
 
@@ -35,27 +36,18 @@ export async function makeContract(
   operations: readonly Operation[],
   issuer?: Issuer,
 ): Promise<OpenApi.Document> {
-  const app = fastify({ exposeHeadRoutes: false, schemaController: { compilersFactory } })
+  const app = fastify({ exposeHeadRoutes: false, schemaController: makeCompilers() })
   for (const schema of components) app.addSchema(schema)
   await app.register(swagger, {
     openapi: describeService(basePath, issuer) as never,
     refResolver: { buildLocalReference: ({ $id }) => String($id) },
   })
-  for (const { method, url, schema } of operations)
-    app.route({ method, url: basePath.slice(0, -1) + url, schema, handler: String })
-  try {
-    await app.ready()
-    return finish(app.swagger() as OpenApi.Document, basePath)
-  } finally {
-    await app.close()
+  for (const operation of operations) {
+    const { url, schema } = operation
+    app.route({ method: methodsOf(operation), url: basePath.slice(0, -1) + url, schema, handler: String })
   }
-}
-
-/** Nothing is validated, nor serialized. */
-const compilersFactory = {
-  buildValidator: () => (() => Boolean) as never,
-  // No answer has a schema there.
-  buildSerializer: String as never,
+  await app.ready()
+  return finish(app.swagger() as OpenApi.Document, basePath)
 }
 
 function describeIssuer(issuer: Issuer): OpenApi.SecuritySchemeObject {
@@ -93,12 +85,9 @@ function describeService(basePath: string, issuer?: Issuer): Partial<OpenApi.Doc
 function finish(made: OpenApi.Document, basePath: string): OpenApi.Document {
   const parameters: Record<string, OpenApi.ParameterObject> = {}
   const paths = Object.entries(made.paths as object).map(([path, item]) => {
-    const described = Object.entries(item as Record<string, Described>).flatMap(([method, operation]) => {
-      const { parameters: own = [] } = operation
-      for (const parameter of own) parameters[parameter.name] = parameter
-      // HEAD comes with GET (RFC 9110, section 9.3.2).
-      const names = method === 'get' ? [method, 'head'] : [method]
-      return names.map((name) => [name, describeOperation(operation, name === 'head')])
+    const described = Object.entries(item as Record<string, Described>).map(([method, operation]) => {
+      for (const parameter of operation.parameters ?? []) parameters[parameter.name] = parameter
+      return [method, describeOperation(operation, method === 'head')]
     })
     return [path, Object.fromEntries(described)]
   })
@@ -113,21 +102,21 @@ function finish(made: OpenApi.Document, basePath: string): OpenApi.Document {
 type Described = Omit<OpenApi.OperationObject, 'parameters'> & {
   operationId: keyof typeof operationResponses
   parameters?: OpenApi.ParameterObject[]
-  requestBody?: { content: Record<string, { schema: { $ref: string } }> }
+  requestBody?: OpenApi.RequestBodyObject
 }
 
 /** HEAD has the headers of GET and no body, errors included (RFC 9110, section 9.3.2). */
 function describeOperation(operation: Described, isHead: boolean): object {
-  const { operationId, summary, parameters = [], requestBody, ...about } = operation
+  const { operationId, summary, parameters = [], requestBody } = operation
   const describe = (name: string) => {
     const { content: _, ...bodiless } = responses[name] as OpenApi.ResponseObject
     return isHead ? bodiless : { $ref: `#/components/responses/${name}` }
   }
+  for (const body of Object.values(requestBody?.content ?? {}))
+    Object.assign(body, { examples: requestExamples[operationId] })
   const names = Object.entries(operationResponses[operationId] as Record<string, string>)
   return {
-    operationId,
-    summary,
-    ...about,
+    ...operation,
     ...(isHead && {
       operationId: operationId.replace(/^[a-z]+/, 'head'),
       summary: `${summary}: headers only`,
@@ -136,17 +125,8 @@ function describeOperation(operation: Described, isHead: boolean): object {
     }),
     tags: ['plants'],
     parameters: parameters.map(({ name }) => ({ $ref: `#/components/parameters/${name}` })),
-    ...(requestBody && { requestBody: withExamples(requestBody) }),
     responses: Object.fromEntries(names.map(([status, name]) => [status, describe(name)])),
   }
-}
-
-function withExamples({ content, ...body }: NonNullable<Described['requestBody']>) {
-  const described = Object.entries(content).map(([type, { schema }]) => {
-    const examples = requestExamples[`${schema.$ref.split('/').at(-1)}#`]
-    return [type, { schema, examples }]
-  })
-  return { content: Object.fromEntries(described), ...body }
 }
 
 /** Translates the contract to OpenAPI 3.0, for tools that do not know 3.1. */

@@ -18,7 +18,6 @@ const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
 /** Without a packet, it is about the time or the socket. */
 type ClientError = Error & { code?: string; reason?: string; rawPacket?: unknown; bytesParsed?: number }
-const nothing = Buffer.alloc(0)
 
 /** Parts of the service that answers below the router need. */
 export type SocketContext = {
@@ -33,7 +32,7 @@ export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHea
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
     const { code, bytesParsed } = error
-    const packet = (error.rawPacket ?? nothing) as Buffer
+    const packet = (error.rawPacket ?? Buffer.alloc(0)) as Buffer
     if (code === 'ECONNRESET') return void socket.destroy()
     const connection = connectionOf(socket)
     // RFC 9112, section 9.6: nothing is read behind a request with `Connection: close`; its answer is still to come.

@@ -148,7 +148,8 @@ export function makeServer(config: Config, parts: ReturnType<typeof makeParts>):
     },
   })
   app.setErrorHandler(handleError)
-  app.setNotFoundHandler(guard.notFound)
+  // Without a handler no hooks would run; `guard.requireRoute` has answered before it.
+  app.setNotFoundHandler(String)
   acceptJsonBodies(app)
   connections.guard(app.server, socketContext)
   answerOddRequests(app.server, socketContext)

@@ -19,14 +19,12 @@ export async function listen(
 ): Promise<AddressInfo> {
   const [first = host, ...others] = await resolve(host)
   const doors: Server[] = []
-  let closed: Promise<unknown>[] = []
+  let closed: Promise<unknown> | undefined
   app.addHook('preClose', async () => {
-    closed = doors.map((door) => once(door.close(), 'close'))
+    closed = Promise.all(doors.map((door) => once(door.close(), 'close')))
   })
   // Drain their connections before the end, too.
-  app.addHook('onClose', async () => {
-    await Promise.all(closed)
-  })
+  app.addHook('onClose', async () => void (await closed))
   await app.listen({ host: first, port, reusePort } as FastifyListenOptions)
   const address = app.server.address() as AddressInfo
   // Servers for the further addresses, whose connections the app's own server takes.

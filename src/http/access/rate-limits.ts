@@ -7,9 +7,6 @@ import type { Exchange } from '../connection/exchange.ts'
 import { ProblemError } from '../problem-error.ts'
 import { makeGcra } from './gcra.ts'
 
-/** Header fields of answers to counted requests, also listed in `Access-Control-Expose-Headers`. */
-export const rateLimitFields = ['RateLimit', 'RateLimit-Policy'] as const
-
 /**
  * RATE_LIMIT: makes a function that counts a request of a valid token, sets the headers that tell
  * (draft-ietf-httpapi-ratelimit-headers-10), and throws `rate-limited` when it is one too many.

@@ -10,6 +10,7 @@ import { sendAnswer } from '../../http/answer.ts'
 import { invalid } from '../../http/problem-error.ts'
 import { gaugeMs } from '../../limits.ts'
 import { makeInTime } from '../../runtime/with-timeout.ts'
+import { servePath } from '../../site/documents.ts'
 import type { Store } from '../../store/engine.ts'
 import { engineOf } from '../../store/engines.ts'
 import { makeParts, makeServer } from '../app.ts'
@@ -50,13 +51,10 @@ function buildAdmin({ config, logger, health }: Omit<AdminOptions, 'droppedLines
   app.addHook('onRequest', refuseForeignNames(config.adminHost))
   app.addHook('onRequest', parts.guard.requireRoute)
   function serve(url: string, type: string, answer: () => Promise<{ status?: number; text: string }>) {
-    app.route({
-      method: ['GET', 'HEAD'],
-      url,
-      handler: async (_request, reply) => {
-        const { status = 200, text } = await answer()
-        sendAnswer(reply.code(status).hijack(), { 'content-type': type, 'cache-control': 'no-store' }, text)
-      },
+    servePath(app, url, async (_request, reply) => {
+      const { status = 200, text } = await answer()
+      sendAnswer(reply.code(status).hijack(), { 'content-type': type, 'cache-control': 'no-store' }, text)
+      return reply
     })
   }
   const json = 'application/json'
