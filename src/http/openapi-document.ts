@@ -86,7 +86,8 @@ function finish(made: OpenApi.Document, basePath: string): OpenApi.Document {
   const parameters: Record<string, OpenApi.ParameterObject> = {}
   const paths = Object.entries(made.paths as object).map(([path, item]) => {
     const described = Object.entries(item as Record<string, Described>).map(([method, operation]) => {
-      for (const parameter of operation.parameters ?? []) parameters[parameter.name] = parameter
+      const { parameters: own = [] } = operation
+      for (const parameter of own) parameters[parameter.name] = parameter
       return [method, describeOperation(operation, method === 'head')]
     })
     return [path, Object.fromEntries(described)]

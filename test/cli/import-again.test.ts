@@ -92,6 +92,30 @@ test('an import is not running because another process has its number now', asyn
   t.same(await namesIn(url), ['a', 'b'])
 })
 
+test('an import that another one overtakes as it begins looks again', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  const path = writeInput(t, 'name,tag\na,\n"b,\n')
+  t.match((await runImport(url, path)).error, { message: /a quote is not closed/ })
+  writeFileSync(path, 'name,tag\na,\n"b",\n')
+  /** Opens the store; something else changes its first note between the first look at it and the next step. */
+  const openOvertaken = async () => {
+    const store = await open(url)
+    const { read, change } = store.notes
+    let looks = 0
+    const readOnce: typeof read = async (prefix) => {
+      const notes = await read(prefix)
+      const [[key = '', before = ''] = []] = notes
+      if (looks++ === 0)
+        t.ok(await change({ key, before, value: JSON.stringify({ ...JSON.parse(before), at: 1 }) }))
+      return notes
+    }
+    return { ...store, notes: { read: readOnce, change } }
+  }
+  const { result } = await runImport(url, path, { resume: true, openStore: openOvertaken })
+  t.match(result, { added: 1, skipped: 1 })
+  t.same(await namesIn(url), ['a', 'b'])
+})
+
 test('after a fault in the middle of a file, the corrected rest is imported with each plant once', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const path = writeInput(t, 'name,tag\na,\n,\nb,\n"c,\n')

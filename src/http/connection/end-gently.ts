@@ -33,8 +33,8 @@ export function endGently(socket: Socket, tookMs?: number): void {
 
 /** Reads on from the one that has waited longest. A turn accepts one new connection, so that none may take long. */
 function readOn(): void {
-  const [longest] = waiting
-  waiting.delete(longest as Socket)
-  longest?.resume()
+  const longest = waiting.values().next().value as Socket
+  waiting.delete(longest)
+  longest.resume()
   if (waiting.size > 0) setImmediate(readOn)
 }
