@@ -2,6 +2,7 @@
 // holds, and a name (epoch and position) never stands for two texts. The servers write to stable storage here.
 import tap from 'tap'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
 import { startCluster } from '../support/cluster.ts'
 import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
@@ -20,11 +21,15 @@ tap.test('an old primary that nobody stopped is not read any more', { timeout: 1
   // Every connection for reads is with the old primary now.
   await Promise.all(Array.from({ length: 6 }, () => namesIn(store)))
   t.strictSame(await namesIn(store), first)
+  await new Tokens(store.tokens).create({ name: 'gardener' })
+  const id = String((await store.tokens.named('gardener'))[0]?.id)
+  t.match(await store.tokens.find([id]), [{ revokedAt: null }])
 
   const old = cluster.primary
   relays.to(old.port).freeze()
   await cluster.failOver()
   await eventually(() => store.log.append([{ item: '"second"', id: 1 }]))
+  t.ok(await store.tokens.revoke(id, 1))
   relays.to(old.port).thaw()
   t.equal(
     (await old.query('SELECT max(position) AS last FROM plants'))[0]?.last,
@@ -32,6 +37,7 @@ tap.test('an old primary that nobody stopped is not read any more', { timeout: 1
     'the old one is still up',
   )
 
+  t.match(await store.tokens.find([id]), [{ revokedAt: 1 }], 'nor is a token taken from it')
   const all = [...first, 'second']
   const lists = await Promise.all(Array.from({ length: 60 }, () => namesIn(store).catch(() => all)))
   for (const names of lists) t.strictSame(names, all)
