@@ -91,7 +91,7 @@ export async function startAccepting(t: Test, env: NodeJS.ProcessEnv) {
   return { url, metrics, ...senders(url), ...readers(logged) }
 }
 
-/** With its full time-outs a process has its keys in time, however little of a processor it gets. */
+/** With its full time-outs a process gets its keys sooner or later, however little of a processor it has. */
 export const unhurried = { NODE_OPTIONS: '' }
 
 /** The same in a process of its own. */

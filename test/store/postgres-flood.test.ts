@@ -7,6 +7,9 @@ import { entries, namesIn, openLog } from '../support/logs.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 
+/** A slow machine may have done what stands beside a flood only after it was cut short: then both are done again. */
+const tries = 5
+
 /** Runs `work` many times at once; resolves to how many were done, and the errors of the others. */
 async function flood(count: number, work: () => Promise<unknown> | unknown) {
   const results = await Promise.allSettled(Array.from({ length: count }, async () => work()))
@@ -26,21 +29,25 @@ tap.test('reads that wait for a lock delay only reads', { skip, timeout: 60_000 
   await holder.connect()
   t.teardown(() => holder.end())
   await holder.query('BEGIN; LOCK TABLE segments IN ACCESS EXCLUSIVE MODE')
-  let reading = true
-  const slow = flood(readConnections * 10, () =>
-    store.log.read(0, segmentPlants, epochs.owner(segmentPlants)),
-  ).finally(() => {
-    reading = false
-  })
-  for (let n = 0; n < 20; n++) {
-    t.equal((await store.log.head()).position, segmentPlants)
-    t.equal((await store.sql.select('SELECT 1')).length, 1)
-    t.equal(await store.sql.execute('DELETE FROM tokens'), 0)
+  let isBeside = false
+  for (let n = 0; n < tries && !isBeside; n++) {
+    let isReading = true
+    const slow = flood(readConnections * 10, () =>
+      store.log.read(0, segmentPlants, epochs.owner(segmentPlants)),
+    ).finally(() => {
+      isReading = false
+    })
+    for (let n = 0; n < 20; n++) {
+      t.equal((await store.log.head()).position, segmentPlants)
+      t.equal((await store.sql.select('SELECT 1')).length, 1)
+      t.equal(await store.sql.execute('DELETE FROM tokens'), 0)
+    }
+    isBeside = isReading
+    const { done, errors } = await slow
+    t.equal(done, 0)
+    t.ok(errors.every(({ outcome }) => outcome === 'unread'))
   }
-  t.ok(reading, 'while the reads wait')
-  const { done, errors } = await slow
-  t.equal(done, 0)
-  t.ok(errors.every(({ outcome }) => outcome === 'unread'))
+  t.ok(isBeside, 'while the reads wait')
   await holder.query('COMMIT')
   t.strictSame(await namesIn(store), names, 'and reading goes on')
 })
@@ -57,22 +64,24 @@ tap.test(
     const holder = new pg.Client(url)
     await holder.connect()
     t.teardown(() => holder.end())
-    await holder.query('BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE')
-    let looking = true
     const lookUp = () => store.sql.select('SELECT name FROM tokens WHERE id = $1', ['nobody'])
-    const looked = flood(5000, lookUp).finally(() => {
-      looking = false
-    })
-    t.strictSame(await store.log.append(entries('b')), ['added'])
-    t.strictSame(await namesIn(store), ['a', 'b'])
-    t.ok(looking, 'plants are added and read while the look-ups wait')
-    await holder.query('COMMIT')
-    const { done, errors } = await looked
-    t.equal(done, maxLookups, 'as many as may wait are served')
-    t.ok(
-      errors.every(({ outcome }) => outcome === 'unread'),
-      'the others are refused',
-    )
+    const names = ['a']
+    let served = 0
+    for (let n = 0; n < tries && served < maxLookups; n++) {
+      await holder.query('BEGIN; LOCK TABLE tokens IN ACCESS EXCLUSIVE MODE')
+      const looked = flood(5000, lookUp)
+      names.push(`${n}`)
+      t.strictSame(await store.log.append(entries(`${n}`)), ['added'])
+      t.strictSame(await namesIn(store), names, 'plants are added and read while the look-ups wait')
+      await holder.query('COMMIT')
+      const { done, errors } = await looked
+      t.ok(
+        errors.every(({ outcome }) => outcome === 'unread'),
+        'the others are refused',
+      )
+      served = done
+    }
+    t.equal(served, maxLookups, 'as many as may wait are served')
     t.strictSame(await lookUp(), [], 'the next one is served')
   },
 )
