@@ -43,7 +43,6 @@ const works: Record<string, Part[]> = {
   'Two threads on two cores, with the load beside them': [
     [`GET ?limit=100, ${both}`, 'requests/s / one thread', 'the lists per second of one'],
     [`POST, ${both}`, 'requests/s / one thread', 'the additions'],
-    ['two threads', 'memory of the second', 'more memory'],
   ],
   'A list of a million plants': [
     [whole, 'p50Ms', 'ms'],
