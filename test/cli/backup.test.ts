@@ -49,11 +49,11 @@ test('a backup that is taken while another process writes is restored: the log a
   })()
   const [backup, restored] = [join(createDirectory(t), 'b.db'), join(createDirectory(t), 'a', 'plants.db')]
   const first = Number(await appender.add('before'))
-  const made = await run(['backup', backup], url)
+  const made = await run(['backup', backup, '--quiet'], url)
   const last = Number(await appender.add('after'))
   over = true
   await adding
-  t.match(made, { code: 0, stderr: /^(\d+ % · .*\n)*$/ }, 'on a slow machine it says how far it is')
+  t.match(made, { code: 0, stderr: '' })
   t.ok(last > first + 2, `${last - first} plants were added meanwhile`)
   const { plants, checksum } = await verifyStore(`file:${backup}`)
   t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
@@ -61,7 +61,7 @@ test('a backup that is taken while another process writes is restored: the log a
   t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'it is one file')
   if (process.platform !== 'win32') t.equal(statSync(backup).mode & 0o777, 0o600, 'that nobody else can read')
 
-  const put = await run(['restore', backup], `file:${restored}`)
+  const put = await run(['restore', backup, '--quiet'], `file:${restored}`)
   const words = `restored ${count(plants, 'plant')} to ${restored}; verified, SHA-256 ${checksum}\n`
   t.strictSame(put, { code: 0, stdout: words, stderr: '' })
   t.strictSame(readdirSync(dirname(restored)), ['plants.db'])

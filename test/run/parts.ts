@@ -4,7 +4,7 @@
 export const fastFiles = [
   ...['access/gcra', 'access/issuer-docs', 'access/rate-limits'],
   ...['add/adding', 'add/batch-delay', 'add/properties', 'add/races', 'add/waiting'],
-  ...['cli/backup', 'cli/cli-docs', 'cli/import-again', 'cli/import-broken', 'cli/progress'],
+  ...['cli/cli-docs', 'cli/progress'],
   ...['client/client', 'contract/breaking', 'contract/patterns', 'contract/security'],
   ...[
     'http/bad-requests',
