@@ -139,7 +139,8 @@ test('a database whose commits wait for a missing standby is not ready', async (
   const store = await openStore(server.url(), { logger })
   t.teardown(() => store.close())
   const { url } = await startAdmin(t, store.ready)
-  t.match(await ask(`${url}/readyz`), ready)
+  const isReady = async () => (await ask(`${url}/readyz`)).status === 200
+  await until(isReady)
   const reset = async () => {
     await server.query('ALTER SYSTEM RESET synchronous_standby_names')
     await server.query('SELECT pg_reload_conf()')
@@ -148,11 +149,11 @@ test('a database whose commits wait for a missing standby is not ready', async (
   await server.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
   await server.query('SELECT pg_reload_conf()')
   // The server's processes read their settings in their own time.
-  await until(async () => (await ask(`${url}/readyz`)).status !== 200)
+  await until(async () => !(await isReady()))
   t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
   await t.rejects(Promise.resolve<unknown>(store.log.head()), { name: 'StoreUnavailable', outcome: 'unread' })
   await reset()
-  await until(async () => (await ask(`${url}/readyz`)).status !== 503)
+  await until(isReady)
 })
 
 test('a service that is about to end is not ready, whatever the state of its store', async (t) => {
