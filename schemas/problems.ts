@@ -47,7 +47,7 @@ export const problemTypes = {
       'a valid one from this address. Nothing was changed.',
     advice:
       'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. Where rates are ' +
-      'limited, `RateLimit` says on every answer to a valid token how many requests are left, and `RateLimit-Policy` ' +
+      'limited, `RateLimit` says on answers to a valid token how many requests are left, and `RateLimit-Policy` ' +
       'how many there are in all. A client without a valid token should ask for one, not try again.',
   },
   'nothing-added': {
