@@ -422,7 +422,9 @@ test('ACCESS_TOKENS come first, whatever their form; each refusal is counted by 
   t.equal((await service.list(own)).status, 200)
   const expired = await sign({ exp: 2 })
   for (let n = 0; n < 3; n++) t.equal((await service.list(expired)).status, 401)
-  for (const junk of ['junk', 'a.b.c', makeToken().token]) t.equal((await service.list(junk)).status, 401)
+  const spaced = `${base64url('{\n"alg":"none"}')}.YQ.YQ`
+  for (const junk of ['junk', 'a.b.c', makeToken().token, spaced])
+    t.equal((await service.list(junk)).status, 401)
   t.equal((await service.list(`${own}=`)).status, 401)
   const text = await service.metrics.write()
   const counts = Object.fromEntries(
@@ -436,6 +438,7 @@ test('ACCESS_TOKENS come first, whatever their form; each refusal is counted by 
     Object.entries(counts).filter(([, count]) => Number(count) > 0),
     [
       ['form', 1],
+      ['algorithm', 1],
       ['time', 3],
     ],
   )

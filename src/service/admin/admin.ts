@@ -27,7 +27,7 @@ export async function openAdmin({ config, logger, health, droppedLines }: AdminO
   const { databaseUrl, adminHost: host, adminPort: port = 0 } = config
   const engine = engineOf(databaseUrl)
   const metrics = new Metrics({ health, engine: engine.name.toLowerCase() })
-  const help = 'Log lines that nobody read in time.'
+  const help = 'Log lines that nobody read in time, or that could not be written.'
   metrics.counter('plant_store_log_lines_dropped_total', help, droppedLines)
   const app = buildAdmin({ config, logger, health }, metrics)
   const place = { host, port }

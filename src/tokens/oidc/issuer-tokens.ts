@@ -27,8 +27,8 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   const judging = new Map<string, Promise<Verdict>>()
 
   return async function verify(token: string, known: boolean): Promise<Grant> {
-    // Whatever else is no token of the issuer, and is not counted as one.
-    if (!token.startsWith('ey') || !token.includes('.')) return undefined
+    // Whatever else is no token of the issuer, and is not counted as one: in base64url, `{` and what may follow it.
+    if (!/^e[wy].*\./.test(token)) return undefined
     const owner = known ? 'known' : 'unknown'
     const means: Means = { keys, run: (work) => pool.run(owner, work) }
     const judged = judging.get(token) ?? judge(token, issuer, means).finally(() => judging.delete(token))
