@@ -33,7 +33,8 @@ export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHea
   return function handleClientError(error: ClientError, socket: Socket): void {
     const { code, bytesParsed } = error
     const packet = (error.rawPacket ?? Buffer.alloc(0)) as Buffer
-    if (code === 'ECONNRESET') return void socket.destroy()
+    // A client that closed its side before it reset the connection fails the next write.
+    if (code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
     const connection = connectionOf(socket)
     // RFC 9112, section 9.6: nothing is read behind a request with `Connection: close`; its answer is still to come.
     if (code === 'HPE_CLOSED_CONNECTION') return void connection.end(() => {})

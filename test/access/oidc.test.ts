@@ -507,6 +507,8 @@ test('settings that do not go together are one line; token explain says why', as
     code: 0,
     stdout: /^valid; it grants plants:read and plants:write\n$/,
   })
+  const unknown = await explain(await sign({}, { kid: 'two' }))
+  t.match(unknown, { code: 1, stdout: /^refused \(key\): no key of the issuer is the one/ })
   const expired = await sign({ exp: 1 })
   const refused = await explain(expired)
   t.match(refused, { code: 1, stdout: /^refused \(time\): it has expired/ })

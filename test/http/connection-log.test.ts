@@ -2,8 +2,11 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type Test, test } from 'tap'
+import type { Exchange } from '../../src/http/connection/exchange.ts'
 import { ConnectionLog } from '../../src/logging/connection-log.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from '../support/engines.ts'
+import { openFailing } from '../support/failing-store.ts'
 import { collectLines } from '../support/log-lines.ts'
 import { request, startApp } from '../support/service.ts'
 import { compose, send } from '../support/wire.ts'
@@ -78,6 +81,32 @@ test('requests, and connections that end after them, have no connection line', a
   t.equal((await send(port, body)).status, 400, 'a body that breaks has the line of its request')
   await app.close()
   t.same(connections(), [])
+})
+
+test('a client that left before its answer has the line of its request alone', async (t) => {
+  const { logger, lines } = collectLines()
+  const { store } = await openFailing(t)
+  const stuck = Promise.withResolvers<never>()
+  const log = { ...store.log, append: () => stuck.promise }
+  const ended = Promise.withResolvers<number>()
+  const report = ({ status }: Exchange) => ended.resolve(status)
+  const { app, port } = await startApp(t, '', { store: { ...store, log }, logger, report })
+  const accepted = once(app.server, 'connection')
+  const client = await open(t, port, compose({ body: '{"name":"a","tag":""}' }).toString())
+  const [socket] = (await accepted) as [Socket]
+  // Behind its end, a reset is an EPIPE for the answer.
+  const over = once(socket, 'end')
+  client.end()
+  await over
+  client.resetAndDestroy()
+  await once(client, 'close')
+  stuck.reject(new StoreUnavailable('nothing-added', 'as the test wants it'))
+  t.equal(await ended.promise, 499)
+  await app.close()
+  t.same(
+    lines.filter(({ msg }) => msg === 'connection'),
+    [],
+  )
 })
 
 test('a flood of garbage has a few lines, and one that says how many were left out', async (t) => {

@@ -52,11 +52,13 @@ export class IssuerKeys {
    * many wait.
    */
   async find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
+    // Read before the load that this token may begin, which counts for it.
+    const nowMs = this.#now()
     if (this.#age > keysFreshMs) void this.load()
     const found = await this.#look(header)
     if (found) return found
     const hash = hashToken(token)
-    const sinceMs = this.#missed.get(hash) ?? this.#now()
+    const sinceMs = this.#missed.get(hash) ?? nowMs
     this.#missed.set(hash, sinceMs)
     if (this.#waiting >= maxWaitingJwts) throw tooManyJwts()
     this.#waiting++
