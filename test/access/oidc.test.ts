@@ -513,6 +513,12 @@ test('settings that do not go together are one line; token explain says why', as
   const refused = await explain(expired)
   t.match(refused, { code: 1, stdout: /^refused \(time\): it has expired/ })
   t.notMatch(refused.stdout + refused.stderr, expired.slice(0, 40))
+  issuer.answer((_request, response) => void response.writeHead(500).end())
+  t.match(await explain(await sign()), {
+    code: 1,
+    stdout: /^refused \(unavailable\): /,
+    stderr: /^plant-store: warning: the keys of OIDC_ISSUER cannot be loaded: .*\n$/,
+  })
   for (const args of [['revoke', expired], ['create', '--name', expired], [expired], [`--${expired}`]]) {
     const { stdout, stderr } = await runCommand(['token', ...args])
     t.notMatch(stdout + stderr, expired.slice(0, 40), args.join(' ').slice(0, 20))

@@ -1,7 +1,6 @@
 // import: adds the plants of a file to a store, which may be in use.
 import { setFlagsFromString } from 'node:v8'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import pino, { type Logger } from 'pino'
 import { joinWords, listShown } from '../../../schemas/plant.ts'
 import { loadDatabaseUrl } from '../../config/load-config.ts'
 import { maxBatchPlants, maxSeconds } from '../../limits.ts'
@@ -15,6 +14,7 @@ import { openStore, openView } from '../../store/engines.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../../store/errors.ts'
 import { doLongWork } from '../console/long-work.ts'
 import { isApart } from '../console/output.ts'
+import { tellWarnings } from '../console/warnings.ts'
 import { nameDatabase } from '../database-name.ts'
 import { addWorkOptions, type WorkOptions, wholeNumber } from '../setting-options.ts'
 import { reportImport } from './import/report.ts'
@@ -141,15 +141,6 @@ async function run(path: string, flags: Flags): Promise<void> {
       })
       .catch((error) => explain(error, flags.dryRun ? 0 : result.records)),
   )
-}
-
-/** Makes a logger that says why a database cannot be connected to yet; the rest the import says itself. */
-function tellWarnings(say: (line: string) => void): Logger {
-  const write = (line: string) => {
-    const { msg, reason } = JSON.parse(line)
-    if (reason !== undefined) say(`${msg}: ${reason}`)
-  }
-  return pino({ level: 'warn' }, { write })
 }
 
 function ignoreMissing(error: unknown): undefined {

@@ -1,12 +1,12 @@
 // token explain: says why the service would refuse a JWT.
 import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
-import pino from 'pino'
 import { loadConfig } from '../../../config/load-config.ts'
 import { StoreRefused } from '../../../store/errors.ts'
 import { issuerOf } from '../../../tokens/oidc/issuer.ts'
 import { reasons } from '../../../tokens/oidc/jwt.ts'
 import { printResult } from '../../console/output.ts'
+import { tellWarnings } from '../../console/warnings.ts'
 
 const help = `
 Reads a JWT from stdin, and tells why the service would refuse it with the current settings (OIDC_…), or which scopes it
@@ -25,7 +25,8 @@ export function defineExplain(command: Command): void {
       // Loaded on demand, with its library.
       const { explainToken } = await import('../../../tokens/oidc/issuer-tokens.ts')
       const token = (await text(process.stdin)).trim()
-      const verdict = await explainToken(token, issuer, pino({ level: 'warn' }, pino.destination(2)))
+      const logger = tellWarnings((line) => console.error(`plant-store: warning: ${line}`))
+      const verdict = await explainToken(token, issuer, logger)
       if (typeof verdict !== 'string') {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
