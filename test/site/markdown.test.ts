@@ -3,7 +3,6 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { drawPicture } from '../../docs/picture.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const pages = globSync(['*.md', 'bench/*.md', 'client/*.md', 'docs/**/*.md', 'test/**/*.md'], { cwd: root })
@@ -68,8 +67,3 @@ test('each message that troubleshooting explains is one of the code', (t) => {
 function readSource(file: string): string {
   return readFileSync(join(root, file), 'utf8').replaceAll("\\'", "'")
 }
-
-test('the picture of how it works is what docs/picture.ts draws', (t) => {
-  t.equal(readFileSync(join(root, 'docs/how-it-works.svg'), 'utf8'), drawPicture())
-  t.end()
-})
