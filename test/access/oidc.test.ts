@@ -498,16 +498,23 @@ test('settings that do not go together are one line; token explain says why', as
     const env = { ...issuer.env, ...unhurried, input: `${token}\n` }
     return runProgram(t, process.execPath, [cli, 'token', 'explain'], env)
   }
-  t.match(await explain(await sign({ scope: '' })), { code: 0, stdout: /^valid; it grants nothing: / })
+  /** A slow machine may have no keys in the time that they have. */
+  const judge = async (token: string) => {
+    for (let left = 5; ; left--) {
+      const ran = await explain(token)
+      if (left === 0 || !/\(unavailable\)/.test(ran.stdout)) return ran
+    }
+  }
+  t.match(await judge(await sign({ scope: '' })), { code: 0, stdout: /^valid; it grants nothing: / })
   t.match(await runCommand(['token', 'explain']), {
     code: 1,
     stderr: /OIDC_ISSUER is not set/,
   })
-  t.match(await explain(await sign()), {
+  t.match(await judge(await sign()), {
     code: 0,
     stdout: /^valid; it grants plants:read and plants:write\n$/,
   })
-  const unknown = await explain(await sign({}, { kid: 'two' }))
+  const unknown = await judge(await sign({}, { kid: 'two' }))
   t.match(unknown, { code: 1, stdout: /^refused \(key\): no key of the issuer is the one/ })
   const expired = await sign({ exp: 1 })
   const refused = await explain(expired)

@@ -30,7 +30,7 @@ tap.test('reads that wait for a lock delay only reads', { skip, timeout: 60_000 
   t.teardown(() => holder.end())
   await holder.query('BEGIN; LOCK TABLE segments IN ACCESS EXCLUSIVE MODE')
   let isBeside = false
-  for (let n = 0; n < tries && !isBeside; n++) {
+  for (let left = tries; left > 0 && !isBeside; left--) {
     let isReading = true
     const slow = flood(readConnections * 10, () =>
       store.log.read(0, segmentPlants, epochs.owner(segmentPlants)),
