@@ -354,15 +354,17 @@ test('a pipe is known again by what it brings', async (t) => {
     await pipeImport(t, DATABASE_URL, long),
     await pipeImport(t, DATABASE_URL, long),
     await pipeImport(t, DATABASE_URL, long + line('b'), '--resume'),
+    await pipeImport(t, DATABASE_URL, long + line('b') + line('c'), '--resume'),
     await pipeImport(t, DATABASE_URL, long.replace('plant 2999', 'tree 2999') + line('c'), '--resume'),
   ]
   t.match(ends, [
     { code: 0, stdout: /^3,000 added/ },
     { code: 1, stderr: /stdin: 3,000 records already imported on 20\S+Z; --resume/ },
     { code: 0, stdout: /^1 added/ },
+    { code: 0, stdout: /^1 added/, stderr: /3,001 records already imported/ },
     { code: 1, stdout: /^0 added/, stderr: /stdin does not begin any more/ },
   ])
-  t.equal((await namesIn(DATABASE_URL)).length, 3001)
+  t.equal((await namesIn(DATABASE_URL)).length, 3002)
 })
 
 for (const { name, createDatabase } of engines)
