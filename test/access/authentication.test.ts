@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { Agent, get, type IncomingMessage } from 'node:http'
+import { Agent, get, type IncomingMessage, type RequestOptions } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import pino from 'pino'
@@ -284,7 +284,23 @@ test('each request of a connection is judged by its own credentials', async (t) 
     answers.map(({ status }) => status),
     attempts.map(([, status]) => status),
   )
+  // One after another they find what the connection keeps of the last one.
+  const ask = askInTurn(t, port)
+  for (const [authorization, status] of attempts)
+    t.equal((await ask({ headers: authorization ? { authorization } : {} })).status, status)
 })
+
+/** Sends requests one after another, on one connection while it lasts. */
+function askInTurn(t: Test, port: number) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  return async (options: RequestOptions) => {
+    const asking = get({ port, agent, path: '/plants?limit=1', ...options })
+    const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+    await once(answer.resume(), 'end')
+    return { status: answer.statusCode, isReused: asking.reusedSocket }
+  }
+}
 
 test('what a token lost it has lost on the connections that it was used on, too', async (t) => {
   const { port, store } = await startApp(t, await sqlite.createDatabase(t))
@@ -293,14 +309,8 @@ test('what a token lost it has lost on the connections that it was used on, too'
     await tokens.create({ name: 'revoked', scopes: ['plants:read'] }),
     await tokens.create({ name: 'expired', expiresAt: Date.now() + 2500 }),
   ]
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  t.teardown(() => agent.destroy())
-  const ask = async (text: string, method = 'GET') => {
-    const asking = get({ port, agent, method, path: '/plants?limit=1', headers: bearer(text) })
-    const [answer] = (await once(asking, 'response')) as [IncomingMessage]
-    await once(answer.resume(), 'end')
-    return { status: answer.statusCode, isReused: asking.reusedSocket }
-  }
+  const inTurn = askInTurn(t, port)
+  const ask = (text: string, method = 'GET') => inTurn({ method, headers: bearer(text) })
   for (const text of [expired, revoked]) {
     t.equal((await ask(text)).status, 200)
     t.same(await ask(text), { status: 200, isReused: true })
