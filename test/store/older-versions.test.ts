@@ -1,11 +1,15 @@
 // Stores of version 1.0.0: which commands bring them up to date, and that none does so beneath a service of that version.
 import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
+import pino from 'pino'
 import { type Test, test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { type Engine, engines } from '../support/engines.ts'
 import { type Kept, makeKept } from '../support/kept.ts'
 import { startService } from '../support/service.ts'
+import { openStore } from '../support/sql-store.ts'
+
+const silent = pino({ level: 'silent' })
 
 /** Commands that read. `{url}`: the store of 1.0.0; `{new}`: a database that is not there. */
 const readers: [args: string[], sqliteOnly?: boolean][] = [
@@ -94,6 +98,15 @@ for (const engine of engines) {
     const [one, two] = await Promise.all([startService(t, env), startService(t, env)])
     t.ok((await kept.version()) > 1, 'of two that start at once each finds it up to date')
     t.ok(one.url !== two.url)
+  })
+
+  test(`${engine.name}: of many that open an older store at once, each finds it up to date`, async (t) => {
+    for (let round = 0; round < 5; round++) {
+      const { url, version } = await makeKept(t, engine.name)
+      const stores = await Promise.all(Array.from({ length: 4 }, () => openStore(url, { logger: silent })))
+      t.ok((await version()) > 1)
+      for (const store of stores) await store.close()
+    }
   })
 
   test(`${engine.name}: commands other than serve, import, restore and copy --to make no database`, async (t) => {

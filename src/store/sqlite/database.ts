@@ -20,7 +20,7 @@ import {
   readVersion,
   refusal,
 } from './files/read-only.ts'
-import { lockForWriting, settle } from './files/settle.ts'
+import { lockForWriting, settle, untilFree } from './files/settle.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
@@ -95,26 +95,33 @@ function configure(db: DatabaseSync): void {
   }
 }
 
+/** Migrates a file of an older version, unless another process is faster. */
+function bringUpToDate(options: OpenOptions): void {
+  try {
+    untilFree(() => {
+      const version = inspect(options)
+      if (version === 0 || version === migrations.length) return
+      checkUpgrade(version, options.keepsSchema)
+      migrateAlone(options.path)
+    })
+  } catch (error) {
+    /* c8 ignore next: a disk that fails in that moment */
+    if (!isBusy(error)) throw error
+    refuseInUse('another process has it open')
+  }
+}
+
 /**
  * Migrates under an exclusive lock, which SQLite grants only when no other connection is open, as a service would have.
  * Others get in only with the new schema, which an older service refuses.
  */
-function bringUpToDate(options: OpenOptions): void {
-  const { path, keepsSchema } = options
-  const version = inspect(options)
-  if (version === 0 || version === migrations.length) return
-  checkUpgrade(version, keepsSchema)
-  const db = new DatabaseSync(path, { timeout: sqliteLockMs })
+function migrateAlone(path: string): void {
+  const db = new DatabaseSync(path)
   try {
     db.exec('PRAGMA locking_mode = EXCLUSIVE')
     configure(db)
     settle(db, path)
     migrate(db, path)
-  } catch (error) {
-    // Another process of this version may have been faster.
-    /* c8 ignore next: a disk that fails in that moment */
-    if (!isBusy(error)) throw error
-    if (inspect(options) < migrations.length) refuseInUse('another process has it open')
   } finally {
     db.close()
   }

@@ -69,17 +69,21 @@ function rewriteLog(db: DatabaseSync, path: string): void {
   db.exec('COMMIT')
 }
 
-/**
- * Begins a transaction with the write lock. SQLite itself would back off to 100 ms, and miss the gaps of a process that
- * adds batch after batch.
- */
+/** Begins a transaction with the write lock. */
 export function lockForWriting(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0')
+  untilFree(() => db.exec('BEGIN IMMEDIATE'))
+}
+
+/**
+ * Tries again while another process has the lock. SQLite itself would back off to 100 ms, miss the gaps of a process
+ * that adds batch after batch, and give up at once where two wait for each other.
+ */
+export function untilFree(attempt: () => void): void {
   const endMs = monotonicMs() + sqliteLockMs
   for (;;) {
     try {
-      db.exec('BEGIN IMMEDIATE')
-      return
+      return attempt()
     } catch (error) {
       if (!isBusy(error) || monotonicMs() > endMs) throw error
     }
