@@ -9,6 +9,8 @@ import { createDirectory, findEngine } from './engines.ts'
 
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url))
 
+export const keptFile = fixture('plants-1.0.0.db')
+
 export type Kept = {
   url: string
   items: string[]
@@ -23,7 +25,7 @@ export function makeKept(t: Test, engine: string): Promise<Kept> {
 
 async function makeFile(t: Test): Promise<Kept> {
   const path = join(createDirectory(t), 'kept.db')
-  copyFileSync(fixture('plants-1.0.0.db'), path)
+  copyFileSync(keptFile, path)
   return {
     url: `file:${path}`,
     items: [
@@ -31,13 +33,16 @@ async function makeFile(t: Test): Promise<Kept> {
       '{"name":"Ficus","tag":""}',
       '{"name":"ヤシ 🌴","tag":"a\\"b"}',
     ],
-    async version() {
-      const db = new DatabaseSync(path, { readOnly: true })
-      const row = db.prepare('PRAGMA user_version').get()
-      db.close()
-      return Number(row?.user_version)
-    },
+    version: async () => readVersionOf(path),
   }
+}
+
+/** The version of the schema of a SQLite file. */
+export function readVersionOf(path: string): number {
+  const db = new DatabaseSync(path, { readOnly: true })
+  const row = db.prepare('PRAGMA user_version').get()
+  db.close()
+  return Number(row?.user_version)
 }
 
 async function makeDatabase(t: Test): Promise<Kept> {

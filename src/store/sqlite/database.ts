@@ -39,8 +39,9 @@ export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDa
     const before = identify(path)
     if (before || mustExist) bringUpToDate(options)
     else makeFile(path)
-    db = new DatabaseSync(path, { timeout: sqliteLockMs })
-    configure(db)
+    const opened = new DatabaseSync(path, { timeout: sqliteLockMs })
+    db = opened
+    untilFree(() => configure(opened))
     if (before) settle(db, path)
     migrate(db, path)
     makePrivate(resolveLinks(path))

@@ -76,9 +76,10 @@ export function refusal(path: string, error: Error): StoreRefused {
 
 /** Throws StoreRefused when a database is neither a plant store nor, if that will do, empty, or of a newer version. */
 export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean): void {
+  // In this order: another process may make its tables between the two.
+  const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
   if (pragma(db, 'application_id') === applicationId) checkVersion(readVersion(db))
-  else if (!mayBeEmpty || db.prepare('SELECT 1 FROM sqlite_schema').get())
-    throw new StoreRefused(`${path} is not a plant store`)
+  else if (!mayBeEmpty || !isEmpty) throw new StoreRefused(`${path} is not a plant store`)
 }
 
 /** Reads the number of the last migration. */

@@ -83,7 +83,8 @@ export function untilFree(attempt: () => void): void {
   const endMs = monotonicMs() + sqliteLockMs
   for (;;) {
     try {
-      return attempt()
+      attempt()
+      return
     } catch (error) {
       if (!isBusy(error) || monotonicMs() > endMs) throw error
     }
