@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { findPorts, PostgresServer } from './postgres.ts'
+import { until } from './until.ts'
 
 export type ClusterOptions = { standbys: number; synchronous: boolean }
 
@@ -41,8 +42,13 @@ export class Cluster {
     await this.streaming()
   }
 
-  /** Promotes the standby that has received most; all acknowledged plants are on it. The old primary is lost. */
+  /**
+   * Promotes the standby that has received most; all acknowledged plants are on it. The old primary is lost, or lives on
+   * alone: what it wrote to one standby only could not be taken back there.
+   */
   async failOver(): Promise<void> {
+    for (const standby of this.standbys) this.#follow(standby, undefined)
+    for (const standby of this.standbys) await until(async () => !(await isReceiving(standby)))
     const received = new Map<PostgresServer, bigint>()
     for (const standby of this.standbys) received.set(standby, await receivedPosition(standby))
     const [next, ...others] = this.standbys.sort((a, b) =>
@@ -51,10 +57,7 @@ export class Cluster {
     await next.promote()
     this.primary = next
     this.standbys = others
-    for (const standby of others) {
-      this.#follow(standby)
-      standby.signal('SIGHUP')
-    }
+    for (const standby of others) this.#follow(standby, next)
   }
 
   /** Puts a new standby in the place of each lost server. */
@@ -103,9 +106,10 @@ export class Cluster {
     for (const server of this.#servers) server.destroy()
   }
 
-  #follow(standby: PostgresServer): void {
-    const primary = `host=127.0.0.1 port=${this.primary.port} user=postgres`
-    standby.write('primary.conf', `primary_conninfo = '${primary}'\n`)
+  #follow(standby: PostgresServer, primary: PostgresServer | undefined): void {
+    const conninfo = primary ? `host=127.0.0.1 port=${primary.port} user=postgres` : ''
+    standby.write('primary.conf', `primary_conninfo = '${conninfo}'\n`)
+    standby.signal('SIGHUP')
   }
 
   /** A standby is a copy of the running primary: postgresql.org/docs/18/continuous-archiving.html, low-level API. */
@@ -118,7 +122,7 @@ export class Cluster {
     await client.end()
     server.write('backup_label', rows[0].labelfile)
     server.write('standby.signal', '')
-    this.#follow(server)
+    this.#follow(server, this.primary)
     await server.start()
     this.standbys.push(server)
   }
@@ -130,6 +134,10 @@ export async function startCluster(t: Test, { standbys, synchronous }: ClusterOp
   t.teardown(() => cluster.destroy())
   await cluster.start()
   return cluster
+}
+
+async function isReceiving(standby: PostgresServer): Promise<boolean> {
+  return (await standby.query('SELECT 1 FROM pg_stat_wal_receiver')).length > 0
 }
 
 /** How far the write-ahead log is on this standby's stable storage. */
