@@ -16,8 +16,8 @@ import type { DescribeProblem } from './problems.ts'
 /** Not an import of node:http, which would read all its exports and load undici: 60 ms and 8 MiB per thread. */
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
 
-/** Without a packet, it is about the time or the socket. */
-type ClientError = Error & { code?: string; reason?: string; rawPacket?: unknown; bytesParsed?: number }
+/** Without a packet, it is about the time or the socket; with `syscall`, the operating system's. */
+type ClientError = NodeJS.ErrnoException & { reason?: string; rawPacket?: unknown; bytesParsed?: number }
 
 /** Parts of the service that answers below the router need. */
 export type SocketContext = {
@@ -31,10 +31,10 @@ export type SocketContext = {
 export function makeClientErrorHandler({ inFlight, log, describeProblem, corsHeaders }: SocketContext) {
   const broken = new WeakSet<Socket>()
   return function handleClientError(error: ClientError, socket: Socket): void {
-    const { code, bytesParsed } = error
+    const { code, bytesParsed, syscall } = error
     const packet = (error.rawPacket ?? Buffer.alloc(0)) as Buffer
-    // A client that closed its side before it reset the connection fails the next write.
-    if (code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
+    // The connection itself failed, so that there is nobody to answer.
+    if (syscall !== undefined) return void socket.destroy()
     const connection = connectionOf(socket)
     // RFC 9112, section 9.6: nothing is read behind a request with `Connection: close`; its answer is still to come.
     if (code === 'HPE_CLOSED_CONNECTION') return void connection.end(() => {})
