@@ -76,9 +76,9 @@ export function choose<const T extends string>(...choices: T[]) {
   return Object.assign(read, { choices })
 }
 
-/** Reads an https URL, or http on a loopback address, without credentials, white space and fragment. */
+/** Reads an https URL, or http on a loopback address, one alone, without credentials, white space and fragment. */
 export function readSecureUrl(text: string, name: string): string {
-  if (!isSecureUrl(text) || !/^\w+:\/\/[^\s/?#@\\]+(\/[^\s#\\]*)?$/.test(text))
+  if (!isSecureUrl(text) || !/^\w+:\/\/[^\s,/?#@\\]+(\/[^\s#\\]*)?$/.test(text))
     throw new ConfigError(`${name} must be a URL with https (http on a loopback address)`)
   return text
 }

@@ -488,6 +488,7 @@ test('settings that do not go together are one line; token explain says why', as
     { OIDC_SCOPE_PREFIX: 'x:' },
     ...[' ', 'x y', '?a', '#a'].map((end) => ({ ...issuer.env, OIDC_ISSUER: `${issuer.url}${end}` })),
     { ...issuer.env, OIDC_ISSUER: 'https://a:correct-horse@issuer.example' },
+    { ...issuer.env, OIDC_ISSUER: 'https://a.example,https://b.example' },
   ]) {
     const { code, stderr } = await runCommand(['serve'], env)
     t.equal(code, 1)

@@ -1,5 +1,5 @@
 // Runs the suite: one process per file, one PostgreSQL for all of them, one line per file and the failures in full.
-import { globSync, rmSync, statSync } from 'node:fs'
+import { existsSync, globSync, rmSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { startServer } from '../support/postgres.ts'
@@ -139,6 +139,10 @@ async function main(): Promise<boolean> {
   })
 }
 
+const missing = positionals.find((file) => !existsSync(file))
 if (options.help) console.log(help)
 else if (options.list) console.log(describeRows([]))
-else process.exitCode = (await main()) ? 0 : 1
+else if (missing !== undefined) {
+  console.error(`there is no file ${missing}`)
+  process.exitCode = 2
+} else process.exitCode = (await main()) ? 0 : 1
