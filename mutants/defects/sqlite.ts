@@ -3,6 +3,13 @@ import { type Defect, inTest } from '../defect.ts'
 
 export const sqliteDefects: Defect[] = [
   {
+    breaks: 'of two services that make a file at the same moment one is refused',
+    file: 'src/store/sqlite/database.ts',
+    search: 'untilFree(() => configure(opened))',
+    replacement: 'configure(opened)',
+    checks: [inTest('store/older-versions', 'of many that open an older or a new file at once')],
+  },
+  {
     breaks: 'a commit does not wait for stable storage',
     file: 'src/store/sqlite/database.ts',
     search: 'synchronous: 2,',

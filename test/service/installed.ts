@@ -9,10 +9,6 @@ export const systemPath = (process.env.PATH ?? '')
   .filter((folder) => !folder.includes('node_modules'))
   .join(delimiter)
 
-/** How the registry is reached from here. With another prefix npm would look for its settings elsewhere. */
-const way =
-  /^(?:npm_config_(?:cache|cafile|globalconfig|https_proxy|noproxy|proxy|registry|userconfig)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/i
-
 /** What npm says when it needs the registry and cannot reach it. */
 const unreachable =
   /npm error code (?:EAI_AGAIN|ENOTFOUND|ECONN\w+|ENET\w+|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|SELF_\w+)$/m
@@ -25,16 +21,11 @@ export async function install(directory: string, args: string[]): Promise<boolea
   const options = ['--prefer-offline', '--fetch-retries=0', '--fetch-timeout=60000', '--no-progress']
   const { code, stderr } = await run('npm', ['install', ...options, ...args], {
     cwd: directory,
-    env: { ...wayToRegistry(), PATH: systemPath },
+    env: { PATH: systemPath },
   })
   if (code === 0) return true
   if (unreachable.test(stderr)) return false
   throw new Error(stderr)
-}
-
-/** What of the environment npm finds the registry by. */
-export function wayToRegistry(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => way.test(name)))
 }
 
 /** NAME@VERSION of all packages below a directory. */

@@ -12,9 +12,9 @@ import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { listeningOn } from '../support/listening.ts'
 import { descendantsOf, isRunning } from '../support/processes.ts'
-import { run } from '../support/programs.ts'
+import { run, wayToRegistry } from '../support/programs.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
-import { install, systemPath, wayToRegistry } from './installed.ts'
+import { install, systemPath } from './installed.ts'
 
 type Cell = { npm: string; node: number }
 

@@ -6,6 +6,15 @@ import { noteProcess } from './leftovers.ts'
 
 export type Ran = { code: number | null; stdout: string; stderr: string }
 
+/** How the registry is reached from here. With another prefix npm would look for its settings elsewhere. */
+const way =
+  /^(?:npm_config_(?:cache|cafile|globalconfig|https_proxy|noproxy|proxy|registry|userconfig)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/i
+
+/** What of the environment npm finds the registry by. */
+export function wayToRegistry(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => way.test(name)))
+}
+
 /** Resolves when the program has ended and all it wrote was read. */
 export async function run(
   command: string,
@@ -15,7 +24,7 @@ export async function run(
   const { input = '', cwd, env } = options
   // Without the tests' instruments.
   const { PATH, HOME } = process.env
-  const own = { PATH, HOME, NODE_V8_COVERAGE: '', ...env }
+  const own = { ...wayToRegistry(), PATH, HOME, NODE_V8_COVERAGE: '', ...env }
   const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: own })
   noteProcess(child)
   child.stdin.on('error', () => {}).end(input)
