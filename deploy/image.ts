@@ -1,9 +1,19 @@
 // npm run image: makes the container image with buildah or docker, whichever is there. Its tags are plant-store:VERSION
 // and plant-store:latest, or the one that is given; a tarball of the package may follow.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { installLocked } from '../package/archive.ts'
 
 const uid = 10001
 const repository = join(import.meta.dirname, '..')
@@ -27,11 +37,16 @@ try {
 function installPackage(root: string): void {
   if (!made) run('npm', ['pack', '--silent', '--pack-destination', context])
   const tarball = made ?? join(context, `plant-store-${version}.tgz`)
-  const options = ['--ignore-scripts', '--prefer-offline', '--no-progress']
-  run('npm', ['install', '--global', '--prefix', join(root, 'usr'), ...options, tarball])
+  const folder = join(root, 'usr/lib/node_modules/plant-store')
+  for (const directory of [folder, join(root, 'usr/bin')]) mkdirSync(directory, { recursive: true })
+  run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1', '--no-same-owner'])
+  installLocked(folder)
+  rmSync(join(folder, 'node_modules/.package-lock.json'))
+  symlinkSync('../lib/node_modules/plant-store/bin/plant-store.js', join(root, 'usr/bin/plant-store'))
   // There is no `env` to look for Node.
-  const launcher = join(root, 'usr/lib/node_modules/plant-store/bin/plant-store.js')
+  const launcher = join(folder, 'bin/plant-store.js')
   writeFileSync(launcher, readFileSync(launcher, 'utf8').replace(/^#!.*/, '#!/usr/bin/node'))
+  chmodSync(launcher, 0o755)
 }
 
 /** Node takes its place in the system, with the libraries that ldd(1) names. */

@@ -45,20 +45,24 @@ export function makeArchive(tarball: string, platform: string, directory: string
   }
 }
 
-/** npm holds each package against the checksum in the package's lockfile. */
-function installPackages(folder: string, platform: string): void {
-  const [os, cpu] = platforms[platform] as [string, string]
-  const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--silent']
+/**
+ * Installs what an unpacked package needs: exactly the versions of its npm-shrinkwrap.json, which `npm install` of a tarball
+ * disregards. npm holds each package against the checksum there.
+ */
+export function installLocked(folder: string, ...more: string[]): void {
+  const options = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--silent', ...more]
   const manifest = join(folder, 'package.json')
   const text = readFileSync(manifest, 'utf8')
   // npm compares both with the lockfile, which has only what runs.
   const { devDependencies, workspaces, ...service } = JSON.parse(text)
   writeFileSync(manifest, JSON.stringify(service))
-  execFileSync('npm', ['ci', `--os=${os}`, `--cpu=${cpu}`, ...options], {
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
+  execFileSync('npm', ['ci', ...options], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
   writeFileSync(manifest, text)
+}
+
+function installPackages(folder: string, platform: string): void {
+  const [os, cpu] = platforms[platform] as [string, string]
+  installLocked(folder, `--os=${os}`, `--cpu=${cpu}`)
   const packages = join(folder, 'node_modules')
   const node = readdirSync(packages).find((name) => /^node-(bin-)?(linux|darwin|win)-/.test(name))
   // Headers and manuals are of no use here.

@@ -1,5 +1,5 @@
-// What `npm pack` adds for the time of packing: npm-shrinkwrap.json, the runtime part of the lockfile. npm installs
-// exactly these versions with the package. It must not stay in a clone, where npm would take it for the lockfile.
+// What `npm pack` adds for the time of packing: npm-shrinkwrap.json, the runtime part of the lockfile. `npm ci` in
+// the unpacked package installs exactly these versions. It must not stay in a clone, where npm would take it for the lockfile.
 import { rmSync, writeFileSync } from 'node:fs'
 import { findRuntimePackages, readLockfile } from './lockfile.ts'
 

@@ -82,6 +82,10 @@ async function reserve(t: Test) {
 test('a real issuer comes after the service, rotates its keys, goes away and comes back', async (t) => {
   const issuer = await reserve(t)
   const [first, second, third, fourth] = await Promise.all(['1', '2', '3', '4'].map(makeKey))
+  // While a replica runs, it would load the keys in that moment.
+  await issuer.start(first as JWK)
+  const early = await issuer.issue()
+  await issuer.kill()
   // Two replicas, one of them with threads: each has keys of its own.
   const replicas = await Promise.all(
     ['1', '2'].map((THREADS) => spawnAccepting(t, { ...issuer.env, THREADS, AUTH_FAILURE_LIMIT: 'off' })),
@@ -93,9 +97,6 @@ test('a real issuer comes after the service, rotates its keys, goes away and com
       return (await Promise.all(answers)).every((answer) => answer.status === status)
     })
 
-  await issuer.start(first as JWK)
-  const early = await issuer.issue()
-  await issuer.kill()
   await all(early, 503)
   await issuer.start(first as JWK)
   await all(early, 200)

@@ -53,12 +53,16 @@ function limitsOf(file: string): NodeJS.ProcessEnv {
   return options.slow && !(options.turn !== undefined && isSmall) ? { TEST_LIMITS: 'full' } : {}
 }
 
+function describeOutcome({ passed, failures, seconds }: Result): string {
+  if (failures !== '') return 'failed'
+  return passed === 0 ? 'skipped' : `${seconds.toFixed(0)} s`
+}
+
 /** One table of a slow run: what it is, how long it took, what it needs. */
 function describeRows(results: Result[]): string {
   const lines = chooseRows().map(({ file, shows, needs }) => {
     const result = results.find((one) => one.file === file)
-    const took =
-      result === undefined ? '' : result.passed === 0 ? 'skipped' : `${result.seconds.toFixed(0)} s`
+    const took = result === undefined ? '' : describeOutcome(result)
     return `| ${file} | ${shows} | ${took} | ${needs} |`
   })
   return ['| file | what it shows | took | needs |', '|---|---|---|---|', ...lines].join('\n')

@@ -14,6 +14,7 @@ import {
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
+import { installLocked } from '../../package/archive.ts'
 import { commitChanges, commitClone, copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
@@ -187,9 +188,12 @@ test('its commands run, those with threads of their own too', async (t) => {
   t.match(await run(command, ['export'], options), { code: 0, stdout: `${JSON.stringify(alder)}\n` })
 })
 
-function checkVersions(t: Test) {
+/** As archives and the image have them: npm heeds no lockfile of a tarball that it installs. */
+async function checkVersions(t: Test) {
   if (!isInstalled()) return skip(t, 'it is not installed')
-  const folder = join(prefix, 'lib/node_modules/plant-store')
+  const folder = createDirectory(t)
+  await run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1'])
+  installLocked(folder)
   const installed = listInstalled(folder)
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
   const locked = Object.entries<{ version: string }>(packages).map(
