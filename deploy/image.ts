@@ -39,14 +39,12 @@ function installPackage(root: string): void {
   const tarball = made ?? join(context, `plant-store-${version}.tgz`)
   const folder = join(root, 'usr/lib/node_modules/plant-store')
   for (const directory of [folder, join(root, 'usr/bin')]) mkdirSync(directory, { recursive: true })
-  run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1', '--no-same-owner'])
+  run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1'])
   installLocked(folder)
-  rmSync(join(folder, 'node_modules/.package-lock.json'))
   symlinkSync('../lib/node_modules/plant-store/bin/plant-store.js', join(root, 'usr/bin/plant-store'))
   // There is no `env` to look for Node.
   const launcher = join(folder, 'bin/plant-store.js')
   writeFileSync(launcher, readFileSync(launcher, 'utf8').replace(/^#!.*/, '#!/usr/bin/node'))
-  chmodSync(launcher, 0o755)
 }
 
 /** Node takes its place in the system, with the libraries that ldd(1) names. */
@@ -57,7 +55,6 @@ function copyRuntime(root: string): void {
   copyFileSync(join(folder, 'bin/node'), node)
   chmodSync(node, 0o755)
   rmSync(folder, { recursive: true })
-  rmSync(join(folder, '../.bin'), { recursive: true })
   const libraries = execFileSync('ldd', [node], { encoding: 'utf8' }).match(/\/\S+\.so\S*/g) ?? []
   for (const library of libraries) {
     mkdirSync(dirname(join(root, library)), { recursive: true })

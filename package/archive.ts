@@ -58,6 +58,8 @@ export function installLocked(folder: string, ...more: string[]): void {
   writeFileSync(manifest, JSON.stringify(service))
   execFileSync('npm', ['ci', ...options], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
   writeFileSync(manifest, text)
+  for (const rest of ['.bin', '.package-lock.json'])
+    rmSync(join(folder, 'node_modules', rest), { recursive: true })
 }
 
 function installPackages(folder: string, platform: string): void {
@@ -66,7 +68,7 @@ function installPackages(folder: string, platform: string): void {
   const packages = join(folder, 'node_modules')
   const node = readdirSync(packages).find((name) => /^node-(bin-)?(linux|darwin|win)-/.test(name))
   // Headers and manuals are of no use here.
-  for (const rest of ['.bin', '.package-lock.json', `${node}/include`, `${node}/share`])
+  for (const rest of [`${node}/include`, `${node}/share`])
     rmSync(join(packages, rest), { recursive: true, force: true })
   const launcher = platform.startsWith('win') ? 'plant-store.cmd' : 'plant-store'
   const line = platform.startsWith('win') ? batch : shell
