@@ -1,8 +1,9 @@
 // Stores of version 1.0.0: which commands bring them up to date, and that none does so beneath a service of that version.
 import { once } from 'node:events'
-import { copyFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import pg from 'pg'
 import { type Test, test } from 'tap'
@@ -12,6 +13,7 @@ import { createDirectory, type Engine, engines } from '../support/engines.ts'
 import { type Kept, keptFile, makeKept, readVersionOf } from '../support/kept.ts'
 import type { OpenerData } from '../support/opener.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 /** Commands that read. `{url}`: the store of 1.0.0; `{new}`: a database that is not there. */
 const readers: [args: string[], sqliteOnly?: boolean][] = [
@@ -119,6 +121,36 @@ for (const engine of engines) {
   })
 }
 
+/** Has files opened by a thread, and resolves to what became of each. */
+async function openInThread(workerData: OpenerData): Promise<string[]> {
+  const outcomes: string[] = []
+  const worker = new Worker(new URL('../support/opener.ts', import.meta.url), { workerData })
+  worker.on('message', (outcome: string) => outcomes.push(outcome))
+  await once(worker, 'exit')
+  return outcomes
+}
+
+for (const [what, content, statement] of [
+  // SQLite does not wait for this lock: it is asked for by a connection that reads.
+  ['makes', '', 'BEGIN IMMEDIATE'],
+  ['brings up to date', readFileSync(keptFile), 'SELECT count(*) FROM plants'],
+] as const)
+  test(`a file that another process ${what} is waited for`, async (t) => {
+    const path = join(createDirectory(t), 'plants.db')
+    writeFileSync(path, content)
+    const other = new DatabaseSync(path)
+    other.exec(statement)
+    const arrived = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const outcomes = openInThread({ paths: [path], arrived, threads: 1 })
+    await until(() => Atomics.load(arrived, 0) === 1)
+    // Long enough to be refused in, and shorter than it waits.
+    const early = await Promise.race([outcomes, sleep(700)])
+    other.close()
+    t.equal(early, undefined)
+    t.strictSame(await outcomes, ['open'])
+    t.equal(readVersionOf(path), migrations.length)
+  })
+
 test('of many that open an older or a new file at once, none is refused', async (t) => {
   const [threads, files] = [4, 60]
   const directory = createDirectory(t)
@@ -126,17 +158,11 @@ test('of many that open an older or a new file at once, none is refused', async 
   for (const path of paths.slice(files / 2)) copyFileSync(keptFile, path)
   const arrived = new Int32Array(new SharedArrayBuffer(files * Int32Array.BYTES_PER_ELEMENT))
   const workerData: OpenerData = { paths, arrived, threads }
-  const outcomes: string[] = []
-  const openOnce = async () => {
-    const worker = new Worker(new URL('../support/opener.ts', import.meta.url), { workerData })
-    worker.on('message', (outcome: string) => outcomes.push(outcome))
-    await once(worker, 'exit')
-  }
-  await Promise.all(Array.from({ length: threads }, openOnce))
-  t.equal(outcomes.length, threads * files)
+  const outcomes = await Promise.all(Array.from({ length: threads }, () => openInThread(workerData)))
   t.strictSame(
-    outcomes.filter((outcome) => outcome !== 'open'),
+    outcomes.flat().filter((outcome) => outcome !== 'open'),
     [],
   )
+  t.equal(outcomes.flat().length, threads * files)
   t.strictSame(new Set(paths.map(readVersionOf)), new Set([migrations.length]))
 })
