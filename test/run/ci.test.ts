@@ -34,8 +34,7 @@ test('.ci/run comes to its end, and runs each part', { skip }, async (t) => {
   t.same(await begin(t, directory).ended, [0, null])
   const said = readFileSync(join(directory, 'said'), 'utf8')
   for (const part of [
-    /^(test|run test:coverage)$/m,
-    'test:slow -- --turn auto',
+    /^(test\nrun test:slow -- --turn auto|run test:coverage)$/m,
     'mutate',
     'contract',
     'matrix',
