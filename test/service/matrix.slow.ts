@@ -12,7 +12,7 @@ import { isFull } from '../support/full.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { listeningOn } from '../support/listening.ts'
 import { descendantsOf, isRunning } from '../support/processes.ts'
-import { run, wayToRegistry } from '../support/programs.ts'
+import { run } from '../support/programs.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 import { install, systemPath } from './installed.ts'
 
@@ -64,7 +64,6 @@ async function prepare({ npm, node }: Cell): Promise<NodeJS.ProcessEnv | undefin
     )
   }
   return {
-    ...wayToRegistry(),
     PATH: `${bin}${delimiter}${systemPath}`,
     PORT: '0',
     DATABASE_URL: `file:${data}.db`,

@@ -11,7 +11,7 @@ const way =
   /^(?:npm_config_(?:cache|cafile|globalconfig|https_proxy|noproxy|proxy|registry|userconfig)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/i
 
 /** What of the environment npm finds the registry by. */
-export function wayToRegistry(): NodeJS.ProcessEnv {
+function wayToRegistry(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => way.test(name)))
 }
 
