@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import tap, { before, test } from 'tap'
 import { copyStore, openTarget } from '../../src/maintenance/copy/copy-store.ts'
+import type { StoreView } from '../../src/store/engine.ts'
 import { openView } from '../../src/store/engines.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { startCluster } from '../support/cluster.ts'
@@ -211,6 +212,25 @@ test('a plant that somebody else adds to the target is found', { skip }, async (
   await target.log.append([{ item: '{"name":"weed","tag":""}', id: undefined }])
   t.match(await ended, { code: 1 })
   t.match(output().stderr, /^plant-store: from plant \d+ on, --to is no copy of --from; or something else/)
+})
+
+test('a plant that the target gets behind the last one of the source is found', async (t) => {
+  const view = await openView(url)
+  t.teardown(() => view.close())
+  const to = await sqlite.createDatabase(t)
+  const target = await openTarget(view, () => openStore(to, { logger: pino({ level: 'silent' }) }))
+  t.teardown(() => target.close())
+  const source: StoreView = Object.assign(Object.create(view), {
+    async plants(...range: Parameters<StoreView['plants']>) {
+      const plants = await view.plants(...range)
+      if (plants.length === 0) await target.log.append([{ item: '{"name":"weed","tag":""}', id: undefined }])
+      return plants
+    },
+  })
+  const { signal } = new AbortController()
+  await t.rejects(copyStore(source, target, { batchPlants: 50, signal, onProgress() {} }), {
+    message: /^from plant 101 on, --to is no copy of --from; or something else writes to it$/,
+  })
 })
 
 test('a token that the target gets while plants are copied is not taken for one of the source', async (t) => {

@@ -421,6 +421,7 @@ test('CSV may have other delimiters, and empty columns at the end', async (t) =>
   for (const input of [
     'name;tag;"x,y,z"\nFern;a,b;\n',
     'name\ttag\nFern\ta,b\n',
+    '\n\r\nname;tag\nFern;a,b\n',
     'sep=;\r\nname;tag\r\nFern;a,b\r\n',
     'SEP=|\nname|tag\nFern|a,b\n',
     '\ufefftag,name,,\n"a,b",Fern,,\n',

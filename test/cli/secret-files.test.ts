@@ -17,7 +17,7 @@ function makeSecrets(t: Parameters<typeof createDirectory>[0]) {
   return { directory, write }
 }
 
-test('the service takes its tokens and its database from files, with or without line feeds at their end', async (t) => {
+test('the service takes its tokens and its database from files, whatever ends their last lines', async (t) => {
   const { directory, write } = makeSecrets(t)
   const first = 'token-of-a-file-1'
   const second = 'token-of-a-file-2'
@@ -26,7 +26,7 @@ test('the service takes its tokens and its database from files, with or without 
     {
       ACCESS_TOKENS: '',
       ACCESS_TOKENS_FILE: write('tokens', `${first}\n${second}\r\n`),
-      DATABASE_URL_FILE: write('url', `file:${join(directory, 'of-file.db')}`),
+      DATABASE_URL_FILE: write('url', `file:${join(directory, 'of-file.db')}\r\n`),
     },
     directory,
   )

@@ -65,7 +65,7 @@ test('the password of a URL is masked wherever it is', async (t) => {
 test('there is a warning of a short token, without its value, and none of the variables of other programs', async (t) => {
   const directory = createDirectory(t)
   const env = {
-    ACCESS_TOKENS: `${token},secret`,
+    ACCESS_TOKENS: `${token},secret,exactly-16-chars`,
     ACESS_TOKENS: 'x',
     PORTS: '1',
     OTEL_METRICS_EXPORTER: 'none',

@@ -53,18 +53,24 @@ for (const engine of engines)
     await new Tokens(store.tokens, () => 1).create({ name: 'past', expiresAt: 2 })
     await new Tokens(store.tokens).create({ name: 'future', expiresAt: 2 ** 52 })
     await new Tokens(store.tokens).revoke('00000000')
+    const both = await new Tokens(store.tokens, () => 1).create({ name: 'past and revoked', expiresAt: 2 })
+    await new Tokens(store.tokens).revoke(both.slice(6, 14))
     const status = await readJson(t, url)
     t.match(status, {
       schemaVersion: 2,
       store: store.id,
       head: 1500,
-      tokens: { active: 1, expired: 1, revoked: 1 },
+      tokens: { active: 1, expired: 1, revoked: 2 },
       service: { running: false },
     })
     t.ok(status.bytes > 1500 * 20)
+    if (engine === sqlite) {
+      const path = url.slice('file:'.length)
+      t.equal(status.bytes, statSync(path).size + statSync(`${path}-wal`).size)
+    }
     const { stdout } = await run(t, url)
     t.match(stdout, /^head {5}1,500 plants, 1 epoch$/m)
-    t.match(stdout, /^tokens {3}1 active, 1 expired, 1 revoked$/m)
+    t.match(stdout, /^tokens {3}1 active, 1 expired, 2 revoked$/m)
     t.match(stdout, engine === sqlite ? /not running; in use by node \(\d+\)\n$/ : /not running\n$/)
   })
 

@@ -1,4 +1,5 @@
 // What the client does when the network, the service or a proxy fails: it tries again, and adds each plant once.
+import { getEventListeners } from 'node:events'
 import tap, { before, test } from 'tap'
 import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../../client/src/index.ts'
 import { alder, refusal, rejection, type Setup, setUp, soon } from '../support/client.ts'
@@ -77,7 +78,8 @@ test('a 503 with the outcome unread does not end a list', async (t) => {
 test('Retry-After is kept, in seconds and as a date', async (t) => {
   for (const value of ['3600', new Date(Date.now() + 3_600_000).toUTCString()]) {
     const fault = { status: 503, headers: { 'retry-after': value } }
-    const { store, front } = await setUp(t, [fault], { ...soon, totalMs: 60_000 })
+    const onRetry = () => t.fail(`nobody waits until ${value}`)
+    const { store, front } = await setUp(t, [fault], { ...soon, totalMs: 60_000, onRetry })
     t.equal((await refusal(t, store.add(alder))).problem.status, 503, `${value} is beyond the limit of time`)
     t.equal(front.seen.length, 1)
   }
@@ -94,6 +96,16 @@ test('a random id that is taken is replaced', async (t) => {
   t.equal(first, second)
   t.not(second, third)
   t.same(await listed(), [alder])
+})
+
+test('a signal that is used for many calls keeps nothing of them', async (t) => {
+  const { store, front } = await setUp(t, ['lost'])
+  const { signal } = new AbortController()
+  await store.add(alder, { signal })
+  await store.list({ signal })
+  front.faults.push({ status: 400 })
+  await rejection(t, store.list({ signal }))
+  t.equal(getEventListeners(signal, 'abort').length, 0)
 })
 
 test('each call may be repeated in its own way, and says so', async (t) => {

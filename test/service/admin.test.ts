@@ -94,6 +94,9 @@ test('a page of another name cannot read it over the loopback address', async (t
     .flatMap((all) => all ?? [])
     .filter(({ internal, family }) => !internal && family === 'IPv4')
   if (outside) t.match(await statusFor('plants.example:9090', outside.address), /^HTTP\/1\.1 200 /)
+  const both = await startAdmin(t, undefined, { ADMIN_HOST: '::' })
+  const mapped = { target: '/metrics', headers: { Host: 'evil.example' } }
+  t.match(await send(both.port, compose(mapped)), { status: 400 }, 'an IPv4 address on a socket of IPv6')
   const named = await startAdmin(t, undefined, { ADMIN_HOST: 'localhost' })
   t.match(await ask(`http://localhost:${named.port}/livez`), { status: 200 })
 })

@@ -262,12 +262,13 @@ test('no token and no secret is sent, and no text of a client is longer than 1 K
     await send(port, compose({ target: `http://me:${coded}@plants.test/plants?limit=2` }))
   }
   const long = `/${'é'.repeat(300).replaceAll('é', '%C3%A9')}`
-  await request(url + long, { headers: { 'user-agent': 'é'.repeat(2000) } })
+  for (const length of [600, 2000])
+    await request(url + long, { headers: { 'user-agent': 'é'.repeat(length) } })
   await send(port, compose({ target: `/plants?after=${'x'.repeat(4000)}`, method: 'PURGE' }))
   await send(port, compose({ target: `/${'x'.repeat(1010)}${secrets[0]}` }))
   await request(`${url}/last`)
   await collector.find(({ attributes }) => attributes['url.path'] === '/last')
-  t.equal(collector.spans().length, 3 * 8 + 4)
+  t.equal(collector.spans().length, 3 * 8 + 5)
   t.equal(collector.received[0]?.headers['x-key'], 'for the collector')
   const bytes = collector.received.map(({ text }) => text).join()
   for (const part of [
@@ -320,6 +321,18 @@ test('a batch holds as many long texts as there are', async (t) => {
     agents.map((agent) => agent.slice(0, 1024)),
   )
   t.match(spans.at(-1)?.resource, Object.fromEntries(texts))
+})
+
+test('a batch is sent as soon as it is full, though no span is behind it', async (t) => {
+  const collector = await startCollector(t)
+  const service = await startHere(t, {
+    ...collector.env,
+    OTEL_BSP_SCHEDULE_DELAY: '600000',
+    OTEL_BSP_MAX_QUEUE_SIZE: '3',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '3',
+  })
+  for (let n = 0; n < 3; n++) await request(service.plants)
+  await until(() => collector.spans().length === 3)
 })
 
 test('the settings may stand in .env, and those of traces alone win', async (t) => {
