@@ -16,9 +16,17 @@ import { constants, createGzip, gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
 import type { ImportOptions } from '../../src/maintenance/import/import-options.ts'
 import { runCommand } from '../support/commands.ts'
-import { createDirectory, sqlite } from '../support/engines.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { cli, readPlants, runImport, runProgram, shareStore, writeInput } from '../support/imports.ts'
+import {
+  cli,
+  open as openUrl,
+  readPlants,
+  runImport,
+  runProgram,
+  shareStore,
+  writeInput,
+} from '../support/imports.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 /** More than the memory that an import may take, in full far more. */
@@ -469,6 +477,19 @@ test('a file of rejects replaces no other file', async (t) => {
     t.equal(readFileSync(rejects, 'utf8'), '{}\n')
   }
 })
+
+for (const engine of engines)
+  test(`${engine.name}: a dry run whose rejects cannot be written ends`, async (t) => {
+    const DATABASE_URL = await engine.createDatabase(t)
+    await (await openUrl(DATABASE_URL)).close()
+    const path = writeInput(t, good)
+    const ran = await runCommand(['import', path, '--dry-run', '--rejects', path], { DATABASE_URL })
+    t.match(ran, {
+      code: 1,
+      stdout: '',
+      stderr: /^plant-store: cannot write \S+: it exists; name another file\n$/,
+    })
+  })
 
 test('a full disk ends the import with one line; with room again it can be resumed', async (t) => {
   const directory = createDirectory(t)

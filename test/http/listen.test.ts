@@ -46,7 +46,7 @@ test('both addresses have the same store and the same limits, and both end', asy
   t.equal(await ask('127.0.0.1', port, added), 'HTTP/1.1 200 OK')
   t.equal(await ask('::1', port, list), 'HTTP/1.1 200 OK')
   const half = connect({ port, host: '::1', allowHalfOpen: true })
-  half.end(list)
+  half.end(added)
   t.match((await half.toArray()).join(''), /^HTTP\/1\.1 200 OK\r\n/, 'to a client that sends no more')
   t.equal(await ask('::1', port, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n'), 'HTTP/1.1 404 Not Found')
 

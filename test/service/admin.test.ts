@@ -1,4 +1,5 @@
 // The operator's server: liveness and readiness, on a port of its own.
+import dns from 'node:dns'
 import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import pino from 'pino'
@@ -99,6 +100,18 @@ test('a page of another name cannot read it over the loopback address', async (t
   t.match(await send(both.port, compose(mapped)), { status: 400 }, 'an IPv4 address on a socket of IPv6')
   const named = await startAdmin(t, undefined, { ADMIN_HOST: 'localhost' })
   t.match(await ask(`http://localhost:${named.port}/livez`), { status: 200 })
+})
+
+test('ADMIN_HOST may have capitals, which no name that is asked for has', async (t) => {
+  const { lookup } = dns
+  t.teardown(() => Object.assign(dns, { lookup }))
+  const find = (name: string, ...rest: unknown[]) =>
+    Reflect.apply(lookup, dns, [name === 'Box.Example' ? '127.0.0.1' : name, ...rest])
+  Object.assign(dns, { lookup: find })
+  const { port } = await startAdmin(t, undefined, { ADMIN_HOST: 'Box.Example' })
+  for (const Host of ['box.example', 'Box.Example', 'localhost'])
+    t.match(await send(port, compose({ target: '/livez', headers: { Host } })), { status: 200 }, Host)
+  t.match(await send(port, compose({ target: '/livez', headers: { Host: 'box2.example' } })), { status: 400 })
 })
 
 test('a process with a thread that hangs is not live', async (t) => {

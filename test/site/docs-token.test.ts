@@ -71,7 +71,17 @@ async function assertKept(t: Test, page: Page): Promise<void> {
 
 async function assertForgotten(t: Test, page: Page): Promise<void> {
   await page.click('header [data-authorize]')
+  const held = Promise.withResolvers<void>()
+  await page.route(/plants\?limit=0$/, async (route) => {
+    await held.promise
+    await route.continue()
+  })
+  await page.fill('#token', token)
+  await page.keyboard.press('Enter')
   await page.click('#forget')
+  const late = page.waitForResponse(/plants\?limit=0$/)
+  held.resolve()
+  t.equal((await late).status(), 200, 'what is forgotten while it is checked stays so')
   t.match(await page.locator('#verdict').textContent(), 'forgotten')
   await page.click('#close')
   t.equal(await page.evaluate('sessionStorage.length'), 0)

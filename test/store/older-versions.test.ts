@@ -130,26 +130,28 @@ async function openInThread(workerData: OpenerData): Promise<string[]> {
   return outcomes
 }
 
-for (const [what, content, statement] of [
-  // SQLite does not wait for this lock: it is asked for by a connection that reads.
-  ['makes', '', 'BEGIN IMMEDIATE'],
-  ['brings up to date', readFileSync(keptFile), 'SELECT count(*) FROM plants'],
-] as const)
-  test(`a file that another process ${what} is waited for`, async (t) => {
-    const path = join(createDirectory(t), 'plants.db')
-    writeFileSync(path, content)
-    const other = new DatabaseSync(path)
-    other.exec(statement)
-    const arrived = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    const outcomes = openInThread({ paths: [path], arrived, threads: 1 })
-    await until(() => Atomics.load(arrived, 0) === 1)
-    // Long enough to be refused in, and shorter than it waits.
-    const early = await Promise.race([outcomes, sleep(700)])
-    other.close()
-    t.equal(early, undefined)
-    t.strictSame(await outcomes, ['open'])
-    t.equal(readVersionOf(path), migrations.length)
-  })
+/** A thread opens a file of which another connection is in use, and waits for that. */
+async function assertWaits(t: Test, content: string | Buffer, use: string): Promise<void> {
+  const path = join(createDirectory(t), 'plants.db')
+  writeFileSync(path, content)
+  const other = new DatabaseSync(path)
+  other.exec(use)
+  const arrived = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  const outcomes = openInThread({ paths: [path], arrived, threads: 1 })
+  await until(() => Atomics.load(arrived, 0) === 1)
+  // Long enough to be refused in, and shorter than it waits.
+  const early = await Promise.race([outcomes, sleep(700)])
+  other.close()
+  t.equal(early, undefined)
+  t.strictSame(await outcomes, ['open'])
+  t.equal(readVersionOf(path), migrations.length)
+}
+
+// SQLite itself does not wait for the lock that a connection asks for which reads.
+test('a file that another process makes is waited for', (t) => assertWaits(t, '', 'BEGIN IMMEDIATE'))
+
+test('a file that another process brings up to date is waited for', (t) =>
+  assertWaits(t, readFileSync(keptFile), 'SELECT count(*) FROM plants'))
 
 test('of many that open an older or a new file at once, none is refused', async (t) => {
   const [threads, files] = [4, 60]

@@ -214,6 +214,7 @@ tap.test('parameters of a URL that would be ignored silently are refused', { ski
     ['postgres://a:12#s3cret@h/plants', /must be like postgres:/],
     ['file:data/plants.db?mode=ro', /has a parameter, but file: takes none/],
     ['file:///tmp/plants.db?mode=ro', /has a parameter, but file: takes none/],
+    ['file:///tmp/plants#2.db', /has a fragment, which names no part of a path; a # is written as %23/],
   ]
   for (const [url, message] of bad) {
     const read = () => readConfig({ DATABASE_URL: url })

@@ -46,8 +46,12 @@ type Pass = Pick<Run, 'options' | 'result' | 'records' | 'rejects'>
 async function checkOnly(pass: Pass): Promise<void> {
   const view = await pass.options.openView?.()
   const find: Run['find'] = async (ids) => view?.find(ids) ?? new Map()
-  const from = pass.rejects.open(beginning)
-  await addRecords({ ...pass, find, isDry: true, known: beginning, from }).finally(() => view?.close())
+  try {
+    const from = pass.rejects.open(beginning)
+    await addRecords({ ...pass, find, isDry: true, known: beginning, from })
+  } finally {
+    await view?.close()
+  }
 }
 
 async function addAll(pass: Pass, input: Input): Promise<void> {

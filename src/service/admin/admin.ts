@@ -76,9 +76,10 @@ function describe(good: string, bad: string, reason: string | undefined) {
  * is nobody's on the internet.
  */
 function refuseForeignNames(adminHost: string): onRequestHookHandler {
+  const ownName = adminHost.toLowerCase()
   return ({ hostname, socket }, _reply, done) => {
     const name = hostname.toLowerCase()
-    const isOwn = !name.includes('.') || /^\[|\.localhost$/.test(name) || isIP(name) > 0 || name === adminHost
+    const isOwn = !name.includes('.') || /^\[|\.localhost$/.test(name) || isIP(name) > 0 || name === ownName
     const isLocal = /^(::ffff:)?127\.|^::1$/.test(String(socket.localAddress))
     const detail = 'must be an address, localhost or ADMIN_HOST'
     done(isOwn || !isLocal ? undefined : invalid([{ code: 'format', detail, parameter: 'Host' }]))

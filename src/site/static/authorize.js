@@ -21,6 +21,8 @@ const issuedVerdicts = {
 }
 
 let tell = () => {}
+/** The number of the latest check: what an earlier one is answered does not count any more. */
+let latest = 0
 
 /** Calls `use` with the token now, and whenever there is another; an empty one when it is forgotten. */
 export function watchToken(use) {
@@ -35,6 +37,7 @@ export function watchToken(use) {
     void takeToken(input.value.trim().replace(/^bearer +/i, ''))
   })
   forget.addEventListener('click', () => {
+    latest++
     sessionStorage.removeItem(key)
     input.value = ''
     say('', 'The token is forgotten.')
@@ -57,9 +60,11 @@ export async function takeToken(token) {
   if (token === '') return say('bad', 'Enter a token first.')
   if (/[^ -~]/.test(token)) return say('bad', 'Tokens are ASCII text. Copy the whole token, without “…”.')
   say('', 'Checking…')
+  const own = ++latest
   const headers = { authorization: `Bearer ${token}` }
   const url = new URL('plants?limit=0', base)
   const answer = await fetch(url, { headers, cache: 'no-store' }).catch((error) => error)
+  if (own !== latest) return
   const { status = 0, statusText } = answer
   const isGood = status === 200 || status === 403
   if (isGood) {
