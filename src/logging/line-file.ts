@@ -30,6 +30,8 @@ export class LineFile {
 
   /** Resolves once everything is written, or cannot be. */
   end(): Promise<void> {
+    // So that a process that is slow to get on is not taken for a reader that is.
+    if (this.#pending === 0) return Promise.resolve()
     return new Promise((resolve) => {
       const over = () => resolve()
       // `flush` with a callback would sync the file, which may take long.

@@ -482,11 +482,10 @@ for (const engine of engines)
   test(`${engine.name}: a dry run whose rejects cannot be written ends`, async (t) => {
     const DATABASE_URL = await engine.createDatabase(t)
     await (await openUrl(DATABASE_URL)).close()
-    const path = writeInput(t, good)
+    const path = writeInput(t, `{}\n${good}`)
     const ran = await runCommand(['import', path, '--dry-run', '--rejects', path], { DATABASE_URL })
     t.match(ran, {
       code: 1,
-      stdout: '',
       stderr: /^plant-store: cannot write \S+: it exists; name another file\n$/,
     })
   })

@@ -112,6 +112,17 @@ test('a pipe that does not block gets the rest once its reader has made room', a
   t.same([told, file.dropped], [[], 0])
 })
 
+test('where nothing is left to write, the end is at once', async (t) => {
+  const { file, lines } = open(t, 1000)
+  const end = () => Promise.race([file.end().then(() => 'at once'), setImmediate('later')])
+  t.equal(await end(), 'at once')
+  file.write('a\n')
+  t.equal(await end(), 'later')
+  await file.end()
+  t.strictSame(lines(), ['a'])
+  t.equal(await end(), 'at once')
+})
+
 test('lines for a reader that is gone are counted, and the next reader gets what follows', async (t) => {
   const path = join(createDirectory(t), 'pipe')
   execFileSync('mkfifo', [path])

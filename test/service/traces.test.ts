@@ -509,7 +509,7 @@ for (const [name, fail, reason] of [...faults, trickles])
       OTEL_BSP_MAX_QUEUE_SIZE: '4',
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '2',
       ...noRetry,
-      OTEL_BSP_EXPORT_TIMEOUT: '900',
+      ...(reason === 'timed out' && { OTEL_BSP_EXPORT_TIMEOUT: '900' }),
     }
     const service = await startHere(t, { ...collector.env, ...limits })
     const count = async (kind: string) => {
