@@ -106,7 +106,6 @@ function bringUpToDate(options: OpenOptions): void {
       migrateAlone(options.path)
     })
   } catch (error) {
-    /* c8 ignore next: a disk that fails in that moment */
     if (!isBusy(error)) throw error
     refuseInUse('another process has it open')
   }
