@@ -174,6 +174,27 @@ test('a token that was good and was revoked is looked up once in a while, like a
   t.equal(lookUps(), 2)
 })
 
+test('a token that comes while others are looked up is looked up, too', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  const tokens = new Tokens(store.tokens)
+  const [one, two] = [await tokens.create({ name: 'one' }), await tokens.create({ name: 'two' })]
+  const [begun, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const find: typeof store.tokens.find = async (ids) => {
+    begun.resolve()
+    const found = await store.tokens.find(ids)
+    await going.promise
+    return found
+  }
+  const { url, app } = await startApp(t, '', { store: { ...store, tokens: { ...store.tokens, find } } })
+  const first = request(`${url}/plants`, { headers: bearer(one) })
+  await begun.promise
+  const arrived = once(app.server, 'request')
+  const second = request(`${url}/plants`, { headers: bearer(two) })
+  await arrived
+  going.resolve()
+  t.same([(await first).status, (await second).status], [200, 200])
+})
+
 test('the scheme is case-insensitive, and the token may be anything but a comma', async (t) => {
   const tokens = ['plain', 'with space', 'p@$$:w0rd=="', 'ключ']
   const { port } = await startApp(t, await sqlite.createDatabase(t), {
@@ -271,6 +292,8 @@ test('each request of a connection is judged by its own credentials', async (t) 
   const attempts: [authorization: string | undefined, status: number][] = [
     [`Bearer ${token}`, 200],
     [`Bearer ${token}x`, 401],
+    [`Bearer ${token}`, 200],
+    [`Bearer A${token.slice(1)}`, 401],
     [`Bearer ${token}`, 200],
     [undefined, 401],
     [`Bearer ${reader}`, 200],

@@ -4,12 +4,17 @@ import { EventEmitter, once } from 'node:events'
 import pino from 'pino'
 import { test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
-import { maxWaitingJwts, requestsPerConnection, verificationsAtOnce } from '../../src/limits.ts'
+import {
+  issuedVerdictMs,
+  maxWaitingJwts,
+  requestsPerConnection,
+  verificationsAtOnce,
+} from '../../src/limits.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/oidc/issuer.ts'
 import { IssuerKeys } from '../../src/tokens/oidc/issuer-keys.ts'
-import { acceptIssuer } from '../../src/tokens/oidc/issuer-tokens.ts'
+import { acceptIssuer, explainToken } from '../../src/tokens/oidc/issuer-tokens.ts'
 import { reasons, toleranceS } from '../../src/tokens/oidc/jwt.ts'
 import '../support/short-limits.ts'
 import { runCommand } from '../support/commands.ts'
@@ -184,6 +189,17 @@ test('forged and odd tokens are refused, and nothing that they name is fetched',
     'within the tolerance, with a fraction',
   )
   t.equal((await list(await good.sign({}, { typ: 'application/AT+JWT' }))).status, 200)
+})
+
+test('a verdict does not last as long as its token: the issuer may have withdrawn the key', async (t) => {
+  const issuer = await startIssuer(t)
+  const { sign, jwk } = await issuer.makeSigner('one')
+  issuer.publish(jwk)
+  const config = issuerOf(readConfig(issuer.env)) as Issuer
+  const exp = Math.floor(Date.now() / 1000) + 36_000
+  const verdict = await explainToken(await sign({ exp }), config, pino({ level: 'silent' }))
+  if (typeof verdict === 'string') return t.fail(verdict)
+  t.ok(verdict.untilMs - performance.now() <= issuedVerdictMs)
 })
 
 test('with OIDC_TOKEN_TYPE=JWT, a prefix and another claim', async (t) => {

@@ -9,7 +9,7 @@ import { Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
 import { openFailing, type StoreFault } from '../support/failing-store.ts'
 import { assertProblem } from '../support/problem.ts'
-import { type Answer, request, startApp, token } from '../support/service.ts'
+import { type Answer, request, startApp, startThreads, token } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { compose, exchange, type Parts, readAnswers, send, type WireAnswer } from '../support/wire.ts'
 
@@ -233,9 +233,8 @@ test('GET, HEAD and POST past the limit are 429', async (t) => {
 })
 
 test('failed authentications of an address are limited, whatever they are', async (t) => {
-  const { port, url } = await startApp(t, await sqlite.createDatabase(t), {
-    env: { AUTH_FAILURE_LIMIT: '4/h' },
-  })
+  const database = await sqlite.createDatabase(t)
+  const { port, url, metrics } = await startThreads(t, database, { THREADS: '1', AUTH_FAILURE_LIMIT: '4/h' })
   const failing = [undefined, 'Basic eDp5', 'Bearer x', `Bearer ${makeToken().token}`]
   const ask = (Authorization: string | undefined) => send(port, compose({ headers: { Authorization } }))
   for (const credentials of failing) assertProblem(t, await ask(credentials), 401)
@@ -250,6 +249,11 @@ test('failed authentications of an address are limited, whatever they are', asyn
     t.equal((await send(port, compose({ method, headers: { Authorization: undefined } }))).status, 429)
   t.equal((await request(`${url}/plants`)).status, 200)
   t.equal((await request(`${url}/nothing`, { headers: bearer('x') })).status, 404)
+  const counted = /^plant_store_refused_total\{reason="(?:auth|rate)"\} \d+$/gm
+  t.strictSame((await metrics.write()).match(counted)?.toSorted(), [
+    'plant_store_refused_total{reason="auth"} 10',
+    'plant_store_refused_total{reason="rate"} 0',
+  ])
 })
 
 test('a token without the scope is no failure', async (t) => {
@@ -340,7 +344,8 @@ test('in a flood of bad tokens every request with a good one is served', { timeo
   } while (!isOver && served < 3000)
   const answers = (await flooded).flat()
   const count = (status: number) => answers.filter((answer: WireAnswer) => answer.status === status).length
-  t.ok(count(401) >= 10, `${count(401)} are told that they have no token`)
+  // Of ten, but for what a client has not read when its connection is reset.
+  t.ok(count(401) > 0, `${count(401)} are told that they have no token`)
   t.ok(count(429) > 0, `${count(429)} are too many`)
   t.equal(count(401) + count(429), answers.length)
   t.comment(`${served} requests with good tokens were served meanwhile`)

@@ -1,7 +1,15 @@
 // export: every plant leaves the store as it is in there, in the order of the log, whatever happens meanwhile.
 import { type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -145,7 +153,8 @@ test('an existing file is replaced only with --force, and nothing else ever is',
   await exportToFile(path, opened, { ...options, replace: true })
   t.equal(readFileSync(path, 'utf8').split('\n').length, 4)
   mkdirSync(join(directory, 'b'))
-  for (const special of [join(directory, 'b'), '/dev/null'])
+  symlinkSync('nowhere', join(directory, 'c'))
+  for (const special of [join(directory, 'b'), join(directory, 'c'), '/dev/null'])
     await t.rejects(exportToFile(special, opened, { ...options, replace: true }), {
       message: `${special} is not a regular file`,
     })
@@ -156,7 +165,7 @@ test('an existing file is replaced only with --force, and nothing else ever is',
   await t.rejects(exportToFile(join(directory, 'no', 'a'), opened, options), {
     message: /^cannot write \S+no\/a: ENOENT: (?!.*partial)/,
   })
-  t.strictSame(readdirSync(directory).sort(), ['a.ndjson', 'b', 'late.ndjson'])
+  t.strictSame(readdirSync(directory).sort(), ['a.ndjson', 'b', 'c', 'late.ndjson'])
 })
 
 test('an item that is not JSON stops an export that has to parse it', async (t) => {

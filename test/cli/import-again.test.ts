@@ -367,6 +367,16 @@ test('a pipe is known again by what it brings', async (t) => {
   t.equal((await namesIn(DATABASE_URL)).length, 3002)
 })
 
+test('an import from a pipe that is refused ends, though more could come', async (t) => {
+  const url = await sqlite.createDatabase(t)
+  // A little more than what a pipe is known by.
+  const long = Array.from({ length: 2500 }, (_, n) => line(`plant ${n}`)).join('')
+  t.match(await pipeImport(t, url, long), { code: 0 })
+  const { child, ended } = startProgram(t, ['import', '-'], url)
+  child.stdin.write(long)
+  t.match(await ended, { code: 1, stderr: /already imported/ })
+})
+
 for (const { name, createDatabase } of engines)
   test(`${name}: of imports that begin at once one adds the input`, async (t) => {
     const url = await createDatabase(t)

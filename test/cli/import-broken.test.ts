@@ -363,6 +363,13 @@ test('an import ends where its input is broken', async (t) => {
     })
 })
 
+test('of the records that are rejected the reasons of ten thousand are in the result', async (t) => {
+  const path = writeInput(t, '{}\n'.repeat(10_001))
+  const { result } = await runImport('file:never-opened.db', path, { dryRun: true })
+  t.equal(result?.rejected, 10_001)
+  t.equal(result?.reasons.length, 10_000)
+})
+
 test('a record that is broken is rejected, and the rest is added', async (t) => {
   const { next } = await shareStore(t, await sqlite.createDatabase(t))
   for (const [title, input, reason, added, options] of rejected)

@@ -1,13 +1,14 @@
 // import: what is kept of an import that was cut short, and what it is resumed with.
 import { execFileSync } from 'node:child_process'
-import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
+import { appendFileSync, closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { test } from 'tap'
+import { decompress } from '../../src/maintenance/import/decompress.ts'
 import { count } from '../../src/runtime/count.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
-import { createDirectory, sqlite } from '../support/engines.ts'
+import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { open, readPlants, runImport, shareStore, writeInput } from '../support/imports.ts'
 
 const names = Array.from({ length: 5000 }, (_, n) => `plant ${n}`)
@@ -214,12 +215,38 @@ test('a batch with an unknown outcome is added once, also when the next attempt 
   t.strictSame(plants, [{ name: 'a', tag: '' }])
 })
 
-test('no import is forgotten', async (t) => {
+for (const engine of engines)
+  test(`${engine.name}: no import is forgotten`, async (t) => {
+    const { next } = await shareStore(t, await engine.createDatabase(t))
+    const length = engine === sqlite ? 102 : 25
+    const paths = Array.from({ length }, (_, n) => writeInput(t, `{"name":"${n}","tag":""}\n`.repeat(12)))
+    for (const path of paths) t.error((await next(path, { batchPlants: 5 })).error)
+    t.match((await next(paths[0] as string, { resume: true })).result, { added: 0, skipped: 12 })
+    t.match((await next(paths[0] as string)).error?.message, /^input: 12 records already imported on/)
+  })
+
+test('an input that has grown behind a record that is too long is imported from there on', async (t) => {
   const { next } = await shareStore(t, await sqlite.createDatabase(t))
-  const paths = Array.from({ length: 102 }, (_, n) => writeInput(t, `{"name":"${n}","tag":""}`))
-  for (const path of paths) t.error((await next(path)).error)
-  t.match((await next(paths[0] as string, { resume: true })).result, { added: 0, skipped: 1 })
-  t.match((await next(paths[0] as string)).error?.message, /^input: 1 record already imported on/)
+  const path = writeInput(t, `{"name":"a","tag":""}\n{"name":"${'x'.repeat(3_000_000)}"}\n`)
+  t.match(await next(path), { error: undefined, result: { added: 1, rejected: 1 } })
+  appendFileSync(path, '{"name":"b","tag":""}\n')
+  const grown = await next(path, { resume: true })
+  t.match(grown, { error: undefined, result: { added: 1, rejected: 0 }, plants: [{ name: 'b' }] })
+})
+
+test('a compressed input is known by its first bytes, whatever pieces they come in', async (t) => {
+  const text = '{"name":"a","tag":""}\n'
+  for (const compress of [gzipSync, zstdCompressSync]) {
+    const whole = compress(text)
+    const pieces = async function* (): AsyncGenerator<Buffer, undefined> {
+      for (let n = 0; n < whole.length; n++) yield whole.subarray(n, n + 1)
+    }
+    const { isCompressed, bytes } = await decompress(pieces())
+    t.ok(isCompressed)
+    let read = ''
+    for await (const chunk of bytes) read += chunk
+    t.equal(read, text)
+  }
 })
 
 test('without a file, the records that are not shown are counted', async (t) => {

@@ -146,6 +146,8 @@ test('the standbys of a cluster are shown with their lag, to roles that may see 
   )
 
   await cluster.caughtUp()
+  const reversed = cluster.url().replace(/@[^/]*/, `@127.0.0.1:${standby.port},127.0.0.1:${primary.port}`)
+  t.match(await readStatus(reversed), { cluster: { role: 'primary' } }, 'wherever it stands')
   const alone = await readStatus(standby.url())
   t.match(alone, {
     cluster: { server: `127.0.0.1:${standby.port}`, role: 'standby', standbys: [] },

@@ -210,6 +210,15 @@ for (const engine of engines) {
     })
 }
 
+for (const engine of engines)
+  test(`${engine.name}: a repair in several portions leaves out no plant`, async (t) => {
+    const url = await make(t, engine, many)
+    await tamper(url, 'UPDATE plants SET checksum = NULL')
+    const store: Store = await open(t, url)
+    t.match(await store.upkeep?.repair(many + 1), { repaired: many + 1 })
+    t.match(await verifyStore(url), { unchecked: 0, faultCount: 0 })
+  })
+
 test('SQLite: an empty table meta, without which PostgreSQL is refused', async (t) => {
   const url = await make(t, sqlite)
   await tamper(url, 'DELETE FROM meta')

@@ -119,6 +119,23 @@ test('a flood of garbage has a few lines, and one that says how many were left o
   t.equal(told.length, 1)
 })
 
+test('each time that lines are omitted is told of, when the window is over', (t) => {
+  const { setTimeout } = globalThis
+  t.teardown(() => Object.assign(globalThis, { setTimeout }))
+  const timers: (() => void)[] = []
+  Object.assign(globalThis, { setTimeout: (work: () => void) => ({ unref: () => timers.push(work) }) })
+  const { logger, lines } = collectLines()
+  const log = new ConnectionLog(logger)
+  for (const omitted of [5, 3]) {
+    for (let n = 0; n < omitted + (omitted === 5 ? 20 : 0); n++) log.add({} as Socket, { reason: 'reset' })
+    t.equal(timers.length, 1, 'one timer for all of them')
+    timers.pop()?.()
+    t.equal(lines.at(-1)?.leftOut, omitted)
+  }
+  t.equal(lines.length, 22)
+  t.end()
+})
+
 test('the number of omitted lines is logged once', async (t) => {
   const { logger, lines } = collectLines()
   const log = new ConnectionLog(logger)

@@ -107,6 +107,22 @@ test('a request for a tunnel behind the last request of a connection is not serv
   )
 })
 
+test('a long list before a request for a tunnel comes whole', async (t) => {
+  const { port, store } = await start(t)
+  const text = '🌿'.repeat(255)
+  const item = JSON.stringify({ name: text, tag: text })
+  await store.log.append(Array.from({ length: 2000 }, () => ({ item, id: undefined })))
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.on('error', () => {})
+  const tunnel = 'CONNECT plants.test:443 HTTP/1.1\r\nHost: plants.test:443\r\n\r\n'
+  socket.write(Buffer.concat([compose(), Buffer.from(tunnel)]))
+  let bytes = 0
+  socket.on('data', (chunk) => (bytes += chunk.length))
+  await until(() => bytes > 2000 * Buffer.byteLength(item))
+  t.ok(bytes < 2001 * (Buffer.byteLength(item) + 1))
+})
+
 test('a client that repeats what was not answered has all of its plants added once', async (t) => {
   const { port, url } = await start(t)
   for (let sent = 0; sent < 100; ) {

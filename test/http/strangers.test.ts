@@ -9,7 +9,7 @@ import type { WireAnswer } from '../support/wire.ts'
 
 const { createDirectory, sqlite } = await import('../support/engines.ts')
 const { assertProblem } = await import('../support/problem.ts')
-const { request, startApp, startService } = await import('../support/service.ts')
+const { request, startApp, startService, startThreads } = await import('../support/service.ts')
 const { compose, exchange, readAnswers, send } = await import('../support/wire.ts')
 const { until } = await import('../support/until.ts')
 
@@ -81,7 +81,8 @@ test('documents that nobody reads make room for others, the longest unread first
 test('documents in flight are bounded for each address without a token, and are cut when nobody reads', async (t) => {
   const { port, url } = await startApp(t, await sqlite.createDatabase(t))
   const script = await findScript(url)
-  const bytes = compose({ target: script, headers: { ...anonymous, Connection: 'close' } })
+  const headers = { ...anonymous, Connection: 'close', 'Accept-Encoding': 'br' }
+  const bytes = compose({ target: script, headers })
   const sockets: Socket[] = []
   let refused = ''
   while (refused === '') {
@@ -106,6 +107,18 @@ test('documents in flight are bounded for each address without a token, and are 
     return String(head).startsWith('HTTP/1.1 200')
   })
   for (const socket of sockets) socket.destroy()
+})
+
+test('what a client without a token has not taken yet is counted until its connection ends', async (t) => {
+  const { port, url, metrics } = await startThreads(t, await sqlite.createDatabase(t), { THREADS: '1' })
+  const held = async () =>
+    Number(/^plant_store_answer_bytes_in_flight (\d+)/m.exec(await metrics.write())?.[1])
+  const socket = await open(t, port, attacker)
+  socket.resume().write(compose({ target: await findScript(url), headers: anonymous }))
+  await once(socket, 'end')
+  t.ok((await held()) > 100_000)
+  socket.destroy()
+  await until(async () => (await held()) === 0)
 })
 
 test('a connection without a token ends after much that needs none, and says so', async (t) => {

@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -11,9 +12,10 @@ import type { Answer } from '../support/service.ts'
 import type { Store } from '../support/sql-store.ts'
 import '../support/short-limits.ts'
 
-const { storeLimitMs } = await import('../../src/limits.ts')
+const { openStalledMs, stalledSweepMs, storeLimitMs } = await import('../../src/limits.ts')
 const { openStore } = await import('../support/sql-store.ts')
 const { makeToken } = await import('../../src/tokens/format.ts')
+const { Tokens } = await import('../../src/tokens/tokens.ts')
 const { createDirectory, sqlite } = await import('../support/engines.ts')
 const { assertProblem } = await import('../support/problem.ts')
 const { request, startApp, startService } = await import('../support/service.ts')
@@ -127,6 +129,22 @@ test('a store that never answers is not waited for', async (t) => {
       assertInTime(t, await time(ask(url)), detail)
     }),
   )
+})
+
+test('a connection that sent nothing for long has its first request answered, however slow the look-up', async (t) => {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const token = await new Tokens(store.tokens).create({ name: 'late' })
+  const find: typeof store.tokens.find = async (ids) => {
+    await sleep(3 * stalledSweepMs)
+    return store.tokens.find(ids)
+  }
+  const { port } = await startApp(t, '', { store: { ...store, tokens: { ...store.tokens, find } } })
+  const socket = connect(port, '127.0.0.1').setEncoding('latin1')
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  await sleep(openStalledMs + stalledSweepMs)
+  socket.write(compose({ headers: { Authorization: `Bearer ${token}` } }))
+  t.match((await once(socket, 'data'))[0], /^HTTP\/1\.1 200 /)
 })
 
 test('a look-up that never ends is not waited for', async (t) => {

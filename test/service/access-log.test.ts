@@ -204,6 +204,19 @@ test('of a URL a line holds 1 KiB, cut after its secrets are masked', async (t) 
   t.equal(line?.url, `/plants?${'x'.repeat(1013)}***…`)
 })
 
+test('lines of every length are whole, however many are written at once', async (t) => {
+  const written: string[] = []
+  const log = makeAccessLog({ write: (lines) => written.push(Buffer.from(lines as Uint8Array).toString()) })
+  const count = 3000
+  for (let n = 0; n < count; n++)
+    log.add({ ...one, remoteAddress: 'a'.repeat((n * 7919) % 15_000) } as Exchange)
+  log.flush()
+  const lines = written.join('').trimEnd().split('\n')
+  t.equal(lines.length, count)
+  for (const [n, line] of lines.entries())
+    if (JSON.parse(line).remoteAddress.length !== (n * 7919) % 15_000) t.fail(`line ${n}`)
+})
+
 test('at most a thousand pieces of lines are cached', async (t) => {
   let made = 0
   const mask = (text: string) => {

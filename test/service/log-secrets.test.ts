@@ -73,6 +73,13 @@ for (const format of ['json', 'text'])
       t.notOk(log.includes(part), part)
   })
 
+test('a token of ACCESS_TOKENS is masked from eight characters on', (t) => {
+  const mask = makeMask(['garden12', 'garden1'])
+  t.equal(mask('/plants?at=garden12'), '/plants?at=***')
+  t.equal(mask('/plants?at=garden1'), '/plants?at=garden1')
+  t.end()
+})
+
 test('the password of a URL is masked, and nothing similar', async (t) => {
   const mask = makeMask([])
   const target = (user: string) => `"url":"http://${user}h:80/plants?limit=1"`

@@ -51,7 +51,9 @@ for (const engine of engines)
       createDirectory(t),
     )
     const admin = await findAdmin(service)
+    const startMs = performance.now()
     await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
+    const seconds = (performance.now() - startMs) / 1000
     for (const query of ['limit=1', 'limit=1', 'limit=x']) await request(`${service.url}/plants?${query}`)
     for (const path of ['a', 'b', 'c/plants/d']) await request(`${service.url}/${path}`)
     await request(`${service.url}/plants`, { headers: { authorization: 'Bearer wrong' } })
@@ -88,6 +90,8 @@ for (const engine of engines)
     ]
     const lines = metrics.text.split('\n')
     for (const line of expected) t.ok(lines.includes(line), line)
+    const [, sum] = /commit_duration_seconds_sum\{outcome="committed"\} (\S+)/.exec(metrics.text) ?? []
+    t.ok(Number(sum) > 0 && Number(sum) < seconds, `${sum} are seconds, of ${seconds} for the request`)
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
     const kind = engine.name.toLowerCase()
     t.match(

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { assertWithin } from '../support/full.ts'
+import { assertWithin, isFull } from '../support/full.ts'
 import { readPlants } from '../support/imports.ts'
 import { noteProcess } from '../support/leftovers.ts'
 import { listeningOn } from '../support/listening.ts'
@@ -100,6 +100,12 @@ test('idle connections, half-sent requests and slow readers do not hold up the e
   await once(slow, 'readable')
   await stop(t, service, 'SIGTERM')
   await t.rejects(slow.resume().toArray(), { code: 'ECONNRESET' }, 'a part is not taken for the whole')
+})
+
+test('a delay that is longer than an end may take is waited for', async (t) => {
+  const service = await startService(t, { DRAIN_DELAY: isFull ? '12' : '5' }, createDirectory(t))
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0, signal: null })
 })
 
 test('one Ctrl-C that arrives twice, also from a launcher, counts once', async (t) => {

@@ -102,11 +102,18 @@ function createClone(directory: string): string {
 }
 
 test('compiled code is kept nowhere that others could change it', async (t) => {
-  const directory = createDirectory(t)
-  const line = 'umask 0; exec "$@"'
-  const command = [process.execPath, createClone(directory), 'config']
-  t.match(await run('sh', ['-c', line, 'sh', ...command], { cwd: directory }), { code: 0, stderr: '' })
-  t.notOk(existsSync(join(directory, 'node_modules/.cache')))
+  for (const [umask, isKept] of [
+    ['0', false],
+    ['020', false],
+    // Where each user has a group.
+    ['002', true],
+  ] as const) {
+    const directory = createDirectory(t)
+    const line = `umask ${umask}; exec "$@"`
+    const command = [process.execPath, createClone(directory), 'config']
+    t.match(await run('sh', ['-c', line, 'sh', ...command], { cwd: directory }), { code: 0, stderr: '' })
+    t.equal(existsSync(join(directory, 'node_modules/.cache')), isKept, umask)
+  }
 })
 
 const ways = [['becomes it'], ['holds it', '--min-semi-space-size=8', '--disable-sigusr1']]

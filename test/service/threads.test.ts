@@ -19,7 +19,7 @@ import { preload } from '../support/preload.ts'
 import { request, startApp, startService, startThreads, token } from '../support/service.ts'
 import { openStore } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
-import { compose } from '../support/wire.ts'
+import { compose, exchange } from '../support/wire.ts'
 import { watchWorkers } from '../support/workers.ts'
 
 type Heard = { status: number; text: string; headers: Record<string, string | string[] | undefined> }
@@ -243,12 +243,21 @@ test('a thread that hangs is found by /livez and in the log', async (t) => {
   const service = await startFailing(t)
   const admin = await findAdmin(service)
   t.equal((await ask(`${admin}/livez`)).status, 200)
+  const port = Number(new URL(service.url).port)
+  for (let n = 0; n < 20; n++) await exchange(port, compose({ headers: { Connection: 'close' } }))
+  const countRequests = async () => {
+    const { text } = await ask(`${admin}/metrics`)
+    const counts = [...text.matchAll(/^http_request_duration_seconds_count\{.* (\d+)$/gm)]
+    return counts.reduce((sum, [, count]) => sum + Number(count), 0)
+  }
+  await until(async () => (await countRequests()) === 20)
   service.strike('hang')
   await service.logs(/a thread hangs/)
   await service.logs(/thread 1 does not answer/)
   const { status, text } = await ask(`${admin}/livez`)
   t.equal(status, 503)
   t.strictSame(JSON.parse(text), { status: 'hung', reason: 'thread-hangs' })
+  t.equal(await countRequests(), 20, 'what it has counted is not forgotten')
 })
 
 test('however often metrics are asked for at one moment, each thread is asked once', async (t) => {

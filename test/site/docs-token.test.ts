@@ -92,6 +92,27 @@ async function assertForgotten(t: Test, page: Page): Promise<void> {
   t.ok(await page.locator('#authorize').isVisible())
 }
 
+test('services below two paths of one origin have a token each', async (t) => {
+  const start = async (BASE_PATH: string) =>
+    startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH } })
+  const [one, two] = [await start('/a'), await start('/b')]
+  const { page } = await openDocs(t, browser, `http://localhost:${one.port}/a/docs`)
+  await page.route(/\/b\//, async (route) => {
+    const url = new URL(route.request().url())
+    url.port = String(two.port)
+    await route.fulfill({ response: await route.fetch({ url: url.href }) })
+  })
+  t.match(await authorize(page, token), /^The token is valid/)
+  for (const [path, state] of [
+    ['b', 'Authorize'],
+    ['a', 'Authorized'],
+  ] as const) {
+    await page.goto(`http://localhost:${one.port}/${path}/docs`)
+    await page.waitForSelector('[id$=-createPlant]')
+    t.equal(await page.locator('header [data-authorize]').textContent(), state, path)
+  }
+})
+
 test('a JWT can be pasted, is checked like any token, and its faults are explained', async (t) => {
   const issuer = await startIssuer(t)
   const { sign, jwk } = await issuer.makeSigner('one')

@@ -12,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
@@ -163,6 +163,23 @@ test('what root makes belongs to the owner of the directory', {
     t.equal((statSync(into(name)).mode & 0o777).toString(8), '600')
 })
 
+test('root leaves the mode of a file that belongs to another user as it is', {
+  skip: process.geteuid?.() === 0 ? false : 'only root can give files away',
+}, async (t) => {
+  const directory = createDirectory(t)
+  const path = join(directory, 'plants.db')
+  await (await openFile(t, path)).store.close()
+  for (const [owner, mode] of [
+    [1234, '640'],
+    [0, '600'],
+  ] as const) {
+    chownSync(path, owner, owner)
+    chmodSync(path, 0o640)
+    await (await openFile(t, path)).store.close()
+    t.equal(modeOf(path), mode)
+  }
+})
+
 test('a view of another user than the owner leaves nothing behind that the owner cannot use', {
   skip: skipUnlessOthersEnter(),
 }, async (t) => {
@@ -187,14 +204,24 @@ test('a view of another user than the owner leaves nothing behind that the owner
   await t.rejects(openView(`file:${path}`), refused, 'to read what is not in the file yet')
   process.seteuid?.(0)
   rmSync(`${path}-wal`)
+  writeFileSync(`${path}-journal`, 'begun')
+  process.seteuid?.(65_534)
+  await t.rejects(openView(`file:${path}`), refused, 'to read what may have to be rolled back')
+  process.seteuid?.(0)
+  rmSync(`${path}-journal`)
+  const link = join(createDirectory(t), 'link.db')
+  chmodSync(dirname(link), 0o755)
+  symlinkSync(path, link)
   const service = await openFile(t, path)
   await add(service.store, 'b')
   chmodSync(directory, 0o777)
   for (const ending of ['', '-wal', '-shm']) chmodSync(path + ending, 0o666)
   process.seteuid?.(65_534)
-  const beside = await openView(`file:${path}`)
-  t.equal(await beside.head(), 2, 'beside a service there is nothing to be made')
-  await beside.close()
+  for (const name of [path, link]) {
+    const beside = await openView(`file:${name}`)
+    t.equal(await beside.head(), 2, 'beside a service there is nothing to be made')
+    await beside.close()
+  }
   process.seteuid?.(0)
   await service.store.close()
   await t.rejects(atRest.head(), { message: /was written to while it was read: run this again/ })

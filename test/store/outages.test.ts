@@ -85,6 +85,19 @@ test('a request that times out is logged with what the database did last', async
   t.match(lines, [{ msg: 'the store could not be used', database: 'pg1:5432/plants: no answer' }])
 })
 
+test('an answer that needs no store says nothing of it', async (t) => {
+  const { store, faults } = await openFailing(t)
+  const { logger, lines } = collectLines()
+  const { url } = await startApp(t, '', { store, logger })
+  faults.push('unread')
+  t.equal((await request(`${url}/plants`)).status, 503)
+  t.equal(lines.length, 1)
+  t.equal((await request(`${url}/docs`, { headers: { authorization: '' } })).status, 200)
+  t.equal(lines.length, 1, 'it may still be away')
+  t.equal((await request(`${url}/plants`)).status, 200)
+  t.match(lines[1], { msg: /again/ })
+})
+
 test('overload is logged once while the store works', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()

@@ -1,14 +1,17 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
 import { attemptMs, maxLookups } from '../../src/limits.ts'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { formatStatus } from '../../src/maintenance/status/status-text.ts'
+import { openView } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory, findEngine, sharedServer } from '../support/engines.ts'
 import { collectLines } from '../support/log-lines.ts'
-import { eventually, openLog } from '../support/logs.ts'
+import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { spawnCli } from '../support/service.ts'
 import { openStore, type Store } from '../support/sql-store.ts'
@@ -18,11 +21,52 @@ const { engine: postgres, skip } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })
 const onePlant = [{ item: '"a"', id: undefined }]
 
+async function connect(t: Test, connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString, application_name: 'test' })
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
+}
+
 async function open(t: Test, url: string): Promise<Store> {
   const store = await openStore(url, { logger })
   t.teardown(() => store.close())
   return store
 }
+
+tap.test('a time-out of the database ends no work on a whole store', { skip }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  await (await open(t, url)).log.append(onePlant)
+  const client = await connect(t, url)
+  await client.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '300ms'`)
+  const view = await openView(url)
+  t.teardown(() => view.close())
+  await client.query('BEGIN; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE')
+  const status = view.readStatus()
+  status.catch(() => {})
+  await sleep(1000)
+  await client.query('COMMIT')
+  await t.resolves(status)
+})
+
+tap.test(
+  'a write that came too late does not let the next one into the transaction of the first',
+  { skip },
+  async (t) => {
+    const url = await postgres.createDatabase(t)
+    const store = await open(t, url)
+    await store.log.append(entries('a'))
+    const client = await connect(t, url)
+    await client.query('BEGIN; SELECT FROM head FOR UPDATE')
+    const first = store.log.append(entries('b'))
+    const second = store.log.append(entries('late'), performance.now() + 600)
+    const third = store.log.append(entries('c'))
+    await t.rejects(second, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+    await client.query('COMMIT')
+    t.strictSame(await Promise.all([first, third]), [['added'], ['added']])
+    t.strictSame(await namesIn(store), ['a', 'b', 'c'])
+  },
+)
 
 tap.test(
   'a database that cannot be used is refused in one line without the password',

@@ -136,6 +136,24 @@ for (const { title, strike, mend, left } of faults)
     await add(again, 'e')
   })
 
+test('a file is opened anew after each error, and open once', {
+  skip: existsSync('/proc/self/fd') ? false : 'only Linux shows what is open',
+}, async (t) => {
+  const { store, path } = await openPlanted(t)
+  const countOpen = () =>
+    readdirSync('/proc/self/fd').filter((fd) => {
+      const name = join('/proc/self/fd', fd)
+      return existsSync(name) && readlinkSync(name).startsWith(path)
+    }).length
+  const before = countOpen()
+  for (let n = 0; n < 10; n++) {
+    await t.rejects(store.sql.execute("ATTACH '/nowhere/at/all' AS other"))
+    await recovered(store)
+    await add(store, 'd')
+  }
+  t.equal(countOpen(), before)
+})
+
 test('the last copy of a deleted file stays open, whatever is put in its place', {
   skip: existsSync('/proc/self/fd') ? false : 'only Linux shows what is open',
 }, async (t) => {

@@ -2,9 +2,11 @@
 // not live to do, is no fault of the others.
 import { once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
+import { setImmediate } from 'node:timers/promises'
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import pino from 'pino'
 import { type Test, test } from 'tap'
+import { collect } from '../../src/runtime/garbage.ts'
 import { move } from '../support/outside.ts'
 import { openStore } from '../support/sql-store.ts'
 import { add, entry, listNames, openFile, recovered, unavailable } from '../support/stores.ts'
@@ -85,6 +87,24 @@ test('a writer that lets go of the file says so to the main thread, whichever th
   t.strictSame(await store.log.append([entry('a', 1)]), ['added'])
   await until(() => lines.length > 1)
   t.match(lines, [{ msg: 'the database failed' }, { msg: 'the database takes plants again' }])
+})
+
+test('a store is closed in time, though its writer waits for a lock', async (t) => {
+  const { store, path } = await openFile(t)
+  const other = new DatabaseSync(path)
+  t.teardown(() => other.close())
+  other.exec('BEGIN IMMEDIATE')
+  const added = add(store, 'a').catch(() => {})
+  t.equal(await Promise.race([store.close().then(() => 'closed'), added.then(() => 'refused')]), 'closed')
+})
+
+test('a store keeps nothing of what it has added', async (t) => {
+  const { store } = await openFile(t)
+  const outcomes: WeakRef<object>[] = []
+  for (let n = 0; n < 100; n++) outcomes.push(new WeakRef(await add(store, 'a')))
+  collect('major')
+  await setImmediate()
+  t.ok(outcomes.filter((one) => one.deref() !== undefined).length < 10)
 })
 
 test('a thread is told of what it cannot read, and of a store that is closed', async (t) => {

@@ -1,13 +1,15 @@
-// The order of system calls for a POST: the -wal is on stable storage before the first byte of its answer is written.
+// The order of system calls: the -wal is on stable storage before the first byte of an answer to a POST is written, and
+// what a store is found with before it is believed.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { request, token } from '../support/service.ts'
+import { add, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
@@ -44,6 +46,33 @@ test('the -wal is synced before a POST is answered', { skip }, async (t) => {
   const order = readFileSync(trace, 'utf8').split('\n').map(nameCall).join('').replace(/W+/g, 'W')
   t.match(order, new RegExp(`(WSA){${plants}}`))
   t.equal(order.match(/A/g)?.length, plants)
+})
+
+/** The calls of a command: a write into the -wal is W, a sync of it S, and one of the database D. */
+async function traceCommand(t: Test, path: string, ...args: string[]): Promise<string> {
+  const trace = join(createDirectory(t), 'trace')
+  const strace = ['-f', '-y', '-e', 'trace=fsync,fdatasync,pwrite64', '-o', trace, process.execPath, cli]
+  const env = { PATH: process.env.PATH, DATABASE_URL: `file:${path}` }
+  const child = spawn('strace', [...strace, ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  child.stdout.resume()
+  t.teardown(() => child.kill('SIGKILL'))
+  t.same(await once(child, 'exit'), [0, null])
+  const calls = readFileSync(trace, 'utf8').matchAll(/(pwrite64|f(?:data)?sync)\(\d+<[^>]*\.db(-wal)?>/g)
+  const letters = [...calls].map(([, call, log]) => (call === 'pwrite64' ? log && 'W' : log ? 'S' : 'D'))
+  return letters.join('').replace(/W+/g, 'W')
+}
+
+test('a command that reads beside a service syncs the -wal before it believes it', { skip }, async (t) => {
+  const { store, path } = await openFile(t)
+  await add(store, 'a')
+  t.match(await traceCommand(t, path, 'export', '-'), 'S')
+})
+
+test('a store is synced before it is believed, also when its -wal is empty', { skip }, async (t) => {
+  const { store, path } = await openFile(t)
+  await add(store, 'a')
+  await store.close()
+  t.match(await traceCommand(t, path, 'token', 'create', '--name', 'a'), /D.*W.*D/)
 })
 
 function nameCall(line: string): string {

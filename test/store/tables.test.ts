@@ -1,10 +1,10 @@
 // What the tables of a log promise, on the engines that speak SQL.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { crc32 } from 'node:zlib'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
-import { checksumOf } from '../../src/store/format/checksum.ts'
 import { type Engine, engines, sharedServer } from '../support/engines.ts'
 import { openStore, type Store } from '../support/sql-store.ts'
 
@@ -50,13 +50,12 @@ for (const engine of engines) {
   tap.test(`tables on ${engine.name}`, async (t) => {
     t.test('keeps a checksum with each row, which nobody can change a row under', async (t) => {
       const store = await openNew(t, engine)
-      await store.log.append([entry('{"name":"🌵 ñ"}', 7), entry('b')])
+      await store.log.append([entry('{"name":"🌵 ñ"}', 7), entry('b'), entry('c', 0)])
       const rows = await store.sql.select('SELECT checksum FROM plants ORDER BY position')
       t.strictSame(
         rows.map(({ checksum }) => checksum),
-        [checksumOf(1, 7, '{"name":"🌵 ñ"}'), checksumOf(2, null, 'b')],
+        ['1\t7\t{"name":"🌵 ñ"}', '2\t\tb', '3\t0\tc'].map((line) => crc32(line)),
       )
-      t.not(checksumOf(1, null, 'b'), checksumOf(2, null, 'b'))
       for (const column of ['position', 'id', 'item'])
         await t.rejects(store.sql.execute(`UPDATE plants SET ${column} = ${column} WHERE position = 2`))
       t.equal(await store.sql.execute('UPDATE plants SET checksum = NULL WHERE position = 2'), 1)
