@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
-import { request, token } from '../support/service.ts'
+import { request, startService, token } from '../support/service.ts'
 import { add, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 
@@ -63,8 +63,9 @@ async function traceCommand(t: Test, path: string, ...args: string[]): Promise<s
 }
 
 test('a command that reads beside a service syncs the -wal before it believes it', { skip }, async (t) => {
-  const { store, path } = await openFile(t)
-  await add(store, 'a')
+  const path = join(createDirectory(t), 'plants.db')
+  const { url } = await startService(t, { DATABASE_URL: `file:${path}` })
+  t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 200)
   t.match(await traceCommand(t, path, 'export', '-'), 'S')
 })
 
