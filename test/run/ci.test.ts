@@ -13,11 +13,13 @@ import { until } from '../support/until.ts'
 const script = join(import.meta.dirname, '../../.ci/run')
 const skip = findProgram('bash') === undefined && 'it needs bash'
 
-/** Where `npm` does nothing, but says what it was told, and never ends when that holds `word`. */
-function playNpm(directory: string, word: string): void {
+/** Where `npm` does nothing, but says what it was told, and never ends when that holds `word`; `turn`: of the commit. */
+function play(directory: string, turn: number, word: string): void {
+  const write = (name: string, text: string) =>
+    writeFileSync(join(directory, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
   const said = `echo "$*" >> '${join(directory, 'said')}'`
-  const hang = `case "$*" in *${word}*) echo $$ > '${join(directory, word)}'; sleep 600;; esac`
-  writeFileSync(join(directory, 'npm'), `#!/bin/sh\n${said}\n${hang}\n`, { mode: 0o755 })
+  write('npm', `${said}\ncase "$*" in *${word}*) echo $$ > '${join(directory, word)}'; sleep 600;; esac`)
+  write('git', `echo ${String(turn).padStart(40, '0').slice(-7)}${'0'.repeat(33)}`)
 }
 
 function begin(t: { teardown: (work: () => void) => void }, directory: string) {
@@ -28,25 +30,32 @@ function begin(t: { teardown: (work: () => void) => void }, directory: string) {
   return { child, ended: once(child, 'exit') }
 }
 
-test('.ci/run comes to its end, and runs each part', { skip }, async (t) => {
-  const directory = createDirectory(t)
-  playNpm(directory, 'nothing')
-  t.same(await begin(t, directory).ended, [0, null])
-  const said = readFileSync(join(directory, 'said'), 'utf8')
-  for (const part of [
-    /^(test\nrun test:slow -- --turn auto|run test:coverage)$/m,
-    'mutate',
-    'contract',
-    'matrix',
-  ])
-    t.match(said, part)
-  t.same(readdirSync(directory).toSorted(), ['npm', 'said'], 'and leaves no file')
-})
+/** What a run does in its turn; the first seven digits of the hash say which it is. */
+const turns = [
+  ['run test:coverage', 'run test:fast'],
+  ['test', 'run test:slow -- --turn auto'],
+  ['test', 'test -- test/service/matrix.slow.ts', 'run mutate -- --turn auto --jobs 1', 'run contract'],
+  ['run test:coverage', 'run build'],
+]
+const always = ['ci', 'run check', 'run openapi', 'run cli-docs', 'run client']
 
-for (const word of ['test', 'mutate'])
+for (const [turn, parts] of turns.entries())
+  test(`.ci/run comes to its end, and runs each part of turn ${turn}`, { skip }, async (t) => {
+    const directory = createDirectory(t)
+    play(directory, turn, 'nothing')
+    t.same(await begin(t, directory).ended, [0, null])
+    const said = readFileSync(join(directory, 'said'), 'utf8').trim().split('\n')
+    t.same(said.toSorted(), [...always, ...parts].toSorted())
+    t.same(readdirSync(directory).toSorted(), ['git', 'npm', 'said'], 'and leaves no file')
+  })
+
+for (const [turn, word] of [
+  [1, 'slow'],
+  [2, 'mutate'],
+] as const)
   test(`.ci/run that is ended during ${word} leaves no job behind`, { skip }, async (t) => {
     const directory = createDirectory(t)
-    playNpm(directory, word)
+    play(directory, turn, word)
     const { child, ended } = begin(t, directory)
     await until(() => existsSync(join(directory, word)))
     const pids = descendantsOf(child.pid as number)
@@ -54,5 +63,5 @@ for (const word of ['test', 'mutate'])
     child.kill('SIGTERM')
     t.same(await ended, [143, null])
     await until(() => !pids.some(isRunning))
-    t.same(readdirSync(directory).toSorted(), [word, 'npm', 'said'].toSorted(), 'nor a file')
+    t.same(readdirSync(directory).toSorted(), ['git', 'npm', 'said', word].toSorted(), 'nor a file')
   })
