@@ -68,4 +68,4 @@ export const slowRows: readonly Row[] = [
   ...['store/replicas', 'store/sqlite-answers', 'store/sqlite-writer'].map(again),
 ]
 
-export const slowTurns = 12
+export const slowTurns = 24
