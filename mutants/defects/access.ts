@@ -79,4 +79,18 @@ export const accessDefects: Defect[] = [
     replacement: '.then((verdict) => (judging.delete(token), verdict))',
     checks: [inTest('access/oidc', 'a token that came when too many waited')],
   },
+  {
+    breaks: 'a token that ends in the same character as a known one is good',
+    file: 'src/http/access/authentication.ts',
+    search: 'difference |= kept',
+    replacement: 'difference = kept',
+    checks: [inTest('access/authentication', 'each request of a connection is judged')],
+  },
+  {
+    breaks: 'a token that comes during a look-up is not looked up',
+    file: 'src/tokens/look-ups.ts',
+    search: '      next = undefined\n      return findAll(tokens, [...ids])',
+    replacement: '      return findAll(tokens, [...ids]).finally(() => (next = undefined))',
+    checks: [inTest('access/authentication', 'a token that comes while others are looked up')],
+  },
 ]

@@ -104,4 +104,11 @@ export const httpDefects: Defect[] = [
     replacement: 'of connection.open)',
     checks: [inTest('http/overload', 'of a connection that is reset')],
   },
+  {
+    breaks: 'a connection is reset that was silent before its first request',
+    file: 'src/http/connection/connection.ts',
+    search: 'writableLength === 0 || ',
+    replacement: '',
+    checks: [inTest('http/time', 'a connection that sent nothing for long')],
+  },
 ]

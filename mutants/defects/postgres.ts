@@ -81,4 +81,18 @@ export const postgresDefects: Defect[] = [
     replacement: 'AND $2`',
     checks: [inTest('store/postgres-notes', 'a batch that deletes the notes before it')],
   },
+  {
+    breaks: 'a write runs in the transaction of another, behind one that came too late',
+    file: 'src/store/postgres/writer.ts',
+    search: 'this.#turn = before.then(() => done.promise)',
+    replacement: 'this.#turn = done.promise',
+    checks: [inTest('store/postgres', 'a write that came too late')],
+  },
+  {
+    breaks: 'a time-out of the database ends an export',
+    file: 'src/store/postgres/postgres-view.ts',
+    search: 'SET statement_timeout = 0; ',
+    replacement: '',
+    checks: [inTest('store/postgres', 'a time-out of the database')],
+  },
 ]

@@ -86,4 +86,18 @@ export const sqliteDefects: Defect[] = [
     replacement: '',
     checks: [inTest('store/sqlite-writer', 'while a request is overdue')],
   },
+  {
+    breaks: 'each error of a file leaves it open once more',
+    file: 'src/store/sqlite/writer/writer-worker.ts',
+    search: '  transactions?.close()\n  transactions = undefined\n}',
+    replacement: '  transactions = undefined\n}',
+    checks: [inTest('store/sqlite-files', 'a file is opened anew after each error')],
+  },
+  {
+    breaks: 'the outcome of each batch is kept for ever',
+    file: 'src/store/sqlite/writer/writer-handle.ts',
+    search: '    waiting.delete(number)\n',
+    replacement: '',
+    checks: [inTest('store/sqlite-sharing', 'a store keeps nothing of what it has added')],
+  },
 ]
