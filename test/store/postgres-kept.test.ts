@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs'
 import pg from 'pg'
 import tap, { type Test } from 'tap'
 import { openView } from '../../src/store/engines.ts'
+import { migrations } from '../../src/store/format/migrations.ts'
 import { hashToken } from '../../src/tokens/format.ts'
 import { findEngine, sharedServer } from '../support/engines.ts'
+import { makeKept } from '../support/kept.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { request, startThreads } from '../support/service.ts'
 import type { Store } from '../support/sql-store.ts'
@@ -157,6 +159,21 @@ tap.test('a service counts the plants that tables which are put back have no mor
     await until(async () => JSON.parse((await client.query(note)).rows[0]?.value ?? '{}').last === 1 + count)
   }
 })
+
+tap.test(
+  'sessions on other databases of the server are not taken for services of 1.0.0',
+  { skip },
+  async (t) => {
+    const other = new pg.Client({ connectionString: await postgres.createDatabase(t), application_name: '' })
+    await other.connect()
+    t.teardown(() => other.end())
+    await other.query('BEGIN')
+    await other.query('COMMIT')
+    const kept = await makeKept(t, 'PostgreSQL')
+    await openLog(t, kept.url)
+    t.equal(await kept.version(), migrations.length)
+  },
+)
 
 tap.test('the database of another store is not taken for this one', { skip }, async (t) => {
   const url = await postgres.createDatabase(t)
