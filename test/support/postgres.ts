@@ -1,7 +1,9 @@
 // A real PostgreSQL server for tests, on a free port of the loopback address.
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
@@ -207,14 +209,21 @@ export async function startServer(): Promise<PostgresServer> {
   return started
 }
 
+/** Systems take the ports of outgoing connections from above, one of which could have a server's while it restarts. */
+const [firstPort, lastPort] = [10_000, 32_000]
+
 /** Ports that are free now. */
 export async function findPorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer())
-  const ports: number[] = []
-  for (const server of servers) {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    ports.push((server.address() as { port: number }).port)
+  const servers: Server[] = []
+  while (servers.length < count) {
+    const server = createServer().listen(randomInt(firstPort, lastPort), '127.0.0.1')
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    if (isFree) servers.push(server)
   }
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
   for (const server of servers) await new Promise((resolve) => server.close(resolve))
   return ports
 }
