@@ -2,7 +2,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import pino from 'pino'
-import tap, { before, test } from 'tap'
+import tap, { before, type Test, test } from 'tap'
 import { copyStore, openTarget } from '../../src/maintenance/copy/copy-store.ts'
 import type { StoreView } from '../../src/store/engine.ts'
 import { openView } from '../../src/store/engines.ts'
@@ -214,12 +214,18 @@ test('a plant that somebody else adds to the target is found', { skip }, async (
   t.match(output().stderr, /^plant-store: from plant \d+ on, --to is no copy of --from; or something else/)
 })
 
-test('a plant that the target gets behind the last one of the source is found', async (t) => {
+/** The source, and a new target. */
+async function openPair(t: Test) {
   const view = await openView(url)
   t.teardown(() => view.close())
   const to = await sqlite.createDatabase(t)
   const target = await openTarget(view, () => openStore(to, { logger: pino({ level: 'silent' }) }))
   t.teardown(() => target.close())
+  return { view, target }
+}
+
+test('a plant that the target gets behind the last one of the source is found', async (t) => {
+  const { view, target } = await openPair(t)
   const source: StoreView = Object.assign(Object.create(view), {
     async plants(...range: Parameters<StoreView['plants']>) {
       const plants = await view.plants(...range)
@@ -234,11 +240,7 @@ test('a plant that the target gets behind the last one of the source is found', 
 })
 
 test('a token that the target gets while plants are copied is not taken for one of the source', async (t) => {
-  const view = await openView(url)
-  t.teardown(() => view.close())
-  const to = await sqlite.createDatabase(t)
-  const target = await openTarget(view, () => openStore(to, { logger: pino({ level: 'silent' }) }))
-  t.teardown(() => target.close())
+  const { view, target } = await openPair(t)
   let made: Promise<unknown> | undefined
   const onProgress = () => {
     made ??= new Tokens(target.tokens).createFirst()

@@ -19,7 +19,7 @@ function play(directory: string, turn: number, word: string): void {
     writeFileSync(join(directory, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
   const said = `echo "$*" >> '${join(directory, 'said')}'`
   write('npm', `${said}\ncase "$*" in *${word}*) echo $$ > '${join(directory, word)}'; sleep 600;; esac`)
-  write('git', `echo ${String(turn).padStart(40, '0').slice(-7)}${'0'.repeat(33)}`)
+  write('git', `echo ${String(turn).padStart(7, '0').padEnd(40, '0')}`)
 }
 
 function begin(t: { teardown: (work: () => void) => void }, directory: string) {

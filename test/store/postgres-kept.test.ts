@@ -8,6 +8,7 @@ import { hashToken } from '../../src/tokens/format.ts'
 import { findEngine, sharedServer } from '../support/engines.ts'
 import { makeKept } from '../support/kept.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
+import { connect } from '../support/postgres.ts'
 import { request, startThreads } from '../support/service.ts'
 import type { Store } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
@@ -22,13 +23,6 @@ const plants = [
   { name: 'ヤシ 🌴', tag: 'outdoor' },
   { name: 'Aloe "vera"', tag: 'x\u2028y' },
 ]
-
-async function connect(t: Test, url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: 'test' })
-  await client.connect()
-  t.teardown(() => client.end())
-  return client
-}
 
 async function assertKept(t: Test, { id, log, sql }: Store): Promise<void> {
   t.equal(id, 'LGwWrdUFM214ZXBdLLhXmg')

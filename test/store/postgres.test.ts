@@ -1,6 +1,5 @@
 // What is particular to PostgreSQL: which databases are refused and how, and what a session is made to promise.
 import { setTimeout as sleep } from 'node:timers/promises'
-import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { readConfig } from '../../src/config/load-config.ts'
@@ -12,7 +11,7 @@ import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory, findEngine, sharedServer } from '../support/engines.ts'
 import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
-import { passwordRole } from '../support/postgres.ts'
+import { connect, passwordRole } from '../support/postgres.ts'
 import { spawnCli } from '../support/service.ts'
 import { openStore, type Store } from '../support/sql-store.ts'
 import { until } from '../support/until.ts'
@@ -20,13 +19,6 @@ import { until } from '../support/until.ts'
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })
 const onePlant = [{ item: '"a"', id: undefined }]
-
-async function connect(t: Test, connectionString: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString, application_name: 'test' })
-  await client.connect()
-  t.teardown(() => client.end())
-  return client
-}
 
 async function open(t: Test, url: string): Promise<Store> {
   const store = await openStore(url, { logger })

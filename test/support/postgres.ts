@@ -7,6 +7,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
+import type { Test } from 'tap'
 import { copyFolder, createServerDirectory, own, run, startProgram } from './postgres-programs.ts'
 import { descendantsOf, isRunning } from './processes.ts'
 import { until } from './until.ts'
@@ -207,6 +208,14 @@ export async function startServer(): Promise<PostgresServer> {
   await started.init()
   await started.start()
   return started
+}
+
+/** A session of the test's own, which ends with it. */
+export async function connect(t: Test, connectionString: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString, application_name: 'test' })
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
 }
 
 /** Systems take the ports of outgoing connections from above, one of which could have a server's while it restarts. */
