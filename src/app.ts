@@ -1,22 +1,73 @@
-// The map of the service: everything that a request meets, in this order.
+// The map of the service: what a request meets, in this order.
 import cors from '@fastify/cors'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
+import fastify, { LogController } from 'fastify'
+import type { Logger } from 'pino'
 import { components } from '../schemas/index.ts'
 import type { Meter } from './metrics.ts'
 import { ajvOptions } from './plants/plant-faults.ts'
 import { accessLog } from './plugins/access-log.ts'
-import { auth, type Challenge } from './plugins/auth.ts'
-import { docs, type DocsOptions } from './plugins/docs/docs.ts'
+import { auth } from './plugins/auth.ts'
+import { docs } from './plugins/docs/docs.ts'
 import { errors, makeClientErrorHandler } from './plugins/errors.ts'
-import { headers, makeRequestId } from './plugins/headers.ts'
+import { json, maxBodyBytes } from './plugins/json.ts'
 import { rateLimit } from './plugins/rate-limit.ts'
-import { requests } from './plugins/requests.ts'
+import { makeRequestId, requests } from './plugins/requests.ts'
+import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
-import type { PlantLog } from './store/engine.ts'
+import type { Settings } from './settings.ts'
+import type { Store } from './store/engine.ts'
 import type { Verify } from './tokens/verifier.ts'
 
+/** `write`: takes lines of the access log; absent: there is none. `mask`: masks tokens in a text. */
 export type AppOptions = {
-  log: PlantLog
+  store: Store
+  settings: Settings
+  verify: Verify
+  logger: Logger
+  write?: ((lines: string) => void) | undefined
+  mask: (text: string) => string
+  meter: Meter
+}
+
+/** Builds the app on an open store. `app.close()` leaves the store open. */
+export async function buildApp({ store, settings, verify, logger, write, mask, meter }: AppOptions) {
+  const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
+  const prefix = basePath.slice(0, -1)
+  const app = fastify({
+    loggerInstance: logger,
+    // The access line is written by a plugin, and a child logger for each request would cost as much again.
+    logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: (parent) => parent,
+    genReqId: makeRequestId,
+    trustProxy,
+    bodyLimit: maxBodyBytes,
+    requestTimeout: 20_000,
+    connectionTimeout: 30_000,
+    keepAliveTimeout: settings.keepAliveMs,
+    return503OnClosing: false,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
+    ajv: { customOptions: ajvOptions },
+    clientErrorHandler: makeClientErrorHandler(basePath),
+    frameworkErrors: (error, request, reply) => app.errorHandler(error, request, reply),
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  for (const schema of components) app.addSchema(schema)
+  await app.register(accessLog, { write, mask, meter })
+  await app.register(errors, { basePath, fault: () => store.fault?.() })
+  await app.register(requests)
+  await app.register(json)
+  if (corsOrigin !== false) await app.register(cors, { origin: corsOrigin, strictPreflight: false, maxAge: 7200 })
+  await app.register(docs, { basePath })
+  await app.register(
+    async (scope) => {
+      await scope.register(auth, { verify })
+      if (rate) await scope.register(rateLimit, rate)
+      await scope.register(addPlant, { log: store.log, meter })
+      await scope.register(listPlants, { log: store.log, path: `${prefix}/plants`, meter })
+    },
+    { prefix },
+  )
+  return app
 }

@@ -62,24 +62,12 @@ const outageWords = {
   back: 'the store can be used again',
 }
 
-/** The longest request target. */
-const maxUrlLength = 8 * 1024
-
 /** `basePath`: ends with a slash; pages of problems are below it. `fault`: what the database's servers said last. */
 export type ErrorsOptions = { basePath: string; fault: () => string | undefined }
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   const outage = new Outage(app.log as never, outageWords)
   app.decorateReply('problem', undefined)
-
-  // What Node would answer by itself, without a body.
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { url, headers, httpVersionMinor } = request.raw
-    if (headers.host === undefined && httpVersionMinor > 0)
-      done(invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }]))
-    else if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
-    else done()
-  })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const problem = toProblem(error, request)
@@ -111,23 +99,27 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
 function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error
   if (error instanceof StoreUnavailable) return new ProblemError(storeProblems[error.outcome])
-  if (error.validation) return invalid(findFaults(request))
+  if (error.validation) return invalid(findSchemaFaults(request))
   const { statusCode = 500 } = error
   const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.ours
   return new ProblemError(frameworkProblems[error.code] ?? other)
 }
 
-/** Finds the faults of a refused request in its body and its query: Fastify stops at the first part that has some. */
-function findFaults(request: FastifyRequest): Fault[] {
+/**
+ * Finds the faults of a request in its body and its query, as Fastify stops at the first part that has some. `known`:
+ * faults of members that need no second one.
+ */
+export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): Fault[] {
   const parts = [
     ['body', request.body],
     ['querystring', request.query],
   ] as const
-  return parts
-    .flatMap(([part, value]) => {
-      const validate = request.getValidationFunction(part)
-      return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
-    })
+  const faults = parts.flatMap(([part, value]) => {
+    const validate = request.getValidationFunction(part)
+    return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
+  })
+  return faults
+    .filter(({ pointer }) => pointer === undefined || !known.some((fault) => fault.pointer === pointer))
     .slice(0, maxFaults)
 }
 
