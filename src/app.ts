@@ -35,7 +35,7 @@ export type AppOptions = {
 export async function buildApp({ store, settings, verify, logger, write, mask, meter }: AppOptions) {
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
   const prefix = basePath.slice(0, -1)
-  const app = fastify({
+  const app: FastifyInstance = fastify({
     loggerInstance: logger,
     // The access line is written by a plugin, and a child logger for each request would cost as much again.
     logController: new LogController({ disableRequestLogging: true }),

@@ -9,6 +9,7 @@ import { GroupCommit } from '../plants/group-commit.ts'
 import { storeLimitMs } from '../plants/in-time.ts'
 import { serializeItem } from '../plants/item.ts'
 import { ProblemError } from '../plugins/errors.ts'
+import { prepareInput } from '../plugins/json.ts'
 import type { PlantLog } from '../store/engine.ts'
 
 /** A verdict on a token is that old at most, and a revocation takes effect within five seconds. */
@@ -23,12 +24,14 @@ const schema = {
   response: addPlantResponses,
 }
 
+const preValidation = prepareInput({ querystring: NoQuery, body: NewPlant })
+
 export type AddPlantOptions = { log: PlantLog; meter: Meter }
 
 export const addPlant: FastifyPluginAsyncTypebox<AddPlantOptions> = async (app, { log, meter }) => {
   const commits = new GroupCommit(log, meter)
 
-  app.post('/plants', { schema, config: { scope: 'plants:write' } }, async (request) => {
+  app.post('/plants', { schema, preValidation, config: { scope: 'plants:write' } }, async (request) => {
     const plant = request.body
     const outcome = await commits.append(
       { item: serializeItem(plant), id: plant.id },

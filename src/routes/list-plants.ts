@@ -7,6 +7,7 @@ import { listPlantsResponses } from '../../schemas/responses.ts'
 import type { Meter } from '../metrics.ts'
 import { badCursor, makeListPlants } from '../plants/list-plants.ts'
 import { invalid } from '../plugins/errors.ts'
+import { prepareInput } from '../plugins/json.ts'
 import type { PlantLog } from '../store/engine.ts'
 
 const schema = {
@@ -19,13 +20,15 @@ const schema = {
   response: listPlantsResponses,
 }
 
+const preValidation = prepareInput({ querystring: ListQuery })
+
 /** `path`: of the list as clients see it, for the `Link` to the next page. */
 export type ListPlantsOptions = { log: PlantLog; path: string; meter: Meter }
 
 export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (app, { log, path, meter }) => {
   const list = makeListPlants({ log, path, meter })
 
-  app.get('/plants', { schema, config: { scope: 'plants:read' } }, async (request, reply) => {
+  app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
     const answer = await list({
       query: request.query,
       ifNoneMatch: request.headers['if-none-match'],
