@@ -1,98 +1,83 @@
-// An example for every response of the contract, without a base path.
+// Examples of all bodies of the contract. Each is a request that was accepted or an answer that was given.
 import { NewPlant } from './plant.ts'
-import type { Fault, Problem } from './problem.ts'
-import { type ProblemTypeName, problems, describeProblem as show } from './problems.ts'
+import type { Fault } from './problem.ts'
+import { describeProblem, type KnownProblem, problems } from './problems.ts'
 
-function faulty(errors: Fault[]): Problem {
-  return { ...show(problems.faults(errors.length)), errors }
+type Example = { summary: string; value: unknown }
+
+/** The examples of an operation: of its request's body, and of its responses by status. */
+type OperationExamples = {
+  request?: Record<string, Example>
+  responses: Record<number, Record<string, Example>>
 }
 
 const alder = { name: 'Alder', tag: 'Alnus' }
 
-/** Examples of bodies of requests, by the id of the operation. */
-export const requestExamples: Record<string, Record<string, { summary: string; value: unknown }>> = {
-  createPlant: {
-    withoutId: { summary: 'Without an id', value: NewPlant.examples[0] },
-    withId: { summary: 'With an id: a retry is safe', value: NewPlant.examples[1] },
-  },
-}
+const bodyFaults: Fault[] = [
+  { code: 'unknown', detail: 'is not an allowed member', pointer: '/colour' },
+  { code: 'length', detail: 'must have at least 1 character', pointer: '/name' },
+  { code: 'type', detail: 'must be a string', pointer: '/tag' },
+]
+const queryFaults: Fault[] = [{ code: 'range', detail: 'must be at least 0', parameter: 'limit' }]
 
-/** Examples by response in `components.responses`, then by name. */
-export const examples = {
-  PlantAdded: { plant: alder },
-  PlantsListed: { plants: [alder, { name: 'Black alder', tag: 'Alnus glutinosa' }], empty: [] },
-  InvalidAddition: {
-    body: faulty([
-      { code: 'unknown', detail: 'is not an allowed member', pointer: '/colour' },
-      { code: 'length', detail: 'must have at least 1 character', pointer: '/name' },
-      { code: 'type', detail: 'must be a string', pointer: '/tag' },
-    ]),
-  },
-  InvalidList: {
-    query: faulty([{ code: 'range', detail: 'must be at least 0', parameter: 'limit' }]),
-  },
-  Unauthorized: {
-    missing: show(problems.noToken),
-    invalid: show(problems.badToken),
-  },
-  Forbidden: { scope: show(problems.noScope('plants:write')) },
-  RequestTimeout: { late: show(problems.late) },
-  IdConflict: {
-    conflict: show(problems.idTaken),
-  },
-  OtherList: {
-    list: show(problems.otherForm('list')),
-  },
-  ConditionalAddition: {
-    addition: show(problems.conditionalAddition),
-  },
-  ContentTooLarge: { large: show(problems.bodyTooLarge) },
-  UriTooLong: { long: show(problems.urlTooLong) },
-  UnsupportedMediaType: {
-    type: show(problems.notJson),
-    charset: show(problems.charset),
-    encoding: show(problems.contentEncoding),
-  },
-  ExpectationFailed: {
-    expectation: show(problems.expectation),
-  },
-  TooManyRequests: {
-    rate: show(problems.rate),
-    failures: show(problems.failures),
-  },
-  HeadersTooLarge: {
-    large: show(problems.headTooLarge),
-  },
-  InternalError: {
-    fault: show(problems.ours),
-  },
-  AdditionUnavailable: {
-    nothingAdded: show(problems.nothingAdded),
-    outcomeUnknown: show(problems.outcomeUnknown),
-    unread: show(problems.unread),
-    overloaded: show(problems.overloaded),
-  },
-  ListUnavailable: {
-    unread: show(problems.unread),
-    overloaded: show(problems.overloaded),
-  },
-} as const satisfies Record<string, Record<string, unknown>>
-
-/** What the examples without a problem show; a problem says it in its detail. */
-export const summaries: Record<string, string> = {
-  plant: 'The plant that was added',
-  plants: 'Two plants',
-  empty: 'No plants',
-}
-
-/** Examples for the page of each problem type. */
-export const problemExamples: Record<ProblemTypeName, Problem[]> = {
-  'invalid-request': [examples.InvalidAddition.body, examples.InvalidList.query],
-  'id-conflict': Object.values(examples.IdConflict),
-  'precondition-failed': [examples.OtherList.list, examples.ConditionalAddition.addition],
-  'rate-limited': Object.values(examples.TooManyRequests),
-  'nothing-added': [examples.AdditionUnavailable.nothingAdded],
-  'outcome-unknown': [examples.AdditionUnavailable.outcomeUnknown],
-  unread: [examples.ListUnavailable.unread],
-  overloaded: [examples.ListUnavailable.overloaded],
+/** Makes the examples by the id of the operation. `basePath` ends with a slash. */
+export function makeExamples(basePath: string): Record<string, OperationExamples> {
+  const show = (problem: KnownProblem) => ({
+    summary: problem.detail,
+    value: describeProblem(problem, basePath),
+  })
+  const faulty = (errors: Fault[]) => {
+    const { summary, value } = show(problems.faults(errors.length))
+    return { summary, value: { ...value, errors } }
+  }
+  const errors = {
+    401: { missing: show(problems.noToken), invalid: show(problems.badToken) },
+    408: { late: show(problems.late) },
+    414: { long: show(problems.urlTooLong) },
+    429: { rate: show(problems.rate) },
+    431: { large: show(problems.headTooLarge) },
+    500: { fault: show(problems.ours) },
+  }
+  const unread = { unread: show(problems.unread), overloaded: show(problems.overloaded) }
+  return {
+    createPlant: {
+      request: {
+        withoutId: { summary: 'Without an id', value: NewPlant.examples[0] },
+        withId: { summary: 'With an id: a retry is safe', value: NewPlant.examples[1] },
+      },
+      responses: {
+        ...errors,
+        200: { plant: { summary: 'The plant that was added', value: alder } },
+        400: { body: faulty(bodyFaults) },
+        403: { scope: show(problems.noScope('plants:write')) },
+        409: { conflict: show(problems.idTaken) },
+        413: { large: show(problems.bodyTooLarge) },
+        415: {
+          type: show(problems.notJson),
+          charset: show(problems.charset),
+          encoding: show(problems.contentEncoding),
+        },
+        503: {
+          nothingAdded: show(problems.nothingAdded),
+          outcomeUnknown: show(problems.outcomeUnknown),
+          ...unread,
+        },
+      },
+    },
+    listPlants: {
+      responses: {
+        ...errors,
+        200: {
+          plants: {
+            summary: 'Two plants',
+            value: [alder, { name: 'Black alder', tag: 'Alnus glutinosa' }],
+          },
+          empty: { summary: 'No plants', value: [] },
+        },
+        400: { query: faulty(queryFaults) },
+        403: { scope: show(problems.noScope('plants:read')) },
+        503: unread,
+      },
+    },
+  }
 }

@@ -1,83 +1,80 @@
-// The headers of answers for OpenAPI.
+// The headers of answers, as the contract describes them.
 import { problems } from './problems.ts'
 
-const challenges = {
-  missing: { summary: problems.noToken.detail, value: 'Bearer realm="plant-store"' },
-  invalid: {
-    summary: problems.badToken.detail,
-    value: 'Bearer realm="plant-store", error="invalid_token"',
-  },
-  scope: {
-    summary: problems.noScope('plants:write').detail,
-    value: 'Bearer realm="plant-store", error="insufficient_scope", scope="plants:write"',
-  },
-}
-
 const string = { type: 'string' }
+const integer = { type: 'integer', format: 'int32', minimum: 0, maximum: 2_147_483_647 }
 
-/** `components.headers`. What is `required` is on every answer that lists it. */
+/** `components.headers`. A header that is `required` is on every answer that lists it. */
 export const headers = {
   ETag: {
-    description: 'Identifies the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).',
+    description: 'Names the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).',
     required: true,
     schema: string,
-    example: '"mWb3nZcQ.4f1c0a9be2d7.1.0-100"',
+    example: 'W/"1.0.100.4f1c0a9be2d7"',
   },
   Link: {
-    description: 'The next page, when there are more plants than `limit` (RFC 8288).',
+    description: 'The next page, if there are more plants than `limit` (RFC 8288).',
     schema: string,
     example: '</plants?after=2s-qM0f3zj9c1E&limit=100>; rel="next"',
   },
   'Cache-Control': {
-    description: 'A private cache may store the list, and has to revalidate it before each use.',
+    description: '`private, no-cache`: check the list before each use. `no-store`: do not store an error.',
     required: true,
-    schema: string,
-    example: 'private, no-cache',
-  },
-  'Cache-Control-Of-Problems': {
-    description: 'No cache may store an error.',
-    required: true,
-    schema: { ...string, enum: ['no-store'] },
+    schema: { ...string, enum: ['private, no-cache', 'no-store'] },
     example: 'no-store',
   },
   Vary: {
-    description: 'Each coding has its own form (RFC 9110, 12.5.5).',
+    description: 'The answer depends on these request headers (RFC 9110, 12.5.5).',
     required: true,
     schema: string,
     example: 'Accept-Encoding',
   },
   'Content-Encoding': {
-    description: 'How the list is compressed, when `Accept-Encoding` asks for it.',
+    description: 'The compression of the list, chosen by `Accept-Encoding`.',
     schema: string,
     example: 'gzip',
   },
   'Accept-Encoding': {
-    description: 'When a content encoding is the fault: none is accepted (RFC 9110, 15.5.16).',
+    description: 'Sent if the body has a content encoding: none is supported (RFC 9110, 15.5.16).',
     schema: { ...string, enum: ['identity'] },
     example: 'identity',
   },
   'Retry-After': {
-    description: 'Seconds to wait before trying again (RFC 9110, 10.2.3).',
+    description: 'Seconds to wait before the next attempt (RFC 9110, 10.2.3).',
     required: true,
     schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
     example: 1,
   },
-  'RateLimit-Policy': {
-    description:
-      'If rates are limited: `q` requests per `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).',
-    schema: string,
-    example: '"default";q=100;w=1',
+  'RateLimit-Limit': {
+    description: 'Where the rate of each token is limited: requests per window.',
+    schema: integer,
+    example: 100,
   },
-  RateLimit: {
-    description: 'If rates are limited: requests left (`r`), and seconds until there is one more (`t`).',
-    schema: string,
-    example: '"default";r=50;t=1',
+  'RateLimit-Remaining': {
+    description: 'Where the rate of each token is limited: requests left in this window.',
+    schema: integer,
+    example: 50,
+  },
+  'RateLimit-Reset': {
+    description: 'Where the rate of each token is limited: seconds until the next window.',
+    schema: integer,
+    example: 1,
   },
   'WWW-Authenticate': {
     description: 'What the request lacks (RFC 6750, section 3).',
     required: true,
     schema: string,
-    examples: challenges,
+    examples: {
+      missing: { summary: problems.noToken.detail, value: 'Bearer realm="plant-store"' },
+      invalid: {
+        summary: problems.badToken.detail,
+        value: 'Bearer realm="plant-store", error="invalid_token"',
+      },
+      scope: {
+        summary: problems.noScope('plants:write').detail,
+        value: 'Bearer realm="plant-store", error="insufficient_scope", scope="plants:write"',
+      },
+    },
   },
   'X-Content-Type-Options': {
     description: 'Browsers must not guess another media type.',
@@ -86,11 +83,17 @@ export const headers = {
     example: 'nosniff',
   },
   'X-Request-Id': {
-    description: 'Identifies the request in the log of the service: its own id, or one made by the service.',
+    description: 'Identifies the request in the log of the service.',
     required: true,
     schema: string,
     example: '9f2c41d07b-1x',
   },
+} as const
+
+/** Describes the headers for a service whose paths are below `basePath`, which ends with a slash. */
+export function describeHeaders(basePath: string) {
+  const { Link } = headers
+  return { ...headers, Link: { ...Link, example: Link.example.replace('/', basePath) } }
 }
 
 export type HeaderName = keyof typeof headers

@@ -1,5 +1,5 @@
 // All named shapes of the contract: its `components.schemas`.
 import { NewPlant, Plant, PlantList } from './plant.ts'
-import { Fault, FaultCode, Problem } from './problem.ts'
+import { Fault, FaultCode, Problem, ProblemType } from './problem.ts'
 
-export const components = [NewPlant, Plant, PlantList, Problem, Fault, FaultCode]
+export const components = [NewPlant, Plant, PlantList, Problem, ProblemType, Fault, FaultCode]

@@ -2,7 +2,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { component, ref } from './component.ts'
 
-const faultCodes = ['required', 'type', 'unknown', 'range', 'length', 'text', 'duplicate', 'format'] as const
+const faultCodes = ['required', 'type', 'unknown', 'range', 'length', 'text', 'format'] as const
 
 export const FaultCode = component(
   'FaultCode',
@@ -10,8 +10,7 @@ export const FaultCode = component(
     type: 'string',
     description:
       'The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a ' +
-      'number), `length` (of a text), `text` (a character that is not allowed, or blanks alone), `duplicate` (given ' +
-      'twice), `format` (anything else).',
+      'number), `length` (of a text), `text` (a character that is not allowed, or only blanks), `format` (anything else).',
     enum: faultCodes,
     examples: ['type'],
   }),
@@ -38,6 +37,7 @@ export const Fault = component(
     },
     {
       description: 'A fault of a request, and its place. Members may be added.',
+      additionalProperties: true,
       examples: [
         { code: 'type', detail: 'must be a string', pointer: '/name' },
         { code: 'range', detail: 'must be at least 0', parameter: 'limit' },
@@ -47,15 +47,40 @@ export const Fault = component(
 )
 export type Fault = Static<typeof Fault>
 
+/** The problems that have a page; the catalogue describes them. */
+export const problemTypeNames = [
+  'invalid-request',
+  'id-conflict',
+  'rate-limited',
+  'nothing-added',
+  'outcome-unknown',
+  'unread',
+  'overloaded',
+] as const
+
+/** Makes the known values of `type`. `basePath` ends with a slash. */
+export function listProblemTypes(basePath: string): string[] {
+  return [...problemTypeNames.map((name) => `${basePath}problems/${name}`), 'about:blank']
+}
+
+export const ProblemType = component(
+  'ProblemType',
+  Type.Unsafe<string>({
+    type: 'string',
+    description:
+      'The known kinds of problem: each is the path of the page that explains it. `about:blank` says no more than the ' +
+      'status.',
+    enum: listProblemTypes('/'),
+    examples: ['/problems/invalid-request'],
+  }),
+)
+
 export const Problem = component(
   'Problem',
   Type.Object(
     {
-      type: Type.String({
-        description:
-          'A URI reference to the kind of problem and the page that explains it; `about:blank` means no more than the ' +
-          'status.',
-        format: 'uri-reference',
+      type: Type.Union([ref(ProblemType), Type.String({ format: 'uri-reference' })], {
+        description: 'A URI reference to the kind of problem. Types may be added.',
         examples: ['/problems/invalid-request', 'about:blank'],
       }),
       title: Type.String({
@@ -79,6 +104,7 @@ export const Problem = component(
     },
     {
       description: 'Problem details (RFC 9457). Members may be added.',
+      additionalProperties: true,
       examples: [
         {
           type: '/problems/invalid-request',

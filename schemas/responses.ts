@@ -1,115 +1,69 @@
-// The responses of the contract for OpenAPI.
-import { examples, summaries } from './examples.ts'
-import type { HeaderName } from './headers.ts'
+// The response schemas of both operations. Fastify serializes bodies with them, and @fastify/swagger describes them.
+import type { TSchema } from '@sinclair/typebox'
+import { ref } from './component.ts'
+import { type HeaderName, headers } from './headers.ts'
 import { listShown, Plant, PlantList } from './plant.ts'
 import { Problem } from './problem.ts'
 import { problems } from './problems.ts'
 
-type ResponseName = keyof typeof examples | 'NotModified'
-
-function respond(description: string, names: HeaderName[] = []) {
+/** Describes the headers of a response; the contract refers to `components.headers` instead. */
+function pick(names: readonly HeaderName[]) {
   const all: HeaderName[] = [...names, 'X-Content-Type-Options', 'X-Request-Id']
-  const refs = all.map((name) => [name.replace('-Of-Problems', ''), { $ref: `#/components/headers/${name}` }])
-  return { description, headers: Object.fromEntries(refs) }
+  return Object.fromEntries(all.map((name) => [name, headers[name].schema]))
 }
 
-/** Makes a response with a body, and all of its examples. */
-function answer(
-  name: keyof typeof examples,
-  description: string,
-  names: HeaderName[] = [],
-  schema: { $id?: string } = Problem,
-) {
-  const [media, further] =
-    schema === Problem
-      ? ['application/problem+json', ['Cache-Control-Of-Problems'] as const]
-      : ['application/json', []]
-  const shown = Object.entries<object & { detail?: string }>(examples[name]).map(([key, value]) => [
-    key,
-    { summary: value.detail ?? summaries[key], value },
-  ])
-  const $ref = `#/components/schemas/${schema.$id}`
-  const content = { [media]: { schema: { $ref }, examples: Object.fromEntries(shown) } }
-  return { [name]: { ...respond(description, [...names, ...further]), content } }
+function success<T extends TSchema>(description: string, schema: T, names: readonly HeaderName[] = []) {
+  return { description, headers: pick(names), content: { 'application/json': { schema: ref(schema) } } }
 }
 
-/** Further headers of answers to requests with a valid token. */
-const ofRate: HeaderName[] = ['RateLimit-Policy', 'RateLimit']
-const ofList: HeaderName[] = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate]
+function problem(description: string, names: readonly HeaderName[] = []) {
+  const content = { 'application/problem+json': { schema: ref(Problem) } }
+  return { description, headers: pick([...names, 'Cache-Control']), content }
+}
 
-/** `components.responses`. */
-export const responses: Record<string, ReturnType<typeof respond>> = {
-  NotModified: respond('The list is still the one that `If-None-Match` names.', ofList),
-  ...answer('PlantAdded', 'The plant is in the store, on stable storage.', ofRate, Plant),
-  ...answer('PlantsListed', 'The plants.', ['Content-Encoding', ...ofList], PlantList),
-  ...answer('InvalidAddition', 'The request is not valid; `errors` names every fault and its place.', ofRate),
-  ...answer('InvalidList', 'The request is not valid; `errors` names every fault and its place.', ofRate),
-  ...answer('Unauthorized', 'The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
-  ...answer('Forbidden', 'The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
-  ...answer('RequestTimeout', problems.late.detail),
-  ...answer(
-    'IdConflict',
+/** Headers of every answer to a valid token. */
+const ofRate = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'] as const
+const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
+
+/** Errors that both operations have. */
+const errors = {
+  400: problem('The request is not valid. `errors` lists its faults and their places.', ofRate),
+  401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
+  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
+  408: problem(problems.late.detail),
+  414: problem(problems.urlTooLong.detail),
+  429: problem('The token sent too many requests in a short time. Nothing was changed.', [
+    'Retry-After',
+    ...ofRate,
+  ]),
+  431: problem(problems.headTooLarge.detail),
+  500: problem(problems.ours.detail, ofRate),
+}
+
+/** Responses of the operation that adds a plant. */
+export const addPlantResponses = {
+  200: success('The plant is in the store, on stable storage.', Plant, ofRate),
+  ...errors,
+  409: problem(
     `A plant with this id already exists with a different ${listShown('or')}. Nothing was changed.`,
     ofRate,
   ),
-  ...answer(
-    'ConditionalAddition',
-    'The request carries `If-Match` or `If-None-Match`. Nothing was added.',
-    ofRate,
-  ),
-  ...answer('OtherList', 'The list is not one that `If-Match` names.', ofRate),
-  ...answer('ContentTooLarge', problems.bodyTooLarge.detail, ofRate),
-  ...answer('UriTooLong', problems.urlTooLong.detail),
-  ...answer('UnsupportedMediaType', 'The body is not JSON in UTF-8 without a content encoding.', [
-    'Accept-Encoding',
-    ...ofRate,
-  ]),
-  ...answer('ExpectationFailed', 'The expectation is not supported: only `100-continue` is.'),
-  ...answer(
-    'TooManyRequests',
-    'The token sent too many requests in a short time, or too many without a valid one came from this address. Nothing ' +
-      'was changed.',
+  413: problem(problems.bodyTooLarge.detail, ofRate),
+  415: problem('The body is not JSON in UTF-8, or has a content encoding.', ['Accept-Encoding', ...ofRate]),
+  503: problem(
+    'The store cannot add the plant now. `type` tells whether nothing was added or the outcome is unknown.',
     ['Retry-After', ...ofRate],
   ),
-  ...answer('HeadersTooLarge', problems.headTooLarge.detail),
-  ...answer('InternalError', 'Internal error.', ofRate),
-  ...answer(
-    'AdditionUnavailable',
-    'The store cannot take the request now. `type` tells whether nothing was added or the outcome is unknown.',
-    ['Retry-After', ...ofRate],
-  ),
-  ...answer('ListUnavailable', 'The list cannot be read now.', ['Retry-After', ...ofRate]),
 }
 
-const always: Record<string, ResponseName> = {
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  408: 'RequestTimeout',
-  414: 'UriTooLong',
-  417: 'ExpectationFailed',
-  429: 'TooManyRequests',
-  431: 'HeadersTooLarge',
-  500: 'InternalError',
-}
-
-/** The responses of each operation by its id, then by status. */
-export const operationResponses: Record<string, Record<string, ResponseName>> = {
-  createPlant: {
-    ...always,
-    200: 'PlantAdded',
-    400: 'InvalidAddition',
-    409: 'IdConflict',
-    412: 'ConditionalAddition',
-    413: 'ContentTooLarge',
-    415: 'UnsupportedMediaType',
-    503: 'AdditionUnavailable',
+/** Responses of the operation that lists plants. Lists are sent as bytes: fastify does not serialize those. */
+export const listPlantsResponses = {
+  200: success('The plants.', PlantList, ['Content-Encoding', ...ofList]),
+  304: {
+    type: 'null',
+    description: 'The list is still one that `If-None-Match` names.',
+    headers: pick(ofList),
   },
-  listPlants: {
-    ...always,
-    200: 'PlantsListed',
-    304: 'NotModified',
-    400: 'InvalidList',
-    412: 'OtherList',
-    503: 'ListUnavailable',
-  },
+  ...errors,
+  503: problem('The list cannot be read now.', ['Retry-After', ...ofRate]),
 }

@@ -34,6 +34,9 @@ export type OpenOptions = {
   lost?: (plants: number) => void
 }
 
+/** The time that a store takes at most for an addition, if the caller sets no deadline. */
+export const storeLimitMs = 4500
+
 /** Methods reject with StoreUnavailable when the database cannot be used now. */
 export interface Store {
   /** Identifies this store: 128 random bits in base64url. A copy has the same. */
@@ -150,7 +153,13 @@ export interface Notes {
 export type Positions = { after: number; last: number }
 
 /** A plant as it is stored; `checksum`: CRC-32, see `sql/checksum.ts`; `mark`: of the commit that added it. */
-export type StoredPlant = { position: number; id: number | null; item: string; mark: string; checksum: number }
+export type StoredPlant = {
+  position: number
+  id: number | null
+  item: string
+  mark: string
+  checksum: number
+}
 
 export interface CopyTarget {
   /** Takes over the id of another store; false if this one has another id and holds plants or tokens. */

@@ -1,9 +1,8 @@
-// The engines: each is a folder, and a row here. An engine is loaded on demand, as its driver takes longer than the
-// rest.
-import type { Engine, Store, StoreOptions, StoreView } from './engine.ts'
+// The engines: each is a folder, and a row here. An engine is loaded when it is used, as its driver takes long to load.
+import type { Engine, OpenOptions, Store } from './engine.ts'
 import { StoreRefused } from './errors.ts'
 import { findUrlFault } from './postgres/hosts.ts'
-import { findPathFault, sqlitePath } from './sqlite/files/path.ts'
+import { findPathFault, sqlitePath } from './sqlite/path.ts'
 
 export const engines: Engine[] = [
   {
@@ -11,9 +10,8 @@ export const engines: Engine[] = [
     prefix: 'file:',
     scheme: /^file:./,
     findFault: findPathFault,
-    open: async (url, options) => (await import('./sqlite/sqlite-engine.ts')).openSqlite(url, options),
-    view: async (url) => (await import('./sqlite/sqlite-view.ts')).openSqliteView(url),
     path: sqlitePath,
+    open: async (url, options) => (await import('./sqlite/sqlite-engine.ts')).openSqlite(url, options),
   },
   {
     name: 'PostgreSQL',
@@ -21,33 +19,31 @@ export const engines: Engine[] = [
     scheme: /^postgres(ql)?:\/\/./,
     findFault: findUrlFault,
     open: async (url, options) => (await import('./postgres/postgres-engine.ts')).openPostgres(url, options),
-    view: async (url) => (await import('./postgres/postgres-view.ts')).openPostgresView(url),
   },
 ]
 
-/** Finds the engine of a URL. Throws StoreRefused when there is none. */
+/** Finds the engine of a URL. Throws StoreRefused if there is none. */
 export function engineOf(url: string): Engine {
   const engine = engines.find(({ scheme }) => scheme.test(url))
   if (engine) return engine
   throw new StoreRefused('the URL of the database has an unknown scheme')
 }
 
-/** Opens the store at a URL. */
-export async function openStore(url: string, options: StoreOptions): Promise<Store> {
+/** Opens the store at a URL. Rejects with StoreRefused. */
+export async function openStore(url: string, options: OpenOptions): Promise<Store> {
   return engineOf(url).open(url, options)
 }
 
-/** Opens the store at a URL for reading only. */
-export async function openView(url: string): Promise<StoreView> {
-  return engineOf(url).view(url)
-}
-
-/** Opens the store at a URL for reading only, for as long as the work takes. */
-export async function withView<T>(url: string, work: (view: StoreView) => Promise<T>): Promise<T> {
-  const view = await openView(url)
+/** Opens the store at a URL for the duration of `work`. */
+export async function withStore<T>(
+  url: string,
+  options: OpenOptions,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  const store = await openStore(url, options)
   try {
-    return await work(view)
+    return await work(store)
   } finally {
-    await view.close()
+    await store.close()
   }
 }

@@ -1,12 +1,12 @@
-// The errors of a store, whatever its engine.
+// The errors of a store, on every engine.
 
-/** `unknown`: something may have been added. `overloaded`: nothing was done, as too much waits already. */
+/** `unknown`: something may have been added. `overloaded`: nothing was done, as too many requests wait already. */
 export type FailedOutcome = 'nothing-added' | 'unknown' | 'unread' | 'overloaded'
 
 /** The store cannot do that now. Message and cause are for the operator, never for a client. */
 export class StoreUnavailable extends Error {
   readonly outcome: FailedOutcome
-  /** True when the store has logged the failure itself. */
+  /** True if the store has logged the failure itself. */
   readonly isLogged: boolean
 
   constructor(
@@ -24,5 +24,5 @@ export class StoreUnavailable extends Error {
 /** The database cannot be used; the message is one line for the operator. */
 export class StoreRefused extends Error {}
 
-/** There is no database; the message says where. */
+/** The database does not exist; the message says where it was looked for. */
 export class StoreMissing extends StoreRefused {}

@@ -1,89 +1,107 @@
-// What a store keeps beside its log, in the tables of both engines.
-import type { NoteChange, Store, Upkeep } from '../engine.ts'
-import { checksumOf } from '../format/checksum.ts'
-import { keepSegment, segmentEnds } from './segments.ts'
-import { type Dialect, makeFind, makeReadNotes, type Sql } from './sql.ts'
-import { makeTokenNotes, putToken, readTokens } from './sql-tokens.ts'
-import { makeReadPlants } from './sql-view.ts'
+// What both engines do alike in SQL: all of a store except its log and its own parts.
+import type { CopyTarget, Damage, NoteChange, Store, StoredPlant } from '../engine.ts'
+import { StoreUnavailable } from '../errors.ts'
+import type { Dialect, Sql, SqlStore, Value } from './sql.ts'
+import { makeTokens, putToken } from './sql-tokens.ts'
 
-const repairedAtOnce = 2000
+type Shared = Pick<SqlStore, 'sql' | 'tokens' | 'notes' | 'plants' | 'join' | 'find' | 'checks' | 'copy'>
 
-/** The statement that changes a note within a batch; NULL, which no value may be, makes its transaction fail. */
-export function changeNote(key: string, value: string, before: string): string {
-  return `UPDATE meta SET value = CASE WHEN value = ${before} THEN ${value} END WHERE key = ${key}`
+export function makeSqlStore(sql: Sql, dialect: Dialect): Shared {
+  const { select, execute } = sql
+  return {
+    sql,
+    tokens: makeTokens(sql),
+    notes: {
+      async read(prefix) {
+        const text = "SELECT key, value FROM meta WHERE key LIKE $1 || '%'"
+        return new Map((await select(text, [prefix])).map(({ key, value }) => [String(key), String(value)]))
+      },
+      change: async (change) => (await execute(...writeNote(change))) === 1,
+    },
+    async plants({ after, last }, most) {
+      const text = `SELECT position, id, item, mark, checksum FROM plants
+        WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3`
+      return (await select(text, [after, last, most])) as StoredPlant[]
+    },
+    join: makeJoin(sql, dialect),
+    async find(ids) {
+      // PostgreSQL refuses an empty list; NULL equals no id.
+      const rows = await select(`SELECT id, item FROM plants WHERE id IN (${['NULL', ...ids]})`)
+      return new Map(rows.map(({ id, item }) => [Number(id), String(item)]))
+    },
+    checks: makeChecks(sql, dialect),
+    copy: makeCopy(sql, dialect),
+  }
 }
 
-function writeNote({ key, before, value }: NoteChange): [text: string, values: string[]] {
+/** The statement that changes a note. It changes one row, or none if the value is not `before`. */
+export function writeNote({ key, before, value }: NoteChange): [text: string, values: string[]] {
   if (value === '') return ['DELETE FROM meta WHERE key = $1 AND value = $2', [key, before]]
   if (before === '') return ['INSERT INTO meta VALUES ($1, $2) ON CONFLICT DO NOTHING', [key, value]]
   return ['UPDATE meta SET value = $2 WHERE key = $1 AND value = $3', [key, value, before]]
 }
 
-/** Makes all of a store but its log, and what is the engine's own. */
-export function makeSqlStore(sql: Sql, dialect: Dialect) {
-  const { select, execute } = sql
+/** SQL that adds the id to an item, whose last member is a string: its text ends with exactly one brace. */
+const itemWithId = `CASE WHEN id IS NULL THEN item ELSE rtrim(item, '}') || ',"id":' || id || '}' END`
+
+function makeJoin({ select }: Sql, dialect: Dialect): Store['join'] {
+  const makeText = (item: string) => {
+    const joined = dialect.blob(`coalesce(${dialect.join(item, '$3')}, '')`)
+    return `SELECT count(*) AS count, ${joined} AS text FROM plants WHERE position > $1 AND position <= $2`
+  }
+  const [plain, full] = [makeText('item'), makeText(itemWithId)]
+  return async ({ after, last }, separator, withId = false) => {
+    const [row] = await select(withId ? full : plain, [after, last, separator])
+    const { count, text } = row as unknown as { count: number; text: string | Uint8Array }
+    if (typeof text === 'string') return { count, text: Buffer.from(text) }
+    return { count, text: Buffer.from(text.buffer, text.byteOffset, text.byteLength) }
+  }
+}
+
+/** Queries for faults, with their positions. */
+const early = `
+  SELECT position, 'is before the first position' AS detail FROM plants WHERE position < 1 ORDER BY 1 LIMIT 1`
+const doubles = `
+  SELECT max(position) AS position, 'has the id ' || id || ', which another plant also has' AS detail
+  FROM plants WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY 1 LIMIT 10`
+
+function makeChecks({ select }: Sql, { schemaFaults, integrity }: Dialect): Store['checks'] {
+  const find = (text: string) => async () => (await select(text)) as Damage[]
+  const own = integrity && (async () => (await select(integrity)).flatMap((row) => readReport(row)))
   return {
-    sql,
-    tokens: makeTokenNotes(sql),
-    notes: {
-      read: makeReadNotes(select),
-      change: async (change: NoteChange) => (await execute(...writeNote(change))) === 1,
-    },
-    find: makeFind(select),
-    upkeep: makeUpkeep(sql, dialect),
-  } satisfies Partial<Store> & { sql: Sql }
+    ...(own && { 'the file': own }),
+    'the schema': find(schemaFaults),
+    'the beginning of the log': find(early),
+    'the ids': find(doubles),
+  }
+}
+
+/** Reads a row of the database's own check, which may have several lines, below the name of the database. */
+function readReport(row: Record<string, Value>): Damage[] {
+  return String(Object.values(row)[0])
+    .split('\n')
+    .filter((line) => line !== 'ok' && !line.startsWith('***'))
+    .map((line) => ({ detail: `integrity check: ${line}` }))
 }
 
 /**
- * Takes over an id. Run even with the same id: on PostgreSQL its row lock waits for the last COMMIT of a copy that was
- * killed.
+ * Adopts an id. It runs even if the id is the same: on PostgreSQL its row lock waits for the last COMMIT of a copy that
+ * was killed.
  */
 const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
 
-function makeUpkeep(sql: Sql, dialect: Dialect): Upkeep {
-  const { select, execute } = sql
+function makeCopy({ execute }: Sql, { putPlants }: Dialect): CopyTarget {
   return {
-    plants: makeReadPlants(select),
-    tokens: () => readTokens(select),
     adopt: async (id) => (await execute(adopt, [id])) === 1,
+    async put(plants) {
+      const [first] = plants
+      if (first === undefined) return
+      const added = await execute(putPlants, [JSON.stringify(plants), first.position - 1])
+      if (added !== plants.length)
+        throw new StoreUnavailable('nothing-added', `the log does not end at ${first.position - 1}`)
+    },
     putToken: (token) => putToken(execute, token),
-    async putEpochs(epochs) {
-      for (const [index, { epoch, start }] of epochs.entries())
-        await execute(dialect.putEpoch, [index + 1, epoch, start])
-      await execute('DELETE FROM epochs WHERE number > $1', [epochs.length])
-    },
-    async repair(head, signal) {
-      const repaired = await repairChecksums(sql, signal)
-      let segments = 0
-      for (const last of segmentEnds(0, head)) {
-        signal?.throwIfAborted()
-        segments += await execute(keepSegment(dialect), [last])
-      }
-      return { repaired, segments }
-    },
-  }
-}
-
-/** Adds missing checksums, the only column that the log's trigger lets change; resolves to their number. */
-async function repairChecksums({ select, execute }: Sql, signal?: AbortSignal): Promise<number> {
-  let [done, after] = [0, 0]
-  for (;;) {
-    signal?.throwIfAborted()
-    const rows = await select(
-      `SELECT position, id, item FROM plants WHERE checksum IS NULL AND position > $1
-        ORDER BY position LIMIT ${repairedAtOnce}`,
-      [after],
-    )
-    const last = rows.at(-1)
-    if (last === undefined) return done
-    const sums = rows.map(({ position, id, item }) => {
-      const sum = checksumOf(Number(position), id as number | null, String(item))
-      return `(${position}, ${sum})`
-    })
-    done += await execute(`WITH sums (place, value) AS (VALUES ${sums})
-      UPDATE plants SET checksum = value FROM sums WHERE position = place AND checksum IS NULL`)
-    after = Number(last.position)
   }
 }

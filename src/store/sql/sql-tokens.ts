@@ -1,7 +1,7 @@
-// The notes on tokens in SQL. Each change is one statement, and engines serialize these: of two tokens with the same
-// name, the second fails.
-import type { Token, TokenNotes } from '../engine.ts'
-import type { Select, Sql, Value } from './sql.ts'
+// Tokens in SQL. Each change is one statement, and engines serialize these: of two tokens with the same name, the second
+// fails.
+import type { Token, TokenTable } from '../engine.ts'
+import type { Sql, Value } from './sql.ts'
 
 const columns = 'id,name,hash,scopes,created_at,expires_at,last_used_at,revoked_at'
 
@@ -38,10 +38,24 @@ const put = `
     expires_at = CASE WHEN tokens.expires_at IS NULL OR excluded.expires_at < tokens.expires_at
       THEN excluded.expires_at ELSE tokens.expires_at END`
 
-export function makeTokenNotes({ select, execute }: Sql): TokenNotes {
+/** The most uses of tokens that one statement notes. */
+const usesPerStatement = 1000
+
+export function makeTokens({ select, execute }: Sql): TokenTable {
+  const read = async (where: string, values: Value[] = []): Promise<Token[]> => {
+    const rows = await select(
+      `SELECT id, name, hash, scopes, created_at AS "createdAt", expires_at AS "expiresAt",
+        last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"
+      FROM tokens WHERE ${where} ORDER BY created_at, id`,
+      values,
+    )
+    return rows.map((row) => ({ ...row, scopes: String(row.scopes).split(' ') }) as Token)
+  }
   return {
-    find: (ids) => readTokens(select, `id IN (${ids.map((_, index) => `$${index + 1}`)})`, ids),
-    named: (name) => readTokens(select, 'name = $1', [name]),
+    // PostgreSQL refuses an empty list; NULL equals no id.
+    find: (ids) => read(`id IN (${['NULL', ...ids.map((_, index) => `$${index + 1}`)]})`, ids),
+    named: (name) => read('name = $1', [name]),
+    all: () => read('true'),
     async count(at) {
       const valid = `count(CASE WHEN ${isValid('$1')} THEN 1 END)`
       const [row] = await select(`SELECT count(*) AS "all", ${valid} AS valid FROM tokens`, [at])
@@ -56,22 +70,44 @@ export function makeTokenNotes({ select, execute }: Sql): TokenNotes {
       const text = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
       return (await execute(text, [id, at])) === 1
     },
-    async touch(id, at, since) {
-      const text = 'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at, 0) <= $3'
-      await execute(text, [id, at, since])
-    },
+    touch: makeTouch(execute),
   }
 }
 
-/** Reads the tokens of a condition in the order in which they were created. */
-export async function readTokens(select: Select, where = 'true', values: Value[] = []): Promise<Token[]> {
-  const rows = await select(
-    `SELECT id, name, hash, scopes, created_at AS "createdAt", expires_at AS "expiresAt",
-      last_used_at AS "lastUsedAt", revoked_at AS "revokedAt"
-    FROM tokens WHERE ${where} ORDER BY created_at, id`,
-    values,
-  )
-  return rows.map((row) => ({ ...row, scopes: String(row.scopes).split(' ') }) as Token)
+/** Makes a function that notes uses. Uses that come while a statement runs share the next one. */
+function makeTouch(execute: Sql['execute']): TokenTable['touch'] {
+  let uses: Value[][] = []
+  /** The end of the last statement, and the statement that will note `uses`. */
+  let last: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+  const note = async () => {
+    const noted = uses
+    uses = []
+    next = undefined
+    while (noted.length > 0) {
+      const part = noted.splice(0, usesPerStatement)
+      await execute(noteUses(part.length), part.flat(), { mayBeLost: true })
+    }
+  }
+  return (id, at, since) => {
+    uses.push([id, at, since])
+    if (next === undefined) {
+      next = last.then(note)
+      last = next.catch(() => {})
+    }
+    return next
+  }
+}
+
+/** Makes the statement that notes a number of uses, each with an id, a time and the time `since`. */
+function noteUses(count: number): string {
+  const rows = Array.from({ length: count }, (_, n) => {
+    const at = n * 3
+    return `(CAST($${at + 1} AS TEXT), CAST($${at + 2} AS BIGINT), CAST($${at + 3} AS BIGINT))`
+  })
+  return `WITH uses (token, at, since) AS (VALUES ${rows})
+    UPDATE tokens SET last_used_at = uses.at FROM uses
+    WHERE tokens.id = uses.token AND coalesce(tokens.last_used_at, 0) <= uses.since`
 }
 
 /** Adds a token of another store, or brings it up to date. */

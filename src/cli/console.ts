@@ -1,0 +1,68 @@
+// What commands print: results on stdout, as text or JSON; everything else on stderr.
+import pino, { type Logger } from 'pino'
+
+/** A command failed; the message is one line for the person who ran it. The exit code is 1. */
+export class CommandError extends Error {}
+
+/** A number with its noun, such as `1 plant` or `1,234 plants`. Positions of the log stay plain, for use in commands. */
+export function count(number: number, noun: string): string {
+  return `${separate(number)} ${noun}${number === 1 ? '' : 's'}`
+}
+
+/** A number such as `1,234`. */
+export function separate(number: number): string {
+  return number.toLocaleString('en-US')
+}
+
+/** Prints the result of a command, as text or with --json. Rejects when it was not written. */
+export function printResult(json: unknown, text: string, asJson: boolean | undefined): Promise<void> {
+  const line = `${asJson ? JSON.stringify(json, null, 2) : text}\n`
+  return new Promise((resolve, reject) => {
+    process.stdout.write(line, (error) => (error ? reject(error) : resolve()))
+  })
+}
+
+/**
+ * Keeps a stdout that fails from ending the process. The function that is returned gives the exit code for such a
+ * failure: 0 when the reader has closed stdout (`| head -1`), 1 otherwise; undefined for any other error.
+ */
+export function watchOutput(): (error: unknown) => number | undefined {
+  const faults = new Set<unknown>()
+  // A closed stderr ends nothing: the exit code still tells.
+  process.stderr.on('error', () => {})
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    faults.add(error)
+    // Each further write fails like the first.
+    if (error.code === 'EPIPE' || faults.size > 1) return
+    process.exitCode = 1
+    console.error(`plant-store: cannot write to stdout: ${error.message}`)
+  })
+  return (error) =>
+    faults.has(error) ? Number((error as NodeJS.ErrnoException).code !== 'EPIPE') : undefined
+}
+
+/** Makes the logger that a command gives to its store: `say` gets each warning that has a reason, as one line. */
+export function makeLogger(say: (line: string) => void = console.error): Logger {
+  const write = (line: string) => {
+    const { msg, reason } = JSON.parse(line)
+    if (reason !== undefined) say(`${msg}: ${reason}`)
+  }
+  return pino({ level: 'warn' }, { write })
+}
+
+const graphemes = new Intl.Segmenter()
+/** Letters that take two columns in a terminal (UAX 11, Wide and Fullwidth). */
+const wide =
+  /[[\p{Emoji_Presentation}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}\p{sc=Yi}\u3000-\u303E\uFF01-\uFFE6]--[\uFF61-\uFFDF]]/v
+
+/** Formats rows as aligned columns below their heads, without spaces at the ends of lines. */
+export function formatTable(head: string[], rows: string[][]): string {
+  const table = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...table.map((row) => measure(row[column] as string))))
+  const pad = (cell: string, column: number) => cell + ' '.repeat((widths[column] as number) - measure(cell))
+  return table.map((row) => row.map(pad).join('  ').trimEnd()).join('\n')
+}
+
+function measure(text: string): number {
+  return [...graphemes.segment(text)].reduce((width, { segment }) => width + (wide.test(segment) ? 2 : 1), 0)
+}

@@ -1,0 +1,102 @@
+// Creates files atomically: written under a temporary name in the same directory, synced, and then given their name. A
+// crash leaves at most the temporary file, whose name ends in .partial.
+import { randomUUID } from 'node:crypto'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lchownSync,
+  linkSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { CommandError } from './console.ts'
+
+/** `source`: the database that is read, which is never replaced; `signal`: removes the temporary file on abort. */
+export type NewFileOptions = {
+  replace?: boolean | undefined
+  source?: string | undefined
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Creates the file at `path`; `write` creates and closes it at the temporary path that it is given. Rejects with
+ * CommandError, also when the path exists, unless that is a file and `replace` is set; or with an error of `write`.
+ */
+export async function writeNewFile<T>(
+  path: string,
+  options: NewFileOptions,
+  write: (temporaryPath: string) => Promise<T>,
+): Promise<T> {
+  const target = existsSync(path) ? realpathSync(path) : path
+  checkTarget(target, options)
+  const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
+  // The files of SQLite beside it, too.
+  const discard = () => {
+    for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
+  }
+  options.signal?.addEventListener('abort', discard, { once: true })
+  try {
+    const result = await write(temporary)
+    options.signal?.throwIfAborted()
+    giveToOwner(temporary)
+    syncFile(temporary)
+    if (options.replace) renameSync(temporary, target)
+    else publishOnce(temporary, target)
+    // On Windows a directory cannot be opened, and need not be.
+    if (process.platform !== 'win32') syncFile(dirname(target), 'r')
+    return result
+  } catch (error) {
+    discard()
+    const { message, syscall } = error as NodeJS.ErrnoException
+    const text = message.replaceAll(temporary, target)
+    if (syscall !== undefined) throw new CommandError(`cannot write ${target}: ${text}`)
+    throw text === message ? error : new CommandError(text)
+  }
+}
+
+/** As root, gives a new file to the owner of its directory: a user of systemd may exist only while its service runs. */
+export function giveToOwner(path: string): void {
+  if (process.geteuid?.() !== 0) return
+  const { uid, gid } = statSync(dirname(path))
+  // Never what a link leads to, which the owner of the directory may have put there.
+  lchownSync(path, uid, gid)
+}
+
+/** Windows syncs only what was opened to be written; elsewhere a user who may only read can sync as well. */
+function syncFile(path: string, flags = process.platform === 'win32' ? 'r+' : 'r'): void {
+  const descriptor = openSync(path, flags)
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+function checkTarget(path: string, { replace, source }: NewFileOptions): void {
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
+  if (found && !replace) throw new CommandError(`${path} already exists`)
+  if (found && source !== undefined && realpathSync(source) === realpathSync(path))
+    throw new CommandError(`${path} is the database itself`)
+  // SQLite would replay them into the new file.
+  const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)
+  if (log !== undefined) throw new CommandError(`${log} exists: ${path} is a database in use`)
+}
+
+/** Links instead of renaming, which would replace a file created in the meantime. */
+function publishOnce(temporary: string, target: string): void {
+  try {
+    linkSync(temporary, target)
+  } catch {
+    if (existsSync(target)) throw new CommandError(`${target} already exists`)
+    // A file system without links, such as FAT.
+    renameSync(temporary, target)
+  }
+  rmSync(temporary, { force: true })
+}

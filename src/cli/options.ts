@@ -1,0 +1,92 @@
+// Options that several commands have, and the databases that they name.
+import { readFileSync } from 'node:fs'
+import { type Command, InvalidArgumentError } from 'commander'
+import { loadDatabaseUrl } from '../config/load-config.ts'
+import { maskUrl } from '../config/mask.ts'
+import { settings } from '../config/settings.ts'
+import { readDatabaseUrl } from '../config/values.ts'
+import type { OpenOptions, Store } from '../store/engine.ts'
+import { engineOf, openStore } from '../store/engines.ts'
+import { StoreRefused } from '../store/errors.ts'
+import { CommandError, makeLogger } from './console.ts'
+
+export type DatabaseOptions = { databaseUrl?: string; json?: true }
+
+/** The options of commands on a database: which one, and how to print the result. */
+export function addDatabaseOptions(command: Command, json = 'print the result as JSON'): Command {
+  const { description, defaultLabel } = settings.databaseUrl
+  return command
+    .option(
+      '--database-url <url>',
+      `${description} (DATABASE_URL, or DATABASE_URL_FILE; default: ${defaultLabel})`,
+    )
+    .option('--json', json)
+}
+
+export type WorkOptions = DatabaseOptions & { quiet?: true }
+
+/** The same for commands that take a while. */
+export function addWorkOptions(command: Command): Command {
+  return addDatabaseOptions(command, 'print the summary as JSON').option('--quiet', 'show no progress')
+}
+
+/** Makes a parser for a whole number from `least` to `most`, in decimal digits. */
+export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
+  return (text: string): number => {
+    if (/^\d+$/.test(text) && Number(text) >= least && Number(text) <= most) return Number(text)
+    throw new InvalidArgumentError(`Expected a number from ${least} to ${most}.`)
+  }
+}
+
+/** Resolves the database of a command from its flag, the environment or `.env`. */
+export function findDatabase({ databaseUrl }: DatabaseOptions): string {
+  return loadDatabaseUrl(databaseUrl)
+}
+
+/**
+ * Reads a URL from an argument or option called `name`: the URL itself, `env:NAME` for an environment variable, or
+ * `@FILE` for a file, as `ps` would show a password to every user of the machine.
+ */
+export function readUrl(text: string, name: string): string {
+  if (maskUrl(text) !== text)
+    console.error(
+      `plant-store: warning: every user of this machine can see the password in ${name}; use env:NAME or @FILE`,
+    )
+  if (text.startsWith('@')) return readDatabaseUrl(readUrlFile(text.slice(1)), `the URL in ${text.slice(1)}`)
+  if (!text.startsWith('env:')) return readDatabaseUrl(text, name)
+  const variable = text.slice('env:'.length)
+  const url = process.env[variable]?.trim()
+  if (url) return readDatabaseUrl(url, variable)
+  throw new CommandError(`${name} names the environment variable ${variable}, which is not set`)
+}
+
+function readUrlFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (error) {
+    throw new CommandError(`cannot read ${file}: ${(error as Error).message}`)
+  }
+}
+
+/** Names a database in the summaries of commands: the path of a file, or the URL without its password. */
+export function nameDatabase(url: string): string {
+  return engineOf(url).path?.(url) ?? maskUrl(url)
+}
+
+/** Opens a store for as long as the work takes. */
+export async function withStore<T>(
+  url: string,
+  options: Omit<OpenOptions, 'logger'>,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  const store = await openStore(url, { logger: makeLogger(), ...options })
+  return work(store).finally(() => store.close())
+}
+
+/** Names an argument in errors of the store, which knows a URL only by the name of the service's setting. */
+export function named<T>(name: string, work: Promise<T>): Promise<T> {
+  return work.catch((error: Error) => {
+    if (error instanceof StoreRefused) throw new CommandError(error.message.replaceAll('DATABASE_URL', name))
+    throw error
+  })
+}

@@ -1,0 +1,82 @@
+// The tables of a store. They are made in steps: a later version appends one, which changes the tables of the former.
+import { StoreRefused } from '../errors.ts'
+
+type Step = { sqlite: string; postgres: string }
+
+const tokens = `
+  CREATE TABLE tokens (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    last_used_at BIGINT,
+    revoked_at BIGINT
+  );`
+
+export const steps: Step[] = [
+  {
+    sqlite: `
+      CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+      CREATE TABLE plants (
+        position INTEGER PRIMARY KEY,
+        id INTEGER,
+        item TEXT NOT NULL,
+        mark TEXT NOT NULL,
+        checksum INTEGER NOT NULL
+      ) STRICT;
+      CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
+      CREATE TRIGGER plants_no_update BEFORE UPDATE ON plants
+        BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
+      CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
+        BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
+      ${tokens}`,
+    // A batch locks the row of `head`, and leaves a row in `writers`, by which a lost COMMIT is found again.
+    postgres: `
+      CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+      CREATE TABLE head (lock BIGINT NOT NULL);
+      INSERT INTO head VALUES (0);
+      CREATE TABLE writers (id TEXT, batch BIGINT, seen_at BIGINT NOT NULL, PRIMARY KEY (id, batch));
+      CREATE TABLE plants (
+        position BIGINT PRIMARY KEY,
+        id BIGINT,
+        item TEXT NOT NULL,
+        mark TEXT NOT NULL,
+        checksum BIGINT NOT NULL
+      );
+      CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
+      CREATE FUNCTION plants_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'the log of plants is append-only'; END $$;
+      CREATE TRIGGER plants_no_change BEFORE UPDATE OR DELETE ON plants
+        FOR EACH ROW EXECUTE FUNCTION plants_append_only();
+      CREATE TRIGGER plants_no_truncate BEFORE TRUNCATE ON plants
+        FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
+      ${tokens}`,
+  },
+]
+
+/**
+ * What marks a store as one of this schema. SQLite: `application_id` ('PLNT'), with the number of steps in
+ * `user_version`. PostgreSQL: a row of `meta` whose value is the number of steps. Both differ from the marks of the
+ * stores that were made before 1.0.0.
+ */
+export const applicationId = 0x504c4e54
+export const schemaKey = 'schema'
+export const earlierApplicationId = 0x706c6e74
+export const earlierSchemaKey = 'version'
+
+/** Makes the refusal of a store that was made before 1.0.0. */
+export function refuseEarlier(name: string): StoreRefused {
+  return new StoreRefused(
+    `${name} was made by code from before 1.0.0: export its plants with that code, then import them with this one`,
+  )
+}
+
+/** Throws StoreRefused for a store of a newer schema. */
+export function checkVersion(name: string, version: number): void {
+  if (version > steps.length)
+    throw new StoreRefused(
+      `${name} has schema version ${version}, this plant-store supports ${steps.length}: use a newer plant-store`,
+    )
+}
