@@ -1,6 +1,5 @@
 // The commands and what they share: the definitions from which help and docs/cli.md are made.
 import { Command, Help } from 'commander'
-import { hideSecrets } from '../config/mask.ts'
 import { build } from '../version.ts'
 
 const width = 80
@@ -78,4 +77,13 @@ function wrapProse(text: string): string {
   return text.replace(/^(?! )[^\n]+(?:\n(?! )[^\n]+)*/gm, (paragraph) =>
     formatter.boxWrap(paragraph.replaceAll('\n', ' '), width),
   )
+}
+
+/** Masks the secrets in a usage error, which repeats what was typed. */
+function hideSecrets(text: string): string {
+  return text
+    .replaceAll(/(plant_[0-9A-Za-z]{8}_)[0-9A-Za-z_]+/g, '$1***')
+    .replaceAll(/\be[wy][\w-]+\.[\w-]+\.[\w-]*/g, '***')
+    .replaceAll(/(\w+:\/\/[^\s/?#]*?:)[^\s/?#]*(?=@)/g, '$1***')
+    .replaceAll(/(unknown option '--[^=]+=)[^']*/g, '$1***')
 }

@@ -15,7 +15,7 @@ import { doLongWork, type Progress } from '../cli/long-work.ts'
 import { type NewFileOptions, writeNewFile } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
 import { engineOf } from '../store/engines.ts'
-import { openStoreFile } from '../store/sqlite/read-only.ts'
+import { openReadOnly } from '../store/sqlite/read-only.ts'
 
 const help = `
 The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
@@ -39,7 +39,7 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
   const { quiet, json, force: replace } = options
   const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
   if (file !== '-') {
-    const report = await copyLong({ quiet }, (how) => copyVerified(from, file, { ...how, replace }))
+    const report = await copyLong(options, (how) => copyVerified(from, file, { ...how, replace }))
     const text = `backed up ${count(report.plants, 'plant')} to ${file}; verified, SHA-256 ${report.checksum}`
     return printResult({ file, ...report }, text, json)
   }
@@ -59,7 +59,7 @@ export function findFile(options: WorkOptions, instead: string): string {
 export type CopyOptions = Pick<NewFileOptions, 'replace'> & { signal: AbortSignal; progress: Progress }
 
 /** Copies a database, and shows the progress. */
-export function copyLong<T>({ quiet }: WorkOptions, copy: (options: CopyOptions) => Promise<T>): Promise<T> {
+export function copyLong<T>({ quiet }: { quiet?: boolean | undefined }, copy: (options: CopyOptions) => Promise<T>): Promise<T> {
   const describe = () => 'interrupted: the copy is incomplete. Run it again'
   return doLongWork({ quiet, describe }, (progress, signal) => copy({ signal, progress }))
 }
@@ -107,7 +107,7 @@ export async function verifyCopy(path: string, { signal, progress }: CopyOptions
  * connection writes (sqlite.org/c3ref/backup_finish.html).
  */
 async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
-  const { db: source, checkSame } = openStoreFile(from)
+  const { db: source, checkSame } = openReadOnly(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: ownMode })

@@ -7,7 +7,6 @@ import { nameDatabase, named, readUrl, wholeNumber } from '../cli/options.ts'
 import type { CopyTarget, Store, StoredPlant } from '../store/engine.ts'
 import { openStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { lineOf } from '../store/sql/checksum.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
 type Target = Store & { readonly copy: CopyTarget }
@@ -22,7 +21,7 @@ you can read and write @FILE.
 
 --to must be empty, or an earlier copy of --from, which is continued, however it was interrupted. Every plant is read back
 and compared. The last line has the SHA-256 over the whole log, the same in both: a line per plant, of position, id (or
-nothing) and item, separated by tabs.
+nothing), mark of its commit, and item, separated by tabs.
 
 A service may run on --from meanwhile; the plants that it adds are copied, too. To move for good: copy, stop the service,
 copy again, and start the service on --to. No service may run on --to before that.`
@@ -82,7 +81,9 @@ function explain(error: unknown): never {
 async function copyStore(source: Store, target: Store, options: CopyOptions) {
   if (!hasCopy(target)) throw new CommandError('--to is of an engine that nothing can be copied to')
   if (!(await target.copy.adopt(source.id)))
-    throw new CommandError('--to holds plants or tokens that are not of --from: a copy needs an empty database')
+    throw new CommandError(
+      '--to holds plants or tokens that are not of --from: a copy needs an empty database',
+    )
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
   const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
   if (other) throw new CommandError(`--to holds the token ${other.id}, which is not of --from`)
@@ -124,29 +125,33 @@ async function copyPlants(source: Store, target: Target, { batch, onProgress, si
     onProgress(done, Math.max(done, total))
     if (plants.length > 0) continue
     // Notes that are read before the head has moved on are of the plants that were copied.
-    const notes = await source.notes.read('')
+    const notes = await source.notes.read(notePrefix)
     if ((await source.log.head()).position > done) continue
     await copyNotes(notes, target)
     return { plants: done, added, checksum: checksum.digest('hex') }
   }
 }
 
+/** Notes of imports; the others are of one store. */
+const notePrefix = 'import'
 const behind = (after: number) => ({ after, last: Number.MAX_SAFE_INTEGER })
 
 /** Compares the plants after `after`, and returns their lines. Throws CommandError when they differ. */
 function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
-  const marks = (rows: StoredPlant[]) => rows.map(({ mark }) => mark).join()
-  const lines = (rows: StoredPlant[]) =>
-    rows.map(({ position, id, item }) => `${lineOf(position, id, item)}\n`).join('')
-  const text = lines(plants)
-  if (lines(copied) === text && marks(copied) === marks(plants)) return text
+  const lines = plants.map(lineOf).join('')
+  if (copied.map(lineOf).join('') === lines) return lines
   throw new CommandError(
     `from plant ${after + 1} on, --to is no copy of --from; or something else writes to it`,
   )
 }
 
+/** The line of a plant in the SHA-256 of a log. */
+export function lineOf({ position, id, mark, item }: StoredPlant): string {
+  return `${position}\t${id ?? ''}\t${mark}\t${item}\n`
+}
+
 async function copyNotes(notes: Map<string, string>, target: Store): Promise<void> {
-  const held = await target.notes.read('')
+  const held = await target.notes.read(notePrefix)
   for (const [key, value] of notes)
     if (value !== held.get(key)) await target.notes.change({ key, value, before: held.get(key) ?? '' })
 }

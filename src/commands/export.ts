@@ -6,12 +6,12 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
-import { CommandError, count, printResult } from '../cli/console.ts'
+import { CommandError, count, makeLogger, printResult } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { writeNewFile } from '../cli/new-file.ts'
-import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions, wholeNumber, withStore } from '../cli/options.ts'
+import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
 import type { Store } from '../store/engine.ts'
-import { engineOf } from '../store/engines.ts'
+import { engineOf, withStore } from '../store/engines.ts'
 import { command as program } from '../version.ts'
 
 type Form = { format: 'ndjson' | 'json' | 'csv'; compress: 'gzip' | 'zstd' | 'none' }
@@ -42,10 +42,16 @@ export function define(command: Command): void {
   command
     .argument('[file]', 'the file; - is stdout', '-')
     .addOption(
-      new Option('--format <format>', 'format, instead of that of the file name').choices(['ndjson', 'json', 'csv']),
+      new Option('--format <format>', 'format, instead of that of the file name').choices([
+        'ndjson',
+        'json',
+        'csv',
+      ]),
     )
     .addOption(
-      new Option('--compress <coding>', 'compression, instead of that of the file name').choices(Object.keys(compressors)),
+      new Option('--compress <coding>', 'compression, instead of that of the file name').choices(
+        Object.keys(compressors),
+      ),
     )
     .option('--after <position>', 'only the plants after this position', wholeNumber(0), 0)
     .option('--no-id', 'without the ids')
@@ -62,10 +68,12 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const describe = () => 'interrupted: the export is incomplete. Run it again'
   const quiet = options.quiet || isStdout
   const head = await doLongWork({ quiet, describe }, (progress, signal) =>
-    withStore(url, { mode: 'read' }, async (store) => {
+    withStore(url, { mode: 'read', logger: makeLogger() }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
-      const pages = writePages(store, { ...form, after, head, withId, bom }, (done) => progress.show(done, head - after))
+      const pages = writePages(store, { ...form, after, head, withId, bom }, (done) =>
+        progress.show(done, head - after),
+      )
       const source = [Readable.from(pages), ...compressors[form.compress]()]
       if (isStdout) await pipeline([...source, process.stdout], { signal, end: false })
       else

@@ -6,9 +6,17 @@ import type { Command } from 'commander'
 import { CommandError, count, printResult } from '../cli/console.ts'
 import { writeNewFile } from '../cli/new-file.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
-import { openStoreFile } from '../store/sqlite/read-only.ts'
-import { makeDirectory } from '../store/sqlite/sqlite-engine.ts'
-import { type CopyOptions, copyLong, copyVerified, findFile, makeSingle, ownMode, verifyCopy } from './backup.ts'
+import { makeDirectory } from '../store/sqlite/file-system.ts'
+import { openReadOnly } from '../store/sqlite/read-only.ts'
+import {
+  type CopyOptions,
+  copyLong,
+  copyVerified,
+  findFile,
+  makeSingle,
+  ownMode,
+  verifyCopy,
+} from './backup.ts'
 
 const help = `
 The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
@@ -18,7 +26,9 @@ service; as root it gives the database to the owner of the directory. With - the
 Tokens are restored as they were: revoke again those that were revoked since the backup.`
 
 export function define(command: Command): void {
-  addWorkOptions(command.argument('<file>', 'a backup; - is stdin')).addHelpText('after', help).action(runRestore)
+  addWorkOptions(command.argument('<file>', 'a backup; - is stdin'))
+    .addHelpText('after', help)
+    .action(runRestore)
 }
 
 async function runRestore(file: string, options: WorkOptions): Promise<void> {
@@ -27,13 +37,13 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)
     throw new CommandError(`${found} exists: stop the service and move it away, with the files beside it`)
-  const made = makeDirectory(dirname(path))
-  const restoring = copyLong(options, (how) =>
-    file === '-' ? readVerified(path, how) : copyVerified(file, path, how),
-  )
-  const report = await restoring.catch((error) => {
-    for (const directory of made) rmdirSync(directory)
-    throw error
+  const report = await copyLong(options, (how) => {
+    const made = makeDirectory(dirname(path))
+    const restoring = file === '-' ? readVerified(path, how) : copyVerified(file, path, how)
+    return restoring.catch((error) => {
+      for (const directory of made) rmdirSync(directory)
+      throw error
+    })
   })
   const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
   await printResult({ file: path, ...report }, text, options.json)
@@ -46,7 +56,7 @@ function readVerified(to: string, options: CopyOptions) {
       signal: options.signal,
     })
     try {
-      openStoreFile(path).db.close()
+      openReadOnly(path).db.close()
       makeSingle(path)
     } catch (error) {
       throw new CommandError((error as Error).message.replaceAll(path, 'stdin'))

@@ -3,14 +3,15 @@ import { createHash } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Command } from 'commander'
 import { NewPlant, Plant } from '../../schemas/plant.ts'
-import { count, printResult } from '../cli/console.ts'
+import { count, makeLogger, printResult } from '../cli/console.ts'
 import { startProgress } from '../cli/long-work.ts'
-import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions, withStore } from '../cli/options.ts'
+import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions } from '../cli/options.ts'
 import type { Damage, Positions, Store, StoredPlant } from '../store/engine.ts'
-import { engineOf } from '../store/engines.ts'
+import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { checksumOf, lineOf } from '../store/sql/checksum.ts'
+import { checksumOf } from '../store/sql/checksum.ts'
 import { scopes } from '../tokens/tokens.ts'
+import { lineOf } from './copy.ts'
 
 const help = `
 URL is a database URL, env:NAME for one in an environment variable, or @FILE for one in a file, which hide a password from
@@ -42,7 +43,9 @@ export function define(command: Command): void {
 async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
   // It only reads: a signal may end it at any moment, as signals do.
   const progress = startProgress({ quiet })
-  const checking = withStore(url, { mode: 'read' }, (store) => checkStore(store, progress.show))
+  const checking = withStore(url, { mode: 'read', logger: makeLogger() }, (store) =>
+    checkStore(store, progress.show),
+  )
   const { plants, checksum, faultCount, faults, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
   const lines = [
@@ -117,10 +120,10 @@ async function checkLog(
   return { plants, checksum, unread }
 
   function checkRow(row: StoredPlant, before: number): void {
-    const { position, id, item } = row
+    const { position } = row
     const detail = position <= before ? 'exists twice' : findRowFault(row)
     if (detail !== undefined) found.add({ position, detail })
-    hash.update(`${lineOf(position, id, item)}\n`)
+    hash.update(lineOf(row))
   }
 }
 
@@ -166,8 +169,9 @@ async function explainUnread(store: Store, error: unknown): Promise<string> {
 }
 
 /** Finds a fault of a row, in words that follow "plant 7". */
-function findRowFault({ position, id, item, mark, checksum }: StoredPlant): string | undefined {
-  if (checksumOf(position, id, item) !== checksum) return 'does not match its checksum'
+function findRowFault(row: StoredPlant): string | undefined {
+  const { id, item, mark } = row
+  if (checksumOf(row) !== row.checksum) return 'does not match its checksum'
   if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
   let value: Record<string, unknown>
   try {
@@ -175,7 +179,8 @@ function findRowFault({ position, id, item, mark, checksum }: StoredPlant): stri
   } catch {
     return 'is not JSON'
   }
-  if (!isValid(id === null ? value : { ...value, id })) return `is not valid: ${ajv.errorsText(isValid.errors)}`
+  if (!isValid(id === null ? value : { ...value, id }))
+    return `is not valid: ${ajv.errorsText(isValid.errors)}`
   const stored = Object.fromEntries(Object.keys(Plant.properties).map((field) => [field, value[field]]))
   return JSON.stringify(stored) === item ? undefined : 'is not in the stored format'
 }
