@@ -63,8 +63,11 @@ export function readUrl(text: string, name: string): string {
 
 function warnOfPassword(url: string, name: string): void {
   if (maskUrl(url) === url) return
-  const instead = name === '--database-url' ? 'put DATABASE_URL into the environment or .env' : 'use env:NAME or @FILE'
-  console.error(`plant-store: warning: every user of this machine can see the password in ${name}; ${instead}`)
+  const instead =
+    name === '--database-url' ? 'put DATABASE_URL into the environment or .env' : 'use env:NAME or @FILE'
+  console.error(
+    `plant-store: warning: every user of this machine can see the password in ${name}; ${instead}`,
+  )
 }
 
 function readUrlFile(file: string): string {

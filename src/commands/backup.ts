@@ -59,7 +59,10 @@ export function findFile(options: WorkOptions, instead: string): string {
 export type CopyOptions = Pick<NewFileOptions, 'replace'> & { signal: AbortSignal; progress: Progress }
 
 /** Copies a database, and shows the progress. */
-export function copyLong<T>({ quiet }: { quiet?: boolean | undefined }, copy: (options: CopyOptions) => Promise<T>): Promise<T> {
+export function copyLong<T>(
+  { quiet }: { quiet?: boolean | undefined },
+  copy: (options: CopyOptions) => Promise<T>,
+): Promise<T> {
   const describe = () => 'interrupted: the copy is incomplete. Run it again'
   return doLongWork({ quiet, describe }, (progress, signal) => copy({ signal, progress }))
 }

@@ -9,7 +9,9 @@ A flag overrides the environment, and the environment overrides .env in the work
 allowed here as well, to show their effect. Passwords and tokens are masked.`
 
 export function define(command: Command): void {
-  addSettingOptions(command.option('--json', 'print the settings as JSON').addHelpText('after', help)).action(show)
+  addSettingOptions(command.option('--json', 'print the settings as JSON').addHelpText('after', help)).action(
+    show,
+  )
 }
 
 async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> {
@@ -19,6 +21,10 @@ async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> 
     const { text, from } = found[key]
     return { name, value: text ? mask(text) : null, from }
   })
-  const cells = settings.map(({ name, value, from }, index) => [name, value ?? `(${settingRows[index]?.unset})`, from])
+  const cells = settings.map(({ name, value, from }, index) => [
+    name,
+    value ?? `(${settingRows[index]?.unset})`,
+    from,
+  ])
   await printResult(settings, formatTable(['SETTING', 'VALUE', 'FROM'], cells), json)
 }

@@ -71,15 +71,17 @@ async function runExport(file: string, options: Options, command: Command): Prom
     withStore(url, { mode: 'read', logger: makeLogger() }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
-      const pages = writePages(store, { ...form, after, head, withId, bom }, (done) =>
-        progress.show(done, head - after),
-      )
-      const source = [Readable.from(pages), ...compressors[form.compress]()]
-      if (isStdout) await pipeline([...source, process.stdout], { signal, end: false })
-      else
-        await writeNewFile(file, { replace, signal, source: engineOf(url).path?.(url) }, (path) =>
-          pipeline([...source, createWriteStream(path, { flags: 'wx' })], { signal }),
-        )
+      const show = (done: number) => progress.show(done, head - after)
+      const pages = writePages(store, { ...form, after, head, withId, bom }, show)
+      const stages = [Readable.from(pages), ...compressors[form.compress]()]
+      const write = (to: NodeJS.WritableStream, end: boolean) => pipeline([...stages, to], { signal, end })
+      const writing = isStdout
+        ? write(process.stdout, false)
+        : writeNewFile(file, { replace, signal, source: engineOf(url).path?.(url) }, (path) =>
+            write(createWriteStream(path, { flags: 'wx' }), true),
+          )
+      // If writing fails, a page is still being read.
+      await writing.finally(() => pages.return())
       return head
     }),
   )

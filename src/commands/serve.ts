@@ -10,5 +10,7 @@ A flag overrides the environment, and the environment overrides .env in the work
 effective settings. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the exit code is 0 then.`
 
 export function define(command: Command): void {
-  addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) => runService(loadSettings(flags)))
+  addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) =>
+    runService(loadSettings(flags)),
+  )
 }

@@ -1,20 +1,14 @@
-// token: issues, lists, rotates, revokes and explains access tokens.
+// token: creates, lists, rotates, revokes and explains access tokens.
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import pino from 'pino'
-import { loadDatabaseUrl } from '../../config/load-config.ts'
-import { hideTokens } from '../../config/mask.ts'
+import { CommandError, formatTable, makeLogger, printResult } from '../../cli/console.ts'
+import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../../cli/options.ts'
 import type { Token } from '../../store/engine.ts'
-import { openStore, withView } from '../../store/engines.ts'
-import { StoreRefused } from '../../store/errors.ts'
+import { withStore } from '../../store/engines.ts'
 import { hashToken, readTokenId } from '../../tokens/format.ts'
 import { type Scope, scopes, Tokens } from '../../tokens/tokens.ts'
-import { deliverResult, printResult, requireStdout } from '../console/output.ts'
-import { formatTable } from '../console/table.ts'
-import { addDatabaseOptions, type DatabaseOptions } from '../setting-options.ts'
-import { formatTime, parseDuration, parseExpiry } from './token/duration.ts'
-import { defineExplain } from './token/explain.ts'
-
-type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }
+import { command as program } from '../../version.ts'
+import { formatTime, parseDuration, parseExpiry } from './duration.ts'
+import { defineExplain } from './explain.ts'
 
 const maxNameLength = 100
 const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
@@ -34,9 +28,11 @@ export function define(command: Command): void {
   defineExplain(command.command('explain'))
 }
 
+type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }
+
 function defineCreate(command: Command): void {
   command
-    .description('Issue a token and print it. It cannot be shown again.')
+    .description('Create a token and print it. It cannot be shown again.')
     .requiredOption(
       '--name <name>',
       'the purpose or owner of the token, unique among valid tokens',
@@ -50,7 +46,6 @@ function defineCreate(command: Command): void {
     )
     .action((options: CreateOptions) =>
       withTokens(options, async (tokens) => {
-        requireStdout()
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
         const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
@@ -65,20 +60,19 @@ function defineCreate(command: Command): void {
 function parseName(text: string): string {
   if (text.trim() === '' || [...text].length > maxNameLength || /\p{Cc}/u.test(text))
     throw new InvalidArgumentError(`Expected 1 to ${maxNameLength} characters, and no control characters.`)
-  if (hideTokens(text) !== text)
-    throw new InvalidArgumentError('A name is shown in lists: it holds no token.')
+  if (readTokenId(text) !== undefined)
+    throw new InvalidArgumentError('A name is shown in lists: it must not be a token.')
   return text
 }
 
 function defineList(command: Command): void {
-  command
-    .description('List all tokens, without their secrets.')
-    .action(async ({ databaseUrl, json }: DatabaseOptions) => {
-      const found = await withView(loadDatabaseUrl(databaseUrl), (view) => view.tokens())
-      const rows = found.map(describe)
+  command.description('List all tokens, without their secrets.').action((options: DatabaseOptions) =>
+    withStore(findDatabase(options), { mode: 'read', logger: makeLogger() }, async (store) => {
+      const rows = (await store.tokens.all()).map(describe)
       const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
-      printResult(rows, formatTable(listHead, cells), json)
-    })
+      await printResult(rows, formatTable(listHead, cells), options.json)
+    }),
+  )
 }
 
 /** What is shown of a token, in the order of the table. */
@@ -100,7 +94,6 @@ function defineRotate(command: Command): void {
     .addHelpText('after', rotateHelp)
     .action((text: string, options: DatabaseOptions & { overlap: number }) =>
       withTokens(options, async (tokens) => {
-        requireStdout()
         const former = await findToken(tokens, text)
         const { overlap, json } = options
         const { id, token, expiresAt, formerExpiresAt } = await tokens.rotate(former, overlap)
@@ -108,20 +101,20 @@ function defineRotate(command: Command): void {
         const { id: replaces, name, scopes } = former
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }
         await printToken(tokens, { ...made, replaces, replacedExpires }, json)
-        if (!json) console.error(`${id} takes the place of ${replaces}, which ends at ${replacedExpires}`)
+        if (!json) console.error(`${id} replaces ${replaces}, which expires at ${replacedExpires}`)
       }),
     )
 }
 
 type NewToken = { id: string; token: string; [more: string]: unknown }
 
-/** Prints a new token, which nobody can see again, so one that cannot be printed is revoked. Throws StoreRefused then. */
+/** Prints a new token, which nobody can see again, so one that cannot be printed is revoked. */
 async function printToken(tokens: Tokens, made: NewToken, json: true | undefined): Promise<void> {
   try {
-    await deliverResult(made, made.token, json)
+    await printResult(made, made.token, json)
   } catch (error) {
     await tokens.revoke(made.id)
-    throw new StoreRefused(
+    throw new CommandError(
       `the token could not be printed, so ${made.id} was revoked again: ${(error as Error).message}`,
     )
   }
@@ -134,23 +127,21 @@ function defineRevoke(command: Command): void {
     .action((text: string, options: DatabaseOptions) =>
       withTokens(options, async (tokens) => {
         const { id, name } = await findToken(tokens, text)
-        if (!(await tokens.revoke(id))) throw new StoreRefused(`token ${id} is already revoked`)
-        printResult({ id, name }, `revoked ${id}`, options.json)
+        if (!(await tokens.revoke(id))) throw new CommandError(`token ${id} is already revoked`)
+        await printResult({ id, name }, `revoked ${id}`, options.json)
       }),
     )
 }
 
 /** Opens the database, which must exist, for as long as the work takes. */
-async function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
-  const logger = pino({ level: 'error' }, pino.destination(2))
-  const url = loadDatabaseUrl(options.databaseUrl)
-  const store = await openStore(url, { logger, mustExist: true, keepsSchema: true })
-  await work(new Tokens(store.tokens)).finally(() => store.close())
+function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+  const open = { mode: 'write', logger: makeLogger() } as const
+  return withStore(findDatabase(options), open, (store) => work(new Tokens(store.tokens)))
 }
 
 /**
  * Finds a token by its name, its id or its whole text, whose secret must match: the first tokens of all stores share
- * one id. Throws StoreRefused, with a message that repeats no secret.
+ * one id. Throws CommandError, with a message that repeats no secret.
  */
 async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const wholeId = readTokenId(text)
@@ -158,16 +149,24 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
   const found = (await tokens.findNamed(id)).filter((one) => wholeId === undefined || one.id === wholeId)
   const [token, ...others] = found
   if (token === undefined)
-    throw new StoreRefused(
+    throw new CommandError(
       /^[0-9A-Za-z]{8}$/.test(id)
         ? `there is no token ${id}`
-        : 'that is neither the name of a valid token, nor an id, nor a whole token (plant-store token list)',
+        : `that is neither the name of a valid token, nor an id, nor a whole token (${program} token list)`,
     )
-  if (others.length > 0)
-    throw new StoreRefused(
-      `${found.length} tokens are "${text}": give one of ${found.map((one) => one.id).join(', ')}`,
-    )
+  if (others.length > 0) throw new CommandError(`${found.length} tokens are "${text}": ${listByAge(found)}`)
   if (wholeId !== undefined && token.hash !== hashToken(text))
-    throw new StoreRefused(`the token ${id} of this store is another one: nothing was changed`)
+    throw new CommandError(`the token ${id} of this store is another one: nothing was changed`)
   return token
+}
+
+/** During the overlap of a rotation two tokens have one name: the older one ends. */
+function listByAge(tokens: Token[]): string {
+  const byAge = tokens.toSorted((one, other) => one.createdAt - other.createdAt)
+  const describe = ({ id, createdAt, expiresAt }: Token, index: number) => {
+    const age = index === 0 ? 'the old one' : index === byAge.length - 1 ? 'the new one' : 'between them'
+    const end = expiresAt === null ? '' : `, expires at ${formatTime(expiresAt)}`
+    return `${id} (${age}, created at ${formatTime(createdAt)}${end})`
+  }
+  return `give the id: ${byAge.map(describe).join(' or ')}`
 }
