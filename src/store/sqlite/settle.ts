@@ -1,6 +1,6 @@
 // Makes durable what a database is found with, before anything of it is believed. SQLite recovers its log from the page
 // cache, which a power cut does not keep, and a process that was killed may not have synced it.
-import { fsyncSync } from 'node:fs'
+import { existsSync, fsyncSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { isBusy, isFull } from './errors.ts'
 import { resolveLinks, syncFile } from './file-system.ts'
@@ -11,7 +11,8 @@ const lockPollMs = 1
 
 /** Syncs the log, writes it back as far as other readers allow, and syncs the database, which is open as `descriptor`. */
 export function settle(db: DatabaseSync, path: string, descriptor: number): void {
-  syncFile(`${resolveLinks(path)}-wal`)
+  const log = `${resolveLinks(path)}-wal`
+  if (existsSync(log)) syncFile(log)
   try {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch (error) {
