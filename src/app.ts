@@ -1,18 +1,18 @@
 // The map of the service: what a request meets, in this order.
 import cors from '@fastify/cors'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import fastify, { LogController } from 'fastify'
+import fastify, { type FastifyInstance, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { components } from '../schemas/index.ts'
 import type { Meter } from './metrics.ts'
 import { ajvOptions } from './plants/plant-faults.ts'
-import { accessLog } from './plugins/access-log.ts'
+import { type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 import { auth } from './plugins/auth.ts'
 import { docs } from './plugins/docs/docs.ts'
 import { errors, makeClientErrorHandler } from './plugins/errors.ts'
 import { json, maxBodyBytes } from './plugins/json.ts'
 import { rateLimit } from './plugins/rate-limit.ts'
-import { makeRequestId, requests } from './plugins/requests.ts'
+import { makeRequestId, nosniff, requests } from './plugins/requests.ts'
 import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
@@ -20,19 +20,29 @@ import type { Settings } from './settings.ts'
 import type { Store } from './store/engine.ts'
 import type { Verify } from './tokens/verifier.ts'
 
-/** `write`: takes lines of the access log; absent: there is none. `mask`: masks tokens in a text. */
-export type AppOptions = {
+/** Headers of answers that pages of other origins may read. */
+const exposedHeaders = [
+  'ETag',
+  'Link',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'WWW-Authenticate',
+  'X-Request-Id',
+]
+
+/** `write`, `mask`, `count`: see the access log. */
+export type AppOptions = AccessLogOptions & {
   store: Store
   settings: Settings
   verify: Verify
   logger: Logger
-  write?: ((lines: string) => void) | undefined
-  mask: (text: string) => string
   meter: Meter
 }
 
 /** Builds the app on an open store. `app.close()` leaves the store open. */
-export async function buildApp({ store, settings, verify, logger, write, mask, meter }: AppOptions) {
+export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+  const { store, settings, verify, logger, meter, write, mask, count } = options
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
   const prefix = basePath.slice(0, -1)
   const app: FastifyInstance = fastify({
@@ -50,15 +60,16 @@ export async function buildApp({ store, settings, verify, logger, write, mask, m
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     ajv: { customOptions: ajvOptions },
     clientErrorHandler: makeClientErrorHandler(basePath),
-    frameworkErrors: (error, request, reply) => app.errorHandler(error, request, reply),
+    frameworkErrors: (error, request, reply) => app.errorHandler(error, request, reply.header(...nosniff)),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
   for (const schema of components) app.addSchema(schema)
-  await app.register(accessLog, { write, mask, meter })
+  await app.register(accessLog, { write, mask, count })
   await app.register(errors, { basePath, fault: () => store.fault?.() })
   await app.register(requests)
   await app.register(json)
-  if (corsOrigin !== false) await app.register(cors, { origin: corsOrigin, strictPreflight: false, maxAge: 7200 })
+  if (corsOrigin !== false)
+    await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
   await app.register(docs, { basePath })
   await app.register(
     async (scope) => {

@@ -13,7 +13,11 @@ const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 /** `deadlineMs`: time of `performance.now()` at which the store gives up; `isGone`: true once the client has left. */
 export type Waiter = { deadlineMs: number; isGone: () => boolean }
 
-type Waiting = Waiter & { entry: Entry; resolve: (outcome: Outcome) => void; reject: (error: unknown) => void }
+type Waiting = Waiter & {
+  entry: Entry
+  resolve: (outcome: Outcome) => void
+  reject: (error: unknown) => void
+}
 
 export class GroupCommit {
   readonly #log: PlantLog

@@ -38,7 +38,8 @@ export function makePlantCheck(): (value: unknown) => Fault[] {
 export function findValueFaults(value: unknown, known: readonly string[], part: Part): Fault[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return []
   const unknown = Object.keys(value).filter((name) => !known.includes(name))
-  if (unknown.length > maxFaults) return unknown.slice(0, maxFaults).map((name) => describeUnknown(name, part))
+  if (unknown.length > maxFaults)
+    return unknown.slice(0, maxFaults).map((name) => describeUnknown(name, part))
   const broken = Object.entries(value).filter(([, text]) => typeof text === 'string' && !text.isWellFormed())
   return broken.map(([name]) => {
     return { code: 'text', detail: 'must have no lone surrogates', ...placeOf(name, part) }
@@ -51,7 +52,9 @@ export function describeFaults(errors: readonly ErrorObject[], part: Part): Faul
   for (const error of errors) {
     const fault = { ...describe(error, part), ...locate(error, part) }
     // An empty text has a fault of length already, and one fault of a parameter is enough.
-    const key = fault.parameter ?? `${error.keyword === 'pattern' && error.data === '' ? 'length' : fault.code} ${fault.pointer}`
+    const key =
+      fault.parameter ??
+      `${error.keyword === 'pattern' && error.data === '' ? 'length' : fault.code} ${fault.pointer}`
     if (!faults.has(key)) faults.set(key, fault)
   }
   return [...faults.values()].slice(0, maxFaults)
@@ -77,7 +80,8 @@ function describeUnknown(name: string, part: Part): Fault {
 function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'> {
   const { keyword, params, parentSchema, data } = error
   const isBody = part === 'body'
-  if (keyword === 'required' || (isBody && data === undefined)) return { code: 'required', detail: 'is required' }
+  if (keyword === 'required' || (isBody && data === undefined))
+    return { code: 'required', detail: 'is required' }
   if (keyword === 'additionalProperties') return describeUnknown('', part)
   if (keyword === 'pattern')
     return isBody
@@ -85,14 +89,18 @@ function describe(error: ErrorObject, part: Part): Pick<Fault, 'code' | 'detail'
       : { code: 'format', detail: 'must have the form that the contract describes' }
   const side = keyword.startsWith('min') || data === Number.NEGATIVE_INFINITY ? 'least' : 'most'
   if (keyword.endsWith('Length'))
-    return { code: 'length', detail: `must have at ${side} ${params.limit} character${params.limit === 1 ? '' : 's'}` }
+    return {
+      code: 'length',
+      detail: `must have at ${side} ${params.limit} character${params.limit === 1 ? '' : 's'}`,
+    }
   // A number that is too large for a double is infinite, and no integer.
   const isInfinite = typeof data === 'number' && !Number.isFinite(data)
   if (keyword.endsWith('imum') || (params.type === 'integer' && isInfinite)) {
     const limit = side === 'least' ? parentSchema?.minimum : parentSchema?.maximum
     return { code: 'range', detail: `must be at ${side} ${limit}` }
   }
-  if (isBody) return { code: 'type', detail: `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}` }
+  if (isBody)
+    return { code: 'type', detail: `must be ${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}` }
   return Array.isArray(data)
     ? { code: 'format', detail: 'must be given once' }
     : { code: 'type', detail: 'must be decimal digits' }

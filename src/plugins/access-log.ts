@@ -2,18 +2,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
-import { type Meter, secondBounds } from '../metrics.ts'
+import type { AnsweredRequest } from '../metrics.ts'
 
 /** Lines are gathered up to this size, or for this long: each write wakes a thread. */
 const chunkBytes = 64 * 1024
 const flushMs = 250
 const maxUrlLength = 1024
 
-/** `write`: takes whole lines; `mask`: masks tokens in what clients sent; absent: no lines, as their level is off. */
+/** `write`: takes whole lines; absent: none are made. `mask`: masks tokens in what clients sent. `count`: for metrics. */
 export type AccessLogOptions = {
-  write: ((lines: string) => void) | undefined
+  write?: ((lines: string) => void) | undefined
   mask: (text: string) => string
-  meter: Meter
+  count?: ((request: AnsweredRequest) => void) | undefined
 }
 
 declare module 'fastify' {
@@ -23,14 +23,8 @@ declare module 'fastify' {
   }
 }
 
-export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, meter }) => {
+export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
   app.decorateReply('sentBytes', 0)
-  const count = meter.histogram(
-    'http_request_duration_seconds',
-    'Time from the head of a request to the end of its answer.',
-    secondBounds,
-    'status',
-  )
   /** Parts of lines that repeat. */
   const targets = new LRUCache<string, string>({ max: 1000 })
   let lines = ''
@@ -51,7 +45,8 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, meter }
   function add(request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
     // 499: the client left first.
     const status = reply.raw.writableFinished ? reply.raw.statusCode : 499
-    count(durationMs / 1000, String(status))
+    const { method, routeOptions } = request
+    count?.({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
     if (!write) return
     lines += format(request, reply, status, durationMs)
     if (lines.length >= chunkBytes) flush()
@@ -92,7 +87,6 @@ function withoutValues(url: string): string {
   if (start === -1) return url
   return url.slice(0, start) + url.slice(start).replaceAll(/=[^&]*/g, '=')
 }
-
 
 /** The address of a client. A socket for both versions of IP shows an IPv4 address as `::ffff:` and the address. */
 function addressOf({ ip }: FastifyRequest): string {

@@ -10,6 +10,9 @@ const maxUrlLength = 8 * 1024
 /** A shutdown resets connections that are still being answered after this time. */
 const drainMs = 8000
 
+/** Browsers must not guess another media type. */
+export const nosniff = ['x-content-type-options', 'nosniff'] as const
+
 /** Ids that need no escaping: UUIDs (RFC 9562), ULIDs, base64, and the ids of common proxies. */
 const wellFormedId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 const prefix = randomBytes(5).toString('hex')
@@ -26,7 +29,7 @@ export const requests = fp(async (app) => {
   let isDraining = false
 
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-content-type-options', 'nosniff').header('x-request-id', request.id)
+    reply.header(...nosniff).header('x-request-id', request.id)
     const { url, headers, httpVersionMinor } = request.raw
     if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
     else if (headers.host === undefined && httpVersionMinor > 0)

@@ -27,6 +27,11 @@ export type ListPlantsOptions = { log: PlantLog; path: string; meter: Meter }
 
 export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (app, { log, path, meter }) => {
   const list = makeListPlants({ log, path, meter })
+  /** Break off the long lists that are being sent. */
+  const resets = new Set<() => void>()
+  app.addHook('preClose', async () => {
+    setTimeout(() => resets.forEach((reset) => reset()), drainMs).unref()
+  })
 
   app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
     const answer = await list({
@@ -36,26 +41,35 @@ export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (a
     })
     if (answer === badCursor)
       throw invalid([
-        { code: 'format', detail: 'must be taken from the Link header of a list of this store', parameter: 'after' },
+        {
+          code: 'format',
+          detail: 'must be taken from the Link header of a list of this store',
+          parameter: 'after',
+        },
       ])
     const { status, headers, body } = answer
     // CORS has set one already.
     if (reply.hasHeader('vary')) headers.vary = `${reply.getHeader('vary')}, ${headers.vary}`
     reply.code(status).headers(headers)
-    if (body instanceof Readable) return sendStream(reply, body)
+    if (body instanceof Readable) return sendStream(reply, body, resets)
     // Each item was serialized once, by the schema of a plant, when it was added; Fastify sends text and bytes as they are.
     return reply.send(body as never)
   })
 }
 
+/** Time of a shutdown after which long lists that are still being sent are broken off. */
+const drainMs = 8000
+
 /** Sends a long list. When it fails, the connection is reset, so that no client takes a part for the whole. */
-function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
+function sendStream(reply: FastifyReply, list: Readable, resets: Set<() => void>): FastifyReply {
   const { request, raw } = reply
   if (request.method === 'HEAD') {
     list.destroy()
     return reply.send(Readable.from([]))
   }
-  const reset = () => request.raw.socket.resetAndDestroy()
+  const reset = () => void request.raw.socket.resetAndDestroy()
+  resets.add(reset)
+  raw.once('close', () => resets.delete(reset))
   list.once('error', (err) => {
     request.log.error({ err, requestId: request.id }, 'a list was broken off')
     reset()
