@@ -1,7 +1,7 @@
 // The map of the service: what a request meets, in this order.
 import cors from '@fastify/cors'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import fastify, { type FastifyInstance, LogController } from 'fastify'
+import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
 import type { Logger } from 'pino'
 import { components } from '../schemas/index.ts'
 import type { Meter } from './metrics.ts'
@@ -41,12 +41,12 @@ export type AppOptions = AccessLogOptions & {
 }
 
 /** Builds the app on an open store. `app.close()` leaves the store open. */
-export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
+export async function buildApp(options: AppOptions) {
   const { store, settings, verify, logger, meter, write, mask, count } = options
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
   const prefix = basePath.slice(0, -1)
-  const app: FastifyInstance = fastify({
-    loggerInstance: logger,
+  const app = fastify({
+    loggerInstance: logger as FastifyBaseLogger,
     // The access line is written by a plugin, and a child logger for each request would cost as much again.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
@@ -60,7 +60,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     ajv: { customOptions: ajvOptions },
     clientErrorHandler: makeClientErrorHandler(basePath),
-    frameworkErrors: (error, request, reply) => app.errorHandler(error, request, reply.header(...nosniff)),
+    frameworkErrors: (error, request, reply) =>
+      request.server.errorHandler(error, request, reply.header(...nosniff)),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
   for (const schema of components) app.addSchema(schema)

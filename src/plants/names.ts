@@ -43,7 +43,7 @@ export function readCursor(cursor: string): { position: number; mark: string } {
 
 /** Makes the `Link` to the page behind a range (RFC 8288). `path`: of the list as clients see it. */
 export function linkTo(range: Range, { path, query }: { path: string; query: ListQuery }): string {
-  const next = { ...query, after: cursorOf(range) }
-  const text = Object.entries(next).map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
-  return `<${path}?${text.join('&')}>; rel="next"`
+  const next = Object.entries({ ...query, after: cursorOf(range) })
+  const parameters = next.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+  return `<${path}?${parameters.join('&')}>; rel="next"`
 }

@@ -30,7 +30,10 @@ export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (a
   /** Break off the long lists that are being sent. */
   const resets = new Set<() => void>()
   app.addHook('preClose', async () => {
-    setTimeout(() => resets.forEach((reset) => reset()), drainMs).unref()
+    const breakOff = () => {
+      for (const reset of resets) reset()
+    }
+    setTimeout(breakOff, drainMs).unref()
   })
 
   app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
