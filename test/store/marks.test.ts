@@ -1,8 +1,7 @@
-// A log that was cut and grew again: what clients hold of the lost part is told from what is there now.
+// A log that was cut and grew again: lists and cursors of the lost part are told from those of the new one.
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
-import { Epochs } from '../../src/store/epochs.ts'
 import { sqlite } from '../support/engines.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -33,18 +32,6 @@ const etagOf = (answer: Answer) => answer.headers.get('etag') as string
 function cursorOf(answer: Answer): string {
   return /after=([^&>]+)/.exec(answer.headers.get('link') as string)?.[1] as string
 }
-
-test('two logs agree until the first epoch that one of them lacks begins', (t) => {
-  const begun = [{ epoch: 'a', start: 0 }]
-  const one = new Epochs(begun)
-  const two = new Epochs([...begun, { epoch: 'b', start: 20 }])
-  const three = new Epochs([...begun, { epoch: 'c', start: 10 }])
-  t.equal(one.agreesUntil(two), 20)
-  t.equal(two.agreesUntil(one), 20)
-  t.equal(two.agreesUntil(three), 10)
-  t.equal(one.agreesUntil(new Epochs(begun)), Number.POSITIVE_INFINITY)
-  t.end()
-})
 
 test('lists that lost plants have other names afterwards, and the others keep theirs', async (t) => {
   const { log, one, two, add } = await start(t)
@@ -95,7 +82,7 @@ test('a log that is cut between the look at its head and the reading gives 503, 
     const seen = await head()
     log.head = head
     log.cut(2)
-    for (let n = 0; n < 4; n++) log.entries.push({ item: `{"name":"new ${n}","tag":""}`, id: undefined })
+    for (let n = 0; n < 4; n++) log.add({ item: `{"name":"new ${n}","tag":""}`, id: undefined })
     return seen
   }
   const failed = await request(`${one}/plants`)
