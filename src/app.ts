@@ -66,6 +66,7 @@ export async function buildApp(options: AppOptions) {
 
   for (const schema of components) app.addSchema(schema)
   await app.register(accessLog, { write, mask, count })
+  if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
   await app.register(errors, { basePath, fault: () => store.fault?.() })
   await app.register(requests)
   await app.register(json)

@@ -27,7 +27,7 @@ const tag = /"[^"]*"/g
 export function isNamed(etag: string, ifNoneMatch: string): boolean {
   if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true
   if (!tagList.test(ifNoneMatch)) return false
-  return (ifNoneMatch.match(tag) ?? []).includes(etag.slice(2))
+  return ifNoneMatch.match(tag)?.includes(etag.slice(2)) ?? false
 }
 
 /** Makes the cursor of the page behind a range: its last position in base 36, and the mark of that. */
