@@ -19,6 +19,7 @@ import { listPlants } from './routes/list-plants.ts'
 import type { Settings } from './settings.ts'
 import type { Store } from './store/engine.ts'
 import type { Verify } from './tokens/verifier.ts'
+import { command, version } from './version.ts'
 
 /** Headers of answers that pages of other origins may read. */
 const exposedHeaders = [
@@ -72,7 +73,7 @@ export async function buildApp(options: AppOptions) {
   await app.register(json)
   if (corsOrigin !== false)
     await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
-  await app.register(docs, { basePath })
+  await app.register(docs, { basePath, version, command, openIdConnectUrl: undefined, signIn: undefined })
   await app.register(
     async (scope) => {
       await scope.register(auth, { verify })

@@ -69,7 +69,7 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     }, settings.drainDelayMs + stopMs)
 
     const address = await listen(app, settings)
-    admin?.serve(store, engineOf(settings.databaseUrl).path?.(settings.databaseUrl))
+    admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}`)
     if (settings.accessTokens.length === 0 && settings.oidcIssuer === undefined) {
       const plantsUrl = `${origin(loopback(address))}${settings.basePath}plants`
@@ -89,8 +89,7 @@ async function startAdmin(settings: Settings, log: Log) {
   // Loaded when it is on, as it takes a seventh of a start.
   const { openAdmin } = await import('./plugins/admin.ts')
   const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
-  const engine = engineOf(databaseUrl).name.toLowerCase()
-  return openAdmin({ host, port, engine, logger: log.logger, droppedLines: log.droppedLines })
+  return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
 }
 
 /** Counts what happens to the connections of a store. */
