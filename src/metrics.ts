@@ -1,7 +1,7 @@
 // Metrics for Prometheus. Parts of the service publish theirs through a `Meter`; prom-client, which is behind it, is loaded
 // when the admin server is.
 import type { Counter, Gauge } from 'prom-client'
-import { build } from './runtime/version.ts'
+import { build } from './version.ts'
 
 /** A number, one per value of a label, or nothing to publish. */
 export type Counts = number | Readonly<Record<string, number>> | undefined
@@ -95,6 +95,7 @@ export async function openMetrics(engine: string) {
     contentType: registry.contentType,
     /** Formats all metrics as text. */
     write: () => registry.metrics(),
+    /** Counts a request that was answered. */
     count({ method, route = 'other', status, durationMs, problem = '' }: AnsweredRequest): void {
       const known = methods.includes(method) ? method : 'other'
       durations.observe({ method: known, route, status }, durationMs / 1000)
