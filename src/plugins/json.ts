@@ -27,9 +27,9 @@ export const json = fp(async (app) => {
  * schemas do not, see `findValueFaults`.
  */
 export function prepareInput({ querystring, body }: { querystring: TObject; body?: TObject }) {
-  const parameters = Object.keys(querystring.properties)
-  const integers = parameters.filter((name) => querystring.properties[name]?.type === 'integer')
-  const members = Object.keys(body?.properties ?? {})
+  const parameters = new Set(Object.keys(querystring.properties))
+  const integers = [...parameters].filter((name) => querystring.properties[name]?.type === 'integer')
+  const members = new Set(Object.keys(body?.properties ?? {}))
 
   const prepare: preValidationHookHandler = (request, _reply, done) => {
     const query = request.query as Record<string, unknown>
@@ -39,11 +39,10 @@ export function prepareInput({ querystring, body }: { querystring: TObject; body
       if (typeof text === 'string' && integer.test(text) && !Object.is(Number(text), -0))
         query[name] = Number(text)
     }
-    const faults = [
-      ...findValueFaults(request.body, members, 'body'),
-      ...findValueFaults(query, parameters, 'querystring'),
-    ]
-    if (faults.length === 0) return done()
+    const ofBody = findValueFaults(request.body, members, 'body')
+    const ofQuery = findValueFaults(query, parameters, 'querystring')
+    if (ofBody.length + ofQuery.length === 0) return done()
+    const faults = [...ofBody, ...ofQuery]
     // Too many unknown names would take Ajv long.
     if (faults.length < maxFaults) faults.push(...findSchemaFaults(request, faults))
     done(invalid(faults.slice(0, maxFaults)))
