@@ -1,7 +1,7 @@
 // Checks the form and the claims of a JWT before any key is looked up (RFC 7515, RFC 7519, RFC 8725, RFC 9068).
-import { maxJwtLength } from '../../limits.ts'
-import { type Scope, scopes } from '../tokens.ts'
+import { maxJwtLength } from '../limits.ts'
 import type { Issuer } from './issuer.ts'
+import { type Scope, scopes } from './tokens.ts'
 
 export const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],

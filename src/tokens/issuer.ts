@@ -1,7 +1,7 @@
 // The issuer whose tokens are accepted, from the settings, and the errors when they cannot be verified now.
-import type { Config } from '../../config/load-config.ts'
-import { StoreUnavailable } from '../../store/errors.ts'
-import { scopes } from '../tokens.ts'
+import type { Config } from '../config/load-config.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+import { scopes } from './tokens.ts'
 
 /** The settings, of which those of the issuer are read. */
 export type Issuer = Config & { readonly oidcIssuer: string }

@@ -1,13 +1,13 @@
 // Verifies tokens of an issuer (OIDC, RFC 9068, RFC 8725): their form, their claims, and last their signature.
 import { compactVerify } from 'jose'
 import type { Logger } from 'pino'
-import { issuedVerdictMs, maxWaitingJwts, verificationsAtOnce } from '../../limits.ts'
-import { FairPool } from '../../runtime/fair-pool.ts'
-import type { Meter } from '../../runtime/meter.ts'
-import type { Grant } from '../verifier.ts'
+import { issuedVerdictMs, maxWaitingJwts, verificationsAtOnce } from '../limits.ts'
+import { FairPool } from '../runtime/fair-pool.ts'
+import type { Meter } from '../runtime/meter.ts'
 import { type Issuer, IssuerUnavailable, tooManyJwts } from './issuer.ts'
 import { IssuerKeys } from './issuer-keys.ts'
 import { findClaimFault, type Refusal, readJwt, readScopes, reasons, toleranceS } from './jwt.ts'
+import type { Grant } from './verifier.ts'
 
 /**
  * Makes `verify(token, known)`, which resolves to undefined when a token is refused. Tokens that are `known`, which were
@@ -26,7 +26,7 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   /** Tokens being judged: one that thousands of requests bring at once is judged once. */
   const judging = new Map<string, Promise<Verdict>>()
 
-  return async function verify(token: string, known: boolean): Promise<Grant> {
+  return async function verify(token: string, known: boolean): Promise<Grant | undefined> {
     // Whatever else is no token of the issuer, and is not counted as one: in base64url, `{` and what may follow it.
     if (!/^e[wy].*\./.test(token)) return undefined
     const owner = known ? 'known' : 'unknown'
@@ -41,7 +41,7 @@ export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger
   }
 }
 
-type Verdict = NonNullable<Grant> | Refusal
+type Verdict = Grant | Refusal
 
 /** Returns the grant of a single token, or the reason for its refusal. */
 export function explainToken(token: string, issuer: Issuer, logger: Logger): Promise<Verdict> {

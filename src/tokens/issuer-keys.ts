@@ -2,9 +2,9 @@
 import type { JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { keysFreshMs, keysPauseMs, keysStaleMs, maxVerdicts, maxWaitingJwts } from '../../limits.ts'
-import { Outage } from '../../logging/outage.ts'
-import { hashToken } from '../format.ts'
+import { keysFreshMs, keysPauseMs, keysStaleMs, maxVerdicts, maxWaitingJwts } from '../limits.ts'
+import { Outage } from '../outage.ts'
+import { hashToken } from './format.ts'
 import { type Issuer, tooManyJwts } from './issuer.ts'
 import { type KeySet, loadKeys } from './load-keys.ts'
 

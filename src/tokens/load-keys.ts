@@ -1,8 +1,8 @@
 // Fetches the keys of an issuer from the URL in its metadata, or from the setting; never from a URL in a token.
 import { createPublicKey } from 'node:crypto'
 import { createLocalJWKSet, type JWK } from 'jose'
-import { isSecureUrl } from '../../config/values.ts'
-import { issuerLoadMs, maxIssuerBytes, maxIssuerKeys } from '../../limits.ts'
+import { isSecureUrl } from '../config/values.ts'
+import { issuerLoadMs, maxIssuerBytes, maxIssuerKeys } from '../limits.ts'
 import { discoveryUrls, type Issuer } from './issuer.ts'
 
 const minRsaBits = 2048
