@@ -1,7 +1,8 @@
 // Answers every failure with problem details (RFC 9457): thrown errors, unknown paths and methods, and what is not HTTP.
 import type { Socket } from 'node:net'
-import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
+import type { Logger } from 'pino'
 import type { Fault } from '../../schemas/problem.ts'
 import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 import { Outage } from '../outage.ts'
@@ -66,7 +67,7 @@ const outageWords = {
 export type ErrorsOptions = { basePath: string; fault: () => string | undefined }
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
-  const outage = new Outage(app.log as never, outageWords)
+  const outage = new Outage(app.log as Logger, outageWords)
   app.decorateReply('problem', undefined)
 
   app.setErrorHandler((error: FastifyError, request, reply) => {

@@ -7,21 +7,18 @@ import { problems } from '../../schemas/problems.ts'
 import { findValueFaults, maxFaults } from '../plants/plant-faults.ts'
 import { findSchemaFaults, invalid, ProblemError } from './errors.ts'
 
-/** The largest body. */
-export const maxBodyBytes = 16 * 1024
-
 /** Matches a charset parameter other than UTF-8. */
 const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-?8\1\s*(?:;|$))/i
 const integer = /^-?[0-9]+$/
 
 export const json = fp(async (app) => {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (request, body) => {
     const { 'content-encoding': encoding, 'content-type': type = '' } = request.headers
     if (encoding !== undefined)
-      done(new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } }))
-    else if (otherCharset.test(type)) done(new ProblemError(problems.charset))
-    else parse(body as Buffer, done)
+      throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
+    if (otherCharset.test(type)) throw new ProblemError(problems.charset)
+    return parse(body)
   })
 })
 
@@ -54,12 +51,13 @@ export function prepareInput({ querystring, body }: { querystring: TObject; body
   return prepare
 }
 
-function parse(body: Buffer, done: (error: Error | null, value?: unknown) => void): void {
-  if (!isUtf8(body)) return done(malformed('is not UTF-8'))
+/** Parses a body. Throws for one that is not UTF-8, or not JSON. */
+function parse(body: Buffer): unknown {
+  if (!isUtf8(body)) throw malformed('is not UTF-8')
   try {
-    done(null, JSON.parse(body.toString()))
+    return JSON.parse(body.toString())
   } catch {
-    done(malformed(body.length === 0 ? 'is empty, expected JSON' : 'is not JSON'))
+    throw malformed(body.length === 0 ? 'is empty, expected JSON' : 'is not JSON')
   }
 }
 
