@@ -29,7 +29,27 @@ export const secondBounds = [
   0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ]
 
+/** A request that was answered. `route`: its pattern, if it has one; `problem`: the code of a problem. */
+export type AnsweredRequest = {
+  method: string
+  route: string | undefined
+  status: number
+  durationMs: number
+  problem: string | undefined
+}
+
 export type Metrics = Awaited<ReturnType<typeof openMetrics>>
+
+/** Reasons of refused requests by the codes of their problems. */
+const reasons: Record<string, string> = {
+  'rate-limited': 'rate',
+  overloaded: 'overload',
+  unauthorized: 'auth',
+  forbidden: 'auth',
+}
+
+/** Methods of the API; others share a label, so that a scan adds no series. */
+const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
 
 /** Gauges of prom-client whose names break the rules of Prometheus; those without `_total` say more. */
 const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
@@ -59,11 +79,29 @@ export async function openMetrics(engine: string) {
     running,
     1,
   )
+  const durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the head of a request to the end of its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: secondBounds,
+    registers,
+  })
+  const refused = Object.fromEntries(Object.values(reasons).map((reason) => [reason, 0]))
+  const help = 'Requests that were refused for their rate, an overload, or their token.'
+  meter.counter('plant_store_refused_total', help, () => refused, 'reason')
+
   return {
     meter,
     contentType: registry.contentType,
     /** Formats all metrics as text. */
     write: () => registry.metrics(),
+    /** Counts a request that was answered. */
+    count({ method, route = 'other', status, durationMs, problem = '' }: AnsweredRequest): void {
+      const known = methods.includes(method) ? method : 'other'
+      durations.observe({ method: known, route, status }, durationMs / 1000)
+      const reason = reasons[problem]
+      if (reason) refused[reason] = Number(refused[reason]) + 1
+    },
   }
 }
 

@@ -8,16 +8,17 @@ import type { Logger } from 'pino'
 import { type Meter, openMetrics } from '../metrics.ts'
 import { explainListen } from '../setting-values.ts'
 import type { Store } from '../store/engine.ts'
+import { engineOf } from '../store/engines.ts'
 
 /** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
 const readyMs = 600
 const gaugeMs = 500
 
-/** `engine`: its name; `droppedLines`: number of log lines dropped so far. */
+/** `droppedLines`: number of log lines dropped so far. */
 export type AdminOptions = {
   host: string
   port: number
-  engine: string
+  databaseUrl: string
   logger: Logger
   droppedLines: () => number
 }
@@ -25,8 +26,9 @@ export type AdminOptions = {
 export type Admin = Awaited<ReturnType<typeof openAdmin>>
 
 /** Starts the server. Rejects with SettingError if it cannot listen. */
-export async function openAdmin({ host, port, engine, logger, droppedLines }: AdminOptions) {
-  const { meter, contentType, write } = await openMetrics(engine)
+export async function openAdmin({ host, port, databaseUrl, logger, droppedLines }: AdminOptions) {
+  const engine = engineOf(databaseUrl)
+  const { meter, count, contentType, write } = await openMetrics(engine.name.toLowerCase())
   const health = new Health()
   meter.gauge('plant_store_ready', 'Whether /readyz is 200.', async () => Number(!(await health.findFault())))
   const help = 'Log lines that were dropped, because nobody read them in time or they could not be written.'
@@ -52,11 +54,12 @@ export async function openAdmin({ host, port, engine, logger, droppedLines }: Ad
 
   return {
     meter,
+    count,
     address: app.server.address() as AddressInfo,
-    /** From now on: ready while the store is writable. `file`: of its database, if that is one. */
-    serve(store: Store, file?: string): void {
+    /** From now on: ready while the store is writable. */
+    serve(store: Store): void {
       health.serve(store)
-      showStore(store, meter, file)
+      showStore(store, meter, engine.path?.(databaseUrl))
     },
     /** From now on: not ready. */
     drain: () => health.drain(),
