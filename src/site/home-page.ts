@@ -1,6 +1,6 @@
 // The page at /docs: an introduction, and the operations to try.
 import { command } from '../runtime/version.ts'
-import { describeResource, type Issuer } from '../tokens/oidc/issuer.ts'
+import { describeResource, type Issuer } from '../tokens/issuer.ts'
 import { scopes } from '../tokens/tokens.ts'
 import { escapeHtml, renderCommand, renderFrame, type Site } from './frame.ts'
 

@@ -3,7 +3,7 @@
 import type { FastifyInstance } from 'fastify'
 import { type ProblemTypeName, problemTypes } from '../../schemas/problems.ts'
 import type { Operation } from '../http/operation.ts'
-import type { Issuer } from '../tokens/oidc/issuer.ts'
+import type { Issuer } from '../tokens/issuer.ts'
 import { serveAssets } from './assets.ts'
 import { once, serveDocument, servePath } from './documents.ts'
 import { pageOptions, readingPages, type Site } from './frame.ts'

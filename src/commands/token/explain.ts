@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { CommandError, makeLogger, printResult } from '../../cli/console.ts'
 import { loadSettings } from '../../settings.ts'
-import { issuerOf } from '../../tokens/oidc/issuer.ts'
-import { reasons } from '../../tokens/oidc/jwt.ts'
+import { issuerOf } from '../../tokens/issuer.ts'
+import { reasons } from '../../tokens/jwt.ts'
 import { command as program } from '../../version.ts'
 
 const help = `
@@ -22,7 +22,7 @@ export function defineExplain(command: Command): void {
       const issuer = issuerOf(loadSettings().settings)
       if (issuer === undefined) throw new CommandError('OIDC_ISSUER is not set: there is no issuer')
       // Loaded on demand, with its library.
-      const { explainToken } = await import('../../tokens/oidc/issuer-tokens.ts')
+      const { explainToken } = await import('../../tokens/issuer-tokens.ts')
       const token = (await text(process.stdin)).trim()
       const verdict = await explainToken(token, issuer, makeLogger())
       if (typeof verdict !== 'string') {
