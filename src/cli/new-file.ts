@@ -1,20 +1,16 @@
 // Creates files atomically: written under a temporary name in the same directory, synced, and then given their name. A
 // crash leaves at most the temporary file, whose name ends in .partial.
 import { randomUUID } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  lchownSync,
-  linkSync,
-  lstatSync,
-  openSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { existsSync, linkSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import {
+  giveToOwner,
+  identify,
+  isSameFile,
+  resolveLinks,
+  syncDirectoryOf,
+  syncFile,
+} from '../store/sqlite/file-system.ts'
 import { CommandError } from './console.ts'
 
 /** `source`: the database that is read, which is never replaced; `signal`: removes the temporary file on abort. */
@@ -33,7 +29,7 @@ export async function writeNewFile<T>(
   options: NewFileOptions,
   write: (temporaryPath: string) => Promise<T>,
 ): Promise<T> {
-  const target = existsSync(path) ? realpathSync(path) : path
+  const target = resolveLinks(path)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
   // The files of SQLite beside it, too.
@@ -48,8 +44,7 @@ export async function writeNewFile<T>(
     syncFile(temporary)
     if (options.replace) renameSync(temporary, target)
     else publishOnce(temporary, target)
-    // On Windows a directory cannot be opened, and need not be.
-    if (process.platform !== 'win32') syncFile(dirname(target), 'r')
+    syncDirectoryOf(target)
     return result
   } catch (error) {
     discard()
@@ -60,29 +55,11 @@ export async function writeNewFile<T>(
   }
 }
 
-/** As root, gives a new file to the owner of its directory: a user of systemd may exist only while its service runs. */
-export function giveToOwner(path: string): void {
-  if (process.geteuid?.() !== 0) return
-  const { uid, gid } = statSync(dirname(path))
-  // Never what a link leads to, which the owner of the directory may have put there.
-  lchownSync(path, uid, gid)
-}
-
-/** Windows syncs only what was opened to be written; elsewhere a user who may only read can sync as well. */
-function syncFile(path: string, flags = process.platform === 'win32' ? 'r+' : 'r'): void {
-  const descriptor = openSync(path, flags)
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
 function checkTarget(path: string, { replace, source }: NewFileOptions): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)
-  if (found && source !== undefined && realpathSync(source) === realpathSync(path))
+  if (source !== undefined && isSameFile(identify(source), found))
     throw new CommandError(`${path} is the database itself`)
   // SQLite would replay them into the new file.
   const log = ['-wal', '-journal'].map((ending) => path + ending).find(existsSync)

@@ -1,26 +1,29 @@
 // Options that several commands have, and the databases that they name.
 import { readFileSync } from 'node:fs'
-import { type Command, InvalidArgumentError } from 'commander'
-import { loadDatabaseUrl } from '../config/load-config.ts'
-import { maskUrl } from '../config/mask.ts'
-import { settings } from '../config/settings.ts'
-import { readDatabaseUrl } from '../config/values.ts'
-import type { OpenOptions, Store } from '../store/engine.ts'
-import { engineOf, openStore } from '../store/engines.ts'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { maskUrl } from '../setting-values.ts'
+import { loadSetting, readDatabaseUrl, settingRows } from '../settings.ts'
+import { engineOf } from '../store/engines.ts'
 import { StoreRefused } from '../store/errors.ts'
-import { CommandError, makeLogger } from './console.ts'
+import { CommandError } from './console.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
 
+/** Gives a command the flag of every setting that has one, or of those with these keys; its options are then `Flags`. */
+export function addSettingOptions(command: Command, keys?: string[]): Command {
+  for (const { key, name, flag, value, description, choices, unset, hasFile } of settingRows) {
+    if (flag === undefined || keys?.includes(key) === false) continue
+    const names = hasFile ? `${name}, or ${name}_FILE` : name
+    // Show the default without setting it: a flag that was not given must not override the environment.
+    const option = new Option(`${flag} <${value}>`, `${description} (${names}; default: ${unset})`)
+    command.addOption(Object.assign(option, { argChoices: choices, attributeName: () => key }))
+  }
+  return command
+}
+
 /** The options of commands on a database: which one, and how to print the result. */
 export function addDatabaseOptions(command: Command, json = 'print the result as JSON'): Command {
-  const { description, defaultLabel } = settings.databaseUrl
-  return command
-    .option(
-      '--database-url <url>',
-      `${description} (DATABASE_URL, or DATABASE_URL_FILE; default: ${defaultLabel})`,
-    )
-    .option('--json', json)
+  return addSettingOptions(command, ['databaseUrl']).option('--json', json)
 }
 
 export type WorkOptions = DatabaseOptions & { quiet?: true }
@@ -40,7 +43,8 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 
 /** Resolves the database of a command from its flag, the environment or `.env`. */
 export function findDatabase({ databaseUrl }: DatabaseOptions): string {
-  return loadDatabaseUrl(databaseUrl)
+  if (databaseUrl) warnOfPassword(databaseUrl, '--database-url')
+  return loadSetting('databaseUrl', { databaseUrl })
 }
 
 /**
@@ -48,16 +52,22 @@ export function findDatabase({ databaseUrl }: DatabaseOptions): string {
  * `@FILE` for a file, as `ps` would show a password to every user of the machine.
  */
 export function readUrl(text: string, name: string): string {
-  if (maskUrl(text) !== text)
-    console.error(
-      `plant-store: warning: every user of this machine can see the password in ${name}; use env:NAME or @FILE`,
-    )
+  warnOfPassword(text, name)
   if (text.startsWith('@')) return readDatabaseUrl(readUrlFile(text.slice(1)), `the URL in ${text.slice(1)}`)
   if (!text.startsWith('env:')) return readDatabaseUrl(text, name)
   const variable = text.slice('env:'.length)
   const url = process.env[variable]?.trim()
   if (url) return readDatabaseUrl(url, variable)
   throw new CommandError(`${name} names the environment variable ${variable}, which is not set`)
+}
+
+function warnOfPassword(url: string, name: string): void {
+  if (maskUrl(url) === url) return
+  const instead =
+    name === '--database-url' ? 'put DATABASE_URL into the environment or .env' : 'use env:NAME or @FILE'
+  console.error(
+    `plant-store: warning: every user of this machine can see the password in ${name}; ${instead}`,
+  )
 }
 
 function readUrlFile(file: string): string {
@@ -71,16 +81,6 @@ function readUrlFile(file: string): string {
 /** Names a database in the summaries of commands: the path of a file, or the URL without its password. */
 export function nameDatabase(url: string): string {
   return engineOf(url).path?.(url) ?? maskUrl(url)
-}
-
-/** Opens a store for as long as the work takes. */
-export async function withStore<T>(
-  url: string,
-  options: Omit<OpenOptions, 'logger'>,
-  work: (store: Store) => Promise<T>,
-): Promise<T> {
-  const store = await openStore(url, { logger: makeLogger(), ...options })
-  return work(store).finally(() => store.close())
 }
 
 /** Names an argument in errors of the store, which knows a URL only by the name of the service's setting. */

@@ -1,35 +1,51 @@
-// The commands and what they share: the definitions from which help, completion and docs/cli.md are made.
+// The commands and what they share: the definitions from which help and docs/cli.md are made.
 import { Command, Help } from 'commander'
-import { hideSecrets } from '../config/mask.ts'
-import { build } from '../runtime/version.ts'
+import { build } from '../version.ts'
 
 const width = 80
 const formatter = new Help()
 
 const help = `
-DATABASE_URL says which database it is, from the environment or .env; --database-url beats it. plant-store serve --help has the
-other settings, and plant-store config shows what is in force.
+DATABASE_URL names the database, from the environment or .env; --database-url overrides it. plant-store serve --help lists
+the other settings, and plant-store config shows the effective values.
 
-Exit codes: 0 done, 1 failed (or some records rejected), 2 not understood; 129, 130 or 143 interrupted by
-SIGHUP, SIGINT or SIGTERM.`
+Exit codes: 0 done, 1 failed (or some records rejected), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
+SIGTERM.`
 
-/** Descriptions of the commands, with which their own help begins; each is a module in commands/. */
-const commands = {
-  serve: 'Run the service. Operator messages go to stdout, the log to stderr.',
-  config: 'Show the effective settings, and where each comes from.',
-  token: 'Issue, list, rotate, revoke and explain access tokens.',
-  import: 'Add the plants of a file: NDJSON, JSON or CSV, plain or compressed.',
-  export: 'Write all plants to a file or to stdout.',
-  backup: 'Copy a SQLite database to a file, while the service runs.',
-  restore: 'Restore a backup of a SQLite database to a path where there is none.',
-  verify: 'Check a whole database; only --repair changes it.',
-  copy: 'Copy all plants and tokens to another database, and check the copy.',
-  status: 'Show the contents of a store, its size, and whether a service runs on it.',
-  completion: 'Print a completion script for a shell.',
-  openapi: 'Write the OpenAPI document.',
+type CommandModule = { define(command: Command): void }
+
+/** Descriptions of the commands, with which their own help begins, and their modules. */
+const commands: Record<string, [description: string, load: () => Promise<CommandModule>]> = {
+  serve: [
+    'Run the service. Operator messages go to stdout, the log to stderr.',
+    () => import('../commands/serve.ts'),
+  ],
+  config: ['Show the effective settings, and where each comes from.', () => import('../commands/config.ts')],
+  token: [
+    'Create, list, rotate, revoke and explain access tokens.',
+    () => import('../commands/token/token.ts'),
+  ],
+  import: [
+    'Add the plants of a file: NDJSON, JSON or CSV, plain or compressed.',
+    () => import('../commands/import/import.ts'),
+  ],
+  export: ['Write all plants to a file or to stdout.', () => import('../commands/export.ts')],
+  backup: [
+    'Copy a SQLite database to a file, while the service runs.',
+    () => import('../commands/backup.ts'),
+  ],
+  restore: [
+    'Restore a backup of a SQLite database to a path where there is none.',
+    () => import('../commands/restore.ts'),
+  ],
+  verify: ['Check a whole database, and change nothing.', () => import('../commands/verify.ts')],
+  copy: ['Copy all plants and tokens to another database, and compare.', () => import('../commands/copy.ts')],
+  status: [
+    'Show the contents of a store, its size, and whether a service runs on it.',
+    () => import('../commands/status.ts'),
+  ],
+  openapi: ['Write the OpenAPI document.', () => import('../commands/openapi.ts')],
 }
-
-type CommandModule = { define(command: Command, build: typeof buildProgram): void }
 
 /**
  * Builds the program for a command line, with only the command that it names: loading the others would take most of the
@@ -49,11 +65,9 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     })
     .exitOverride()
   const asked = words?.[0] === 'help' ? words[1] : words?.[0]
-  for (const [name, description] of Object.entries(commands)) {
+  for (const [name, [description, load]] of Object.entries(commands)) {
     const command = program.command(name).description(description)
-    if (words !== undefined && name !== asked) continue
-    const module: CommandModule = await import(`./commands/${name}.ts`)
-    module.define(command, buildProgram)
+    if (words === undefined || name === asked) (await load()).define(command)
   }
   return program
 }
@@ -63,4 +77,13 @@ function wrapProse(text: string): string {
   return text.replace(/^(?! )[^\n]+(?:\n(?! )[^\n]+)*/gm, (paragraph) =>
     formatter.boxWrap(paragraph.replaceAll('\n', ' '), width),
   )
+}
+
+/** Masks the secrets in a usage error, which repeats what was typed. */
+function hideSecrets(text: string): string {
+  return text
+    .replaceAll(/(plant_[0-9A-Za-z]{8}_)[0-9A-Za-z_]+/g, '$1***')
+    .replaceAll(/\be[wy][\w-]+\.[\w-]+\.[\w-]*/g, '***')
+    .replaceAll(/(\w+:\/\/[^\s/?#]*?:)[^\s/?#]*(?=@)/g, '$1***')
+    .replaceAll(/(unknown option '--[^=]+=)[^']*/g, '$1***')
 }

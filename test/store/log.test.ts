@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
-import { openStore } from '../../src/store/engines.ts'
+import * as stores from '../../src/store/engines.ts'
+import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { eventually } from '../support/logs.ts'
 import { seed, tellSeed } from '../support/seed.ts'
@@ -13,8 +14,10 @@ import './ndjson-engine.ts'
 
 const logger = pino({ level: 'silent' })
 
+const openStore = (url: string) => stores.openStore(url, { logger, mode: 'write', create: true })
+
 async function open(t: Test, url: string): Promise<Store> {
-  const store = await openStore(url, { logger })
+  const store = await openStore(url)
   t.teardown(() => store.close())
   return store
 }
@@ -33,9 +36,10 @@ async function countPlants({ log }: Store): Promise<number> {
 
 /** The items after `after`, at most `count`, as the log holds them now. */
 async function readText({ log }: Store, after: number, count: number): Promise<string> {
-  const { position, epochs } = await log.head()
+  const { position } = await log.head()
   const last = Math.min(position, after + count)
-  return String(await log.read(after, last, epochs.owner(last))).slice(1, -1)
+  const mark = (await log.head([last])).markOf(last)
+  return String(await log.read(Math.min(after, last), last, String(mark))).slice(1, -1)
 }
 
 /** What a log must do, in the plainest words. */
@@ -73,10 +77,10 @@ for (const engine of everyEngine) {
     t.test('changes a note along with its batch, also when nothing is added', async (t) => {
       const { log, notes } = await openNew(t, engine)
       t.ok(await notes.change({ key: 'far', before: '', value: '0' }))
-      await log.append([entry('a', 1)], undefined, { key: 'far', before: '0', value: '1' })
+      await log.append([entry('a', 1)], { note: { key: 'far', before: '0', value: '1' } })
       t.strictSame(await notes.read('far'), new Map([['far', '1']]))
       const note = { key: 'far', before: '1', value: '2' }
-      t.strictSame(await log.append([entry('a', 1)], undefined, note), ['replayed'])
+      t.strictSame(await log.append([entry('a', 1)], { note }), ['replayed'])
       t.strictSame(await notes.read('far'), new Map([['far', '2']]))
       t.equal((await log.head()).position, 1)
     })
@@ -84,10 +88,10 @@ for (const engine of everyEngine) {
     t.test('adds nothing with a note that another has changed', async (t) => {
       const store = await openNew(t, engine)
       await store.notes.change({ key: 'far', before: '', value: '7' })
-      const late = store.log.append([entry('a', 1)], undefined, { key: 'far', before: '1', value: '2' })
+      const late = store.log.append([entry('a', 1)], { note: { key: 'far', before: '1', value: '2' } })
       await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
       t.equal(await countPlants(store), 0)
-      await store.log.append([entry('a', 1)], undefined, { key: 'far', before: '7', value: '8' })
+      await store.log.append([entry('a', 1)], { note: { key: 'far', before: '7', value: '8' } })
       t.equal(await countPlants(store), 1)
     })
 
@@ -232,7 +236,7 @@ for (const engine of everyEngine) {
 
     t.test('keeps its plants and its name when it is closed and opened', async (t) => {
       const url = await engine.createDatabase(t)
-      const first = await openStore(url, { logger })
+      const first = await openStore(url)
       await first.log.append([entry('"a"', 7)])
       await first.close()
       const second = await open(t, url)
@@ -242,35 +246,110 @@ for (const engine of everyEngine) {
       t.not((await openNew(t, engine)).id, first.id)
     })
 
-    t.test('gives exactly what was asked for, or nothing', async (t) => {
+    t.test('reads exactly the range that was asked for, or nothing', async (t) => {
       const store = await openNew(t, engine)
       await store.log.append([entry('"a"'), entry('"b"')])
-      const { epochs } = await store.log.head()
-      t.equal(String(await store.log.read(0, 2, epochs.owner(2))), '["a","b"]')
-      t.equal(String(await store.log.read(2, 2, epochs.owner(2))), '[]')
+      const { mark } = await store.log.head()
+      t.equal(String(await store.log.read(0, 2, mark)), '["a","b"]')
+      t.equal(String(await store.log.read(2, 2, mark)), '[]')
       t.equal(String(await store.log.read(0, 0, '')), '[]')
-      const faults: [after: number, last: number, epoch: string][] = [
-        [0, 3, epochs.owner(2)],
-        [2, 3, epochs.owner(2)],
+      const faults: [after: number, last: number, mark: string][] = [
+        [0, 3, mark],
+        [2, 3, mark],
         [0, 2, 'another'],
         [0, 2, ''],
-        [0, 0, epochs.owner(2)],
+        [0, 0, mark],
       ]
-      for (const [after, last, epoch] of faults)
+      for (const [after, last, mark] of faults)
         await t.rejects(
-          async () => store.log.read(after, last, epoch),
+          async () => store.log.read(after, last, mark),
           { name: 'StoreUnavailable', outcome: 'unread' },
-          `${after} to ${last} of '${epoch}'`,
+          `${after} to ${last} with '${mark}'`,
         )
     })
 
-    t.test('compares a retry by value, not by the order of its keys', async (t) => {
+    t.test('gives the rows of each commit a mark of their own, the same on every store', async (t) => {
+      const url = await engine.createDatabase(t)
+      const [one, two] = [await open(t, url), await open(t, url)]
+      const empty = await one.log.head([0, 1])
+      t.same([empty.position, empty.mark, empty.markOf(0), empty.markOf(1)], [0, '', '', undefined])
+      await one.log.append([entry('"a"', 1), entry('"b"')])
+      await two.log.append([entry('"a"', 1), entry('"c"')])
+      await one.log.append([entry('"a"', 1)])
+      const [head, other] = [await one.log.head([0, 1, 2, 3, 4]), await two.log.head([1, 2, 3])]
+      const marks = [1, 2, 3].map((position) => String(head.markOf(position)))
+      for (const mark of marks) t.match(mark, /^[\w-]{11}$/)
+      t.equal(marks[0], marks[1])
+      t.not(marks[1], marks[2])
+      t.same([head.position, head.mark, head.markOf(0), head.markOf(4)], [3, marks[2], '', undefined])
+      t.same(
+        [1, 2, 3].map((position) => other.markOf(position)),
+        marks,
+      )
+      const rows = await two.plants({ after: 0, last: 3 }, 9)
+      t.same(
+        rows.map(({ mark }) => mark),
+        marks,
+      )
+      t.same(
+        rows.map(checksumOf),
+        rows.map(({ checksum }) => checksum),
+      )
+    })
+
+    t.test('joins ranges with the ids, and reads rows as they are stored', async (t) => {
       const store = await openNew(t, engine)
-      await store.log.append([entry('{"name":"a","tag":"b"}', 1)])
-      const retries = ['{"tag":"b","name":"a"}', '{"name":"a","tag":"B"}', '{"name":"a"}']
-      for (const [n, item] of retries.entries())
-        t.strictSame(await store.log.append([entry(item, 1)]), [n === 0 ? 'replayed' : 'conflict'], item)
-      t.equal(await readText(store, 0, 9), '{"name":"a","tag":"b"}', 'what was there first stays')
+      const items = ['{"name":"a","tag":""}', '{"name":"b","tag":"}"}', '{"name":"c","tag":"ñ"}']
+      await store.log.append(items.map((item, n) => entry(item, n === 1 ? undefined : n)))
+      const join = async (after: number, last: number, withId?: boolean) => {
+        const { count, text } = await store.join({ after, last }, '|', withId)
+        return [count, String(text)]
+      }
+      t.same(await join(0, 3), [3, items.join('|')])
+      t.same(await join(1, 1), [0, ''])
+      t.same(await join(1, 9, true), [2, `${items[1]}|{"name":"c","tag":"ñ","id":2}`])
+      t.match(await store.plants({ after: 1, last: 3 }, 1), [{ position: 2, id: null, item: items[1] }])
+      for (const [part, check] of Object.entries(store.checks)) t.same(await check(), [], part)
+    })
+
+    t.test('opened to read, shows what others add, and changes nothing', async (t) => {
+      const url = await engine.createDatabase(t)
+      const options = { logger, mode: 'read' } as const
+      await t.rejects(stores.openStore(url, options), { message: /there is no file|holds no plant store/ })
+      const store = await open(t, url)
+      await store.log.append([entry('{"name":"a"}', 1)])
+      const reader = await stores.openStore(url, options)
+      t.teardown(() => reader.close())
+      t.equal(reader.id, store.id)
+      t.equal(await readText(reader, 0, 9), '{"name":"a"}')
+      await store.log.append([entry('{"name":"b"}')])
+      t.equal(await readText(reader, 0, 9), '{"name":"a"},{"name":"b"}')
+      if (engine.name === 'NDJSON') return
+      const refused = { name: 'StoreUnavailable', outcome: 'nothing-added' }
+      await t.rejects(reader.log.append([entry('{"name":"c"}')]), refused)
+      await t.rejects(reader.ready(), refused)
+      await t.rejects(reader.notes.change({ key: 'a', before: '', value: 'b' }), refused)
+      t.equal(await countPlants(store), 2)
+    })
+
+    t.test('takes the rows and tokens of another store as they are', async (t) => {
+      const [from, to] = [await openNew(t, engine), await openNew(t, engine)]
+      if (!to.copy) return t.equal(engine.name, 'NDJSON')
+      for (const name of ['"a"', '"ñ 🌵"', '"c"']) await from.log.append([entry(name, name.length)])
+      t.ok(await to.copy.adopt(from.id))
+      const rows = await from.plants({ after: 0, last: 3 }, 9)
+      await to.copy.put(rows.slice(0, 2))
+      await t.rejects(to.copy.put(rows), { name: 'StoreUnavailable', outcome: 'nothing-added' })
+      await to.copy.put(rows.slice(2))
+      t.same(await to.plants({ after: 0, last: 3 }, 9), rows)
+      t.equal((await to.log.head()).mark, (await from.log.head()).mark)
+      t.notOk(await to.copy.adopt('another'), 'a store that holds plants keeps its id')
+      t.ok(await to.copy.adopt(from.id))
+      const token = { id: '1', name: 'a', hash: 'h', scopes: ['x'], createdAt: 1 }
+      const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
+      await to.copy.putToken({ ...token, ...none, revokedAt: 5 })
+      await to.copy.putToken({ ...token, ...none, expiresAt: 9, lastUsedAt: 7 })
+      t.match(await to.tokens.all(), [{ revokedAt: 5, expiresAt: 9, lastUsedAt: 7 }])
     })
   })
 }

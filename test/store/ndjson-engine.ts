@@ -1,21 +1,18 @@
 // A third engine, without SQL: a file with a line per change. Writers in two processes must take turns.
 import { randomBytes } from 'node:crypto'
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
-import type { Entry, NoteChange, Outcome, Store, StoreView, Token } from '../../src/store/engine.ts'
+import type { Engine, Head, NoteChange, Outcome, Store, StoredPlant, Token } from '../../src/store/engine.ts'
 import { engines } from '../../src/store/engines.ts'
-import { Epochs } from '../../src/store/epochs.ts'
-import { StoreMissing, StoreUnavailable } from '../../src/store/errors.ts'
-import { sameItem } from '../../src/store/format/same-item.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
+import { checksumOf } from '../../src/store/sql/checksum.ts'
 
-type Line = { id?: string; plants?: Entry[]; tokens?: Token[]; note?: NoteChange | undefined }
+type Line = { id?: string; plants?: StoredPlant[]; tokens?: Token[]; note?: NoteChange | undefined }
 
-const epochs = [{ epoch: 'first', start: 0 }]
 const pathOf = (url: string) => url.slice('ndjson:'.length)
-const exists = (path: string) => statSync(path, { throwIfNoEntry: false }) !== undefined
 
-/** Reads all that the lines come to. */
+/** Reads what all lines come to. */
 function load(path: string) {
-  const plants: Entry[] = []
+  const plants: StoredPlant[] = []
   const [tokens, notes, ids] = [new Map<string, Token>(), new Map<string, string>(), [] as string[]]
   try {
     for (const text of readFileSync(path, 'utf8').split('\n').filter(Boolean)) {
@@ -29,8 +26,8 @@ function load(path: string) {
     throw new StoreUnavailable('unread', (cause as Error).message, { cause })
   }
   for (const [key, value] of notes) if (value === '') notes.delete(key)
-  const items = new Map(plants.flatMap(({ id, item }) => (id === undefined ? [] : [[id, item]])))
-  return { id: String(ids[0]), plants, items, tokens, notes }
+  const items = new Map(plants.flatMap(({ id, item }) => (id === null ? [] : [[id, item]])))
+  return { id: String(ids.at(-1)), plants, items, tokens, notes }
 }
 
 /** Writes a line to stable storage. */
@@ -39,61 +36,41 @@ function write(path: string, line: Line): true {
   return true
 }
 
-function makeView(path: string): StoreView {
-  if (!exists(path)) throw new StoreMissing(`there is no file ${path}`)
-  return {
-    version: 2,
-    probe: async () => void load(path),
-    id: async () => load(path).id,
-    head: async () => load(path).plants.length,
-    epochs: async () => epochs,
-    plants: async ({ after, last }, most) =>
-      load(path)
-        .plants.slice(after, Math.min(last, after + most))
-        .map(({ id = null, item }, index) => ({ position: after + 1 + index, id, item, checksum: null })),
-    async join({ after, last }, separator, withId = false) {
-      const plants = load(path).plants.slice(after, last)
-      const texts = plants.map(({ id, item }) =>
-        withId ? JSON.stringify({ ...JSON.parse(item), id }) : item,
-      )
-      return { count: texts.length, text: Buffer.from(texts.join(separator)) }
-    },
-    find: async (ids) => new Map([...load(path).items].filter(([id]) => ids.includes(id))),
-    tokens: async () => [...load(path).tokens.values()],
-    notes: async (prefix) => new Map([...load(path).notes].filter(([key]) => key.startsWith(prefix))),
-    async readStatus() {
-      const { size: bytes } = statSync(path)
-      return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
-    },
-    close: async () => {},
-  }
-}
-
 function makeLog(path: string): Store['log'] {
-  const head = () => ({ position: load(path).plants.length, epochs: new Epochs(epochs) })
+  const head = (): Head => {
+    const { plants } = load(path)
+    const markOf = (position: number) => (position === 0 ? '' : plants[position - 1]?.mark)
+    return { position: plants.length, mark: markOf(plants.length) ?? '', markOf }
+  }
   return {
-    async append(entries, _deadlineMs, note) {
-      if (note && load(path).notes.get(note.key) !== note.before)
+    async append(entries, { note } = {}) {
+      if (note && (load(path).notes.get(note.key) ?? '') !== note.before)
         throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
       if (entries.some(({ id = 0 }) => !Number.isSafeInteger(id)))
         throw new StoreUnavailable('nothing-added', 'an id is no integer')
-      const known = load(path).items
+      const { items: known, plants } = load(path)
+      const mark = randomBytes(8).toString('base64url')
+      const added: StoredPlant[] = []
       const outcomes = entries.map(({ id, item }): Outcome => {
         const held = id === undefined ? undefined : known.get(id)
-        if (held !== undefined) return sameItem(held, item) ? 'replayed' : 'conflict'
+        if (held !== undefined) return held === item ? 'replayed' : 'conflict'
         if (id !== undefined) known.set(id, item)
+        const plant = { position: plants.length + added.length + 1, id: id ?? null, item, mark }
+        added.push({ ...plant, checksum: checksumOf(plant) })
         return 'added'
       })
-      write(path, { plants: entries.filter((_, index) => outcomes[index] === 'added'), note })
+      write(path, { plants: added, note })
       return outcomes
     },
     head,
-    read(after, last, epoch) {
-      const { position, epochs } = head()
-      if (last > position || epochs.owner(last) !== epoch)
-        throw new StoreUnavailable('unread', `there are no plants to ${last} of epoch ${epoch}`)
-      const plants = load(path).plants.slice(after, last)
-      return Buffer.from(`[${plants.map(({ item }) => item)}]`)
+    read(after, last, mark) {
+      if (head().markOf(last) !== mark)
+        throw new StoreUnavailable('unread', `there is no plant ${last} with the mark ${mark}`)
+      return Buffer.from(
+        `[${load(path)
+          .plants.slice(after, last)
+          .map(({ item }) => item)}]`,
+      )
     },
   }
 }
@@ -114,6 +91,7 @@ function makeTokens(path: string): Store['tokens'] {
   return {
     find: async (ids) => select(({ id }) => ids.includes(id)),
     named: async (name) => select((token) => token.name === name),
+    all: async () => select(() => true),
     count: async (at) => ({ all: select(() => true).length, valid: select(isValid(at)).length }),
     async add(token) {
       const valid = select(isValid(token.createdAt)).find(({ name }) => name === token.name)
@@ -131,20 +109,37 @@ function makeTokens(path: string): Store['tokens'] {
   }
 }
 
-engines.push({
-  name: 'NDJSON',
-  prefix: 'ndjson:',
-  scheme: /^ndjson:./,
-  view: async (url) => makeView(pathOf(url)),
-  async open(url, { mustExist, made }) {
-    const path = pathOf(url)
-    const isNew = !mustExist && !exists(path)
-    if (isNew) write(path, { id: randomBytes(16).toString('base64url') })
-    if (isNew) made?.()
-    const { id, find, notes: read, probe: ready, close } = makeView(path)
-    const change = async (note: NoteChange) =>
-      (load(path).notes.get(note.key) ?? '') === note.before && write(path, { note })
-    const log = makeLog(path)
-    return { id: await id(), log, tokens: makeTokens(path), notes: { read, change }, find, ready, close }
-  },
-})
+const openFile: Engine['open'] = async (url, { mode, create, made }) => {
+  const path = pathOf(url)
+  const isNew = statSync(path, { throwIfNoEntry: false }) === undefined
+  if (isNew && !create) throw new StoreMissing(`there is no file ${path}`)
+  if (isNew && mode === 'read') throw new StoreRefused('a database is not made by reading')
+  if (isNew) write(path, { id: randomBytes(16).toString('base64url') })
+  if (isNew) made?.()
+  return {
+    id: load(path).id,
+    log: makeLog(path),
+    tokens: makeTokens(path),
+    notes: {
+      read: async (prefix) => new Map([...load(path).notes].filter(([key]) => key.startsWith(prefix))),
+      change: async (note) => (load(path).notes.get(note.key) ?? '') === note.before && write(path, { note }),
+    },
+    plants: async ({ after, last }, most) => load(path).plants.slice(after, Math.min(last, after + most)),
+    async join({ after, last }, separator, withId = false) {
+      const texts = load(path)
+        .plants.slice(after, last)
+        .map(({ id, item }) => (withId && id !== null ? JSON.stringify({ ...JSON.parse(item), id }) : item))
+      return { count: texts.length, text: Buffer.from(texts.join(separator)) }
+    },
+    find: async (ids) => new Map([...load(path).items].filter(([id]) => ids.includes(id))),
+    ready: async () => void load(path),
+    async status() {
+      const { size: bytes } = statSync(path)
+      return { engineVersion: '1', bytes, service: { running: null, by: [] }, cluster: null }
+    },
+    checks: {},
+    close: async () => {},
+  }
+}
+
+engines.push({ name: 'NDJSON', prefix: 'ndjson:', scheme: /^ndjson:./, open: openFile })

@@ -72,10 +72,10 @@ test('a database of a newer version is refused and left as it was', async (t) =>
 test('a database that lacks a table is refused in one line', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   await (await openStore(`file:${path}`, { logger: pino({ level: 'silent' }) })).close()
-  execute(path, 'DROP TABLE segments')
+  execute(path, 'DROP TABLE tokens')
   const { ended, output } = spawnCli(t, ['serve'], { PORT: '0', DATABASE_URL: `file:${path}` })
   t.match(await ended, { code: 1 })
-  t.match(output(), { stdout: '', stderr: /^plant-store: no such table: segments\n$/ })
+  t.match(output(), { stdout: '', stderr: /^plant-store: no such table: tokens\n$/ })
 })
 
 test('an empty file becomes a database', async (t) => {

@@ -1,48 +1,19 @@
+// The writer of a SQLite store: locks, time-outs, full disks, and a database that has to be opened again.
 import { once } from 'node:events'
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  writeFileSync,
-} from 'node:fs'
+import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import { type Test, test } from 'tap'
-import { sqliteMarginMs } from '../../src/limits.ts'
-import { migrations } from '../../src/store/format/migrations.ts'
-import { openRequests } from '../../src/store/sqlite/writer/writer-handle.ts'
-import type { Answer } from '../../src/store/sqlite/writer/writer-messages.ts'
+import { steps } from '../../src/store/sql/schema.ts'
+import { marginMs } from '../../src/store/sqlite/transactions.ts'
+import { openRequests } from '../../src/store/sqlite/writer.ts'
+import type { Order } from '../../src/store/sqlite/writer-messages.ts'
 import { createDirectory } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
-import type { Store } from '../support/sql-store.ts'
 import { add, entry, listNames, openFile, unavailable } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { watchWorkers } from '../support/workers.ts'
-
-const released = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
-
-async function end(thread: Worker | undefined): Promise<void> {
-  const ended = once(thread as Worker, 'exit')
-  await thread?.terminate()
-  await ended
-}
-
-test('a disk that is full is told with the file that is on it', async (t) => {
-  const { store, path } = await openFile(t)
-  // SQLite's own bound of a file is the same to it as a full disk; the least is the size that the file has.
-  await store.sql.execute('PRAGMA max_page_count = 1')
-  const item = JSON.stringify({ name: 'x'.repeat(255), tag: '' })
-  const entries = Array.from({ length: 1000 }, () => ({ item, id: undefined }))
-  await t.rejects(store.log.append(entries), { message: new RegExp(`: ${path}$`), outcome: 'nothing-added' })
-  await store.sql.execute('PRAGMA max_page_count = 1000000')
-  await add(store, 'with room again')
-  t.strictSame(await listNames(store), ['with room again'])
-})
 
 /** Another connection that holds the write lock. */
 function lock(t: Test, path: string): DatabaseSync {
@@ -52,9 +23,25 @@ function lock(t: Test, path: string): DatabaseSync {
   return other
 }
 
-async function countEpochs({ sql }: Store): Promise<number> {
-  return (await sql.select('SELECT number FROM epochs')).length
+/** The pages in the write-ahead log: at least one for each transaction that changed something. */
+function countFrames(path: string): number {
+  return Math.floor(statSync(`${path}-wal`).size / 4096)
 }
+
+/** SQLite cannot open that: the writer closes the database, and opens it again for the next request. */
+const breaking = "ATTACH '/nowhere/at/all' AS other"
+
+test('a full disk is reported with the path of the file on it', async (t) => {
+  const { store, path } = await openFile(t)
+  // For SQLite its own bound of a file is a full disk; the least is the size that the file has.
+  await store.sql.execute('PRAGMA max_page_count = 1')
+  const item = JSON.stringify({ name: 'x'.repeat(255), tag: '' })
+  const entries = Array.from({ length: 1000 }, () => ({ item, id: undefined }))
+  await t.rejects(store.log.append(entries), { message: new RegExp(`: ${path}$`), outcome: 'nothing-added' })
+  await store.sql.execute('PRAGMA max_page_count = 1000000')
+  await add(store, 'with room again')
+  t.strictSame(await listNames(store), ['with room again'])
+})
 
 test('an empty file becomes a store', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
@@ -63,11 +50,8 @@ test('an empty file becomes a store', async (t) => {
   t.strictSame(await add(store, 'a'), ['added'])
 })
 
-/** SQLite cannot open that: the writer lets go of the database. */
-const breaking = "ATTACH '/nowhere/at/all' AS other"
-
-test('a writer that let go while its file is away opens it once the file is back', async (t) => {
-  const { store, path } = await openFile(t)
+test('after an I/O error the file is opened again once it is back at its path', async (t) => {
+  const { store, path, lines } = await openFile(t)
   await add(store, 'a')
   await t.rejects(store.sql.execute(breaking), unavailable('nothing-added'))
   renameSync(path, `${path}.away`)
@@ -75,6 +59,7 @@ test('a writer that let go while its file is away opens it once the file is back
   renameSync(`${path}.away`, path)
   t.strictSame(await add(store, 'b'), ['added'])
   t.strictSame(await listNames(store), ['a', 'b'])
+  t.match(lines[0], { msg: 'the database failed' })
 })
 
 test('a writer thread that ends leaves the outcome unknown, and nothing is added from then on', async (t) => {
@@ -82,12 +67,15 @@ test('a writer thread that ends leaves the outcome unknown, and nothing is added
   const { store, path } = await openFile(t)
   lock(t, path)
   const waiting = t.rejects(add(store, 'a'), unavailable('unknown'))
-  await end(threads[0])
+  const [thread] = threads as [Worker]
+  const ended = once(thread, 'exit')
+  await thread.terminate()
+  await ended
   await waiting
   await t.rejects(add(store, 'b'), unavailable('nothing-added'))
 })
 
-test('a refused opening while batches wait does not mix up their answers', async (t) => {
+test('while the file cannot be opened again, each batch is refused, and later ones get their own outcomes', async (t) => {
   const { store, path } = await openFile(t)
   await store.log.append([entry('a', 1)])
   for (let round = 0; round < 3; round++) {
@@ -97,9 +85,8 @@ test('a refused opening while batches wait does not mix up their answers', async
     await Promise.all(
       ['b', 'c', 'd'].map((name) => t.rejects(add(store, name), unavailable('nothing-added'))),
     )
-    other.exec(`PRAGMA user_version = ${migrations.length}`)
+    other.exec(`PRAGMA user_version = ${steps.length}`)
     other.close()
-    // Each of these has an outcome of its own.
     const [replayed, conflict, both] = await Promise.all([
       store.log.append([entry('a', 1)]),
       store.log.append([entry('x', 1)]),
@@ -114,7 +101,7 @@ test('a locked file: each batch is refused by its deadline, and none is added af
   const { store, path } = await openFile(t)
   const other = lock(t, path)
   const startMs = performance.now()
-  const late = ['a', 'b', 'c'].map((name) => store.log.append([entry(name)], startMs + 700))
+  const late = ['a', 'b', 'c'].map((name) => store.log.append([entry(name)], { deadlineMs: startMs + 700 }))
   await Promise.all(late.map((answer) => t.rejects(answer, { name: 'StoreUnavailable' })))
   assertWithin(t, performance.now() - startMs, 2000, 'the time they waited in line counts')
   await t.rejects(store.ready(), unavailable('nothing-added'))
@@ -124,15 +111,15 @@ test('a locked file: each batch is refused by its deadline, and none is added af
   t.strictSame(await listNames(store), ['d'])
 })
 
-test('a batch that is nearly too late when it reaches the thread is refused, and the next one is added', async (t) => {
+test('a batch that reaches the thread just before its deadline is refused, and the next one is added', async (t) => {
   const { store } = await openFile(t)
-  const soon = performance.now() + sqliteMarginMs / 2
-  await t.rejects(store.log.append([entry('late')], soon), unavailable('nothing-added'))
+  const soon = performance.now() + marginMs / 2
+  await t.rejects(store.log.append([entry('late')], { deadlineMs: soon }), unavailable('nothing-added'))
   t.strictSame(await add(store, 'in time'), ['added'])
   t.strictSame(await listNames(store), ['in time'])
 })
 
-test('a batch that waits for a lock is added when it is free', async (t) => {
+test('a batch that waits for a lock is added when the lock is free', async (t) => {
   const { store, path } = await openFile(t)
   const other = lock(t, path)
   const answer = add(store, 'a')
@@ -140,109 +127,54 @@ test('a batch that waits for a lock is added when it is free', async (t) => {
   t.strictSame(await answer, ['added'])
 })
 
-test('an epoch begins with the first plant after each opening, and only then', async (t) => {
-  const first = await openFile(t)
-  t.equal(await countEpochs(first.store), 1, 'that of a new store')
-  await first.store.ready()
-  await first.store.sql.execute("DELETE FROM tokens WHERE id = 'none'")
-  t.equal(await countEpochs(first.store), 1)
-  await first.store.log.append([entry('a', 1), entry('b')])
-  await add(first.store, 'c')
-  t.equal(await countEpochs(first.store), 2)
-  const { epochs } = await first.store.log.head()
-  await first.store.close()
-
-  const { store } = await openFile(t, first.path)
-  await store.log.append([entry('a', 1), entry('x', 1)])
-  t.equal(await countEpochs(store), 2, 'a retry and a conflict begin none')
-  t.equal((await store.log.head()).epochs.latest, epochs.latest)
-  await add(store, 'd')
-  t.equal(await countEpochs(store), 3)
-  const { epochs: after } = await store.log.head()
-  t.strictSame(
-    [1, 2, 3].map((position) => after.owner(position)),
-    [1, 2, 3].map((position) => epochs.owner(position)),
-  )
-  t.not(after.owner(4), epochs.latest)
-  await t.rejects(store.sql.execute(breaking), unavailable('nothing-added'))
-  await add(store, 'e')
-  t.equal(await countEpochs(store), 4, 'to open it anew is another opening')
-})
-
-test('an epoch whose batch failed begins with the next one', async (t) => {
+test('each commit attempt has a fresh mark, also after one that failed', async (t) => {
   const { store } = await openFile(t)
+  const marks: string[] = []
+  for (const name of ['a', 'b']) {
+    await add(store, name)
+    marks.push((await store.log.head()).mark)
+  }
   await store.sql.execute(
     "CREATE TRIGGER full BEFORE INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN SELECT raise(ABORT, 'full'); END",
   )
-  await t.rejects(add(store, 'a', 'bad'), unavailable('nothing-added'))
-  t.equal(await countEpochs(store), 1)
-  await add(store, 'b')
-  t.equal(await countEpochs(store), 2)
-  t.strictSame(await listNames(store), ['b'])
+  await t.rejects(add(store, 'c', 'bad'), unavailable('nothing-added'))
+  t.equal((await store.log.head()).mark, marks[1])
+  await add(store, 'c')
+  marks.push((await store.log.head()).mark)
+  t.equal(new Set(marks).size, 3)
+  t.strictSame(await listNames(store), ['a', 'b', 'c'])
 })
 
-test('an epoch whose commit failed begins with the next one', async (t) => {
+test('a COMMIT that fails leaves the outcome unknown', async (t) => {
   const { store } = await openFile(t)
   const { execute } = store.sql
   await execute('CREATE TABLE owner (id INTEGER PRIMARY KEY)')
   await execute('CREATE TABLE owned (id INTEGER REFERENCES owner DEFERRABLE INITIALLY DEFERRED)')
-  // It is looked at when all of the batch, and its epoch, is in the transaction.
   await execute(
     "CREATE TRIGGER full AFTER INSERT ON plants WHEN new.item LIKE '%bad%' BEGIN INSERT INTO owned VALUES (1); END",
   )
   await t.rejects(add(store, 'bad'), unavailable('unknown'))
-  await execute('DELETE FROM owned')
-  t.equal(await countEpochs(store), 1, 'a statement between them begins none')
   await add(store, 'b')
-  t.equal(await countEpochs(store), 2)
   t.strictSame(await listNames(store), ['b'])
 })
 
-test('a store that another process migrates further while it is opened is not set back', async (t) => {
-  const path = join(createDirectory(t), 'plants.db')
-  copyFileSync(released, path)
-  const newer = new DatabaseSync(path)
-  t.teardown(() => newer.isOpen && newer.close())
-  newer.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE')
-  const opening = t.rejects(openFile(t, path), { message: /schema version 99/ })
-  // It has inspected the file, has it open to be written, and waits for the lock.
-  await until(() => hasTwoWriters(path))
-  newer.exec('PRAGMA user_version = 99; COMMIT')
-  await opening
-  t.equal(newer.prepare('PRAGMA user_version').get()?.user_version, 99)
-})
-
-/** The test itself has it open, too. Elsewhere than on Linux it cannot be seen, and the order is left to chance. */
-function hasTwoWriters(path: string): boolean {
-  if (!existsSync('/proc/self/fdinfo')) return true
-  const writers = readdirSync('/proc/self/fd').filter((fd) => {
-    try {
-      if (readlinkSync(`/proc/self/fd/${fd}`) !== path) return false
-      return (
-        (Number.parseInt(
-          /flags:\s+(\d+)/.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'utf8'))?.[1] ?? '',
-          8,
-        ) &
-          2) ===
-        2
-      )
-    } catch {
-      return false
-    }
-  })
-  return writers.length >= 2
-}
-
-test('two stores on one file that take turns see each other’s epochs at once', async (t) => {
-  const one = await openFile(t)
-  const two = await openFile(t, one.path)
-  await add(one.store, 'a')
-  await add(two.store, 'b')
-  await add(one.store, 'c')
-  const heads = [await one.store.log.head(), await two.store.log.head()]
-  const owners = heads.map(({ epochs }) => [1, 2, 3].map((position) => epochs.owner(position)))
-  t.strictSame(owners[0], owners[1])
-  t.equal(new Set(owners[0]).size, 2)
+test('1,000 uses of tokens at once are a few transactions, and an addition does not wait for them', async (t) => {
+  const { store, path } = await openFile(t)
+  const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
+  const ids = Array.from({ length: 100 }, (_, n) => `${n}`)
+  for (const id of ids)
+    await store.tokens.add({ id, name: id, hash: id, scopes: ['x'], createdAt: 1, ...none })
+  const before = countFrames(path)
+  let noted = 0
+  const uses = Array.from({ length: 1000 }, (_, n) =>
+    store.tokens.touch(ids[n % 100] as string, 5, 4).then(() => noted++),
+  )
+  await add(store, 'a')
+  t.ok(noted < 1000, 'the addition is done first')
+  await Promise.all(uses)
+  const frames = countFrames(path) - before
+  t.ok(frames < 100, `${frames} pages were written`)
+  t.strictSame(new Set((await store.tokens.all()).map(({ lastUsedAt }) => lastUsedAt)), new Set([5]))
 })
 
 test('errors of a read are logged once, and again when they are over', async (t) => {
@@ -255,31 +187,51 @@ test('errors of a read are logged once, and again when they are over', async (t)
   t.equal(lines[1]?.msg, 'the database can be read again')
 })
 
-test('while a request is overdue further ones are refused, and none are once it is answered', async (t) => {
-  const posted: number[] = []
-  const { port1, port2 } = new MessageChannel()
-  t.teardown(() => port1.close())
-  port2.on('message', ({ number }) => posted.push(number))
-  const answer = async (done: Answer): Promise<void> => {
-    port2.postMessage(done)
-    await once(port1, 'message')
-  }
-  const requests = openRequests(port1)
+test('while a request is overdue further ones are refused, until it is answered', async (t) => {
+  const posted: Order[] = []
+  const requests = openRequests((order) => posted.push(order))
   const probe = { items: [], ids: [] }
   await t.rejects(requests.send(probe, performance.now()), unavailable('unknown'))
   const laterMs = performance.now() + 60_000
   await t.rejects(requests.send(probe, laterMs), unavailable('nothing-added'))
-  await until(() => posted.length > 0)
-  t.strictSame(posted, [1])
-  await answer({ number: 1, done: 0 })
+  t.match(posted, [{ number: 1 }])
+  t.equal(posted.length, 1)
+  requests.answer({ number: 1, done: 0, reopened: false })
   const answered = requests.send(probe, laterMs)
-  await answer({ number: 2, done: 7 })
+  requests.answer({ number: 2, done: 7, reopened: false })
   t.equal(await answered, 7)
 })
 
-test('a closed store takes no plants and opens no file', async (t) => {
+test('a closed store adds nothing and opens no file', async (t) => {
   const { store } = await openFile(t)
   await store.close()
   await t.rejects(add(store, 'a'), unavailable('nothing-added'))
   await t.rejects(async () => store.log.head(), unavailable('unread'))
+})
+
+test('a store is closed in time, though its writer waits for a lock', async (t) => {
+  const { store, path } = await openFile(t)
+  lock(t, path)
+  const added = add(store, 'a').catch(() => {})
+  t.equal(await Promise.race([store.close().then(() => 'closed'), added.then(() => 'refused')]), 'closed')
+})
+
+test('a file that another program has locked is refused, and opened once it is free', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const other = new DatabaseSync(path)
+  other.exec('BEGIN EXCLUSIVE')
+  await t.rejects(openFile(t, path), { message: /locked/ })
+  other.close()
+  const { store } = await openFile(t, path)
+  t.strictSame(await add(store, 'a'), ['added'])
+})
+
+test('a loss of the files is logged once, and its end', async (t) => {
+  const { store, path, lines } = await openFile(t)
+  renameSync(path, `${path}.away`)
+  for (let n = 0; n < 3; n++) await t.rejects(store.ready(), unavailable('nothing-added'))
+  renameSync(`${path}.away`, path)
+  await store.ready()
+  await until(() => lines.length === 2)
+  t.match(lines, [{ msg: /put the same file back/ }, { msg: 'the database takes plants again' }])
 })

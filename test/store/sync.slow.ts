@@ -1,4 +1,4 @@
-// A disk that fails to sync, by a library that is preloaded: needs Linux and a C compiler.
+// A disk that fails to sync ends the process with one line, by a library that is preloaded: needs Linux and a C compiler.
 import { spawnSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,8 +11,8 @@ import { skipWithout } from '../support/tools.ts'
 
 const skip = skipWithout('cc')
 
-/** A process whose syncs of files with a suffix fail from `fail` to `mend`. */
-async function startFailing(t: Test) {
+/** Processes whose syncs of files with a suffix fail from `fail` to `mend`. */
+function makeFailing(t: Test) {
   const directory = createDirectory(t)
   const [path, library, flag] = ['plants.db', 'failing-sync.so', 'flag'].map((name) =>
     join(directory, name),
@@ -20,44 +20,43 @@ async function startFailing(t: Test) {
   const source = fileURLToPath(new URL('../support/failing-sync.c', import.meta.url))
   const built = spawnSync('cc', ['-shared', '-fPIC', '-o', library, source, '-ldl'], { encoding: 'utf8' })
   t.equal(built.status, 0, built.stderr)
-  const appender = await startAppender(t, path, { env: { LD_PRELOAD: library, FAULT_FLAG: flag } })
-  const fail = (suffix: string) => writeFileSync(flag, suffix)
-  const mend = () => rmSync(flag)
-  t.equal(await appender.add('a'), '1')
-  fail('-wal')
-  t.equal(await appender.add('b'), 'unknown')
-  return { path, appender, fail, mend }
+  return {
+    path,
+    start: () => startAppender(t, path, { env: { LD_PRELOAD: library, FAULT_FLAG: flag } }),
+    fail: (suffix: string) => writeFileSync(flag, suffix),
+    mend: () => rmSync(flag),
+  }
 }
 
-test('EIO from the sync of the -wal: the outcome is unknown, and the file is reopened', {
+test('EIO from the sync of a commit ends the process, and what was acknowledged is there', {
   skip,
 }, async (t) => {
-  const { path, appender, mend } = await startFailing(t)
-  t.equal(await appender.add('c'), 'nothing-added', 'as long as the -wal cannot be rewritten')
+  const { path, start, fail, mend } = makeFailing(t)
+  const appender = await start()
+  t.equal(await appender.add('a'), '1')
+  fail('-wal')
+  t.equal(await appender.add('b'), '1', 'its exit code')
+  t.equal(await appender.end(), 1)
+  const { level, msg, reason } = JSON.parse(appender.errors())
+  t.match({ level, msg, reason }, { level: 60, msg: /^the disk failed to sync the database/, reason: path })
   mend()
-  t.equal(await appender.add('d'), '2')
-  t.equal(await appender.end(), 0)
-  t.strictSame(await listNames((await openFile(t, path)).store), ['a', 'd'])
+  const next = await start()
+  t.match(await next.add('c'), /^[23]$/)
+  t.equal(await next.end(), 0)
+  t.match((await listNames((await openFile(t, path)).store)).join(), /^a,(b,)?c$/)
 })
 
-test('EIO from the sync of the -wal, then kill -9: the plant may be there, as was said', {
-  skip,
-}, async (t) => {
-  const { path, appender } = await startFailing(t)
-  process.kill(appender.pid, 'SIGKILL')
-  t.equal(await appender.end(), 'SIGKILL')
-  t.match((await listNames((await openFile(t, path)).store)).join(), /^a(,b)?$/)
-})
-
-test('EIO from the sync of the file: nothing is taken until a rewritten log is on the disk', {
-  skip,
-}, async (t) => {
-  const { path, appender, fail, mend } = await startFailing(t)
-  fail('.db')
-  t.equal(await appender.add('c'), 'nothing-added')
-  t.equal(await appender.add('c'), 'nothing-added')
-  mend()
-  t.equal(await appender.add('d'), '2')
-  t.equal(await appender.end(), 0)
-  t.strictSame(await listNames((await openFile(t, path)).store), ['a', 'd'])
-})
+for (const suffix of ['-wal', '.db'])
+  test(`EIO from the sync of ${suffix} at a start ends it, and nothing is served`, { skip }, async (t) => {
+    const { path, start, fail, mend } = makeFailing(t)
+    const killed = await start()
+    t.equal(await killed.add('a'), '1')
+    process.kill(killed.pid, 'SIGKILL')
+    await killed.end()
+    fail(suffix)
+    const refused = await start()
+    t.equal(await refused.end(), 1)
+    t.match(refused.errors(), /cannot open [^\n]*(EIO|disk I\/O error)/)
+    mend()
+    t.strictSame(await listNames((await openFile(t, path)).store), ['a'])
+  })

@@ -5,7 +5,7 @@ import pino from 'pino'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { openStore } from './sql-store.ts'
 
-const store = await openStore(`file:${process.argv[2]}`, { logger: pino(pino.destination(2)) })
+const store = await openStore(`file:${process.argv[2]}`, { logger: pino(pino.destination(2)), mode: 'serve' })
 console.log('open')
 for await (const name of createInterface({ input: process.stdin })) console.log(await add(name))
 await store.close()

@@ -14,6 +14,8 @@ export type Appender = {
   /** Ends the process in good order; resolves to its exit code or signal. */
   end(): Promise<number | string>
   pid: number
+  /** What it has written to standard error. */
+  errors(): string
 }
 
 /**
@@ -26,18 +28,21 @@ export async function startAppender(
 ): Promise<Appender> {
   const [command = '', ...args] = [...wrap, process.execPath, script, path]
   const child = spawn(command, args, {
-    stdio: ['pipe', 'pipe', 'ignore'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, NODE_OPTIONS: '', ...env },
   })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   child.stdin.on('error', () => {})
-  const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const next = async () => String((await lines.next()).value ?? (await ended))
   await next()
   return {
     pid: child.pid as number,
+    errors: () => errors,
     add(name) {
       child.stdin.write(`${name}\n`)
       return next()

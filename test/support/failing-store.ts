@@ -18,18 +18,18 @@ export async function openFailing(t: Test): Promise<{ store: Store; faults: Stor
 function makeFailing(store: Store, faults: StoreFault[]): Store {
   const { log } = store
   const failing: Store['log'] = {
-    async append(entries, deadlineMs) {
+    async append(entries, options) {
       const fault = faults.shift()
-      if (fault === undefined) return log.append(entries, deadlineMs)
-      if (fault === 'unknown') await log.append(entries, deadlineMs)
+      if (fault === undefined) return log.append(entries, options)
+      if (fault === 'unknown') await log.append(entries, options)
       throw makeError(fault)
     },
-    head() {
+    head(positions) {
       const fault = faults.shift()
       if (fault !== undefined) throw makeError(fault)
-      return log.head()
+      return log.head(positions)
     },
-    read: (after, last, epoch) => log.read(after, last, epoch),
+    read: (after, last, mark) => log.read(after, last, mark),
   }
   return { ...store, log: failing }
 }

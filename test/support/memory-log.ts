@@ -1,80 +1,84 @@
 // A log of plants in memory, for tests that need only the three verbs: its answers come in any order, and it can be
 // cut, refuse batches, and lose their outcomes.
-
 import type { Entry, Head, Outcome, PlantLog } from '../../src/store/engine.ts'
-import { type Epoch, Epochs } from '../../src/store/epochs.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 
-/** What is to go wrong with a batch: it is not taken, or taken or not without anybody hearing of it. */
+/** What goes wrong with a batch: it is refused, or added or not while its outcome is lost. */
 export type Fault = 'refused' | 'lost' | 'added-and-lost'
 
+/** A row, as it was committed; `below`: the rows before it then. */
+type Row = { entry: Entry; mark: string; below: readonly Row[] }
+
 export class MemoryLog implements PlantLog {
-  entries: Entry[]
+  rows: Row[] = []
   readonly faults: Fault[] = []
-  /** What each epoch held when it was the latest, or would hold now. */
-  readonly #held = new Map<string, Entry[]>()
-  #epochs: Epoch[] = [{ epoch: 'e1', start: 0 }]
+  /** The rows that were ever the last of a commit, by their marks and positions. */
+  readonly #held = new Map<string, Row>()
+  #commits = 0
   /** Decides when a step of a verb is done. */
   readonly #step: (label: string) => Promise<unknown>
 
   constructor(entries: Entry[] = [], step: (label: string) => Promise<unknown> = async () => {}) {
-    this.entries = [...entries]
     this.#step = step
+    this.add(...entries)
+  }
+
+  get entries(): Entry[] {
+    return this.rows.map(({ entry }) => entry)
   }
 
   async append(entries: Entry[]): Promise<Outcome[]> {
     const fault = this.faults.shift()
     await this.#step('append: the batch is on its way')
     if (fault === 'refused') throw new StoreUnavailable('nothing-added', 'refused')
-    const outcomes = fault === 'lost' ? [] : entries.map((entry) => this.#add(entry))
-    const added = this.entries.slice()
+    const outcomes = fault === 'lost' ? [] : this.add(...entries)
+    const added = this.rows.slice()
     await this.#step('append: the outcomes are on their way')
     if (fault !== undefined) throw new StoreUnavailable('unknown', 'lost')
-    if (!added.every((entry) => this.entries.includes(entry))) throw new StoreUnavailable('unknown', 'cut')
+    if (!added.every((row) => this.rows.includes(row))) throw new StoreUnavailable('unknown', 'cut')
     return outcomes
   }
 
-  #add(entry: Entry): Outcome {
-    const known = entry.id === undefined ? undefined : this.entries.find(({ id }) => id === entry.id)
-    if (known) return known.item === entry.item ? 'replayed' : 'conflict'
-    this.entries.push(entry)
-    return 'added'
+  /** Commits entries at once. */
+  add(...entries: Entry[]): Outcome[] {
+    const mark = `m${++this.#commits}`
+    return entries.map((entry) => {
+      const known = entry.id === undefined ? undefined : this.entries.find(({ id }) => id === entry.id)
+      if (known) return known.item === entry.item ? 'replayed' : 'conflict'
+      const row = { entry, mark, below: this.rows.slice() }
+      this.rows.push(row)
+      this.#held.set(`${this.rows.length} ${mark}`, row)
+      return 'added'
+    })
   }
 
   async head(): Promise<Head> {
     await this.#step('head: asked for')
-    const head = { position: this.entries.length, epochs: new Epochs([...this.#epochs]) }
+    const rows = this.rows.slice()
+    const markOf = (position: number) => (position === 0 ? '' : rows[position - 1]?.mark)
+    const head = { position: rows.length, mark: markOf(rows.length) ?? '', markOf }
     await this.#step('head: on its way')
     return head
   }
 
-  async read(after: number, last: number, epoch: string): Promise<Buffer> {
+  async read(after: number, last: number, mark: string): Promise<Buffer> {
     await this.#step('read: asked for')
-    if (last > this.entries.length || new Epochs(this.#epochs).owner(last) !== epoch)
+    if (last > 0 ? this.rows[last - 1]?.mark !== mark : mark !== '')
       throw new StoreUnavailable('unread', 'the log was cut')
     const items = this.entries.slice(after, last).map(({ item }) => item)
     await this.#step('read: on its way')
     return Buffer.from(`[${items.join()}]`)
   }
 
-  /** Loses all entries after `position`; the log goes on in a new epoch. Returns what was lost. */
+  /** Loses all rows after `position`. Returns what was lost. */
   cut(position: number): Entry[] {
-    for (const { epoch } of this.#epochs) this.#hold(epoch)
-    const lost = this.entries.splice(position)
-    this.#epochs.push({ epoch: `e${this.#epochs.length + 1}`, start: this.entries.length })
-    return lost
+    return this.rows.splice(position).map(({ entry }) => entry)
   }
 
-  #hold(epoch: string): Entry[] {
-    const held = this.#held.get(epoch) ?? [...this.entries]
-    this.#held.set(epoch, held)
-    return held
-  }
-
-  /** The JSON array that a page has to have: the items up to `last`, as the epoch that owns it held them. */
-  listOf(after: number, last: number, epoch: string): string {
-    const entries = this.#held.get(epoch) ?? this.entries
-    const items = entries.slice(after, last).map(({ item }) => item)
-    return `[${items.join()}]`
+  /** The JSON array that a page must have: the items up to `last`, as the log held them when that row had this mark. */
+  listOf(after: number, last: number, mark: string): string {
+    const row = this.#held.get(`${last} ${mark}`)
+    const rows = row ? [...row.below, row] : []
+    return `[${rows.slice(after).map(({ entry }) => entry.item)}]`
   }
 }

@@ -17,7 +17,7 @@ for (const [index, path] of paths.entries()) {
 
 function open(path: string): string {
   try {
-    openDatabase({ path, mustExist: false, keepsSchema: false }).db.close()
+    openDatabase({ path, create: true }).db.close()
     return 'open'
   } catch (error) {
     return String(error)

@@ -34,8 +34,8 @@ export function add({ log }: Store, ...names: string[]): Promise<Outcome[]> {
 
 /** The names of all plants. */
 export async function listNames({ log }: Store): Promise<string[]> {
-  const { position, epochs } = await log.head()
-  const array = await log.read(0, position, epochs.owner(position))
+  const { position, mark } = await log.head()
+  const array = await log.read(0, position, mark)
   return (JSON.parse(String(array)) as { name: string }[]).map(({ name }) => name)
 }
 

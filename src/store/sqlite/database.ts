@@ -1,26 +1,14 @@
-// Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, then migrates its
-// schema.
+// Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, settles what it holds,
+// and makes the tables that are missing.
 import { randomBytes } from 'node:crypto'
-import { chmodSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { sqliteLockMs } from '../../limits.ts'
-import { giveToOwner } from '../../runtime/new-file.ts'
-import { identify, isSameFile, resolveLinks } from '../../runtime/same-file.ts'
-import { syncDirectoryOf } from '../../runtime/sync.ts'
 import { StoreRefused } from '../errors.ts'
-import { checkUpgrade, migrations, refuseInUse } from '../format/migrations.ts'
-import { isBusy } from './errors.ts'
-import { noteFiles, type OpenFiles } from './files/files.ts'
-import {
-  applicationId,
-  belongsToAnother,
-  checkStore,
-  openStoreFile,
-  pragma,
-  readVersion,
-  refusal,
-} from './files/read-only.ts'
-import { lockForWriting, settle, untilFree } from './files/settle.ts'
+import { applicationId, steps } from '../sql/schema.ts'
+import { giveToOwner, identify, isSameFile, resolveLinks, syncDirectoryOf } from './file-system.ts'
+import { noteFiles, type OpenFiles } from './files.ts'
+import { belongsToAnother, checkStore, openReadOnly, pragma, readVersion, refusal } from './read-only.ts'
+import { lockMs, settle, untilFree } from './settle.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
@@ -28,30 +16,33 @@ const checkpointPages = 4000
 const ownMode = 0o600
 const othersBits = 0o077
 
-export type OpenOptions = { path: string; mustExist: boolean; keepsSchema: boolean }
-export type OpenDatabase = { db: DatabaseSync; files: OpenFiles }
+/** `create`: a missing file is made. */
+export type WriterOptions = { path: string; create: boolean }
+/** `descriptor`: of the database, for syncs. It is never closed, see `syncFile`. */
+export type OpenDatabase = { db: DatabaseSync; files: OpenFiles; descriptor: number }
 
-/** Opens the file. `reopened`: the files that it must be, after an I/O error. Throws StoreRefused. */
-export function openDatabase(options: OpenOptions, reopened?: OpenFiles): OpenDatabase {
-  const { path, mustExist } = options
+/** Opens the file. `former`: the database that it must be, after an I/O error. Throws StoreRefused. */
+export function openDatabase({ path, create }: WriterOptions, former?: OpenDatabase): OpenDatabase {
   let db: DatabaseSync | undefined
   try {
     const before = identify(path)
-    if (before || mustExist) bringUpToDate(options)
+    if (before) untilFree(() => inspect(path, create))
     else makeFile(path)
-    const opened = new DatabaseSync(path, { timeout: sqliteLockMs })
+    const opened = new DatabaseSync(path, { timeout: lockMs })
     db = opened
+    const descriptor = former?.descriptor ?? openSync(path, 'r+')
     untilFree(() => configure(opened))
-    if (before) settle(db, path)
-    migrate(db, path)
+    // Not waiting in SQLite, which backs off.
+    opened.exec('PRAGMA busy_timeout = 0')
+    settle(opened, path, descriptor)
+    makeTables(opened, path)
     makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
-    const files = reopened ?? noteFiles(path)
+    const files = former?.files ?? noteFiles(path)
     files.check()
-    /* c8 ignore next 2: the path is given to another file in the same moment */
     if (before && !isSameFile(before, files.ids[0]))
       throw new StoreRefused(`${path} was replaced while it was opened`)
-    return { db, files }
+    return { db: opened, files, descriptor }
   } catch (error) {
     db?.close()
     throw refusal(path, error as Error)
@@ -64,21 +55,16 @@ function makeFile(path: string): void {
   giveToOwner(resolveLinks(path))
 }
 
-/** Inspects a file without changing it. Returns its schema's version; 0 if it has none yet. Throws StoreRefused. */
-function inspect({ path, mustExist }: OpenOptions): number {
-  if (!mustExist && statSync(path).size === 0) return 0
-  const { db, checkSame } = openStoreFile(path, !mustExist)
-  try {
-    /* c8 ignore next: it takes another user, in a process of its own */
-    if (checkSame) throw belongsToAnother(path)
-    return readVersion(db)
-  } finally {
-    db.close()
-  }
+/** Inspects a file without changing it. Throws StoreRefused. */
+function inspect(path: string, create: boolean): void {
+  if (create && statSync(path).size === 0) return
+  const { db, checkSame } = openReadOnly(path, create)
+  db.close()
+  if (checkSame) throw belongsToAnother(path)
 }
 
 /**
- * Sets pragmas and reads them back: when SQLite refuses one (file system without shared memory), only its value tells.
+ * Sets pragmas and reads them back: if SQLite refuses one (file system without shared memory), only its value tells.
  */
 function configure(db: DatabaseSync): void {
   const settings = {
@@ -91,56 +77,23 @@ function configure(db: DatabaseSync): void {
   for (const [name, value] of Object.entries(settings)) {
     db.exec(`PRAGMA ${name} = ${value}`)
     const actual = pragma(db, name)
-    /* c8 ignore next: no SQLite that we know does so */
     if (actual !== value) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
   }
 }
 
-/** Migrates a file of an older version, unless another process is faster. */
-function bringUpToDate(options: OpenOptions): void {
-  try {
-    untilFree(() => {
-      const version = inspect(options)
-      if (version === 0 || version === migrations.length) return
-      checkUpgrade(version, options.keepsSchema)
-      migrateAlone(options.path)
-    })
-  } catch (error) {
-    if (!isBusy(error)) throw error
-    refuseInUse('another process has it open')
-  }
-}
-
-/**
- * Migrates under an exclusive lock, which SQLite grants only when no other connection is open, as a service would have.
- * Others get in only with the new schema, which an older service refuses.
- */
-function migrateAlone(path: string): void {
-  const db = new DatabaseSync(path)
-  try {
-    db.exec('PRAGMA locking_mode = EXCLUSIVE')
-    configure(db)
-    settle(db, path)
-    migrate(db, path)
-  } finally {
-    db.close()
-  }
-}
-
-/** Migrates from the version seen under the lock: another process may have migrated since the inspection. */
-function migrate(db: DatabaseSync, path: string): void {
-  if (readVersion(db) === migrations.length) return
-  lockForWriting(db)
+/** Takes the steps of the schema that are missing, seen under the lock: another process may have taken them. */
+function makeTables(db: DatabaseSync, path: string): void {
+  if (readVersion(db) === steps.length) return
+  untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
-  for (const { sqlite } of migrations.slice(readVersion(db))) db.exec(sqlite)
-  db.exec(`PRAGMA user_version = ${migrations.length}; PRAGMA application_id = ${applicationId}`)
-  db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING").run(
-    randomBytes(16).toString('base64url'),
-  )
+  for (const { sqlite } of steps.slice(readVersion(db))) db.exec(sqlite)
+  db.exec(`PRAGMA user_version = ${steps.length}; PRAGMA application_id = ${applicationId}`)
+  const insert = db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING")
+  insert.run(randomBytes(16).toString('base64url'))
   db.exec('COMMIT')
 }
 
-/** Removes the rights of other users on the files of an open database, where this user may do so. */
+/** Removes the rights of other users on the files of an open database, if this user may do so. */
 function makePrivate(path: string): void {
   for (const name of [path, `${path}-wal`, `${path}-shm`]) {
     const stats = statSync(name, { throwIfNoEntry: false })
@@ -152,8 +105,8 @@ function makePrivate(path: string): void {
 function changeMode(path: string, mode: number): void {
   try {
     chmodSync(path, mode)
-    /* c8 ignore next 4: a file system without modes, whose owner decides at the mount who may read */
   } catch (error) {
+    // A file system without modes: whoever mounts it decides who may read.
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'EPERM' && code !== 'ENOTSUP') throw error
   }

@@ -1,11 +1,8 @@
 // Checks that the path still names the open files. SQLite goes on writing to a file that was deleted or replaced, and
 // everything acknowledged from then on would be lost with the process.
-//
-// Nothing here opens and closes a file that SQLite has open: closing any descriptor would drop all of this process's
-// locks on the file (fcntl(2), sqlite.org/howtocorrupt.html).
 import { statSync } from 'node:fs'
-import { type FileId, isSameFile, resolveLinks } from '../../../runtime/same-file.ts'
-import { StoreRefused } from '../../errors.ts'
+import { StoreRefused } from '../errors.ts'
+import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
 
 /** The path no longer names the open files. */
 export class FilesLost extends StoreRefused {}
@@ -13,8 +10,8 @@ export class FilesLost extends StoreRefused {}
 export type OpenFiles = ReturnType<typeof noteFiles>
 
 /**
- * Notes the open files of a database: those with these `ids`, in another thread, or those that the path and the ones
- * beside it (`-wal`, `-shm`) name now. Throws errors of the file system.
+ * Notes the open files of a database: those with these `ids`, or those that the path and the ones beside it (`-wal`,
+ * `-shm`) name now. Throws errors of the file system.
  */
 export function noteFiles(path: string, known?: FileId[]) {
   const target = resolveLinks(path)
@@ -23,15 +20,15 @@ export function noteFiles(path: string, known?: FileId[]) {
   /** The last known length of the database. */
   let bytes = 0
 
-  function findFaultIn(index: number): string | undefined {
-    const name = paths[index] as string
+  function findFaultIn(name: string, index: number): string | undefined {
     try {
       const stats = statSync(name, { throwIfNoEntry: false })
       if (stats === undefined) return `${name} is gone`
       if (!isSameFile(stats, ids[index])) return `${name} is another file now`
+      if (index > 0) return undefined
       // An append-only log never shrinks.
-      if (index === 0 && stats.size < bytes) return `${name} was cut from ${bytes} to ${stats.size} bytes`
-      if (index === 0) bytes = stats.size
+      if (stats.size < bytes) return `${name} was cut from ${bytes} to ${stats.size} bytes`
+      bytes = stats.size
       return undefined
     } catch (error) {
       return `${name} cannot be looked at (${(error as NodeJS.ErrnoException).code})`
@@ -39,14 +36,18 @@ export function noteFiles(path: string, known?: FileId[]) {
   }
 
   /**
-   * Finds the reason, for the operator, why nothing may be added; undefined when there is none. Never throws: a file
-   * that cannot be examined counts as lost.
+   * Finds the reason, for the operator, why nothing may be added; undefined if there is none. Never throws: a file that
+   * cannot be examined counts as lost.
    */
   function findFault(): string | undefined {
-    return findFaultIn(0) ?? findFaultIn(1) ?? findFaultIn(2)
+    for (const [index, name] of paths.entries()) {
+      const fault = findFaultIn(name, index)
+      if (fault !== undefined) return fault
+    }
+    return undefined
   }
 
-  /** Throws FilesLost when there is a fault. */
+  /** Throws FilesLost if there is a fault. */
   function check(): void {
     const fault = findFault()
     if (fault !== undefined) throw new FilesLost(fault)

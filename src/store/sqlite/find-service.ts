@@ -1,7 +1,7 @@
 // Finds, from outside, the processes that have a SQLite file open.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import type { ServiceStatus } from '../../status.ts'
+import type { ServiceStatus } from '../status.ts'
 
 /** A process with the database open in WAL mode holds a lock behind this offset (SQLite, os.h, PENDING_BYTE). */
 const lockByte = 0x40000000

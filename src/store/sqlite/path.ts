@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { identify } from '../../runtime/same-file.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
+import { identify } from './file-system.ts'
 
 /** Reads the path, relative to the working directory. Throws StoreRefused when it is a folder. */
 export function sqlitePath(url: string): string {

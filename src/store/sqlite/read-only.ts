@@ -1,29 +1,25 @@
-// Opens SQLite files for reading, and checks that they are ours.
+// Opens SQLite files for reading, and checks that they are ours. Nothing is made that the owner of the file cannot use.
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { sqliteLockMs } from '../../../limits.ts'
-import { resolveLinks } from '../../../runtime/same-file.ts'
-import { StoreRefused } from '../../errors.ts'
-import { checkVersion } from '../../format/migrations.ts'
+import { StoreRefused } from '../errors.ts'
+import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
+import { resolveLinks, syncFile } from './file-system.ts'
+import { lockMs } from './settle.ts'
 
-/** 'plnt', which marks a file as ours (SQLite, pragma application_id). */
-export const applicationId = 0x706c6e74
 const headerBytes = 100
 
-/** `checkSame`, for a file opened without locks: throws StoreRefused when it has been written to since. */
+/** `checkSame`, for a file that is open without locks: throws StoreRefused if it has been written to since. */
 export type ReadOnlyFile = { db: DatabaseSync; checkSame?: () => void }
 
-/** Opens a plant store, or an empty database when that will do. Throws StoreRefused. */
-export function openStoreFile(path: string, mayBeEmpty = false): ReadOnlyFile {
-  const stats = statSync(path, { throwIfNoEntry: false })
-  if (stats === undefined) throw new StoreRefused(`there is no file ${path}`)
-  if (stats.isDirectory()) throw new StoreRefused(`${path} is a directory`)
+/** Opens a plant store, or an empty database if `mayBeEmpty`. Throws StoreRefused. */
+export function openReadOnly(path: string, mayBeEmpty = false): ReadOnlyFile {
+  const stats = statSync(path)
   // SQLite treats a file shorter than its header as empty.
   if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
   let file: ReadOnlyFile | undefined
   try {
-    // SQLite itself would not say why it cannot open the file.
+    // SQLite itself would not report why it cannot open the file.
     accessSync(path, constants.R_OK)
     file = isOfStranger(path, stats.uid) ? openAtRest(path) : openWithLocks(path)
     checkStore(file.db, path, mayBeEmpty)
@@ -35,18 +31,21 @@ export function openStoreFile(path: string, mayBeEmpty = false): ReadOnlyFile {
 }
 
 /**
- * True when this user's `-wal` and `-shm`, which SQLite creates for readers, too, would lock the owner out. Files made
- * by root get the owner of the database.
+ * True if this user's `-wal` and `-shm`, which SQLite also creates for readers, would lock the owner out. Files made by
+ * root get the owner of the database.
  */
 function isOfStranger(path: string, owner: number): boolean {
-  /* c8 ignore next: coverage is counted on Linux; Windows has no such users */
   const user = process.geteuid?.() ?? owner
   if (user === owner || user === 0) return false
   return !['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))
 }
 
+/** Opens a file beside its writers. A log that a killed process left is synced before it is believed. */
 function openWithLocks(path: string): ReadOnlyFile {
-  return { db: new DatabaseSync(path, { readOnly: true, timeout: sqliteLockMs }) }
+  const db = new DatabaseSync(path, { readOnly: true, timeout: lockMs })
+  const log = `${resolveLinks(path)}-wal`
+  if (statSync(log, { throwIfNoEntry: false })?.size) syncFile(log)
+  return { db }
 }
 
 /** Opens a file without locks, if no log beside it holds anything (sqlite.org/uri.html, "immutable"). */
@@ -74,15 +73,17 @@ export function refusal(path: string, error: Error): StoreRefused {
   return new StoreRefused(`cannot open ${path}: ${error.message}`, { cause: error })
 }
 
-/** Throws StoreRefused when a database is neither a plant store nor, if that will do, empty, or of a newer version. */
+/** Throws StoreRefused unless a database is a plant store of this schema, or empty if `mayBeEmpty`. */
 export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean): void {
   // In this order: another process may make its tables between the two.
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_schema').get() === undefined
-  if (pragma(db, 'application_id') === applicationId) checkVersion(readVersion(db))
+  const application = pragma(db, 'application_id')
+  if (application === earlierApplicationId) throw refuseEarlier(path)
+  if (application === applicationId) checkVersion(path, readVersion(db))
   else if (!mayBeEmpty || !isEmpty) throw new StoreRefused(`${path} is not a plant store`)
 }
 
-/** Reads the number of the last migration. */
+/** Reads the number of the steps that made the schema. */
 export function readVersion(db: DatabaseSync): number {
   return Number(pragma(db, 'user_version'))
 }

@@ -1,84 +1,95 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
-import { existsSync, mkdirSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
-import { sqliteLockMs, storeCloseMs, storeLimitMs } from '../../limits.ts'
-import { giveToOwner } from '../../runtime/new-file.ts'
-import { identify } from '../../runtime/same-file.ts'
-import { syncDirectoryOf } from '../../runtime/sync.ts'
-import { withTimeout } from '../../runtime/with-timeout.ts'
-import type { Outcome, PlantLog, StoreOptions } from '../engine.ts'
-import { StoreRefused } from '../errors.ts'
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type OpenOptions, type Outcome, type PlantLog, storeLimitMs } from '../engine.ts'
+import { StoreUnavailable } from '../errors.ts'
 import type { Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
-import { existingPath, sqlitePath } from './files/path.ts'
-import { openReader, type Reader } from './reader.ts'
+import type { EngineStatus } from '../status.ts'
+import { identify, makeDirectory, resolveLinks } from './file-system.ts'
+import { findService } from './find-service.ts'
+import { existingPath, sqlitePath } from './path.ts'
+import { openReadOnly } from './read-only.ts'
+import { makeReader, type Reader } from './reader.ts'
+import { lockMs } from './settle.ts'
 import { named, sqliteDialect } from './sqlite-dialect.ts'
-import { joinWriter, startWriter, type Writer } from './writer/writer-handle.ts'
-import type { Work } from './writer/writer-messages.ts'
+import { startWriter, type Writer } from './writer.ts'
 
-/**
- * Opens the SQLite file at a `file:` URL, relative to the working directory; creates it when it is missing. `close`
- * waits for open requests, but not for a disk that does not answer.
- */
-export async function openSqlite(url: string, options: StoreOptions): Promise<SqlStore> {
-  const { logger, port, mustExist, made } = options
-  const path = mustExist ? existingPath(url) : sqlitePath(url)
-  if (!mustExist && !port) makeDirectory(dirname(path))
-  const isNew = !port && identify(path) === undefined
-  const writer = port ? joinWriter(path, port) : await startWriter(path, options)
-  if (isNew) made?.()
+/** Time that a read waits for a lock, which is held during recovery only. It blocks the event loop. */
+const readLockMs = 200
+/** Time that `close` waits for a disk that does not answer. */
+const closeMs = 1500
+
+/** Opens the SQLite file at a `file:` URL, relative to the working directory. Rejects with StoreRefused. */
+export async function openSqlite(url: string, options: OpenOptions): Promise<SqlStore> {
+  const { logger, mode, create = false } = options
+  const path = create ? sqlitePath(url) : existingPath(url)
+  if (mode === 'read') {
+    const { db, checkSame } = openReadOnly(path)
+    return makeStore(path, makeReader(db, logger, checkSame))
+  }
+  if (create) makeDirectory(dirname(path))
+  const isNew = identify(path) === undefined
+  const writer = await startWriter({ path, create }, options)
+  if (isNew) options.made?.()
   try {
-    return makeStore(openReader(writer.files, logger), writer)
-    /* c8 ignore next 4: the path is given to another file in the same moment */
+    const db = new DatabaseSync(path, { readOnly: true, timeout: readLockMs })
+    writer.files.check()
+    return makeStore(path, makeReader(db, logger), writer)
   } catch (error) {
     await writer.close()
     throw error
   }
 }
 
-function makeStore(reader: Reader, writer: Writer): SqlStore {
-  const write = (work: Work, deadlineMs = performance.now() + storeLimitMs) =>
-    writer.requests.send(work, deadlineMs)
-  const append: PlantLog['append'] = async (entries, deadlineMs, note) => {
+/** Makes a store; without a writer it is read-only. */
+async function makeStore(path: string, reader: Reader, writer?: Writer): Promise<SqlStore> {
+  const { select } = reader
+  const send: Writer['send'] = async (work, deadlineMs) => {
+    if (writer) return writer.send(work, deadlineMs)
+    throw new StoreUnavailable('nothing-added', 'the database is open for reading only')
+  }
+  const append: PlantLog['append'] = async (entries, options = {}) => {
+    const { deadlineMs = performance.now() + storeLimitMs, note } = options
     const items = entries.map(({ item }) => item)
     const ids = entries.map(({ id }) => id)
-    return (await write({ items, ids, note }, deadlineMs)) as Outcome[]
+    return (await send({ items, ids, note }, deadlineMs)) as Outcome[]
   }
-  const execute: Sql['execute'] = async (text, values = []) =>
-    (await write({ text, values: named(values) })) as number
+  const execute: Sql['execute'] = async (text, values = [], { mayBeLost } = {}) => {
+    const statement = { text, values: named(values), mayBeLost }
+    return (await send(statement, performance.now() + storeLimitMs)) as number
+  }
+  const [row] = await select("SELECT value FROM meta WHERE key = 'store'")
   return {
-    id: reader.id,
+    id: String(row?.value),
     log: { append, head: reader.head, read: reader.read },
-    ...makeSqlStore({ select: reader.select, execute }, sqliteDialect),
+    ...makeSqlStore({ select, execute }, sqliteDialect),
     // A batch of no plants needs all that others need.
     async ready() {
-      await append([], performance.now() + sqliteLockMs)
+      await append([], { deadlineMs: performance.now() + lockMs })
     },
-    share: writer.share,
+    status: async () => readStatus(path),
     async close() {
-      // Close the readers first: when the writer closes last, SQLite checkpoints the write-ahead log.
+      // Close the reader first: when the writer closes last, SQLite checkpoints the write-ahead log.
       reader.close()
-      await withTimeout(writer.close(), storeCloseMs, () => {})
+      if (!writer) return
+      const late = Promise.withResolvers<void>()
+      const timer = setTimeout(late.resolve, closeMs)
+      await Promise.race([writer.close(), late.promise])
+      clearTimeout(timer)
     },
   }
 }
 
-/**
- * Creates a directory, and those above it, on stable storage; returns those that were made, the innermost first. Throws
- * StoreRefused.
- */
-export function makeDirectory(directory: string): string[] {
-  const made: string[] = []
-  for (let one = resolve(directory); !existsSync(one); one = dirname(one)) made.push(one)
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
-    for (const one of made.toReversed()) {
-      giveToOwner(one)
-      syncDirectoryOf(one)
-    }
-    return made
-  } catch (error) {
-    throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
+function readStatus(path: string): EngineStatus {
+  const target = resolveLinks(path)
+  const size = (name: string) => statSync(name, { throwIfNoEntry: false })?.size ?? 0
+  return {
+    engineVersion: String(process.versions.sqlite),
+    bytes: size(target) + size(`${target}-wal`),
+    service: findService(target),
+    cluster: null,
   }
 }

@@ -1,0 +1,142 @@
+// backup: copies a SQLite database while a service runs on it. restore does the same in the other direction.
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { rmSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { basename, dirname, extname, join } from 'node:path'
+import { backup, DatabaseSync } from 'node:sqlite'
+import { text } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { Command } from 'commander'
+import { CommandError, count, printResult } from '../cli/console.ts'
+import { doLongWork, type Progress } from '../cli/long-work.ts'
+import { type NewFileOptions, writeNewFile } from '../cli/new-file.ts'
+import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
+import { engineOf } from '../store/engines.ts'
+import { openReadOnly } from '../store/sqlite/read-only.ts'
+
+const help = `
+The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
+is killed may leave a file that ends in .partial, which may be deleted. FILE holds everything, the hashes of tokens
+included, so only you can read it. plant-store restore restores it. With - the backup is written to stdout; until it is
+verified, it is in a file beside the database, or in TMPDIR.
+
+A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
+
+/** Only its owner may read a copy, as it holds the hashes of tokens. */
+export const ownMode = 0o600
+/** Pages copied between two checks of the signal. */
+const stepPages = 256
+
+export function define(command: Command): void {
+  command.argument('<file>', 'the file to create; - is stdout').option('--force', 'replace FILE if it exists')
+  addWorkOptions(command).addHelpText('after', help).action(runBackup)
+}
+
+async function runBackup(file: string, options: WorkOptions & { force?: true }): Promise<void> {
+  const { quiet, json, force: replace } = options
+  const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
+  if (file !== '-') {
+    const report = await copyLong(options, (how) => copyVerified(from, file, { ...how, replace }))
+    const text = `backed up ${count(report.plants, 'plant')} to ${file}; verified, SHA-256 ${report.checksum}`
+    return printResult({ file, ...report }, text, json)
+  }
+  const report = await copyLong({ quiet: true }, (how) => writeVerified(from, how))
+  const text = `backed up ${count(report.plants, 'plant')}; verified, SHA-256 ${report.checksum}`
+  if (!quiet) console.error(json ? JSON.stringify({ file, ...report }) : text)
+}
+
+/** Finds the file of the database. Throws CommandError when it is no file; `instead` says what to use. */
+export function findFile(options: WorkOptions, instead: string): string {
+  const url = findDatabase(options)
+  const { name, path } = engineOf(url)
+  if (path) return path(url)
+  throw new CommandError(`DATABASE_URL is for ${name}, and ${instead}`)
+}
+
+export type CopyOptions = Pick<NewFileOptions, 'replace'> & { signal: AbortSignal; progress: Progress }
+
+/** Copies a database, and shows the progress. */
+export function copyLong<T>(
+  { quiet }: { quiet?: boolean | undefined },
+  copy: (options: CopyOptions) => Promise<T>,
+): Promise<T> {
+  const describe = () => 'interrupted: the copy is incomplete. Run it again'
+  return doLongWork({ quiet, describe }, (progress, signal) => copy({ signal, progress }))
+}
+
+/**
+ * Copies the store in the file `from` to the path `to`, where the copy appears once it is complete, verified, and on
+ * stable storage. Resolves to what was found in it.
+ */
+export function copyVerified(from: string, to: string, options: CopyOptions) {
+  return writeNewFile(to, { ...options, source: from }, async (path) => {
+    await copyDatabase(from, path, options)
+    return verifyCopy(path, options)
+  })
+}
+
+/** Writes a verified copy to stdout. Until it is verified, it is in a file. */
+async function writeVerified(from: string, options: CopyOptions) {
+  const copy = join(process.env.TMPDIR ?? dirname(from), `.${basename(from)}.${randomUUID()}.partial`)
+  const report = await copyVerified(from, copy, options)
+  const file = await open(copy)
+  // From here on nothing is left behind, however the process ends.
+  rmSync(copy)
+  await pipeline(file.createReadStream(), process.stdout, { end: false, signal: options.signal })
+  return report
+}
+
+/** Runs the command `verify` on a copy, in a process that a signal can end. Rejects with CommandError for a fault. */
+export async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
+  progress.end()
+  const cli = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url))
+  const args = [...process.execArgv, cli, 'verify', pathToFileURL(path).href, '--json', '--quiet']
+  const child = spawn(process.execPath, args, { signal, stdio: ['ignore', 'pipe', 'inherit'] })
+  const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
+  if (output === '') throw new CommandError('the copy could not be verified, and was not kept')
+  const { plants, checksum, faults } = JSON.parse(output)
+  if (faults.length === 0) return { plants: Number(plants), checksum: String(checksum) }
+  const [{ position, detail }] = faults
+  throw new CommandError(
+    `the copy was not kept, because the source is damaged: ${position === null ? '' : `plant ${position} `}${detail}`,
+  )
+}
+
+/**
+ * Copies a database as it is at one moment. The copy reads within a transaction, and so never starts again when another
+ * connection writes (sqlite.org/c3ref/backup_finish.html).
+ */
+async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
+  const { db: source, checkSame } = openReadOnly(from)
+  try {
+    source.exec('BEGIN; SELECT count(*) FROM meta')
+    writeFileSync(to, '', { flag: 'wx', mode: ownMode })
+    await backup(source, to, {
+      rate: stepPages,
+      progress({ totalPages, remainingPages }) {
+        signal.throwIfAborted()
+        progress.show(totalPages - remainingPages, totalPages, 'page')
+      },
+    })
+    checkSame?.()
+    makeSingle(to)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_SQLITE_ERROR') throw error
+    throw new CommandError(`cannot copy ${from} to ${to}: ${(error as Error).message}`)
+  } finally {
+    source.close()
+  }
+}
+
+/** Turns WAL mode off, so that a copy is a single file. */
+export function makeSingle(path: string): void {
+  const copy = new DatabaseSync(path)
+  try {
+    copy.exec('PRAGMA journal_mode = DELETE')
+  } finally {
+    copy.close()
+  }
+}

@@ -1,0 +1,30 @@
+// config: shows what is in force and where it comes from, secrets masked.
+import type { Command } from 'commander'
+import { formatTable, printResult } from '../cli/console.ts'
+import { addSettingOptions } from '../cli/options.ts'
+import { type Flags, loadSettings, settingRows } from '../settings.ts'
+
+const help = `
+A flag overrides the environment, and the environment overrides .env in the working directory. The flags of serve are
+allowed here as well, to show their effect. Passwords and tokens are masked.`
+
+export function define(command: Command): void {
+  addSettingOptions(command.option('--json', 'print the settings as JSON').addHelpText('after', help)).action(
+    show,
+  )
+}
+
+async function show({ json, ...flags }: Flags & { json?: true }): Promise<void> {
+  const { found, warnings } = loadSettings(flags)
+  for (const warning of warnings) console.error(`plant-store: warning: ${warning}`)
+  const settings = settingRows.map(({ key, name, mask }) => {
+    const { text, from } = found[key]
+    return { name, value: text ? mask(text) : null, from }
+  })
+  const cells = settings.map(({ name, value, from }, index) => [
+    name,
+    value ?? `(${settingRows[index]?.unset})`,
+    from,
+  ])
+  await printResult(settings, formatTable(['SETTING', 'VALUE', 'FROM'], cells), json)
+}

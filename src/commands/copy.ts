@@ -1,0 +1,157 @@
+// copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
+import { createHash } from 'node:crypto'
+import type { Command } from 'commander'
+import { CommandError, count, makeLogger, printResult, separate } from '../cli/console.ts'
+import { doLongWork } from '../cli/long-work.ts'
+import { nameDatabase, named, readUrl, wholeNumber } from '../cli/options.ts'
+import type { CopyTarget, Store, StoredPlant } from '../store/engine.ts'
+import { openStore } from '../store/engines.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+
+type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
+type Target = Store & { readonly copy: CopyTarget }
+
+/** `batch`: plants read, added in one transaction and read back at a time; `onProgress`: gets what is in both. */
+type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void; signal: AbortSignal }
+
+const help = `
+URLs are as in DATABASE_URL: file:data/plants.db, postgres://USER@HOST:5432/DATABASE. Every user of the machine can see the
+arguments of a command: put a URL with a password into an environment variable and write env:NAME, or into a file that only
+you can read and write @FILE.
+
+--to must be empty, or an earlier copy of --from, which is continued, however it was interrupted. Every plant is read back
+and compared. The last line has the SHA-256 over the whole log, the same in both: a line per plant, of position, id (or
+nothing), mark of its commit, and item, separated by tabs.
+
+A service may run on --from meanwhile; the plants that it adds are copied, too. To move for good: copy, stop the service,
+copy again, and start the service on --to. No service may run on --to before that.`
+
+export function define(command: Command): void {
+  command
+    .requiredOption('--from <url>', 'the database to copy: a URL, env:NAME or @FILE')
+    .requiredOption('--to <url>', 'the database to copy to, likewise')
+    .option(
+      '--batch <plants>',
+      'plants in one transaction; use fewer over a slow network',
+      wholeNumber(1, 20_000),
+      5000,
+    )
+    .option('--quiet', 'show no progress')
+    .option('--json', 'print the summary as JSON')
+    .addHelpText('after', help)
+    .action(runCopy)
+}
+
+async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void> {
+  const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
+  const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
+  let made = false
+  const describe = () => 'the copy was interrupted. Run it again to go on.'
+  const work = doLongWork({ quiet, describe }, async (progress, signal) => {
+    const logger = makeLogger(progress.say)
+    const source = await named('--from', openStore(urls.from, { logger, mode: 'read' }))
+    try {
+      const { cluster } = await source.status()
+      if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
+      const onMade = () => (made = true)
+      const options = { logger, mode: 'write', create: true, made: onMade } as const
+      const target = await named('--to', openStore(urls.to, options))
+      const copying = copyStore(source, target, { batch, signal, onProgress: progress.show })
+      return await copying.finally(() => target.close())
+    } finally {
+      await source.close()
+    }
+  })
+  const { plants, added, checksum, tokens } = await work.catch(explain)
+  const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
+  const where = `from ${names.from} into ${names.to}${made ? ', made now' : ''}`
+  const text = `${what} ${where}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
+  await printResult({ ...names, made, added, tokens, plants, checksum }, text, json)
+}
+
+function explain(error: unknown): never {
+  if (!(error instanceof StoreUnavailable)) throw error
+  throw new CommandError(`the copy was cut short: ${error.message}. Run it again to go on.`, { cause: error })
+}
+
+/**
+ * Copies a store on which a service may run. The target takes over its id, so that an interrupted copy is recognized.
+ * Each step can be repeated. Throws CommandError when the target holds anything but a copy of the source.
+ */
+async function copyStore(source: Store, target: Store, options: CopyOptions) {
+  if (!hasCopy(target)) throw new CommandError('--to is of an engine that nothing can be copied to')
+  if (!(await target.copy.adopt(source.id)))
+    throw new CommandError(
+      '--to holds plants or tokens that are not of --from: a copy needs an empty database',
+    )
+  const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
+  const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
+  if (other) throw new CommandError(`--to holds the token ${other.id}, which is not of --from`)
+  const copied = await copyPlants(source, target, options)
+  const tokens = await source.tokens.all()
+  for (const token of tokens) await target.copy.putToken(token)
+  return { ...copied, tokens: tokens.length }
+}
+
+function hasCopy(target: Store): target is Target {
+  return target.copy !== undefined
+}
+
+/**
+ * Adds the plants that the target lacks until the source has nothing new, then the notes. All plants are compared, also
+ * those of an earlier copy. `plants` and `checksum` (SHA-256 over a line per plant) are of the whole log.
+ */
+async function copyPlants(source: Store, target: Target, { batch, onProgress, signal }: CopyOptions) {
+  const checksum = createHash('sha256')
+  const { position: total } = await source.log.head()
+  const { position: held } = await target.log.head()
+  if (held > total)
+    throw new CommandError(`--to holds ${count(held, 'plant')}, --from only ${separate(total)}`)
+  let [done, added] = [0, 0]
+  for (;;) {
+    signal.throwIfAborted()
+    const plants = await source.plants(behind(done), batch)
+    // Behind the last batch the target must have no more plants, so look there, too.
+    const there = await target.plants(behind(done), plants.length || 1)
+    checksum.update(compare(there, plants.slice(0, there.length), done))
+    done += there.length
+    const missing = plants.slice(there.length)
+    if (missing.length > 0) {
+      await target.copy.put(missing)
+      checksum.update(compare(await target.plants(behind(done), missing.length), missing, done))
+      done += missing.length
+      added += missing.length
+    }
+    onProgress(done, Math.max(done, total))
+    if (plants.length > 0) continue
+    // Notes that are read before the head has moved on are of the plants that were copied.
+    const notes = await source.notes.read(notePrefix)
+    if ((await source.log.head()).position > done) continue
+    await copyNotes(notes, target)
+    return { plants: done, added, checksum: checksum.digest('hex') }
+  }
+}
+
+/** Notes of imports; the others are of one store. */
+const notePrefix = 'import'
+const behind = (after: number) => ({ after, last: Number.MAX_SAFE_INTEGER })
+
+/** Compares the plants after `after`, and returns their lines. Throws CommandError when they differ. */
+function compare(copied: StoredPlant[], plants: StoredPlant[], after: number): string {
+  const lines = plants.map(lineOf).join('')
+  if (copied.map(lineOf).join('') === lines) return lines
+  throw new CommandError(
+    `from plant ${after + 1} on, --to is no copy of --from; or something else writes to it`,
+  )
+}
+
+/** The line of a plant in the SHA-256 of a log. */
+export function lineOf({ position, id, mark, item }: StoredPlant): string {
+  return `${position}\t${id ?? ''}\t${mark}\t${item}\n`
+}
+
+async function copyNotes(notes: Map<string, string>, target: Store): Promise<void> {
+  const held = await target.notes.read(notePrefix)
+  for (const [key, value] of notes)
+    if (value !== held.get(key)) await target.notes.change({ key, value, before: held.get(key) ?? '' })
+}

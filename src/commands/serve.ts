@@ -1,0 +1,16 @@
+// serve: runs the service until it is told to stop.
+import type { Command } from 'commander'
+import { addSettingOptions } from '../cli/options.ts'
+import { runService } from '../server.ts'
+import { type Flags, loadSettings } from '../settings.ts'
+import { command as program } from '../version.ts'
+
+const help = `
+A flag overrides the environment, and the environment overrides .env in the working directory; ${program} config shows the
+effective settings. SIGTERM, SIGINT and SIGHUP let requests in flight finish; the exit code is 0 then.`
+
+export function define(command: Command): void {
+  addSettingOptions(command.addHelpText('after', help)).action((flags: Flags) =>
+    runService(loadSettings(flags)),
+  )
+}

@@ -1,0 +1,36 @@
+// token explain: says why the service would refuse a JWT.
+import { text } from 'node:stream/consumers'
+import type { Command } from 'commander'
+import { CommandError, makeLogger, printResult } from '../../cli/console.ts'
+import { loadSettings } from '../../settings.ts'
+import { issuerOf } from '../../tokens/issuer.ts'
+import { command as program } from '../../version.ts'
+
+const help = `
+Reads a JWT from stdin, and tells why the service would refuse it with the current settings (OIDC_…), or which scopes it
+grants. The token is not shown. The keys of the issuer are fetched, as the service does.
+
+  ${program} token explain < token.txt`
+
+export function defineExplain(command: Command): void {
+  command
+    .description('Say why a JWT of OIDC_ISSUER is refused.')
+    .option('--json', 'print the verdict as JSON')
+    .addHelpText('after', help)
+    .action(async ({ json }: { json?: true }) => {
+      const issuer = issuerOf(loadSettings().settings)
+      if (issuer === undefined) throw new CommandError('OIDC_ISSUER is not set: there is no issuer')
+      // Loaded on demand, with its library.
+      const { explainToken } = await import('../../tokens/issued-tokens.ts')
+      const token = (await text(process.stdin)).trim()
+      const verdict = await explainToken(token, issuer, makeLogger())
+      if (!('reason' in verdict)) {
+        const scopes = [...verdict.scopes]
+        const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
+        return printResult({ reason: null, scopes }, `valid; it grants ${allowed}`, json)
+      }
+      process.exitCode = 1
+      const { reason, detail } = verdict
+      await printResult({ reason, detail, scopes: [] }, `refused (${reason}): ${detail}`, json)
+    })
+}

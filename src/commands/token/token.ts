@@ -1,0 +1,181 @@
+// token: creates, lists, rotates, revokes and explains access tokens.
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { CommandError, formatTable, makeLogger, printResult } from '../../cli/console.ts'
+import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../../cli/options.ts'
+import type { Token } from '../../store/engine.ts'
+import { withStore } from '../../store/engines.ts'
+import { hashToken, readTokenId } from '../../tokens/format.ts'
+import { type Scope, scopes, Tokens } from '../../tokens/tokens.ts'
+import { command as program } from '../../version.ts'
+import { formatTime, parseDuration, parseExpiry } from './duration.ts'
+import { defineExplain } from './explain.ts'
+
+const maxNameLength = 100
+const listHead = ['ID', 'NAME', 'SCOPES', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED']
+
+const rotateHelp = `
+The new token has the name, the scopes and the lifetime of the old one: a token issued for 90 days is replaced by one that
+expires 90 days from now, one that never expires by one that never does. The old token stays valid for the overlap, or until
+it expires anyway; --overlap 0s ends it at once. A token can be rotated once; then rotate the new one.`
+
+export function define(command: Command): void {
+  const onStore = { create: defineCreate, list: defineList, rotate: defineRotate, revoke: defineRevoke }
+  for (const [name, defineOne] of Object.entries(onStore)) {
+    const child = command.command(name)
+    defineOne(child)
+    addDatabaseOptions(child)
+  }
+  defineExplain(command.command('explain'))
+}
+
+type CreateOptions = DatabaseOptions & { name: string; scope?: Scope[]; expires?: number }
+
+function defineCreate(command: Command): void {
+  command
+    .description('Create a token and print it. It cannot be shown again.')
+    .requiredOption(
+      '--name <name>',
+      'the purpose or owner of the token, unique among valid tokens',
+      parseName,
+    )
+    .addOption(new Option('--scope <scope...>', 'scopes of the token (default: all)').choices(scopes))
+    .option(
+      '--expires <time>',
+      'a duration such as 12h, 90d or 1y, or a date such as 2030-01-31: the end of that day (UTC)',
+      parseExpiry,
+    )
+    .action((options: CreateOptions) =>
+      withTokens(options, async (tokens) => {
+        const { name, scope = scopes, expires = null, json } = options
+        const allowed = [...new Set(scope)]
+        const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
+        if (token === undefined)
+          throw new CommandError(
+            `a valid token named "${name}" already exists: choose another name, or rotate or revoke it (${program} token list)`,
+          )
+        const id = String(readTokenId(token))
+        const ends = formatTime(expires)
+        await printToken(tokens, { id, name, scopes: allowed, expires: ends, token }, json)
+        if (ends !== null && !json) console.error(`${id} expires at ${ends}`)
+      }),
+    )
+}
+
+function parseName(text: string): string {
+  if (text.trim() === '' || [...text].length > maxNameLength || /\p{Cc}/u.test(text))
+    throw new InvalidArgumentError(`Expected 1 to ${maxNameLength} characters, and no control characters.`)
+  if (readTokenId(text) !== undefined)
+    throw new InvalidArgumentError('A name is shown in lists: it must not be a token.')
+  return text
+}
+
+function defineList(command: Command): void {
+  command.description('List all tokens, without their secrets.').action((options: DatabaseOptions) =>
+    withStore(findDatabase(options), { mode: 'read', logger: makeLogger() }, async (store) => {
+      const rows = (await store.tokens.all()).map(describe)
+      const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
+      await printResult(rows, formatTable(listHead, cells), options.json)
+    }),
+  )
+}
+
+/** What is shown of a token, in the order of the table. */
+function describe({ id, name, scopes, createdAt, expiresAt, lastUsedAt, revokedAt }: Token) {
+  const times = [createdAt, expiresAt, lastUsedAt, revokedAt]
+  const [created, expires, lastUsed, revoked] = times.map(formatTime)
+  return { id, name, scopes, created, expires, lastUsed, revoked }
+}
+
+function defineRotate(command: Command): void {
+  command
+    .description('Replace a token by a new one; both are valid for a while.')
+    .argument('<token>', 'its name, its id or the whole token')
+    .addOption(
+      new Option('--overlap <duration>', 'time that the old token stays valid, such as 24h, 30m or 0s')
+        .argParser(parseDuration)
+        .default(86_400_000, '24h'),
+    )
+    .addHelpText('after', rotateHelp)
+    .action((text: string, options: DatabaseOptions & { overlap: number }) =>
+      withTokens(options, async (tokens) => {
+        const former = await findToken(tokens, text)
+        const { overlap, json } = options
+        const rotated = await tokens.rotate(former, overlap)
+        if (rotated === undefined)
+          throw new CommandError(
+            `token ${former.id} cannot be rotated: it is no longer valid, or a newer token named "${former.name}" has replaced it (${program} token list)`,
+          )
+        const { id, token, expiresAt, formerExpiresAt } = rotated
+        const replacedExpires = formatTime(formerExpiresAt)
+        const { id: replaces, name, scopes } = former
+        const made = { id, name, scopes, expires: formatTime(expiresAt), token }
+        await printToken(tokens, { ...made, replaces, replacedExpires }, json)
+        if (!json) console.error(`${id} replaces ${replaces}, which expires at ${replacedExpires}`)
+      }),
+    )
+}
+
+type NewToken = { id: string; token: string; [more: string]: unknown }
+
+/** Prints a new token, which nobody can see again, so one that cannot be printed is revoked. */
+async function printToken(tokens: Tokens, made: NewToken, json: true | undefined): Promise<void> {
+  try {
+    await printResult(made, made.token, json)
+  } catch (error) {
+    await tokens.revoke(made.id)
+    throw new CommandError(
+      `the token could not be printed, so ${made.id} was revoked again: ${(error as Error).message}`,
+    )
+  }
+}
+
+function defineRevoke(command: Command): void {
+  command
+    .description('Revoke a token, within 5 seconds on every replica.')
+    .argument('<token>', 'its name, its id or the whole token')
+    .action((text: string, options: DatabaseOptions) =>
+      withTokens(options, async (tokens) => {
+        const { id, name } = await findToken(tokens, text)
+        if (!(await tokens.revoke(id))) throw new CommandError(`token ${id} is already revoked`)
+        await printResult({ id, name }, `revoked ${id}`, options.json)
+      }),
+    )
+}
+
+/** Opens the database, which must exist, for as long as the work takes. */
+function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
+  const open = { mode: 'write', logger: makeLogger() } as const
+  return withStore(findDatabase(options), open, (store) => work(new Tokens(store.tokens)))
+}
+
+/**
+ * Finds a token by its name, its id or its whole text, whose secret must match: the first tokens of all stores share
+ * one id. Throws CommandError, with a message that repeats no secret.
+ */
+async function findToken(tokens: Tokens, text: string): Promise<Token> {
+  const wholeId = readTokenId(text)
+  const id = wholeId ?? text
+  const found = (await tokens.findNamed(id)).filter((one) => wholeId === undefined || one.id === wholeId)
+  const [token, ...others] = found
+  if (token === undefined)
+    throw new CommandError(
+      /^[0-9A-Za-z]{8}$/.test(id)
+        ? `there is no token ${id}`
+        : `that is neither the name of a valid token, nor an id, nor a whole token (${program} token list)`,
+    )
+  if (others.length > 0) throw new CommandError(`${found.length} tokens are "${text}": ${listByAge(found)}`)
+  if (wholeId !== undefined && token.hash !== hashToken(text))
+    throw new CommandError(`the token ${id} of this store is another one: nothing was changed`)
+  return token
+}
+
+/** During the overlap of a rotation two tokens have one name: the older one ends. */
+function listByAge(tokens: Token[]): string {
+  const byAge = tokens.toSorted((one, other) => one.createdAt - other.createdAt)
+  const describe = ({ id, createdAt, expiresAt }: Token, index: number) => {
+    const age = index === 0 ? 'the old one' : index === byAge.length - 1 ? 'the new one' : 'between them'
+    const end = expiresAt === null ? '' : `, expires at ${formatTime(expiresAt)}`
+    return `${id} (${age}, created at ${formatTime(createdAt)}${end})`
+  }
+  return `give the id: ${byAge.map(describe).join(' or ')}`
+}

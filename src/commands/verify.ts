@@ -1,0 +1,211 @@
+// verify: reads a whole store and checks it against all promises of the service. It changes nothing.
+import { createHash } from 'node:crypto'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import type { Command } from 'commander'
+import { NewPlant, Plant } from '../../schemas/plant.ts'
+import { count, makeLogger, printResult } from '../cli/console.ts'
+import { startProgress } from '../cli/long-work.ts'
+import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions } from '../cli/options.ts'
+import type { Damage, Positions, Store, StoredPlant } from '../store/engine.ts'
+import { engineOf, withStore } from '../store/engines.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+import { checksumOf } from '../store/sql/checksum.ts'
+import { scopes } from '../tokens/tokens.ts'
+import { lineOf } from './copy.ts'
+
+const help = `
+URL is a database URL, env:NAME for one in an environment variable, or @FILE for one in a file, which hide a password from
+ps. A service may run on the database meanwhile: the log is checked up to its end at the start. Checked are: the database
+and its schema with its own means, that the log has no gaps, the checksum of every row, that every item is a valid plant in
+its stored format, that ids are unique, the id of the store, and hashes and scopes of tokens. Where a page of the file is
+damaged, the plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that plant-store
+copy prints.
+
+If there are faults, the first ten are shown, and the exit code is 1.`
+
+const pagePlants = 1000
+const maxShown = 10
+const ajv = new Ajv2020({ formats: { int64: true } })
+const isValid = ajv.compile(NewPlant)
+
+export function define(command: Command): void {
+  command.argument('[url]', 'the database, instead of --database-url: a URL, env:NAME or @FILE')
+  addWorkOptions(command)
+    .addHelpText('after', help)
+    .action(async (url: string | undefined, options: WorkOptions) => {
+      if (url === undefined) return runVerify(findDatabase(options), options)
+      if (options.databaseUrl !== undefined)
+        command.error('error: URL and --database-url name two databases: give one', { exitCode: 2 })
+      return named('URL', runVerify(readUrl(url, 'URL'), options))
+    })
+}
+
+async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
+  // It only reads: a signal may end it at any moment, as signals do.
+  const progress = startProgress({ quiet })
+  const checking = withStore(url, { mode: 'read', logger: makeLogger() }, (store) =>
+    checkStore(store, progress.show),
+  )
+  const { plants, checksum, faultCount, faults, unread } = await checking.finally(progress.end)
+  const engine = engineOf(url).name
+  const lines = [
+    `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
+    ...unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`),
+    ...faults.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
+    ...(faultCount > faults.length + unread.length ? ['…'] : []),
+    faultCount === 0 ? 'no faults' : count(faultCount, 'fault'),
+  ]
+  if (faultCount > 0) process.exitCode = 1
+  await printResult({ engine, plants, checksum, faultCount, faults, unread }, lines.join('\n'), json)
+}
+
+/** Plants that cannot be read; `last` is null when nothing behind them can be read, not even the end of the log. */
+type Unread = { first: number; last: number | null; reason: string }
+
+/**
+ * Checks part by part, as each may meet an unreadable page. `faults`: the first ones; `checksum`: SHA-256 over a line per
+ * plant, null when not all could be read. Rejects with StoreUnavailable when the whole database is unreadable.
+ */
+async function checkStore(store: Store, onProgress: (done: number, total?: number) => void) {
+  const found = new Faults()
+  const attempt = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      return await read()
+    } catch (error) {
+      found.add({ detail: `${what} cannot be read: ${await explainUnread(store, error)}` })
+      return undefined
+    }
+  }
+  const head = await attempt('the end of the log', () => store.log.head())
+  for (const [what, find] of Object.entries(store.checks)) found.add(...((await attempt(what, find)) ?? []))
+  found.add(...((await attempt('the tokens', () => findTokenFaults(store))) ?? []))
+  if (!/^[\w-]{22}$/.test(store.id)) found.add({ detail: 'the store has no id' })
+  const log = await checkLog(store, head?.position, found, onProgress)
+  return { ...log, faultCount: found.count + log.unread.length, faults: found.first }
+}
+
+/** Checks the plants up to the `head`, which is undefined when it cannot be read. */
+async function checkLog(
+  store: Store,
+  head: number | undefined,
+  found: Faults,
+  onProgress: (done: number, total?: number) => void,
+) {
+  const hash = createHash('sha256')
+  const unread: Unread[] = []
+  const end = head ?? Number.MAX_SAFE_INTEGER
+  let [plants, before] = [0, 0]
+  const addGap = (next: number) => {
+    if (next > before + 1) found.add({ detail: `${nameSpan(before + 1, next - 1)} missing` })
+  }
+  for (let after = 0; after < end; ) {
+    const { last, entries } = await readPage(store, after, end)
+    const rows = entries.filter((entry) => 'item' in entry)
+    for (const entry of entries) {
+      addGap(entry.position)
+      if ('item' in entry) checkRow(entry, before)
+      else addUnread(unread, entry)
+      before = Math.max(before, entry.position)
+    }
+    plants += rows.length
+    after = last
+    onProgress(plants, head)
+    const open = unread.at(-1)
+    if (head !== undefined || rows.length > 0 || !open) continue
+    open.last = null
+    break
+  }
+  if (head !== undefined) addGap(head + 1)
+  const checksum = head !== undefined && unread.length === 0 ? hash.digest('hex') : null
+  return { plants, checksum, unread }
+
+  function checkRow(row: StoredPlant, before: number): void {
+    const { position } = row
+    const detail = position <= before ? 'exists twice' : findRowFault(row)
+    if (detail !== undefined) found.add({ position, detail })
+    hash.update(lineOf(row))
+  }
+}
+
+type Unreadable = { position: number; reason: string }
+
+/** Reads the plants behind a position, up to the `last` of the page; in parts, if the page cannot be read. */
+async function readPage(store: Store, after: number, end: number) {
+  const last = Math.min(after + pagePlants, end)
+  try {
+    // Positions may be missing.
+    const entries: (StoredPlant | Unreadable)[] = await store.plants({ after, last: end }, pagePlants)
+    return { entries, last: entries.length < pagePlants ? end : (entries.at(-1)?.position ?? end) }
+  } catch (error) {
+    await explainUnread(store, error)
+    return { entries: await readParts(store, { after, last }), last }
+  }
+}
+
+async function readParts(store: Store, { after, last }: Positions): Promise<(StoredPlant | Unreadable)[]> {
+  try {
+    return await store.plants({ after, last }, last - after)
+  } catch (error) {
+    if (last - after === 1) return [{ position: last, reason: (error as Error).message }]
+    const middle = Math.floor((after + last) / 2)
+    return [
+      ...(await readParts(store, { after, last: middle })),
+      ...(await readParts(store, { after: middle, last })),
+    ]
+  }
+}
+
+function addUnread(unread: Unread[], { position, reason }: Unreadable): void {
+  const before = unread.at(-1)
+  if (before?.last === position - 1) before.last = position
+  else unread.push({ first: position, last: position, reason })
+}
+
+/** Resolves to the reason why a part is unreadable; rejects when it is another error, or the whole database is away. */
+async function explainUnread(store: Store, error: unknown): Promise<string> {
+  if (!(error instanceof StoreUnavailable)) throw error
+  await store.status()
+  return error.message
+}
+
+/** Finds a fault of a row, in words that follow "plant 7". */
+function findRowFault(row: StoredPlant): string | undefined {
+  const { id, item, mark } = row
+  if (checksumOf(row) !== row.checksum) return 'does not match its checksum'
+  if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
+  let value: Record<string, unknown>
+  try {
+    value = JSON.parse(item)
+  } catch {
+    return 'is not JSON'
+  }
+  if (!isValid(id === null ? value : { ...value, id }))
+    return `is not valid: ${ajv.errorsText(isValid.errors)}`
+  const stored = Object.fromEntries(Object.keys(Plant.properties).map((field) => [field, value[field]]))
+  return JSON.stringify(stored) === item ? undefined : 'is not in the stored format'
+}
+
+async function findTokenFaults(store: Store): Promise<Damage[]> {
+  const isKnown = (scope: string) => (scopes as readonly string[]).includes(scope)
+  return (await store.tokens.all()).flatMap(({ id, hash, scopes: given }) => [
+    ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [{ detail: `token ${id} has a hash that is no SHA-256` }]),
+    ...(given.every(isKnown) ? [] : [{ detail: `token ${id} has unknown scopes` }]),
+  ])
+}
+
+/** Keeps the first faults, and counts all. */
+class Faults {
+  readonly first: { position: number | null; detail: string }[] = []
+  count = 0
+
+  add(...faults: Damage[]): void {
+    this.count += faults.length
+    for (const { position = null, detail } of faults)
+      if (this.first.length < maxShown) this.first.push({ position, detail })
+  }
+}
+
+function nameSpan(first: number, last: number | null): string {
+  if (first === last) return `plant ${first} is`
+  return last === null ? `plants from ${first} on are` : `plants ${first} to ${last} are`
+}

@@ -1,0 +1,59 @@
+// The log for people: each line of JSON as text, in colours on a terminal.
+import { styleText } from 'node:util'
+
+type Color = Parameters<typeof styleText>[0]
+
+/** By tens of pino's levels. */
+const levels = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
+
+/** Formats whole lines of JSON as lines of text. */
+export function toTextLines(json: Uint8Array): string {
+  return String(json).replace(/[^\n]+/g, formatLine)
+}
+
+function formatLine(json: string): string {
+  try {
+    return format(JSON.parse(json))
+  } catch {
+    // A mask has hit the digits of a number.
+    return printable(json)
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a line of pino
+function format({ level, time, msg, err, pid: _, ...more }: any): string {
+  const ms = String(new Date(time).getMilliseconds()).padStart(3, '0')
+  const at = paint('dim', `${new Date(time).toTimeString().slice(0, 8)}.${ms}`)
+  const head = msg === 'request' ? describeRequest(more) : `${describeLevel(level)} ${printable(msg)}`
+  const details = Object.entries(more).map(([name, value]) => `${paint('dim', `${name}=`)}${quote(value)}`)
+  const stack = err?.stack?.split('\n').map((line: string) => `\n    ${printable(line)}`) ?? []
+  return [at, head, ...details].join(' ') + stack.join('')
+}
+
+function describeLevel(level: number): string {
+  return paint(level >= 50 ? 'red' : level >= 40 ? 'yellow' : 'cyan', String(levels[level / 10 - 1]))
+}
+
+/** Moves what everybody looks at first from the details of an access line to its beginning. */
+function describeRequest(line: Record<string, unknown>): string {
+  const { method, url, status } = line
+  for (const name of ['method', 'url', 'status']) delete line[name]
+  const color = Number(status) >= 500 ? 'red' : Number(status) >= 400 ? 'yellow' : 'green'
+  return `${printable(method)} ${printable(url)} ${paint(color, String(status))}`
+}
+
+/** Quotes a value with spaces, which could pass for further details. */
+function quote(value: unknown): string {
+  return printable(typeof value === 'string' && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value))
+}
+
+/** Escapes control characters: what clients sent must neither control the terminal nor begin a line. */
+export function printable(value: unknown): string {
+  const toHex = (character: string) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`
+  return String(value).replace(/\p{Cc}/gu, toHex)
+}
+
+/** Colours a text if stderr is a terminal with colours and NO_COLOR is not set. */
+function paint(color: Color, text: string): string {
+  return styleText(color, text, { stream: process.stderr })
+}

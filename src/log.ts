@@ -1,0 +1,158 @@
+// The log on stderr: pino's lines of JSON, or text for people. Writing never blocks: while nobody reads, lines are kept up
+// to a limit, and then dropped and counted. No line holds a token or a password.
+import { setTimeout as delay } from 'node:timers/promises'
+import pino, { type Logger } from 'pino'
+import sonicBoom, { type SonicBoom } from 'sonic-boom'
+import { toTextLines } from './log-text.ts'
+import type { Settings } from './settings.ts'
+
+/** The most bytes kept while nobody reads. */
+const maxLogBytes = 8 * 2 ** 20
+/** Time that the end of the process waits for the reader. */
+const logEndMs = 400
+const lineFeed = 0x0a
+
+/** Takes whole lines of JSON, and copies them before it returns. Their writer masks what clients sent. */
+export type LogSink = { write(lines: Uint8Array | string): void }
+
+export type Log = ReturnType<typeof openLog>
+
+type LogOptions = Pick<Settings, 'logLevel' | 'logFormat' | 'accessTokens'>
+
+/** Opens the log of a service. `descriptor`: of the file that is written to. */
+export function openLog({ logLevel, logFormat, accessTokens }: LogOptions, descriptor = 2) {
+  const isText = logFormat === 'text' || (logFormat === 'auto' && process.stderr.isTTY === true)
+  const tellDropped = (lines: number) =>
+    logger.warn({ lines }, 'log lines were dropped because they were not read in time')
+  const file = openLineFile(descriptor, tellDropped)
+  const sink: LogSink = {
+    write: (lines) =>
+      file.write(Buffer.from(isText ? toTextLines(Buffer.from(lines as string)) : (lines as string))),
+  }
+  const mask = makeMask(accessTokens)
+  const logger = makeLogger(sink, logLevel, mask)
+  return {
+    logger,
+    sink,
+    /** Masks tokens, and passwords in URLs. */
+    mask,
+    /** Number of lines dropped so far. */
+    droppedLines: () => file.dropped(),
+    /**
+     * Waits until all lines are written. If their reader is too slow, ends the process by `signal`, as an exit would wait
+     * for the reader for ever.
+     */
+    async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+      const isWritten = await Promise.race([
+        file.flush().then(() => true),
+        delay(logEndMs, false, { ref: false }),
+      ])
+      if (isWritten) return
+      process.removeAllListeners(signal)
+      process.kill(process.pid, signal)
+    },
+  }
+}
+
+const secretFields = ['authorization', 'password', 'connectionString'].flatMap((name) => [
+  name,
+  `*.${name}`,
+  `*.headers.${name}`,
+])
+
+/** Makes a logger, for which Fastify describes a request without the values of its query. */
+export function makeLogger(sink: LogSink, level: string, mask: (text: string) => string = String): Logger {
+  const describeRequest = ({ method, url }: { method: string; url: string }) => ({
+    method,
+    url: url.split('?', 1)[0],
+  })
+  return pino(
+    {
+      level,
+      base: { pid: process.pid },
+      redact: { paths: secretFields, censor: '***' },
+      serializers: { req: describeRequest },
+      hooks: { streamWrite: mask },
+    },
+    sink,
+  )
+}
+
+const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
+/** In base64url, `{` is an e and one of w to z, 0 to 9, - and _. */
+const jwt = /e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*)+/g
+const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
+
+/** Makes a function that masks secrets in a text. Very short tokens would match within ordinary words. */
+export function makeMask(accessTokens: readonly string[]): (text: string) => string {
+  const spell = (token: string) => [token, JSON.stringify(token).slice(1, -1), encodeURIComponent(token)]
+  const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(spell)
+  return (text) => {
+    const masked = text.replace(ownToken, '***').replace(jwt, '***').replace(passwordInUrl, '$1***')
+    return secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), masked)
+  }
+}
+
+/** Opens a file for lines. `tellDropped` is called with the number of dropped lines once all others are written. */
+function openLineFile(descriptor: number, tellDropped: (lines: number) => void) {
+  let file = open()
+  let [dropped, told, pending] = [0, 0, 0]
+
+  function open(): SonicBoom {
+    const opened = new sonicBoom.SonicBoom({
+      fd: descriptor,
+      contentMode: 'buffer',
+      maxLength: maxLogBytes,
+      // Without a least length, `flush` does nothing.
+      minLength: 1,
+    })
+    opened.on('drop', (lines) => {
+      drop(countLines(lines as unknown as Buffer))
+      // A full file tries again only when it is flushed.
+      opened.flush()
+    })
+    opened.on('error', ({ code }: NodeJS.ErrnoException) => {
+      if (code !== 'EPIPE') return
+      // The reader of a pipe is gone; another one may come.
+      drop(pending)
+      file = open()
+    })
+    opened.on('drain', () => {
+      const lines = dropped - told
+      pending = 0
+      told = dropped
+      if (lines > 0) tellDropped(lines)
+    })
+    return opened
+  }
+
+  function drop(lines: number): void {
+    dropped += lines
+    pending -= lines
+  }
+
+  return {
+    dropped: () => dropped,
+    write(lines: Buffer): void {
+      pending += countLines(lines)
+      file.write(lines as never)
+    },
+    /** Resolves once everything is written, or cannot be. */
+    flush(): Promise<void> {
+      if (pending === 0) return Promise.resolve()
+      return new Promise((resolve) => {
+        // With a callback, `flush` would sync the file, too.
+        file
+          .once('drain', resolve)
+          .once('error', () => resolve())
+          .flush()
+      })
+    },
+  }
+}
+
+function countLines(bytes: Buffer): number {
+  let lines = 0
+  for (let at = bytes.indexOf(lineFeed); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) lines++
+  return lines
+}

@@ -1,0 +1,120 @@
+// Metrics for Prometheus. Parts of the service publish theirs through a `Meter`; prom-client, which is behind it, is loaded
+// when the admin server is.
+import type { Counter, Gauge } from 'prom-client'
+import { build } from './version.ts'
+
+/** A number, one per value of a label, or nothing to publish. */
+export type Counts = number | Readonly<Record<string, number>> | undefined
+
+/** Called on each scrape. */
+export type Read = () => Counts | Promise<Counts>
+
+/** Adds a number to a distribution, with the value of its label, if it has one. */
+export type Observe = (number: number, value?: string) => void
+
+export type Meter = {
+  /** Publishes a number that goes up and down, or several by the values of a label. */
+  gauge(name: string, help: string, read: Read, label?: string): void
+  /** Publishes a number that only grows, or several by the values of a label. */
+  counter(name: string, help: string, read: Read, label?: string): void
+  /** Publishes a distribution, or several by the values of a label. */
+  histogram(name: string, help: string, buckets: number[], label?: string, values?: string[]): Observe
+}
+
+/** A meter without metrics. */
+export const noMeter: Meter = { gauge() {}, counter() {}, histogram: () => () => {} }
+
+/** Buckets of durations in seconds. */
+export const secondBounds = [
+  0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+]
+
+/** A request that was answered. `route`: its pattern, if it has one; `problem`: the code of a problem. */
+export type AnsweredRequest = {
+  method: string
+  route: string | undefined
+  status: number
+  durationMs: number
+  problem: string | undefined
+}
+
+export type Metrics = Awaited<ReturnType<typeof openMetrics>>
+
+/** Reasons of refused requests by the codes of their problems. */
+const reasons: Record<string, string> = {
+  'rate-limited': 'rate',
+  overloaded: 'overload',
+  unauthorized: 'auth',
+  forbidden: 'auth',
+}
+
+/** Methods of the API; others share a label, so that a scan adds no series. */
+const methods = ['GET', 'HEAD', 'POST', 'OPTIONS']
+
+/** Gauges of prom-client whose names break the rules of Prometheus; those without `_total` say more. */
+const misnamed = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`)
+
+/** Makes the registry of the process. `engine`: name of the engine of the store. */
+export async function openMetrics(engine: string) {
+  const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import('prom-client')
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  for (const name of misnamed) registry.removeSingleMetric(name)
+
+  const meter: Meter = {
+    gauge: (name, help, read, label) => void new Gauge({ name, help, registers, ...readBy(read, label) }),
+    counter: (name, help, read, label) => void new Counter({ name, help, registers, ...readBy(read, label) }),
+    histogram(name, help, buckets, label, values = []) {
+      const histogram = new Histogram({ name, help, buckets, registers, labelNames: label ? [label] : [] })
+      const labels = (value?: string) => (label && value ? { [label]: value } : {})
+      for (const value of values) histogram.zero(labels(value))
+      return (number, value) => histogram.observe(labels(value), number)
+    },
+  }
+
+  const running = { version: build, node: process.version, engine }
+  const labelNames = Object.keys(running)
+  new Gauge({ name: 'plant_store_build_info', help: 'What is running.', labelNames, registers }).set(
+    running,
+    1,
+  )
+  const durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the head of a request to the end of its answer.',
+    labelNames: ['method', 'route', 'status'],
+    buckets: secondBounds,
+    registers,
+  })
+  const refused = Object.fromEntries(Object.values(reasons).map((reason) => [reason, 0]))
+  const help = 'Requests that were refused for their rate, an overload, or their token.'
+  meter.counter('plant_store_refused_total', help, () => refused, 'reason')
+
+  return {
+    meter,
+    contentType: registry.contentType,
+    /** Formats all metrics as text. */
+    write: () => registry.metrics(),
+    /** Counts a request that was answered. */
+    count({ method, route = 'other', status, durationMs, problem = '' }: AnsweredRequest): void {
+      const known = methods.includes(method) ? method : 'other'
+      durations.observe({ method: known, route, status }, durationMs / 1000)
+      const reason = reasons[problem]
+      if (reason) refused[reason] = Number(refused[reason]) + 1
+    },
+  }
+}
+
+/** The options of a metric that is read on each scrape. */
+function readBy(read: Read, label = '') {
+  return {
+    labelNames: label ? [label] : [],
+    async collect(this: Counter | Gauge) {
+      const counts = await read()
+      this.reset()
+      if (typeof counts === 'number') this.inc(counts)
+      else if (counts) for (const value in counts) this.inc({ [label]: value }, counts[value])
+      else if (!label) this.remove()
+    },
+  }
+}

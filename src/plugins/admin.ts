@@ -1,0 +1,137 @@
+// The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It listens before the store is
+// open, which may take a while.
+import { statfs } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import fastify, { type FastifyReply, LogController } from 'fastify'
+import type { Logger } from 'pino'
+import { type Meter, openMetrics } from '../metrics.ts'
+import { explainListen } from '../setting-values.ts'
+import type { Store } from '../store/engine.ts'
+import { engineOf } from '../store/engines.ts'
+
+/** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
+const readyMs = 600
+const gaugeMs = 500
+
+/** `droppedLines`: number of log lines dropped so far. */
+export type AdminOptions = {
+  host: string
+  port: number
+  databaseUrl: string
+  logger: Logger
+  droppedLines: () => number
+}
+
+export type Admin = Awaited<ReturnType<typeof openAdmin>>
+
+/** Starts the server. Rejects with SettingError if it cannot listen. */
+export async function openAdmin({ host, port, databaseUrl, logger, droppedLines }: AdminOptions) {
+  const engine = engineOf(databaseUrl)
+  const { meter, count, contentType, write } = await openMetrics(engine.name.toLowerCase())
+  const health = new Health()
+  meter.gauge('plant_store_ready', 'Whether /readyz is 200.', async () => Number(!(await health.findFault())))
+  const help = 'Log lines that were dropped, because nobody read them in time or they could not be written.'
+  meter.counter('plant_store_log_lines_dropped_total', help, droppedLines)
+
+  const app = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    requestTimeout: 10_000,
+    forceCloseConnections: true,
+  })
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+    done()
+  })
+  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ status: 'not found' }))
+  app.get('/livez', () => ({ status: 'live' }))
+  app.get('/readyz', async (_request, reply) => answer(reply, await health.findFault()))
+  app.get('/metrics', async (_request, reply) => reply.type(contentType).send(await write()))
+  await app.listen({ host, port }).catch((error) => {
+    throw explainListen(error, host, port, 'ADMIN_')
+  })
+
+  return {
+    meter,
+    count,
+    address: app.server.address() as AddressInfo,
+    /** From now on: ready while the store is writable. */
+    serve(store: Store): void {
+      health.serve(store)
+      showStore(store, meter, engine.path?.(databaseUrl))
+    },
+    /** From now on: not ready. */
+    drain: () => health.drain(),
+    close: () => app.close(),
+  }
+}
+
+function answer(reply: FastifyReply, reason: string | undefined) {
+  return reason ? reply.code(503).send({ status: 'unready', reason }) : { status: 'ready' }
+}
+
+/** Readiness: false until the service listens, during a shutdown, and while its store cannot be written. */
+class Health {
+  #isWritable: (() => Promise<true | undefined>) | undefined
+  #isDraining = false
+
+  serve(store: Pick<Store, 'ready'>): void {
+    this.#isWritable = within(readyMs, () => store.ready().then((): true => true))
+  }
+
+  drain(): void {
+    this.#isDraining = true
+  }
+
+  /** Resolves within a second to the reason for not being ready; undefined when ready. */
+  async findFault(): Promise<'starting' | 'draining' | 'store-not-writable' | undefined> {
+    if (!this.#isWritable) return this.#isDraining ? 'draining' : 'starting'
+    const isWritable = await this.#isWritable()
+    // A shutdown may have begun meanwhile.
+    if (this.#isDraining) return 'draining'
+    return isWritable ? undefined : 'store-not-writable'
+  }
+}
+
+/**
+ * Publishes the head of a store's log, and the disk of its file, or the unsafe settings of its servers. Values that are not known in time are left out: the
+ * others are needed most when the store does not answer.
+ */
+function showStore(store: Store, meter: Meter, file: string | undefined): void {
+  const readPosition = within(gaugeMs, async () => (await store.log.head()).position)
+  meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
+  if (file === undefined) {
+    const help = 'Settings of the database server that are off and protect acknowledged plants.'
+    const readUnsafe = within(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
+    return meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
+  }
+  const readDisk = within(gaugeMs, () => statfs(file))
+  const readBytes = (blocks: 'bavail' | 'blocks') => async () => {
+    const disk = await readDisk()
+    return disk && disk[blocks] * disk.bsize
+  }
+  meter.gauge(
+    'plant_store_disk_free_bytes',
+    'Room left on the disk of the database file.',
+    readBytes('bavail'),
+  )
+  meter.gauge('plant_store_disk_bytes', 'Size of the disk of the database file.', readBytes('blocks'))
+}
+
+/**
+ * Makes a function that resolves to what `read` returns, or to undefined if it fails or takes longer. Concurrent callers
+ * share a read, so that a store that does not answer is not asked again and again.
+ */
+function within<T>(ms: number, read: () => Promise<T>): () => Promise<T | undefined> {
+  let pending: Promise<T | undefined> | undefined
+  return () => {
+    // The store logs its failures itself.
+    pending ??= read()
+      .catch(() => undefined)
+      .finally(() => {
+        pending = undefined
+      })
+    return Promise.race([pending, delay(ms, undefined, { ref: false })])
+  }
+}

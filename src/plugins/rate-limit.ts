@@ -1,0 +1,29 @@
+// RATE_LIMIT: limits the requests of each token in a scope whose routes are authenticated by earlier hooks.
+import rateLimitPlugin from '@fastify/rate-limit'
+import fp from 'fastify-plugin'
+import { problems } from '../../schemas/problems.ts'
+import type { Rate } from '../setting-values.ts'
+import { ProblemError } from './errors.ts'
+
+/** Tokens that are remembered at a time. */
+const maxTokens = 65_536
+
+/**
+ * Counts requests by the id of their token, in windows that begin with a first request. Answers have the fields of
+ * draft-ietf-httpapi-ratelimit-headers-10; @fastify/rate-limit itself would send those of an older draft.
+ */
+export const rateLimit = fp<Rate>(async (app, { count, perMs }) => {
+  await app.register(rateLimitPlugin, { global: false, cache: maxTokens })
+  const take = app.createRateLimit({ max: count, timeWindow: perMs, keyGenerator: ({ grant }) => grant.id })
+  const policy = `"default";q=${count};w=${perMs / 1000}`
+
+  app.addHook('onRequest', async (request, reply) => {
+    const taken = await take(request)
+    if (taken.isAllowed) return
+    const { remaining, ttlInSeconds, isExceeded } = taken
+    const fields = { 'ratelimit-policy': policy, ratelimit: `"default";r=${remaining};t=${ttlInSeconds}` }
+    reply.headers(fields)
+    if (isExceeded)
+      throw new ProblemError(problems.rate, { headers: { 'retry-after': String(ttlInSeconds) } })
+  })
+})

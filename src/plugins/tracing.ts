@@ -1,0 +1,117 @@
+// Traces: a span for each request, sent by OTLP over HTTP. The SDK, which is loaded here only, reads the standard OTEL_
+// variables itself.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Span } from '@opentelemetry/api'
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
+import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Logger } from 'pino'
+import type { Meter } from '../metrics.ts'
+import { Outage } from '../outage.ts'
+import { version } from '../version.ts'
+
+/** Time that a shutdown waits for the collector. */
+const flushMs = 900
+
+/** `mask`: masks tokens in what clients sent. */
+export type TracingOptions = { meter: Meter; mask: (text: string) => string }
+
+/** Register it before the routes, while OTEL_EXPORTER_OTLP_ENDPOINT is set. */
+export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
+  const { OTEL_SDK_DISABLED = '', OTEL_TRACES_EXPORTER } = process.env
+  if (OTEL_SDK_DISABLED.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return
+  const { diag, DiagLogLevel } = await import('@opentelemetry/api')
+  // What is wrong with the variables is reported while they are read; later faults are outages.
+  const warn = (message: string) => app.log.warn(`OpenTelemetry: ${message}`)
+  diag.setLogger({ error: warn, warn, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN)
+  const provider = await startProvider(app.log, meter)
+  diag.disable()
+
+  const { FastifyOtelInstrumentation } = await import('@fastify/otel')
+  const instrumentation = new FastifyOtelInstrumentation({
+    instrumentHooks: false,
+    instrumentHandler: false,
+    recordExceptions: false,
+    requestHook: (span, request) => describeRequest(span, request, mask),
+  })
+  instrumentation.setTracerProvider(provider)
+  await app.register(instrumentation.plugin())
+  app.addHook('onClose', async () => {
+    const end = provider.shutdown().catch(() => {})
+    await Promise.race([end, delay(flushMs, undefined, { ref: false })])
+  })
+})
+
+/** Names the span, and removes the query of the URL, whose values may be secrets. */
+function describeRequest(
+  span: Span,
+  { method, url, routeOptions }: FastifyRequest,
+  mask: (text: string) => string,
+) {
+  span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
+  span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
+}
+
+async function startProvider(logger: FastifyBaseLogger, meter: Meter) {
+  const { NodeTracerProvider, BatchSpanProcessor } = await import('@opentelemetry/sdk-trace-node')
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto')
+  const { defaultResource, detectResources, envDetector, resourceFromAttributes } = await import(
+    '@opentelemetry/resources'
+  )
+  const own = {
+    'service.name': 'plant-store',
+    'service.version': version,
+    'service.instance.id': randomUUID(),
+  }
+  const given = detectResources({ detectors: [envDetector] })
+  const exporter = watchExporter(new OTLPTraceExporter(), logger as Logger, meter)
+  const provider = new NodeTracerProvider({
+    resource: defaultResource().merge(resourceFromAttributes(own)).merge(given),
+    spanProcessors: [clientFaults, new BatchSpanProcessor(exporter)],
+  })
+  // A span has no children here, so the context need not follow asynchronous calls, which would cost each of them.
+  provider.register({ contextManager: null })
+  return provider
+}
+
+/** @fastify/otel marks every answer of an error handler as an error; 4xx are none of a server (OpenTelemetry, HTTP spans). */
+const clientFaults = {
+  onStart() {},
+  onEnd({ attributes, status }: ReadableSpan): void {
+    if (Number(attributes['http.response.status_code']) < 500)
+      Object.assign(status, { code: 0, message: undefined })
+  },
+  async forceFlush() {},
+  async shutdown() {},
+}
+
+/** Counts spans, and logs an outage of the collector, whose answers are not repeated: they may hold what it was sent. */
+function watchExporter(exporter: SpanExporter, logger: Logger, meter: Meter): SpanExporter {
+  const outage = new Outage(logger, { gone: 'traces cannot be sent', back: 'traces are sent again' })
+  let [sent, lost] = [0, 0]
+  meter.counter('plant_store_spans_exported_total', 'Spans that were sent.', () => sent)
+  meter.counter('plant_store_spans_dropped_total', 'Spans that the collector did not take.', () => lost)
+  return {
+    export(spans, done) {
+      exporter.export(spans, (result) => {
+        if (result.code === 0) {
+          sent += spans.length
+          outage.reportRecovery()
+        } else {
+          lost += spans.length
+          outage.reportFailure(describeFault(result.error))
+        }
+        done(result)
+      })
+    },
+    shutdown: () => exporter.shutdown(),
+  }
+}
+
+function describeFault(error: (Error & { code?: unknown }) | undefined): string {
+  const reason = String(error?.code ?? error?.message ?? 'no answer')
+  return reason.startsWith('HPE_')
+    ? `the collector does not speak HTTP (${reason}): port 4317 is usually gRPC, and 4318 OTLP over HTTP`
+    : reason
+}

@@ -1,0 +1,186 @@
+// The forms that the text of a setting may have, and what it is decoded to.
+import { homedir } from 'node:os'
+import proxyAddr from '@fastify/proxy-addr'
+import { Type } from '@sinclair/typebox'
+import { engines } from './store/engines.ts'
+
+/** A setting that cannot be used. The message is one line that names the setting. */
+export class SettingError extends Error {}
+
+/** A number of requests per time. */
+export type Rate = { readonly count: number; readonly perMs: number }
+
+/**
+ * Makes the schema of a text. `form` ends the sentence "NAME must be …". `decode` returns undefined or NaN for a text of
+ * another form; it throws SettingError with the end of the sentence "NAME …" where there is more to say.
+ */
+function decoded<T>(form: string, decode: (given: string) => T | undefined) {
+  return Type.Transform(Type.String())
+    .Decode((given): T => {
+      const value = decode(given)
+      if (value === undefined || Number.isNaN(value)) throw new SettingError(`must be ${form}`)
+      return value
+    })
+    .Encode(String)
+}
+
+/** Makes the schema of one of some words. */
+export function oneOf<const T extends string>(...choices: T[]) {
+  const find = (given: string) => choices.find((one) => one === given)
+  return { ...decoded(`one of ${choices.join(', ')}`, find), choices }
+}
+
+/** Reads a text that matches a pattern as a number of units, which is at most `most`. */
+function toNumber(given: string, pattern: RegExp, most: number, unit = 1): number {
+  const number = Math.round(Number(given) * unit)
+  return pattern.test(given) && number <= most ? number : Number.NaN
+}
+
+export const text = decoded('a text', String)
+
+export const port = decoded('a port from 0 to 65535', (given) => toNumber(given, /^\d+$/, 65_535))
+
+export const count = decoded('a whole number from 1 to 9999999', (given) =>
+  toNumber(given, /^[1-9]\d*$/, 9_999_999),
+)
+
+/** Decoded to milliseconds. */
+export const seconds = decoded('seconds from 0 to 3600', (given) =>
+  toNumber(given, /^\d+(\.\d+)?$/, 3_600_000, 1000),
+)
+
+const unitMs: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 }
+
+export const rate = decoded('a rate like 100/s, 600/m or 5000/h, or off', (given): Rate | undefined => {
+  const [, count, unit = ''] = /^([1-9]\d{0,6})\/([smh])$/.exec(given) ?? []
+  return count === undefined ? undefined : { count: Number(count), perMs: unitMs[unit] as number }
+})
+
+/** A list: empty, or texts with commas between them. */
+export const list = decoded('one text, or several with commas between them', (given) => {
+  const parts = split(given)
+  return given !== '' && parts.length === 0 ? undefined : parts
+})
+
+/** Splits a list by commas, and by lines, as a file may have them. */
+function split(given: string): string[] {
+  return given.split(/[,\n]/).flatMap((part) => part.trim() || [])
+}
+
+export const host = decoded('an address or a name, such as 127.0.0.1, ::1 or localhost', (given) => {
+  const bare = /^\[(.*)\]$/.exec(given)?.[1]
+  if (bare !== undefined) throw new SettingError(`must be without brackets: write ${bare}`)
+  return /^[\p{L}\p{N}_.:%-]+$/u.test(given) ? given : undefined
+})
+
+export const path = decoded('a path', refuseTilde)
+
+/** No shell has expanded the text of a setting. */
+function refuseTilde(given: string): string {
+  if (!/^(file:)?~(\/|$)/.test(given)) return given
+  throw new SettingError(`has a ~ that is not expanded: write ${given.replace('~', homedir())}`)
+}
+
+/** Decoded with a slash at its end. */
+export const basePath = decoded('a path like /store/v1', (given) => {
+  if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(given) || /\/\.{1,2}(\/|$)/.test(given)) return undefined
+  return given.endsWith('/') ? given : `${given}/`
+})
+
+export const databaseUrl = decoded('the URL of a database', (given) => {
+  const engine = engines.find(({ scheme }) => scheme.test(given))
+  const prefixes = engines.map(({ name, prefix }) => `${prefix} (${name})`)
+  if (engine === undefined) throw new SettingError(`must start with ${prefixes.join(' or ')}`)
+  const fault = engine.findFault?.(given)
+  if (fault !== undefined) throw new SettingError(fault)
+  return refuseTilde(given)
+})
+
+/** Everybody, nobody, or proxies as @fastify/proxy-addr takes them; not their number, which a client can feign. */
+export const trustProxy = decoded('true, false or addresses like 10.0.0.0/8', (given) => {
+  const proxies = split(given)
+  try {
+    if (readSwitch(given) !== undefined || proxies.some((proxy) => /^\d+$/.test(proxy)))
+      return readSwitch(given)
+    proxyAddr.compile(proxies)
+    return proxies.join() || undefined
+  } catch {
+    return undefined
+  }
+})
+
+/** The `origin` of @fastify/cors: true, false, `*`, an origin or several. */
+export const corsOrigin = decoded('true, false, * or origins like https://example.org', (given) => {
+  if (given === '*') return given
+  if (given.includes('*.'))
+    throw new SettingError('must name each origin in full: wildcards are not supported')
+  const parts = split(given)
+  const origins = parts.flatMap((part) => toOrigin(part) ?? [])
+  if (origins.length === 0 || origins.length < parts.length) return readSwitch(given)
+  return origins.length === 1 ? origins[0] : origins
+})
+
+function readSwitch(given: string): boolean | undefined {
+  if (given === 'false' || given === 'off') return false
+  return given === 'true' || given === 'on' ? true : undefined
+}
+
+/** Spells an origin as browsers send it: in lower case, without the usual port (RFC 6454, section 6.2). */
+function toOrigin(given: string): string | undefined {
+  if (given === 'null') return given
+  if (!/^[a-z][a-z0-9+.-]*:\/\/[^/\s?#@\\*]+$/i.test(given) || !URL.canParse(given)) return undefined
+  const { origin, protocol, host } = new URL(given)
+  return origin === 'null' ? `${protocol}//${host}` : origin
+}
+
+/** One URL, without credentials, white space and fragment. */
+export const secureUrl = decoded('a URL with https (http on a loopback address)', (given) =>
+  isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s#\\]*)?$/.test(given) ? given : undefined,
+)
+
+/** An issuer has no query (OpenID Connect Discovery 1.0, section 3). */
+export const issuer = decoded('a URL with https and without a query', (given) =>
+  isSecureUrl(given) && /^\w+:\/\/[^\s,/?#@\\]+(\/[^\s?#\\]*)?$/.test(given) ? given : undefined,
+)
+
+/** True for https, and for http on a loopback address. */
+export function isSecureUrl(given: string): boolean {
+  if (!URL.canParse(given)) return false
+  const { protocol, hostname } = new URL(given)
+  const isLoopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback)
+}
+
+/** The beginning of a scope (RFC 6749, section 3.3). */
+export const scopePrefix = decoded('printable ASCII without spaces, " and \\', (given) =>
+  /^[\x21\x23-\x5b\x5d-\x7e]{0,200}$/.test(given) ? given : undefined,
+)
+
+export const httpUrl = decoded('a URL with http or https', (given) =>
+  /^https?:\/\//i.test(given) && URL.canParse(given) ? given : undefined,
+)
+
+/** Masks the passwords in a URL. It may name several hosts, so it is not parsed. */
+export function maskUrl(url: string): string {
+  return url
+    .replace(/^(\w+:\/\/[^/?#]*?:)[^/?#]*(?=@)/, '$1***')
+    .replaceAll(/([?&](?:password|sslpassword)=)[^&#]*/gi, '$1***')
+}
+
+/** Explains why a server cannot listen. `prefix`: of its settings; ADMIN_ for the admin server. */
+export function explainListen(
+  error: NodeJS.ErrnoException,
+  host: string,
+  port: number,
+  prefix = '',
+): SettingError {
+  const reasons: Record<string, string> = {
+    EADDRINUSE: `${prefix}PORT ${port} is in use; try ${prefix}PORT=${port < 65_535 ? port + 1 : port - 1}`,
+    EACCES: `${prefix}PORT ${port} is not open to this user; try ${prefix}PORT=3000`,
+    ENOTFOUND: `${prefix}HOST ${host} cannot be resolved`,
+    EAI_AGAIN: `${prefix}HOST ${host} cannot be resolved`,
+    EADDRNOTAVAIL: `${prefix}HOST ${host} is not an address of this machine`,
+  }
+  const other = `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${error.message}`
+  return new SettingError(reasons[error.code ?? ''] ?? other)
+}

@@ -1,0 +1,251 @@
+// All settings as one schema. The flags of `serve`, its help, `plant-store config` and the table of docs/configure.md are
+// made from it. A flag overrides the environment, which overrides `.env` in the working directory.
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { type StaticDecode, type TSchema, Type } from '@sinclair/typebox'
+import { TransformDecodeError, Value } from '@sinclair/typebox/value'
+import * as is from './setting-values.ts'
+import { maskUrl, SettingError } from './setting-values.ts'
+
+/**
+ * `mask`: hides the secrets of a text. `hasFile`: the variable with `_FILE` behind its name may name a file that holds
+ * the text. `unset`: what a missing text means.
+ */
+type About = { mask?: (text: string) => string; hasFile?: true; unset?: string }
+
+/**
+ * Describes a setting. `title`: its variable, and the placeholder of its flag's value, if it has a flag; `schema`: of its
+ * text; `preset`: its text by default.
+ */
+function set<T extends TSchema>(
+  title: string,
+  schema: T,
+  preset: string,
+  description: string,
+  about?: About,
+): T {
+  return { ...schema, unset: preset, ...about, title, default: preset, description }
+}
+
+/** Describes a setting that is off, or as `unset` says, when it is not given. */
+function optional<T extends TSchema>(title: string, schema: T, description: string, about?: About) {
+  return Type.Optional({ ...schema, unset: 'off', ...about, title, description } as T)
+}
+
+const logLevel = is.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent')
+const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABASE for PostgreSQL.'
+const urlSecret: About = { mask: maskUrl, hasFile: true }
+const maskTokens = (text: string) => text.replaceAll(/[^,\s]+/g, '***')
+const tokenSecret: About = { mask: maskTokens, hasFile: true, unset: 'none' }
+const half = { unset: 'a little less than half of the file descriptors that the process may open' }
+const sent = 'Where traces are sent, such as http://127.0.0.1:4318; other standard OTEL_ variables apply.'
+
+export const settingsSchema = Type.Object({
+  host: set('HOST address', is.host, '127.0.0.1', 'Address to listen on; 0.0.0.0 or :: for all of them.'),
+  port: set('PORT port', is.port, '3000', 'Port to listen on; 0 picks a free one.'),
+  databaseUrl: set('DATABASE_URL url', is.databaseUrl, 'file:data/plants.db', url, urlSecret),
+  accessTokens: set(
+    'ACCESS_TOKENS',
+    is.list,
+    '',
+    'Tokens with all scopes, separated by commas.',
+    tokenSecret,
+  ),
+  firstTokenFile: optional('FIRST_TOKEN_FILE file', is.path, 'File for the first token, instead of stdout.'),
+  basePath: set('BASE_PATH path', is.basePath, '/', 'Path below which the API is served, such as /store/v1.'),
+  adminPort: optional('ADMIN_PORT port', is.port, 'Port for /livez, /readyz and /metrics.'),
+  adminHost: set('ADMIN_HOST address', is.host, '127.0.0.1', 'Address for ADMIN_PORT.'),
+  logLevel: set('LOG_LEVEL level', logLevel, 'info', 'Least severe level to log; access lines are info.'),
+  logFormat: set('LOG_FORMAT format', is.oneOf('auto', 'json', 'text'), 'auto', 'auto: text on a terminal.'),
+  trustProxy: set('TRUST_PROXY', is.trustProxy, 'off', 'Trusted proxies: true, or addresses and subnets.'),
+  corsOrigin: set('CORS_ORIGIN', is.corsOrigin, 'off', 'Origins whose pages may call the API; * for all.'),
+  rateLimit: optional('RATE_LIMIT', is.rate, 'Requests per token, such as 100/s, 600/m or 5000/h.'),
+  maxConnections: optional('MAX_CONNECTIONS', is.count, 'Open connections; further ones are closed.', half),
+  keepAliveMs: set('KEEP_ALIVE', is.seconds, '72', 'Seconds that an idle connection stays open.'),
+  drainDelayMs: set('DRAIN_DELAY', is.seconds, '0', 'Seconds from /readyz 503 to the closing of the port.'),
+  oidcIssuer: optional('OIDC_ISSUER', is.issuer, 'Issuer whose JWTs are accepted, exactly as in iss.'),
+  oidcAudience: set('OIDC_AUDIENCE', is.list, '', 'Accepted audiences, separated by commas.'),
+  oidcJwksUrl: optional('OIDC_JWKS_URL', is.secureUrl, "URL of the issuer's keys.", { unset: 'discovered' }),
+  oidcTokenType: set('OIDC_TOKEN_TYPE', is.oneOf('at+jwt', 'JWT'), 'at+jwt', 'Type (typ) of the JWTs.'),
+  oidcScopeClaim: set('OIDC_SCOPE_CLAIM', is.list, 'scope,scp,permissions', 'Claims that hold the scopes.'),
+  oidcScopePrefix: set('OIDC_SCOPE_PREFIX', is.scopePrefix, '', 'Prefix of plants:read and plants:write.'),
+  oidcDocsClientId: optional('OIDC_DOCS_CLIENT_ID', is.text, 'Client to sign in with on the docs page.'),
+  otlpEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', is.httpUrl, sent, { mask: maskUrl }),
+  otlpProtocol: set(
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    is.oneOf('http/protobuf'),
+    'http/protobuf',
+    'Its protocol.',
+  ),
+})
+
+export type Settings = StaticDecode<typeof settingsSchema>
+export type SettingName = keyof Settings
+/** The texts of flags, by setting. */
+export type Flags = { [K in SettingName]?: string | undefined }
+
+/** A setting as help, `config` and docs show it. `flag`: such as `--port`, with `<port>` as its `value`. */
+export type SettingRow = Required<About> & {
+  key: SettingName
+  name: string
+  flag: string | undefined
+  value: string | undefined
+  description: string
+  choices: string[] | undefined
+}
+
+/** All settings, in their order. */
+export const settingRows = Object.entries(settingsSchema.properties).map(([key, schema]): SettingRow => {
+  const { title = '', unset, choices, description = '', mask = String, hasFile } = schema as TSchema
+  const [name = '', value] = title.split(' ')
+  const flag = value && `--${name.toLowerCase().replaceAll('_', '-')}`
+  return {
+    key: key as SettingName,
+    name,
+    flag,
+    value,
+    unset: unset || 'none',
+    choices,
+    description,
+    mask,
+    hasFile,
+  }
+})
+
+/** Settings that are not looked at while their part is off, by the first word of their names. */
+const parts: Record<string, SettingName> = { OIDC: 'oidcIssuer', ADMIN: 'adminPort', OTEL: 'otlpEndpoint' }
+
+/** Where a text comes from: `from` says the kind of place, `name` what it is called there. */
+export type Found = { text: string | undefined; from: string; name: string }
+
+type Sources = { flags: Flags; env: NodeJS.ProcessEnv; file: NodeJS.ProcessEnv }
+
+/**
+ * Reads all settings, and says where each comes from. `warnings`: likely mistakes, one line each, without secrets. If
+ * traces are on, the OTEL_ variables of `.env` are added to `env`, where OpenTelemetry reads them. Throws SettingError.
+ */
+export function loadSettings(flags: Flags = {}, env = process.env) {
+  const sources = { flags, env, file: readEnvFile() }
+  const found = {} as Record<SettingName, Found>
+  const values: Record<string, unknown> = {}
+  for (const row of settingRows) {
+    const part = parts[row.name.split('_', 1)[0] as string] ?? row.key
+    const isOff = part !== row.key && find(rowOf(part), sources).text === undefined
+    found[row.key] = isOff ? byDefault(row) : find(row, sources)
+    values[row.key] = decode(row.key, found[row.key])
+  }
+  const settings = values as Settings
+  if (settings.oidcIssuer !== undefined && settings.oidcAudience.length === 0)
+    throw new SettingError('OIDC_ISSUER needs OIDC_AUDIENCE: the aud of the tokens that are for this service')
+  if (settings.otlpEndpoint !== undefined) shareTraceVariables(sources)
+  return { settings, found, warnings: findMistakes(settings, flags) }
+}
+
+/** Reads one setting, for a command that needs no other. Throws SettingError. */
+export function loadSetting<K extends SettingName>(
+  key: K,
+  flags: Flags = {},
+  env = process.env,
+): Settings[K] {
+  return decode(key, find(rowOf(key), { flags, env, file: readEnvFile() })) as Settings[K]
+}
+
+/** Reads the URL of a database that is no setting, such as an argument. `name`: for errors. Throws SettingError. */
+export function readDatabaseUrl(text: string, name: string): string {
+  return decode('databaseUrl', { text: clean(text, name), from: 'flag', name }) as string
+}
+
+function rowOf(key: SettingName): SettingRow {
+  return settingRows.find((row) => row.key === key) as SettingRow
+}
+
+function readEnvFile(): NodeJS.ProcessEnv {
+  try {
+    // Editors on Windows begin a file with a byte order mark.
+    return parseEnv(readFileSync('.env', 'utf8').replace(/^\ufeff/, ''))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new SettingError(`.env cannot be read: ${(error as Error).message}`)
+  }
+}
+
+/** Finds the text of a setting. An empty one counts as missing, and so does `off` where that is the default. */
+function find(row: SettingRow, { flags, env, file }: Sources): Found {
+  const flag = clean(flags[row.key] ?? '', String(row.flag))
+  if (flag) return { text: flag, from: 'flag', name: String(row.flag) }
+  return findIn(env, row, 'environment') ?? findIn(file, row, '.env') ?? byDefault(row)
+}
+
+function byDefault({ key, name }: SettingRow): Found {
+  return { text: settingsSchema.properties[key].default, from: 'default', name }
+}
+
+function findIn(variables: NodeJS.ProcessEnv, { name, hasFile, unset }: SettingRow, from: string) {
+  const shown = from === '.env' ? `${name} in .env` : name
+  const text = clean(variables[name] ?? '', shown)
+  const fileName = `${name}_FILE`
+  const path = hasFile && clean(variables[fileName] ?? '', fileName)
+  if (path && text) throw new SettingError(`${name} and ${fileName} are both set: unset one of them`)
+  if (path) return { text: readSecret(path, fileName), from: fileName, name: fileName }
+  return text && !(text === 'off' && unset === 'off') ? { text, from, name: shown } : undefined
+}
+
+/** Removes white space around a text, such as the line end of a secret. Refuses quotation marks around it. */
+function clean(text: string, name: string): string {
+  const trimmed = text.trim()
+  if (/^(["']).*\1$/s.test(trimmed))
+    throw new SettingError(
+      `${name} is in quotation marks: write it without them (docker's --env-file keeps them)`,
+    )
+  return trimmed
+}
+
+function readSecret(path: string, name: string): string {
+  let text = ''
+  try {
+    text = clean(readFileSync(path, 'utf8'), `the text of ${name}`)
+  } catch (error) {
+    if (error instanceof SettingError) throw error
+    throw new SettingError(`${name} cannot be read: ${(error as Error).message}`)
+  }
+  if (text === '') throw new SettingError(`${name} ${path} is empty`)
+  return text
+}
+
+function decode(key: SettingName, { text, name }: Found): unknown {
+  if (text === undefined) return undefined
+  const schema = settingsSchema.properties[key] as TSchema
+  try {
+    return Value.Decode(schema, text)
+  } catch (error) {
+    const cause = error instanceof TransformDecodeError ? error.error : error
+    if (!(cause instanceof SettingError)) throw cause
+    const given = schema.mask || !cause.message.startsWith('must be') ? '' : `, not "${text}"`
+    throw new SettingError(`${name} ${cause.message}${given}`)
+  }
+}
+
+function shareTraceVariables({ env, file }: Sources): void {
+  const names = Object.keys({ ...file, ...env }).filter((name) => name.startsWith('OTEL_'))
+  for (const name of names) env[name] = clean(env[name] || file[name] || '', name)
+}
+
+/** Finds tokens that can be guessed, the audience that Keycloak puts into all tokens, and a secret in a flag. */
+function findMistakes({ accessTokens, oidcAudience, otlpEndpoint = '' }: Settings, flags: Flags): string[] {
+  const short = 'has fewer than 16 characters and may be guessed'
+  const warnings = accessTokens.flatMap(({ length }, index) =>
+    length < 16 ? [`ACCESS_TOKENS: token ${index + 1} ${short}`] : [],
+  )
+  if (oidcAudience.includes('account'))
+    warnings.push('OIDC_AUDIENCE: account is in tokens that were issued for other services, too')
+  if (/:4317(\/|$)/.test(otlpEndpoint))
+    warnings.push(
+      'OTEL_EXPORTER_OTLP_ENDPOINT: port 4317 is for gRPC; OTLP over HTTP is usually on port 4318',
+    )
+  for (const { key, mask, flag, name } of settingRows)
+    if (mask(flags[key] ?? '') !== (flags[key] ?? ''))
+      warnings.push(
+        `every user of this machine can see the secret in ${flag}; put ${name} into the environment or .env`,
+      )
+  return warnings
+}

@@ -1,0 +1,81 @@
+// Files by their identity, synced and with the right owner.
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  lchownSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { StoreRefused } from '../errors.ts'
+
+/** Device and inode of a file, whatever its paths. */
+export type FileId = { dev: number; ino: number }
+
+/** Identifies a file; undefined if it does not exist. */
+export function identify(path: string): FileId | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats && { dev: stats.dev, ino: stats.ino }
+}
+
+export function isSameFile(one: FileId | undefined, other: FileId | undefined): boolean {
+  return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
+}
+
+/** Resolves links in the path of a database: SQLite keeps `-wal` and `-shm` beside the real file. */
+export function resolveLinks(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
+}
+
+/**
+ * Syncs a file; never a database that this process has open: closing any descriptor of a file drops all locks of the
+ * process on it (fcntl(2), sqlite.org/howtocorrupt.html).
+ */
+export function syncFile(path: string): void {
+  // Windows syncs only files that are open for writing; elsewhere a user who may only read can sync as well.
+  syncAndClose(openSync(path, process.platform === 'win32' ? 'r+' : 'r'))
+}
+
+/** Syncs the directory of a file, so that its name survives a power cut. */
+export function syncDirectoryOf(path: string): void {
+  // On Windows a directory cannot be opened, and need not be.
+  if (process.platform !== 'win32') syncAndClose(openSync(dirname(path), 'r'))
+}
+
+function syncAndClose(descriptor: number): void {
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** As root, gives a new file to the owner of its directory: a user of systemd may exist only while its service runs. */
+export function giveToOwner(path: string): void {
+  if (process.geteuid?.() !== 0) return
+  const { uid, gid } = statSync(dirname(path))
+  // Never the target of a link, which the owner of the directory may have put there.
+  lchownSync(path, uid, gid)
+}
+
+/**
+ * Creates a directory, and those above it, on stable storage; returns those that were made, the innermost first. Throws
+ * StoreRefused.
+ */
+export function makeDirectory(directory: string): string[] {
+  const made: string[] = []
+  for (let one = resolve(directory); !existsSync(one); one = dirname(one)) made.push(one)
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    for (const one of made.toReversed()) {
+      giveToOwner(one)
+      syncDirectoryOf(one)
+    }
+    return made
+  } catch (error) {
+    throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,163 @@
+// The writer thread as the main thread sees it: starts it, sends it requests, and logs its failures.
+import { once } from 'node:events'
+import { extname, join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Logger } from 'pino'
+import type { OpenOptions } from '../engine.ts'
+import { StoreRefused, StoreUnavailable } from '../errors.ts'
+import { Outage } from '../outage.ts'
+import type { WriterOptions } from './database.ts'
+import { noteFiles, type OpenFiles } from './files.ts'
+import {
+  type Answer,
+  type Done,
+  type Failure,
+  type Order,
+  type Request,
+  type Started,
+  sharedMs,
+  type Work,
+} from './writer-messages.ts'
+
+/** TypeScript or compiled, like this file. */
+const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta.filename)}`)
+/** Interval of the checks of the files while nothing is written. */
+const fileCheckMs = 1000
+
+const back = 'the database takes plants again'
+const lostWords = {
+  gone: 'no plants are taken: put the same file back, or restart the service to open the file that is at the path now',
+  back,
+}
+const failedWords = { gone: 'the database failed', still: 'the database still fails', back }
+
+export type Writer = {
+  readonly files: OpenFiles
+  /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
+  send(work: Work, deadlineMs: number): Promise<Done>
+  /** Accepts no more requests; resolves when those that were sent are done and the database is closed. */
+  close(): Promise<void>
+}
+
+/** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
+export async function startWriter(
+  options: WriterOptions,
+  { logger, reconnected = () => {} }: Pick<OpenOptions, 'logger' | 'reconnected'>,
+): Promise<Writer> {
+  // The descriptor of the database stays open: see `syncFile`.
+  const worker = new Worker(threadFile, {
+    name: 'plants-writer',
+    workerData: options,
+    trackUnmanagedFds: false,
+  })
+  const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
+  const [started] = (await once(worker, 'message')) as [Started]
+  if ('refused' in started) {
+    await ended
+    throw new StoreRefused(started.refused)
+  }
+  const files = noteFiles(options.path, started.opened)
+  const health = watch(files, logger)
+  const requests = openRequests((order) => worker.postMessage(order))
+  worker.on('message', (answer: Answer) => {
+    if (answer.reopened) reconnected()
+    if ('failed' in answer) health.noteFailure(answer)
+    else health.noteSuccess()
+    requests.answer(answer)
+  })
+  worker.once('exit', () => requests.abort())
+  return {
+    files,
+    send: requests.send,
+    async close() {
+      health.stop()
+      requests.end()
+      await ended
+    },
+  }
+}
+
+/** Logs failures of the writer, and losses of the files, also while nothing is written. */
+function watch(files: OpenFiles, logger: Logger) {
+  const loss = new Outage(logger, lostWords)
+  const failure = new Outage(logger, failedWords)
+  const checking = setInterval(() => {
+    const fault = files.findFault()
+    if (fault === undefined) loss.reportRecovery()
+    else loss.reportFailure(fault)
+  }, fileCheckMs).unref()
+  return {
+    noteFailure({ failed, code, lost, unsynced }: Failure): void {
+      if (unsynced) endProcess(logger, `${files.path}: ${failed}`)
+      if (lost) loss.reportFailure(failed)
+      else failure.reportFailure(failed, { code })
+    },
+    noteSuccess(): void {
+      loss.reportRecovery()
+      failure.reportRecovery()
+    },
+    stop: () => clearInterval(checking),
+  }
+}
+
+/** After a sync that failed nobody knows what the disk holds, and another sync would not tell. */
+function endProcess(logger: Logger, reason: string): never {
+  const message =
+    'the disk failed to sync the database: the last plants may be lost; check the disk, then start again'
+  if (logger.isLevelEnabled('fatal')) logger.fatal({ reason }, message)
+  else console.error(`plant-store: ${message} (${reason})`)
+  process.exit(1)
+}
+
+/** The requests to the writer. Requests and answers are matched by their numbers. */
+export function openRequests(post: (order: Order) => void) {
+  const waiting = new Map<number, PromiseWithResolvers<Done>>()
+  /** Requests that timed out and are not answered yet: while there are any, the disk is stuck. */
+  const overdue = new Set<number>()
+  let last = 0
+  let isEnding = false
+
+  /** Resolves a request; one that has timed out was rejected already. */
+  function answer(answer: Answer): void {
+    const { number } = answer
+    const request = waiting.get(number)
+    waiting.delete(number)
+    overdue.delete(number)
+    if ('done' in answer) request?.resolve(answer.done)
+    else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
+  }
+
+  async function send(work: Work, deadlineMs: number): Promise<Done> {
+    if (overdue.size > 0 || isEnding)
+      throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
+    const number = ++last
+    const leftMs = Math.max(0, deadlineMs - performance.now())
+    const request = Promise.withResolvers<Done>()
+    waiting.set(number, request)
+    post({ ...work, number, deadlineMs: sharedMs() + leftMs } satisfies Request)
+    const timer = setTimeout(() => {
+      overdue.add(number)
+      request.reject(new StoreUnavailable('unknown', 'the writer thread did not answer in time'))
+    }, leftMs)
+    try {
+      return await request.promise
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Rejects what waits, after the thread has ended. */
+  function abort(): void {
+    isEnding = true
+    for (const { reject } of waiting.values())
+      reject(new StoreUnavailable('unknown', 'the writer thread ended'))
+  }
+
+  /** Accepts no more requests, and ends the writer after those that it has. */
+  function end(): void {
+    isEnding = true
+    post('close')
+  }
+
+  return { answer, send, abort, end }
+}
