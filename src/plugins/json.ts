@@ -1,7 +1,7 @@
 // Bodies and queries: JSON in UTF-8 only, integers in decimal digits only, and the faults that no schema names.
 import { isUtf8 } from 'node:buffer'
 import type { TObject } from '@sinclair/typebox'
-import type { preValidationHookHandler } from 'fastify'
+import type { FastifyRequest, preValidationHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { findValueFaults, maxFaults } from '../plants/plant-faults.ts'
@@ -13,13 +13,17 @@ const integer = /^-?[0-9]+$/
 
 export const json = fp(async (app) => {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (request, body) => {
-    const { 'content-encoding': encoding, 'content-type': type = '' } = request.headers
-    if (encoding !== undefined)
-      throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
-    if (otherCharset.test(type)) throw new ProblemError(problems.charset)
-    return parse(body)
-  })
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async (request: FastifyRequest, body: Buffer) => {
+      const { 'content-encoding': encoding, 'content-type': type = '' } = request.headers
+      if (encoding !== undefined)
+        throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
+      if (otherCharset.test(type)) throw new ProblemError(problems.charset)
+      return parse(body)
+    },
+  )
 })
 
 /**
