@@ -10,7 +10,7 @@ import { type Log, openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
 import { explainListen, maskUrl } from './setting-values.ts'
 import type { Settings } from './settings.ts'
-import { finishOnSignal } from './shutdown.ts'
+import { type Cause, finishOnSignal } from './shutdown.ts'
 import { engineOf, openStore } from './store/engines.ts'
 import { introduceTokens } from './tokens/first-token.ts'
 import { issuerOf } from './tokens/issuer.ts'
@@ -72,22 +72,20 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     })
     closers.push(() => app.close())
 
-    finishOnSignal(async ({ signal, err }, hurry) => {
+    const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
       admin?.drain()
       if (err) logger.fatal({ err }, 'the service failed')
       else logger.info({ signal }, 'stopping')
       await sleep(err ? 0 : settings.drainDelayMs, undefined, { signal: hurry }).catch(() => {})
       await close()
       await log.end(signal)
-    }, settings.drainDelayMs + stopMs)
+    }
+    finishOnSignal(finish, settings.drainDelayMs + stopMs)
 
     const address = await listen(app, settings)
     admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
-    if (settings.accessTokens.length === 0 && settings.oidcIssuer === undefined) {
-      const plantsUrl = `${origin(loopback(address))}${settings.basePath}plants`
-      console.log(await introduceTokens(tokens, { file: settings.firstTokenFile, plantsUrl }))
-    }
+    await announceTokens(tokens, settings, address)
     if (admin) console.log(`admin on ${origin(admin.address)}`)
     console.log(`listening on ${origin({ ...address, address: settings.host })}`)
   } catch (error) {
@@ -137,6 +135,14 @@ function deriveMaxConnections(file = '/proc/self/limits'): number {
   return descriptors === undefined
     ? usualConnections
     : Math.max(1, Math.floor(Number(descriptors) * connectionShare))
+}
+
+/** Makes and prints the first token of a store, unless clients have other tokens. */
+async function announceTokens(tokens: Tokens, settings: Settings, address: AddressInfo): Promise<void> {
+  const { accessTokens, oidcIssuer, basePath, firstTokenFile: file } = settings
+  if (accessTokens.length > 0 || oidcIssuer !== undefined) return
+  const plantsUrl = `${origin(loopback(address))}${basePath}plants`
+  console.log(await introduceTokens(tokens, { file, plantsUrl }))
 }
 
 /** The path of a database file, or the URL of a server without its password. */
