@@ -110,7 +110,7 @@ export async function verifyCopy(path: string, { signal, progress }: CopyOptions
  * connection writes (sqlite.org/c3ref/backup_finish.html).
  */
 async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
-  const { db: source, checkSame } = openReadOnly(from)
+  const source = openReadOnly(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: ownMode })
@@ -121,7 +121,6 @@ async function copyDatabase(from: string, to: string, { signal, progress }: Copy
         progress.show(totalPages - remainingPages, totalPages, 'page')
       },
     })
-    checkSame?.()
     makeSingle(to)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_SQLITE_ERROR') throw error
