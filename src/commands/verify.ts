@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Command } from 'commander'
 import { Plant } from '../../schemas/plant.ts'
-import { count, makeLogger, printResult } from '../cli/console.ts'
+import { count, printResult, silent } from '../cli/console.ts'
 import { startProgress } from '../cli/long-work.ts'
 import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions } from '../cli/options.ts'
 import type { Damage, Positions, Store, StoredPlant } from '../store/engine.ts'
@@ -44,16 +44,17 @@ export function define(command: Command): void {
 async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
   // It only reads: a signal may end it at any moment, as signals do.
   const progress = startProgress({ quiet })
-  const checking = withStore(url, { mode: 'read', logger: makeLogger() }, (store) =>
+  const checking = withStore(url, { mode: 'read', logger: silent }, (store) =>
     checkStore(store, progress.show),
   )
   const { plants, checksum, faultCount, faults, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
+  const hidden = faultCount - faults.length - unread.length
   const lines = [
     `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`),
     ...faults.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
-    ...(faultCount > faults.length + unread.length ? ['…'] : []),
+    ...(hidden > 0 ? [`and ${count(hidden, 'more fault')}`] : []),
     faultCount === 0 ? 'no faults' : count(faultCount, 'fault'),
   ]
   if (faultCount > 0) process.exitCode = 1

@@ -24,7 +24,7 @@ export function defineExplain(command: Command): void {
       // Loaded on demand, with its library.
       const { explainToken } = await import('../../tokens/oidc/issuer-tokens.ts')
       const token = (await text(process.stdin)).trim()
-      const verdict = await explainToken(token, issuer, makeLogger())
+      const verdict = await explainToken(token, issuer, makeLogger(console.error))
       if (typeof verdict !== 'string') {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
