@@ -112,8 +112,7 @@ export const ListQuery = Type.Object(
     after: Type.Optional(
       Type.String({
         description:
-          'Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store ' +
-          'can make. Take it from the `Link` header of the page before; a made-up one is refused.',
+          'Where a page starts. Take it from the `Link` header of the previous page; a made-up one is refused.',
         maxLength: 64,
         pattern: '^[0-9a-z]{1,11}-[0-9A-Za-z_\\-]{11}$',
       }),
@@ -126,18 +125,10 @@ export type ListQuery = Static<typeof ListQuery>
 /** Conditions of a request. They have no examples, as the docs page would send these. */
 export const Conditions = Type.Object(
   {
-    'If-Match': Type.Optional(
-      Type.String({
-        description:
-          'Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is ' +
-          'always 412.',
-      }),
-    ),
     'If-None-Match': Type.Optional(
       Type.String({
         description:
-          'Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always ' +
-          '412.',
+          'Entity tags of lists that the client has; 304 if the current one is among them (RFC 9110, 13.1.2).',
       }),
     ),
   },

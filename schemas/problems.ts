@@ -1,8 +1,10 @@
 // The catalogue of problems: their meaning to a client, and their details. The service, the contract, its examples and
 // the problem pages are made from it.
-import { maxBodyBytes } from '../src/limits.ts'
 import { joinWords, listShown } from './plant.ts'
 import type { Problem } from './problem.ts'
+
+/** The largest body of a request. */
+export const maxBodyBytes = 16 * 1024
 
 /** `title` and `status`: of every problem of the type; `meaning` and `advice`: Markdown for its page. */
 export type ProblemType = {
@@ -30,25 +32,13 @@ export const problemTypes = {
     advice:
       'Choose another `id`, or leave it out. The same plant with its own `id` is a retry, and is answered 200.',
   },
-  'precondition-failed': {
-    status: 412,
-    title: 'Precondition failed',
-    meaning:
-      'A condition of the request is false. The list is not one that `If-Match` names; or an addition carries ' +
-      '`If-Match` or `If-None-Match`, and additions are not conditional. Nothing was changed.',
-    advice:
-      'Read the list again and take its new `ETag`. Send additions without conditions: an `id` makes them safe.',
-  },
   'rate-limited': {
     status: 429,
     title: 'Too many requests',
-    meaning:
-      'Too many requests came in a short time: with this token, where the service limits the rate of each, or without ' +
-      'a valid one from this address. Nothing was changed.',
+    meaning: 'Too many requests with this token came in a short time. Nothing was changed.',
     advice:
-      'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. Where rates are ' +
-      'limited, `RateLimit` says on answers to a valid token how many requests are left, and `RateLimit-Policy` ' +
-      'how many there are in all. A client without a valid token should ask for one, not try again.',
+      'Wait as many seconds as `Retry-After` says, then send the request again. It is safe to repeat. `RateLimit` says how ' +
+      'many requests are left, and `RateLimit-Policy` how many there are in a period.',
   },
   'nothing-added': {
     status: 503,
@@ -94,10 +84,8 @@ const statusTitles = {
   413: 'Content Too Large',
   414: 'URI Too Long',
   415: 'Unsupported Media Type',
-  417: 'Expectation Failed',
   431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
-  501: 'Not Implemented',
 } as const
 
 /** What clients see of a code: a type of problem, or just a status. Log and metrics have the code itself. */
@@ -109,16 +97,12 @@ const kinds = {
   'method-not-allowed': 405,
   timeout: 408,
   conflict: 'id-conflict',
-  'precondition-failed': 'precondition-failed',
   'too-large': 413,
   'rate-limited': 'rate-limited',
-  'auth-limited': 'rate-limited',
   'uri-too-long': 414,
   'unsupported-media-type': 415,
-  'expectation-failed': 417,
   'headers-too-large': 431,
   internal: 500,
-  'not-implemented': 501,
   'nothing-added': 'nothing-added',
   'outcome-unknown': 'outcome-unknown',
   unread: 'unread',
@@ -132,9 +116,6 @@ export type KnownProblem = { readonly code: ProblemCode; readonly detail: string
 export const problems = {
   faults: (count: number) => say('invalid', `The request has ${count} fault${count === 1 ? '' : 's'}.`),
   notHttp: say('invalid', 'This is not an HTTP/1.1 request.'),
-  httpVersion: say('invalid', 'The version of HTTP must be 1.0 or 1.1.'),
-  transferCoding: say('invalid', 'The only supported transfer coding is chunked, in HTTP/1.1.'),
-  fragment: say('invalid', 'A request target must not have a fragment.'),
   badPath: say('invalid', 'The path is not a valid URL path.'),
   bodyLength: say('invalid', 'The body does not match its Content-Length.'),
   brokenOff: say('invalid', 'The request cannot be fulfilled, or ended too early.'),
@@ -142,26 +123,17 @@ export const problems = {
   badToken: say('unauthorized', 'The token is not valid.'),
   noScope: (scope: string) => say('forbidden', `The token lacks the scope ${scope}.`),
   nothingHere: say('not-found', 'There is nothing at this path.'),
-  noProxy: say('not-found', 'This is not a proxy.'),
   otherMethods: (allowed: readonly string[]) =>
     say('method-not-allowed', `Only ${joinWords(allowed, 'and')} are allowed here.`),
   late: say('timeout', 'The request did not arrive in time.'),
   idTaken: say('conflict', `A plant with this id already exists with a different ${listShown('or')}.`),
-  otherForm: (what: string) => say('precondition-failed', `The ${what} is not one that If-Match names.`),
-  conditionalAddition: say(
-    'precondition-failed',
-    'Additions are not conditional; nothing was added. An id makes a retry safe.',
-  ),
   bodyTooLarge: say('too-large', `The body is larger than ${maxBodyBytes / 1024} KiB.`),
   urlTooLong: say('uri-too-long', 'The URL is too long.'),
   notJson: say('unsupported-media-type', 'The body must be application/json.'),
   charset: say('unsupported-media-type', 'The charset must be UTF-8.'),
   contentEncoding: say('unsupported-media-type', 'Content encodings are not supported here.'),
-  expectation: say('expectation-failed', 'The only supported expectation is 100-continue.'),
   rate: say('rate-limited', 'This token sent too many requests in a short time.'),
-  failures: say('auth-limited', 'Too many requests without a valid token came from this address.'),
   headTooLarge: say('headers-too-large', 'The header section is too large.'),
-  otherMethod: say('not-implemented', 'HTTP has no such method; methods are case-sensitive.'),
   ours: say('internal', 'Internal error.'),
   nothingAdded: say('nothing-added', 'The store cannot take plants now; nothing was added.'),
   outcomeUnknown: say(
@@ -171,9 +143,6 @@ export const problems = {
   unread: say('unread', 'The store cannot be read now.'),
   noKeys: say('unread', 'The token cannot be verified now: the keys of its issuer cannot be looked up.'),
   overloaded: say('overloaded', 'Too many requests are in progress; nothing was changed.'),
-  tooManyConnections: say('overloaded', 'Too many connections are open; nothing was changed.'),
-  tooManyBytes: say('overloaded', 'Too many answers are being sent already.'),
-  tooManyCodings: say('overloaded', 'Too many pages are waiting to be compressed.'),
 }
 
 function say(code: ProblemCode, detail: string): KnownProblem {

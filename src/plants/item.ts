@@ -1,4 +1,5 @@
 // The JSON text of a plant, made once: the log keeps it, retries are compared with it, and answers contain it.
+import type { TObject } from '@sinclair/typebox'
 import buildSerializer from 'fast-json-stringify'
 import { Plant } from '../../schemas/plant.ts'
 
@@ -10,3 +11,11 @@ export const itemFormat = 1
 
 /** Serializes a plant; the id of a new one is left out. */
 export const serializeItem: (plant: Plant) => string = buildSerializer(Plant)
+
+/** The size of the longest item in bytes: texts of the greatest length in characters of four bytes. */
+export function longestItemBytes({ properties }: TObject): number {
+  const members = Object.entries(properties).map(
+    ([name, { maxLength }]) => JSON.stringify(name).length + ':"",'.length + 4 * maxLength,
+  )
+  return members.reduce((sum, bytes) => sum + bytes, '{}'.length - ','.length)
+}

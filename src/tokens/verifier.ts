@@ -1,89 +1,80 @@
-// Verifies tokens. Verdicts are cached for seconds: short enough for a revocation to take effect in time on every
+// Verifies tokens. A verdict is cached for two seconds: short enough for a revocation to take effect in time on every
 // replica, long enough that most requests need no database.
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { maxVerdicts, verdictMs } from '../limits.ts'
-import { Outage } from '../logging/outage.ts'
+import { Outage } from '../outage.ts'
 import type { Token } from '../store/engine.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 import { hashToken, readTokenId } from './format.ts'
-import { makeLookUp } from './look-ups.ts'
+import { isJwt } from './jwt.ts'
 import { scopes, type Tokens, touchMs } from './tokens.ts'
 
+const verdictMs = 2000
+/** The most verdicts that are cached, of each kind. */
+const maxVerdicts = 10_000
+/** The most tokens that are judged at once, not counting those that were valid before. */
+const maxUnknown = 500
+
 /**
- * The grant of a token; undefined when it is not valid. It may be used until `untilMs` of `performance.now()`, so that
- * setting the wall clock cannot prolong it.
+ * What a valid token allows. It may be used until `untilMs` of `performance.now()`, so that setting the wall clock cannot
+ * prolong it; then it is verified again.
  */
-export type Grant =
-  | { readonly id: string; readonly scopes: ReadonlySet<string>; readonly untilMs: number }
-  | undefined
+export type Grant = { readonly id: string; readonly scopes: ReadonlySet<string>; readonly untilMs: number }
 
-const touchWords = {
-  gone: 'the use of a token could not be noted',
-  still: 'the uses of tokens still cannot be noted',
-  back: 'the uses of tokens are noted again',
-}
+/** Returns the grant of a token, or undefined if it is not valid: at once if the verdict is cached. */
+export type Verify = (token: string) => Grant | undefined | Promise<Grant | undefined>
 
-/** `now`: wall clock, for expiry; `monotonicNow`: clock for the age of verdicts. */
+/**
+ * `verifyIssued`: verifies tokens of another format. `now`: wall clock, for expiry; `monotonicNow`: clock for the age of
+ * verdicts.
+ */
 export type VerifierOptions = {
-  accessTokens: string[]
+  accessTokens: readonly string[]
   logger: Logger
-  /** Verifies tokens of another format; `known`: it was valid before. */
-  verifyOther?: ((token: string, known: boolean) => Promise<Grant>) | undefined
+  verifyIssued?: ((token: string) => Promise<Grant | undefined>) | undefined
   now?: () => number
   monotonicNow?: () => number
 }
 
-/**
- * Makes `verify(token)`. Verdicts are cached by the SHA-256 of the token, so that the time of a look-up reveals nothing
- * about tokens. It rejects when the store does.
- */
-export function makeVerifier(tokens: Tokens, options: VerifierOptions) {
-  const { accessTokens, logger, verifyOther } = options
-  const { now = Date.now, monotonicNow = () => performance.now() } = options
+/** Makes `verify`. It rejects when the token cannot be verified now: with StoreUnavailable, or as `verifyIssued` does. */
+export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
+  const {
+    accessTokens,
+    logger,
+    verifyIssued,
+    now = Date.now,
+    monotonicNow = () => performance.now(),
+  } = options
+  const findStored = makeLookUp(tokens, { touch: makeTouch(tokens, logger, now), now, monotonicNow })
+  // By SHA-256, so that the time of a look-up reveals nothing about tokens.
   const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
-  // Separate caches, so that a flood of junk evicts no good verdict.
-  const good = new LRUCache<string, NonNullable<Grant>>({ max: maxVerdicts })
-  /** Times until which bad tokens need no further look-up. */
+  // Separate caches, so that a flood of junk evicts no valid token.
+  const good = new LRUCache<string, Grant>({ max: maxVerdicts })
+  /** Times until which invalid tokens are not judged again. */
   const bad = new LRUCache<string, number>({ max: maxVerdicts })
-  const findToken = makeLookUp(tokens)
-  const touches = new Outage(logger, touchWords)
+  /** Tokens that are being judged: one that a thousand requests bring at once is judged once. */
+  const judging = new Map<string, Promise<Grant | undefined>>()
+  let unknown = 0
 
-  async function lookUp(id: string, digest: string): Promise<Grant> {
-    const found = await findToken(id, good.has(digest))
-    if (!found || !isValid(found, digest)) {
-      good.delete(digest)
-      bad.set(digest, monotonicNow() + verdictMs)
-      return undefined
+  async function judge(token: string, digest: string, isKnown: boolean): Promise<Grant | undefined> {
+    unknown += Number(!isKnown)
+    try {
+      const id = readTokenId(token)
+      const grant = await (id === undefined ? verifyIssued?.(token) : findStored(id, digest))
+      if (grant) good.set(digest, grant)
+      else {
+        good.delete(digest)
+        bad.set(digest, monotonicNow() + verdictMs)
+      }
+      return grant
+    } finally {
+      unknown -= Number(!isKnown)
+      judging.delete(digest)
     }
-    const leftMs = Math.min(verdictMs, (found.expiresAt ?? Number.POSITIVE_INFINITY) - now())
-    const grant = { id, scopes: new Set(found.scopes), untilMs: monotonicNow() + leftMs }
-    good.set(digest, grant)
-    touch(found)
-    return grant
   }
 
-  async function verifyIssued(token: string, digest: string): Promise<Grant> {
-    const grant = await verifyOther?.(token, good.has(digest))
-    if (grant) good.set(digest, grant)
-    else good.delete(digest)
-    return grant
-  }
-
-  function isValid(token: Token, digest: string): boolean {
-    const same = timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))
-    return same && token.revokedAt === null && (token.expiresAt ?? Number.POSITIVE_INFINITY) > now()
-  }
-
-  function touch({ id, lastUsedAt }: Token): void {
-    if ((lastUsedAt ?? 0) + touchMs > now()) return
-    tokens.touch(id).then(
-      () => touches.reportRecovery(),
-      (error) => touches.reportFailure(error, { token: id }),
-    )
-  }
-
-  return function verify(token: string): Grant | Promise<Grant> {
+  return function verify(token) {
     // Headers are read as Latin-1 (RFC 9110, section 5.5), and clients put UTF-8 into them.
     const digest = hashToken(Buffer.from(token, 'latin1'))
     const mine = own.get(digest)
@@ -91,13 +82,55 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions) {
     const grant = good.get(digest)
     const untilMs = grant?.untilMs ?? bad.get(digest)
     if (untilMs !== undefined && untilMs > monotonicNow()) return grant
-    const id = readTokenId(token)
-    return id === undefined ? verifyIssued(token, digest) : lookUp(id, digest)
+    const running = judging.get(digest)
+    if (running) return running
+    if (readTokenId(token) === undefined && !(verifyIssued && isJwt(token))) return undefined
+    const isKnown = grant !== undefined
+    if (!isKnown && unknown >= maxUnknown)
+      throw new StoreUnavailable('overloaded', 'too many unknown tokens are being verified')
+    const verdict = judge(token, digest, isKnown)
+    judging.set(digest, verdict)
+    return verdict
   }
 }
-export type Verify = ReturnType<typeof makeVerifier>
+
+type LookUpOptions = { touch: (token: Token) => void; now: () => number; monotonicNow: () => number }
+
+/** Makes a function that reads the token with an id, whose hash must be `digest`, from the store. */
+function makeLookUp(tokens: Tokens, { touch, now, monotonicNow }: LookUpOptions) {
+  return async (id: string, digest: string): Promise<Grant | undefined> => {
+    // A slow answer says nothing of a revocation in the meantime.
+    const askedMs = monotonicNow()
+    const token = await tokens.find(id)
+    if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined
+    const leftMs = (token.expiresAt ?? Number.POSITIVE_INFINITY) - now()
+    if (token.revokedAt !== null || leftMs <= 0) return undefined
+    touch(token)
+    return { id, scopes: new Set(token.scopes), untilMs: askedMs + Math.min(verdictMs, leftMs) }
+  }
+}
 
 /** Makes the grant of one of ACCESS_TOKENS, which cannot be revoked while the process runs. */
 function makeOwnGrant(index: number): Grant {
   return { id: `ACCESS_TOKENS ${index + 1}`, scopes: new Set(scopes), untilMs: Number.POSITIVE_INFINITY }
+}
+
+/** Makes a function that notes the use of a token: one note at a time and one per minute, however many requests use it. */
+function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
+  const outage = new Outage(logger, {
+    gone: 'the last use of a token could not be stored',
+    still: 'the last use of tokens still cannot be stored',
+    back: 'the last use of tokens is stored again',
+  })
+  /** When the last note was begun, by id. */
+  const begun = new LRUCache<string, number>({ max: maxVerdicts })
+  return ({ id, lastUsedAt }: Token): void => {
+    const nowMs = now()
+    if (Math.max(lastUsedAt ?? 0, begun.get(id) ?? 0) + touchMs > nowMs) return
+    begun.set(id, nowMs)
+    tokens.touch(id).then(
+      () => outage.reportRecovery(),
+      (error) => outage.reportFailure(error, { token: id }),
+    )
+  }
 }

@@ -58,6 +58,27 @@ test('a -shm that is cut beside a transaction of another program ends them, and 
   await add(store, 'more')
 })
 
+test('two processes on one file see each commit of the other at once, and lose nothing', async (t) => {
+  const path = join(createDirectory(t), 'plants.db')
+  const appenders = [await startAppender(t, path), await startAppender(t, path)]
+  let acknowledged = 0
+  const stale: string[] = []
+  const work = async (appender: Appender, index: number) => {
+    for (let n = 0; n < 150; n++) {
+      const before = acknowledged
+      const answer = await appender.add(`${index}-${n}`)
+      if (!(Number(answer) > before)) stale.push(`${answer} instead of more than ${before}`)
+      acknowledged++
+    }
+  }
+  await Promise.all(appenders.map(work))
+  t.strictSame(stale, [])
+  for (const appender of appenders) t.equal(await appender.end(), 0)
+  const { store } = await openFile(t, path)
+  t.equal(new Set(await listNames(store)).size, 300)
+  t.equal((await store.log.head()).position, 300)
+})
+
 const noLocks = process.platform === 'linux' ? false : 'only Linux shows locks as files'
 
 test('a store that is closed takes no locks from another one on the same file', {

@@ -49,6 +49,10 @@ function defineCreate(command: Command): void {
         const { name, scope = scopes, expires = null, json } = options
         const allowed = [...new Set(scope)]
         const token = await tokens.create({ name, scopes: allowed, expiresAt: expires })
+        if (token === undefined)
+          throw new CommandError(
+            `a valid token named "${name}" already exists: choose another name, or rotate or revoke it (${program} token list)`,
+          )
         const id = String(readTokenId(token))
         const ends = formatTime(expires)
         await printToken(tokens, { id, name, scopes: allowed, expires: ends, token }, json)
@@ -96,7 +100,12 @@ function defineRotate(command: Command): void {
       withTokens(options, async (tokens) => {
         const former = await findToken(tokens, text)
         const { overlap, json } = options
-        const { id, token, expiresAt, formerExpiresAt } = await tokens.rotate(former, overlap)
+        const rotated = await tokens.rotate(former, overlap)
+        if (rotated === undefined)
+          throw new CommandError(
+            `token ${former.id} cannot be rotated: it is no longer valid, or a newer token named "${former.name}" has replaced it (${program} token list)`,
+          )
+        const { id, token, expiresAt, formerExpiresAt } = rotated
         const replacedExpires = formatTime(formerExpiresAt)
         const { id: replaces, name, scopes } = former
         const made = { id, name, scopes, expires: formatTime(expiresAt), token }

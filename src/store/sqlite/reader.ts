@@ -53,7 +53,7 @@ export function makeReader(db: DatabaseSync, logger: Logger, check = () => {}) {
   }
 
   return {
-    head: guard(makeHeadReader(db)),
+    head: guard(makeHeadReader(db, check)),
     read: guard(read),
     select: async (text: string, values?: Value[]) => guard(select)(text, values),
     close() {
@@ -70,7 +70,7 @@ function prepareArrays(db: DatabaseSync, text: string): StatementSync {
 }
 
 /** Makes a function that reads the head. Marks are kept while the head is the same, and so is all below it. */
-function makeHeadReader(db: DatabaseSync) {
+function makeHeadReader(db: DatabaseSync, check: () => void) {
   const readLast = prepareArrays(db, headQuery)
   const readMark = prepareArrays(db, markQuery)
   let known = new SqliteHead(0, '')
@@ -83,6 +83,7 @@ function makeHeadReader(db: DatabaseSync) {
       const row = readMark.get(asked) as unknown as [string] | undefined
       if (row) known.marks.set(asked, row[0])
     }
+    check()
     return known
   }
 }

@@ -1,0 +1,88 @@
+// The map of the service: what a request meets, in this order.
+import cors from '@fastify/cors'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import fastify, { type FastifyBaseLogger, LogController } from 'fastify'
+import type { Logger } from 'pino'
+import { components } from '../schemas/index.ts'
+import { maxBodyBytes } from '../schemas/problems.ts'
+import type { Meter } from './metrics.ts'
+import { ajvOptions } from './plants/plant-faults.ts'
+import { type AccessLogOptions, accessLog } from './plugins/access-log.ts'
+import { auth } from './plugins/auth.ts'
+import { docs } from './plugins/docs/docs.ts'
+import { errors, makeClientErrorHandler } from './plugins/errors.ts'
+import { json } from './plugins/json.ts'
+import { rateLimit } from './plugins/rate-limit.ts'
+import { makeRequestId, nosniff, requests } from './plugins/requests.ts'
+import { tracing } from './plugins/tracing.ts'
+import { addPlant } from './routes/add-plant.ts'
+import { listPlants } from './routes/list-plants.ts'
+import type { Settings } from './settings.ts'
+import type { Store } from './store/engine.ts'
+import type { Verify } from './tokens/verifier.ts'
+import { command, version } from './version.ts'
+
+/** Headers of answers that pages of other origins may read. */
+const exposedHeaders = [
+  'ETag',
+  'Link',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Retry-After',
+  'WWW-Authenticate',
+  'X-Request-Id',
+]
+
+/** `write`, `mask`, `count`: see the access log. */
+export type AppOptions = AccessLogOptions & {
+  store: Store
+  settings: Settings
+  verify: Verify
+  logger: Logger
+  meter: Meter
+}
+
+/** Builds the app on an open store. `app.close()` leaves the store open. */
+export async function buildApp(options: AppOptions) {
+  const { store, settings, verify, logger, meter, write, mask, count } = options
+  const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
+  const prefix = basePath.slice(0, -1)
+  const app = fastify({
+    loggerInstance: logger as FastifyBaseLogger,
+    // The access line is written by a plugin, and a child logger for each request would cost as much again.
+    logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: (parent) => parent,
+    genReqId: makeRequestId,
+    trustProxy,
+    bodyLimit: maxBodyBytes,
+    requestTimeout: 20_000,
+    connectionTimeout: 30_000,
+    keepAliveTimeout: settings.keepAliveMs,
+    return503OnClosing: false,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
+    ajv: { customOptions: ajvOptions },
+    clientErrorHandler: makeClientErrorHandler(basePath),
+    frameworkErrors: (error, request, reply) =>
+      request.server.errorHandler(error, request, reply.header(...nosniff)),
+  }).withTypeProvider<TypeBoxTypeProvider>()
+
+  for (const schema of components) app.addSchema(schema)
+  await app.register(accessLog, { write, mask, count })
+  if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
+  await app.register(errors, { basePath, fault: () => store.fault?.() })
+  await app.register(requests)
+  await app.register(json)
+  if (corsOrigin !== false)
+    await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
+  await app.register(docs, { basePath, version, command, openIdConnectUrl: undefined, signIn: undefined })
+  await app.register(
+    async (scope) => {
+      await scope.register(auth, { verify })
+      if (rate) await scope.register(rateLimit, rate)
+      await scope.register(addPlant, { log: store.log, meter })
+      await scope.register(listPlants, { log: store.log, path: `${prefix}/plants`, meter })
+    },
+    { prefix },
+  )
+  return app
+}

@@ -1,0 +1,99 @@
+// Group commit: plants that arrive while a batch is being committed form the next batch, so that they share one wait for
+// stable storage.
+import { type Meter, noMeter, type Observe, secondBounds } from '../metrics.ts'
+import type { Entry, Outcome, PlantLog } from '../store/engine.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+
+/** The most plants that may wait for the next batch. */
+const maxWaiting = 4096
+/** A plant with less time left than this is not added: its whole batch would be given up with it. */
+const shortestAttemptMs = 500
+const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
+
+/** `deadlineMs`: time of `performance.now()` at which the store gives up; `isGone`: true once the client has left. */
+export type Waiter = { deadlineMs: number; isGone: () => boolean }
+
+type Waiting = Waiter & {
+  entry: Entry
+  resolve: (outcome: Outcome) => void
+  reject: (error: unknown) => void
+}
+
+export class GroupCommit {
+  readonly #log: PlantLog
+  readonly #countPlants: Observe
+  readonly #countCommit: Observe
+  #line: Waiting[] = []
+  #committing = false
+
+  constructor(log: PlantLog, meter: Meter = noMeter) {
+    this.#log = log
+    meter.gauge('plant_store_plants_waiting', 'Plants that wait for the next batch.', () => this.#line.length)
+    this.#countPlants = meter.histogram('plant_store_batch_plants', 'Plants in a batch.', plantBounds)
+    const help = 'Time from handing a batch to the database to its outcome.'
+    const outcomes = ['committed', 'failed']
+    this.#countCommit = meter.histogram(
+      'plant_store_commit_duration_seconds',
+      help,
+      secondBounds,
+      'outcome',
+      outcomes,
+    )
+  }
+
+  /**
+   * Adds an entry to the next batch; resolves to its outcome once it is on stable storage. An entry whose client has left
+   * before the batch begins is not added. Rejects with StoreUnavailable: `overloaded` if too many wait, `nothing-added`,
+   * or `unknown`.
+   */
+  append(entry: Entry, waiter: Waiter): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      if (this.#line.length >= maxWaiting)
+        throw new StoreUnavailable('overloaded', 'too many plants are waiting')
+      const { deadlineMs, isGone } = waiter
+      this.#line.push({ entry, deadlineMs, isGone, resolve, reject })
+      if (!this.#committing) void this.#commitAll()
+    })
+  }
+
+  async #commitAll(): Promise<void> {
+    this.#committing = true
+    while (this.#line.length > 0) {
+      // Requests that were read in this turn of the event loop join the batch, and so do clients that were just answered.
+      await new Promise(setImmediate)
+      const batch = this.#takeBatch()
+      if (batch.length > 0) await this.#commit(batch)
+    }
+    this.#committing = false
+  }
+
+  #takeBatch(): Waiting[] {
+    const line = this.#line
+    this.#line = []
+    const soonMs = performance.now() + shortestAttemptMs
+    return line.filter(({ isGone, deadlineMs, reject }) => {
+      const reason = isGone() ? 'its client has left' : deadlineMs < soonMs ? 'it is late' : undefined
+      if (reason) reject(new StoreUnavailable('nothing-added', `a plant was not added: ${reason}`))
+      return reason === undefined
+    })
+  }
+
+  async #commit(batch: Waiting[]): Promise<void> {
+    const entries = batch.map(({ entry }) => entry)
+    const deadlineMs = Math.min(...batch.map(({ deadlineMs }) => deadlineMs))
+    const startMs = performance.now()
+    let outcome = 'failed'
+    this.#countPlants(batch.length)
+    try {
+      const outcomes = await this.#log.append(entries, { deadlineMs })
+      if (outcomes.length !== batch.length)
+        throw new StoreUnavailable('unknown', `${outcomes.length} outcomes for ${batch.length} plants`)
+      outcome = 'committed'
+      for (const [index, { resolve }] of batch.entries()) resolve(outcomes[index] as Outcome)
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    } finally {
+      this.#countCommit((performance.now() - startMs) / 1000, outcome)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+// The name of a list, which stands for its bytes for ever: its entity tag, its key in the cache; and the cursor and the
+// `Link` of its next page. The mark of the last plant says which log it is of: two logs whose row n has the same mark hold
+// the same plants up to n.
+import type { ListQuery } from '../../schemas/plant.ts'
+import type { Head } from '../store/engine.ts'
+import { itemFormat } from './item.ts'
+
+/** The plants at positions `after` + 1 to `last`; `mark`: of row `last`. */
+export type Range = { name: string; after: number; last: number; mark: string }
+
+/** Makes the range of a list. `head`: was asked for the mark of `last`. */
+export function rangeOf(after: number, last: number, head: Head): Range {
+  const mark = last === head.position ? head.mark : String(head.markOf(last))
+  return { name: `${itemFormat}.${after}-${last}.${mark}`, after, last, mark }
+}
+
+/** The entity tag of a list, the same for all content codings, so it is weak (RFC 9110, section 8.8.1). */
+export function etagOf({ name }: Range): string {
+  return `W/"${name}"`
+}
+
+/** Matches a list of entity tags (RFC 9110, section 13.1.2), which may have empty elements. */
+const tagList = /^(?:[\t ]*(?:(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")?[\t ]*(?:,|$))+$/
+const tag = /"[^"]*"/g
+
+/** True if `If-None-Match` names the entity tag, by weak comparison, or is `*`. A malformed header names none. */
+export function isNamed(etag: string, ifNoneMatch: string): boolean {
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true
+  if (!tagList.test(ifNoneMatch)) return false
+  return ifNoneMatch.match(tag)?.includes(etag.slice(2)) ?? false
+}
+
+/** Makes the cursor of the page behind a range: its last position in base 36, and the mark of that. */
+export function cursorOf({ last, mark }: Pick<Range, 'last' | 'mark'>): string {
+  return `${last.toString(36)}-${mark}`
+}
+
+/** Reads a cursor that has the form of `ListQuery.after`. */
+export function readCursor(cursor: string): { position: number; mark: string } {
+  const hyphen = cursor.indexOf('-')
+  return { position: Number.parseInt(cursor, 36), mark: cursor.slice(hyphen + 1) }
+}
+
+/** Makes the `Link` to the page behind a range (RFC 8288). `path`: of the list as clients see it. */
+export function linkTo(range: Range, { path, query }: { path: string; query: ListQuery }): string {
+  const next = Object.entries({ ...query, after: cursorOf(range) })
+  const parameters = next.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+  return `<${path}?${parameters.join('&')}>; rel="next"`
+}

@@ -1,0 +1,160 @@
+// The bytes of lists: a page, which is read in one piece and kept, plain and compressed, by the name of its range, so that
+// none can be stale; or a stream of a longer list, which is read part by part.
+import { pipeline, Readable } from 'node:stream'
+import { LRUCache } from 'lru-cache'
+import { Plant } from '../../schemas/plant.ts'
+import { type Meter, noMeter } from '../metrics.ts'
+import type { PlantLog } from '../store/engine.ts'
+import { StoreUnavailable } from '../store/errors.ts'
+import { type Coding, compress, makeCompressor } from './codings.ts'
+import { inTime } from './in-time.ts'
+import { longestItemBytes } from './item.ts'
+import type { Range } from './names.ts'
+
+/** The largest page, and the most plants of one. */
+const pageBytes = 256 * 1024
+const pagePlants = 4000
+/** The number of plants that fits into a page whatever their size. */
+const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
+/** Aim below the limit, as plants differ in size. */
+const aimedBytes = 0.9 * pageBytes
+/** Expected size of an item until some were read. */
+const usualBytes = 100
+/** Smaller pages are kept as texts: Node writes a text together with its head. */
+const textBytes = 8 * 1024
+const maxKeptBytes = 32 * 2 ** 20
+/** A page that fits into one packet with its head arrives no sooner when it is compressed. */
+const fewestBytes = 1024
+/** The most pages that are read, pages that are compressed, and long lists that are sent at one time. */
+const maxReads = 200
+const maxCompressions = 16
+const maxStreams = 100
+
+export type Page = string | Buffer
+export type Body = { coding: Coding; bytes: Page | Readable }
+/** The JSON array of the plants up to position `reached`. */
+type Part = { array: Buffer; reached: number }
+
+export class Pages {
+  readonly #log: PlantLog
+  readonly #kept = new LRUCache<string, Page>({
+    maxSize: maxKeptBytes,
+    sizeCalculation: (page, name) => page.length + name.length + 200,
+  })
+  readonly #reading = new Map<string, Promise<Part>>()
+  readonly #compressing = new Map<string, Promise<Page>>()
+  #meanBytes = usualBytes
+  #streams = 0
+  #hits = 0
+  #misses = 0
+
+  constructor(log: PlantLog, meter: Meter = noMeter) {
+    this.#log = log
+    const size = () => this.#kept.calculatedSize
+    meter.counter('plant_store_page_cache_hits_total', 'Pages found in the cache.', () => this.#hits)
+    meter.counter('plant_store_page_cache_misses_total', 'Pages not in the cache.', () => this.#misses)
+    meter.gauge('plant_store_page_cache_bytes', 'Size of the cached pages.', size)
+  }
+
+  /**
+   * Returns a list in the best of the codings, or plain if compressing it gains nothing or too many pages are being
+   * compressed. Rejects with StoreUnavailable: `unread`, `overloaded`.
+   */
+  get(range: Range, codings: readonly Coding[]): Body | Promise<Body> {
+    const [best = 'identity'] = codings
+    const bytes = this.#kept.get(nameOf(range, best))
+    if (bytes === undefined) return this.#make(range, codings)
+    this.#hits++
+    return { coding: best, bytes }
+  }
+
+  async #make(range: Range, codings: readonly Coding[]): Promise<Body> {
+    const page = this.#kept.get(range.name) ?? (await this.#read(range))
+    if (typeof page === 'object' && 'array' in page) return this.#open(range, page, codings)
+    const [best = 'identity'] = codings
+    const isPlain = codings.includes('identity')
+    const isSmall = page.length < fewestBytes || this.#compressing.size >= maxCompressions
+    if (best === 'identity' || (isPlain && isSmall)) return { coding: 'identity', bytes: page }
+    const bytes = await this.#once(this.#compressing, nameOf(range, best), maxReads, () =>
+      compress(page, best),
+    )
+    this.#kept.set(nameOf(range, best), bytes)
+    return { coding: best, bytes }
+  }
+
+  /** Reads a page, or the first part of a longer list. */
+  async #read(range: Range): Promise<Page | Part> {
+    if (range.after === range.last) return '[]'
+    this.#misses++
+    const read = () => this.#readPart(range, range.after)
+    const part = await inTime(this.#once(this.#reading, range.name, maxReads, read))
+    if (part.reached < range.last) return part
+    const page = part.array.length <= textBytes ? part.array.toString() : part.array
+    this.#kept.set(range.name, page)
+    return page
+  }
+
+  /** Makes something once for all that ask for it meanwhile. */
+  #once<T>(making: Map<string, Promise<T>>, name: string, most: number, make: () => Promise<T>): Promise<T> {
+    let coming = making.get(name)
+    if (coming) return coming
+    if (making.size >= most) throw new StoreUnavailable('overloaded', 'too many lists are being read')
+    coming = make().finally(() => making.delete(name))
+    making.set(name, coming)
+    return coming
+  }
+
+  /** Reads as many plants behind `after` as fit into a page, at least one. A part that is too large is read again. */
+  async #readPart(range: Range, after: number): Promise<Part> {
+    let count = Math.min(range.last - after, fitting(this.#meanBytes))
+    for (;;) {
+      const reached = after + count
+      const array = await this.#log.read(after, reached, await this.#markAt(reached, range))
+      const meanBytes = array.length / count
+      if (count >= safePlants) this.#meanBytes = meanBytes
+      if (array.length <= pageBytes || count <= safePlants) return { array, reached }
+      count = Math.min(count - 1, fitting(meanBytes))
+    }
+  }
+
+  /** The mark of a position within a range, if the log still holds that. */
+  async #markAt(position: number, { last, mark }: Range): Promise<string> {
+    if (position === last) return mark
+    const head = await this.#log.head([position, last])
+    const found = head.markOf(position)
+    if (found !== undefined && head.markOf(last) === mark) return found
+    throw new StoreUnavailable('unread', `the log no longer holds the plants up to ${last}`)
+  }
+
+  /** Opens a stream of a long list. It makes one part ahead of its reader, and each client's list is its own. */
+  #open(range: Range, first: Part, [coding = 'identity']: readonly Coding[]): Body {
+    if (this.#streams >= maxStreams)
+      throw new StoreUnavailable('overloaded', 'too many long lists are being sent')
+    this.#streams++
+    const list = Readable.from(this.#parts(range, first), { objectMode: false, highWaterMark: 1 })
+    list.once('close', () => this.#streams--)
+    // An error of one stream destroys the other with it.
+    const bytes = coding === 'identity' ? list : pipeline(list, makeCompressor(coding), () => {})
+    return { coding, bytes }
+  }
+
+  async *#parts(range: Range, first: Part): AsyncGenerator<Buffer, void> {
+    for (let part = first; ; part = await inTime(this.#readPart(range, part.reached))) {
+      // The brackets between two parts become a comma.
+      if (part !== first) part.array[0] = 0x2c
+      const isLast = part.reached === range.last
+      yield isLast ? part.array : part.array.subarray(0, -1)
+      if (isLast) return
+      // Each part takes a turn of the event loop, as a store may read within one.
+      await new Promise(setImmediate)
+    }
+  }
+}
+
+function nameOf({ name }: Range, coding: Coding): string {
+  return coding === 'identity' ? name : `${name}.${coding}`
+}
+
+function fitting(meanBytes: number): number {
+  return Math.max(safePlants, Math.min(Math.floor(aimedBytes / meanBytes), pagePlants))
+}

@@ -1,0 +1,80 @@
+// Bearer tokens (RFC 6750) for the routes of a scope: checked before the body is read, and again once it has arrived.
+import bearerAuth from '@fastify/bearer-auth'
+import type { FastifyRequest, preValidationHookHandler } from 'fastify'
+import fp from 'fastify-plugin'
+import { problems } from '../../schemas/problems.ts'
+import type { Scope } from '../tokens/tokens.ts'
+import type { Grant, Verify } from '../tokens/verifier.ts'
+import { ProblemError } from './errors.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The scope that a token needs. A guarded route without one refuses every token. */
+    scope?: Scope
+  }
+  interface FastifyRequest {
+    /** What the token allows. Undefined until the token has been verified. */
+    grant: Grant
+  }
+}
+
+/**
+ * What `WWW-Authenticate` says besides the error. `resource`: URL of the protected resource metadata (RFC 9728);
+ * `scopePrefix`: beginning of the issuer's scopes.
+ */
+export type Challenge = { resource?: string | undefined; scopePrefix?: string | undefined }
+
+export type AuthOptions = { verify: Verify; challenge?: Challenge | undefined }
+
+/** Guards all routes that are registered after it in its scope, by the `scope` in their `config`. */
+export const auth = fp<AuthOptions>(
+  async (app, { verify, challenge = {} }) => {
+    const { resource, scopePrefix = '' } = challenge
+    const metadata = resource === undefined ? '' : `, resource_metadata="${resource}"`
+    const challengeWith = (error: string) => ({
+      headers: { 'www-authenticate': `Bearer realm="plant-store"${error}${metadata}` },
+    })
+
+    function admit(request: FastifyRequest, grant: Grant | undefined): boolean {
+      if (grant === undefined) return false
+      const { scope } = request.routeOptions.config
+      // Set before it is found wanting, so that the access log names the token.
+      request.grant = grant
+      if (scope !== undefined && grant.scopes.has(scope)) return true
+      const error = `, error="insufficient_scope", scope="${scopePrefix}${scope}"`
+      throw new ProblemError(problems.noScope(String(scope)), challengeWith(error))
+    }
+
+    /** Translates an error of bearer-auth. Without credentials there is no error code (RFC 6750, section 3.1). */
+    function explain(error: Error & { code?: string }, { headers }: FastifyRequest): Error {
+      if (error.code?.startsWith('FST_BEARER_AUTH_') !== true) return error
+      return /^bearer( |$)/i.test(headers.authorization ?? '')
+        ? new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
+        : new ProblemError(problems.noToken, challengeWith(''))
+    }
+
+    await app.register(bearerAuth, {
+      keys: [],
+      addHook: false,
+      specCompliance: 'rfc6749',
+      verifyErrorLogLevel: 'trace',
+      auth(token, request) {
+        const grant = verify(token)
+        // A cached verdict needs no promise.
+        return grant instanceof Promise ? grant.then((late) => admit(request, late)) : admit(request, grant)
+      },
+    })
+    const check = app.verifyBearerAuth as NonNullable<typeof app.verifyBearerAuth>
+    const authenticate: preValidationHookHandler = (request, reply, done) =>
+      check(request, reply, (error) => done(error && explain(error, request)))
+
+    app.decorateRequest('grant')
+    app.addHook('onRequest', authenticate)
+    // The token may have been revoked, or have expired, while the body arrived.
+    app.addHook('preValidation', (request, reply, done) => {
+      if (request.grant.untilMs > performance.now()) done()
+      else authenticate.call(app, request, reply, done)
+    })
+  },
+  { name: 'auth', fastify: '5.x' },
+)

@@ -1,0 +1,156 @@
+// Answers every failure with problem details (RFC 9457): thrown errors, unknown paths and methods, and what is not HTTP.
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import type { Logger } from 'pino'
+import type { Fault } from '../../schemas/problem.ts'
+import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
+import { Outage } from '../outage.ts'
+import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
+import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** The problem that the request is answered with. */
+    problem: ProblemCode | undefined
+  }
+}
+
+/** A problem of the catalogue as an error. `headers`: further ones of the answer. */
+export class ProblemError extends Error {
+  readonly code: ProblemCode
+  readonly errors: Fault[] | undefined
+  readonly headers: Record<string, string>
+
+  constructor(
+    { code, detail }: KnownProblem,
+    { errors, headers = {} }: { errors?: Fault[]; headers?: Record<string, string> } = {},
+  ) {
+    super(detail)
+    this.name = 'ProblemError'
+    this.code = code
+    this.errors = errors
+    this.headers = headers
+  }
+}
+
+/** Makes the error for a request with faults. */
+export function invalid(errors: Fault[]): ProblemError {
+  return new ProblemError(problems.faults(errors.length), { errors })
+}
+
+/** Problems for a store that failed: they tell the outcome, and nothing internal. */
+const storeProblems: Record<FailedOutcome, KnownProblem> = {
+  'nothing-added': problems.nothingAdded,
+  unknown: problems.outcomeUnknown,
+  unread: problems.unread,
+  overloaded: problems.overloaded,
+}
+
+/** Problems for errors of Fastify and its plugins. */
+const frameworkProblems: Record<string, KnownProblem> = {
+  FST_ERR_BAD_URL: problems.badPath,
+  FST_ERR_MAX_PARAM_LENGTH: problems.nothingHere,
+  FST_ERR_CTP_BODY_TOO_LARGE: problems.bodyTooLarge,
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.notJson,
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: problems.bodyLength,
+  FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
+}
+
+const outageWords = {
+  gone: 'the store could not be used',
+  still: 'the store still cannot be used',
+  back: 'the store can be used again',
+}
+
+/** `basePath`: ends with a slash; pages of problems are below it. `fault`: what the database's servers said last. */
+export type ErrorsOptions = { basePath: string; fault: () => string | undefined }
+
+export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
+  const outage = new Outage(app.log as Logger, outageWords)
+  app.decorateReply('problem', undefined)
+
+  app.setErrorHandler((error: FastifyError, request, reply) => {
+    const problem = toProblem(error, request)
+    const body = describe(problem, basePath)
+    if (body.status >= 500) logFailure(error, request)
+    reply.problem = problem.code
+    if (body.status === 503) reply.header('retry-after', '1')
+    return reply
+      .code(body.status)
+      .headers({ 'cache-control': 'no-store', ...problem.headers })
+      .type('application/problem+json')
+      .send(body)
+  })
+
+  app.setNotFoundHandler((request) => {
+    const url = request.url.split('?', 1)[0] as string
+    const allowed = app.supportedMethods.filter((method) => app.findRoute({ url, method }) !== null)
+    if (allowed.length === 0) throw new ProblemError(problems.nothingHere)
+    throw new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
+  })
+
+  /** Logs an internal error whole; an unavailable store that has not logged it itself, now and then. */
+  function logFailure(error: Error, { id: requestId }: FastifyRequest): void {
+    if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
+    else if (!error.isLogged)
+      outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })
+  }
+})
+
+function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
+  if (error instanceof ProblemError) return error
+  if (error instanceof StoreUnavailable) return new ProblemError(storeProblems[error.outcome])
+  if (error.validation) return invalid(findSchemaFaults(request))
+  const { statusCode = 500 } = error
+  const other = statusCode >= 400 && statusCode < 500 ? problems.brokenOff : problems.ours
+  return new ProblemError(frameworkProblems[error.code] ?? other)
+}
+
+/**
+ * Finds the faults of a request in its body and its query, as Fastify stops at the first part that has some. `known`:
+ * faults of members that need no second one.
+ */
+export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): Fault[] {
+  const parts = [
+    ['body', request.body],
+    ['querystring', request.query],
+  ] as const
+  const faults = parts.flatMap(([part, value]) => {
+    const validate = request.getValidationFunction(part)
+    return validate === undefined || validate(value) ? [] : describeFaults(validate.errors ?? [], part)
+  })
+  return faults
+    .filter(({ pointer }) => pointer === undefined || !known.some((fault) => fault.pointer === pointer))
+    .slice(0, maxFaults)
+}
+
+type ClientError = NodeJS.ErrnoException & { code?: string }
+
+/** Makes the handler for bytes that are no HTTP request, or that come too late: Fastify never sees those. */
+export function makeClientErrorHandler(basePath: string) {
+  return (error: ClientError, socket: Socket): void => {
+    // The connection itself failed, or has been answered.
+    if (error.syscall !== undefined || !socket.writable) return void socket.destroy()
+    const isLate = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+    const isLarge = error.code === 'HPE_HEADER_OVERFLOW'
+    const known = isLate ? problems.late : isLarge ? problems.headTooLarge : problems.notHttp
+    const body = describe(new ProblemError(known), basePath)
+    const text = JSON.stringify(body)
+    const head = [
+      `HTTP/1.1 ${body.status} ${body.status === 400 ? 'Bad Request' : body.title}`,
+      'content-type: application/problem+json',
+      `content-length: ${Buffer.byteLength(text)}`,
+      'x-content-type-options: nosniff',
+      'cache-control: no-store',
+      'connection: close',
+    ]
+    socket.end(`${head.join('\r\n')}\r\n\r\n${text}`)
+  }
+}
+
+function describe({ code, message, errors }: ProblemError, basePath: string) {
+  const body = describeProblem({ code, detail: message }, basePath)
+  if (code === 'invalid') body.errors = errors ?? [{ code: 'format', detail: message, pointer: '' }]
+  return body
+}

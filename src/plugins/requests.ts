@@ -1,0 +1,50 @@
+// What every request gets: a check of its head, an id, headers of its answer, and a gentle end when the service stops.
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import fp from 'fastify-plugin'
+import { problems } from '../../schemas/problems.ts'
+import { invalid, ProblemError } from './errors.ts'
+
+/** The longest request target. */
+const maxUrlLength = 8 * 1024
+/** A shutdown resets connections that are still being answered after this time. */
+const drainMs = 8000
+
+/** Browsers must not guess another media type. */
+export const nosniff = ['x-content-type-options', 'nosniff'] as const
+
+/** Ids that need no escaping: UUIDs (RFC 9562), ULIDs, base64, and the ids of common proxies. */
+const wellFormedId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
+const prefix = randomBytes(5).toString('hex')
+let made = 0
+
+/** Takes the id of a request from `X-Request-Id` if it is well-formed, and makes one otherwise. */
+export function makeRequestId({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id']
+  if (typeof given === 'string' && wellFormedId.test(given)) return given
+  return `${prefix}-${(++made).toString(36)}`
+}
+
+export const requests = fp(async (app) => {
+  let isDraining = false
+
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header(...nosniff).header('x-request-id', request.id)
+    const { url, headers, httpVersionMinor } = request.raw
+    if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
+    else if (headers.host === undefined && httpVersionMinor > 0)
+      done(invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }]))
+    else done()
+  })
+
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    if (isDraining) reply.header('connection', 'close')
+    done()
+  })
+
+  app.addHook('preClose', async () => {
+    isDraining = true
+    // A client that was cut off must not take a part of an answer for the whole: Node would end its connection normally.
+    setTimeout(() => app.server.closeAllConnections(), drainMs).unref()
+  })
+})

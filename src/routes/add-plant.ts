@@ -1,0 +1,47 @@
+// POST /plants: answered once the plant is on stable storage.
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { ref } from '../../schemas/component.ts'
+import { NewPlant, NoQuery } from '../../schemas/plant.ts'
+import { problems } from '../../schemas/problems.ts'
+import { addPlantResponses } from '../../schemas/responses.ts'
+import type { Meter } from '../metrics.ts'
+import { GroupCommit } from '../plants/group-commit.ts'
+import { storeLimitMs } from '../plants/in-time.ts'
+import { serializeItem } from '../plants/item.ts'
+import { ProblemError } from '../plugins/errors.ts'
+import { prepareInput } from '../plugins/json.ts'
+import type { PlantLog } from '../store/engine.ts'
+
+/** A verdict on a token is that old at most, and a revocation takes effect within five seconds. */
+const revocationMs = 3000
+
+const schema = {
+  operationId: 'createPlant',
+  summary: 'Add a plant',
+  description: 'Answers once the plant is on stable storage. With an `id` a request can be repeated safely.',
+  querystring: NoQuery,
+  body: ref(NewPlant),
+  response: addPlantResponses,
+}
+
+const preValidation = prepareInput({ querystring: NoQuery, body: NewPlant })
+
+export type AddPlantOptions = { log: PlantLog; meter: Meter }
+
+export const addPlant: FastifyPluginAsyncTypebox<AddPlantOptions> = async (app, { log, meter }) => {
+  const commits = new GroupCommit(log, meter)
+
+  app.post('/plants', { schema, preValidation, config: { scope: 'plants:write' } }, async (request) => {
+    const plant = request.body
+    const outcome = await commits.append(
+      { item: serializeItem(plant), id: plant.id },
+      {
+        deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
+        isGone: () => request.raw.socket.destroyed,
+      },
+    )
+    if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
+    // The schema of the response has no id.
+    return plant
+  })
+}

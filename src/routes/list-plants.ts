@@ -1,0 +1,88 @@
+// GET /plants: a page of the log, or all of it, no older than the request.
+import { Readable } from 'node:stream'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
+import { Conditions, ListQuery } from '../../schemas/plant.ts'
+import { listPlantsResponses } from '../../schemas/responses.ts'
+import type { Meter } from '../metrics.ts'
+import { badCursor, makeListPlants } from '../plants/list-plants.ts'
+import { invalid } from '../plugins/errors.ts'
+import { prepareInput } from '../plugins/json.ts'
+import type { PlantLog } from '../store/engine.ts'
+
+const schema = {
+  operationId: 'listPlants',
+  summary: 'List plants',
+  description:
+    'Plants in the order in which they were added. The list contains every plant whose addition was answered before the request arrived.',
+  querystring: ListQuery,
+  headers: Conditions,
+  response: listPlantsResponses,
+}
+
+const preValidation = prepareInput({ querystring: ListQuery })
+
+/** `path`: of the list as clients see it, for the `Link` to the next page. */
+export type ListPlantsOptions = { log: PlantLog; path: string; meter: Meter }
+
+export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (app, { log, path, meter }) => {
+  const list = makeListPlants({ log, path, meter })
+  /** Break off the long lists that are being sent. */
+  const resets = new Set<() => void>()
+  app.addHook('preClose', async () => {
+    const breakOff = () => {
+      for (const reset of resets) reset()
+    }
+    setTimeout(breakOff, drainMs).unref()
+  })
+
+  app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
+    const answer = await list({
+      query: request.query,
+      ifNoneMatch: request.headers['if-none-match'],
+      acceptEncoding: request.headers['accept-encoding'],
+    })
+    if (answer === badCursor)
+      throw invalid([
+        {
+          code: 'format',
+          detail: 'must be taken from the Link header of a list of this store',
+          parameter: 'after',
+        },
+      ])
+    const { status, headers, body } = answer
+    // CORS has set one already.
+    if (reply.hasHeader('vary')) headers.vary = `${reply.getHeader('vary')}, ${headers.vary}`
+    reply.code(status).headers(headers)
+    if (body instanceof Readable) return sendStream(reply, body, resets)
+    // Each item was serialized once, by the schema of a plant, when it was added; Fastify sends text and bytes as they are.
+    return reply.send(body as never)
+  })
+}
+
+/** Time of a shutdown after which long lists that are still being sent are broken off. */
+const drainMs = 8000
+
+/** Sends a long list. When it fails, the connection is reset, so that no client takes a part for the whole. */
+function sendStream(reply: FastifyReply, list: Readable, resets: Set<() => void>): FastifyReply {
+  const { request, raw } = reply
+  if (request.method === 'HEAD') {
+    list.destroy()
+    return reply.send(Readable.from([]))
+  }
+  const reset = () => void request.raw.socket.resetAndDestroy()
+  resets.add(reset)
+  raw.once('close', () => resets.delete(reset))
+  list.once('error', (err) => {
+    request.log.error({ err, requestId: request.id }, 'a list was broken off')
+    reset()
+  })
+  // The client has taken no byte for a while.
+  raw.once('timeout', reset)
+  raw.once('pipe', () => {
+    list.on('data', ({ length }) => {
+      reply.sentBytes += length
+    })
+  })
+  return reply.send(list)
+}

@@ -1,0 +1,142 @@
+// The service as a process: settings, log, admin server, store, app, listening, the first token, and the end. Only this file
+// and app.ts join parts.
+import { existsSync, readFileSync } from 'node:fs'
+import { type AddressInfo, isIPv6 } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { buildApp } from './app.ts'
+import { type Log, openLog } from './log.ts'
+import { type Meter, noMeter } from './metrics.ts'
+import { explainListen, maskUrl } from './setting-values.ts'
+import type { Settings } from './settings.ts'
+import { finishOnSignal } from './shutdown.ts'
+import { engineOf, openStore } from './store/engines.ts'
+import { introduceTokens } from './tokens/first-token.ts'
+import { Tokens } from './tokens/tokens.ts'
+import { makeVerifier } from './tokens/verifier.ts'
+
+/** A shutdown takes at most this long, beside DRAIN_DELAY. */
+const stopMs = 10_000
+/** Share of the file descriptors that clients may have: the rest is for the store, the admin server and the log. */
+const connectionShare = 0.45
+const usualConnections = 1000
+
+type Service = { settings: Settings; warnings: readonly string[] }
+
+/** Runs the service until a signal ends the process. Rejects with SettingError or StoreRefused if it cannot start. */
+export async function runService({ settings, warnings }: Service): Promise<void> {
+  const log = openLog(settings)
+  const { logger } = log
+  for (const warning of warnings) logger.warn(warning)
+  const closers: (() => Promise<unknown>)[] = []
+  const close = async () => {
+    for (const one of closers.toReversed()) await one()
+  }
+  try {
+    const admin = settings.adminPort === undefined ? undefined : await startAdmin(settings, log)
+    if (admin) closers.push(admin.close)
+    const meter = admin?.meter ?? noMeter
+
+    const store = await openStore(settings.databaseUrl, {
+      logger,
+      mode: 'serve',
+      create: true,
+      ...watchStore(meter),
+    })
+    closers.push(store.close)
+    const tokens = new Tokens(store.tokens)
+    const verify = makeVerifier(tokens, { accessTokens: settings.accessTokens, logger })
+    const write = logger.isLevelEnabled('info') ? log.sink.write : undefined
+    const app = await buildApp({
+      store,
+      settings,
+      verify,
+      logger,
+      meter,
+      write,
+      mask: log.mask,
+      count: admin?.count,
+    })
+    closers.push(() => app.close())
+
+    finishOnSignal(async ({ signal, err }, hurry) => {
+      admin?.drain()
+      if (err) logger.fatal({ err }, 'the service failed')
+      else logger.info({ signal }, 'stopping')
+      await sleep(err ? 0 : settings.drainDelayMs, undefined, { signal: hurry }).catch(() => {})
+      await close()
+      await log.end(signal)
+    }, settings.drainDelayMs + stopMs)
+
+    const address = await listen(app, settings)
+    admin?.serve(store)
+    console.log(`store: ${nameDatabase(settings.databaseUrl)}`)
+    if (settings.accessTokens.length === 0 && settings.oidcIssuer === undefined) {
+      const plantsUrl = `${origin(loopback(address))}${settings.basePath}plants`
+      console.log(await introduceTokens(tokens, { file: settings.firstTokenFile, plantsUrl }))
+    }
+    if (admin) console.log(`admin on ${origin(admin.address)}`)
+    console.log(`listening on ${origin({ ...address, address: settings.host })}`)
+  } catch (error) {
+    await close()
+    // Write out the log first, so that the error comes last.
+    await log.end()
+    throw error
+  }
+}
+
+async function startAdmin(settings: Settings, log: Log) {
+  // Loaded when it is on, as it takes a seventh of a start.
+  const { openAdmin } = await import('./plugins/admin.ts')
+  const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
+  return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
+}
+
+/** Counts what happens to the connections of a store. */
+function watchStore(meter: Meter) {
+  let [reconnects, lost] = [0, 0]
+  const again = 'Connections to the database that were made again.'
+  meter.counter('plant_store_database_reconnects_total', again, () => reconnects)
+  const gone = 'Plants that were in the log and were lost below the service.'
+  meter.gauge('plant_store_lost_plants', gone, () => lost)
+  return {
+    reconnected() {
+      reconnects++
+    },
+    lost(plants: number) {
+      lost += plants
+    },
+  }
+}
+
+async function listen(app: FastifyInstance, { host, port, maxConnections }: Settings): Promise<AddressInfo> {
+  app.server.maxConnections = maxConnections ?? deriveMaxConnections()
+  await app.listen({ host, port, listenTextResolver: () => 'listening' }).catch((error) => {
+    throw explainListen(error, host, port)
+  })
+  return app.server.address() as AddressInfo
+}
+
+/** Less than half of the file descriptors that the process may open, as Linux lists them. */
+function deriveMaxConnections(file = '/proc/self/limits'): number {
+  const [, descriptors] =
+    /^Max open files +(\d+)/m.exec(existsSync(file) ? readFileSync(file, 'utf8') : '') ?? []
+  return descriptors === undefined
+    ? usualConnections
+    : Math.max(1, Math.floor(Number(descriptors) * connectionShare))
+}
+
+/** The path of a database file, or the URL of a server without its password. */
+function nameDatabase(url: string): string {
+  return engineOf(url).path?.(url) ?? maskUrl(url)
+}
+
+/** The address to show: a wildcard address is shown as the loopback one, which can be opened. */
+function loopback(address: AddressInfo): AddressInfo {
+  const all: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+  return { ...address, address: all[address.address] ?? address.address }
+}
+
+function origin({ address, port }: Pick<AddressInfo, 'address' | 'port'>): string {
+  return `http://${isIPv6(address) ? `[${address}]` : address}:${port}`
+}

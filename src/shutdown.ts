@@ -1,0 +1,44 @@
+// Ends the process on a signal or an uncaught error, once its work is finished.
+
+/** `signal` or `err`: why the process ends. */
+export type Cause = { signal?: NodeJS.Signals; err?: unknown }
+
+/** A process group, the launcher and npm all pass a signal on: one this soon after the first is an echo of it. */
+const echoMs = 500
+
+/**
+ * Calls `finish` on SIGTERM, SIGINT, SIGHUP or an uncaught error, and exits when it resolves, with 0 or 1, or after
+ * `limitMs`. `hurry` is aborted by a second signal. Returns a function that ends the process at once on a signal again.
+ */
+export function finishOnSignal(
+  finish: (cause: Cause, hurry: AbortSignal) => Promise<void>,
+  limitMs: number,
+): () => void {
+  const hurry = new AbortController()
+  let startMs: number | undefined
+
+  async function end(cause: Cause): Promise<void> {
+    startMs = performance.now()
+    setTimeout(() => process.exit(1), limitMs).unref()
+    await finish(cause, hurry.signal).catch(() => process.exit(1))
+    process.exit(cause.err ? 1 : 0)
+  }
+  const hear = (signal: NodeJS.Signals) => {
+    if (startMs === undefined) void end({ signal })
+    else if (performance.now() - startMs > echoMs) hurry.abort()
+  }
+  const fail = (err: unknown) => {
+    if (startMs === undefined) void end({ err })
+    else process.exit(1)
+  }
+  // Process 1 of a container receives only signals that it listens for, so they are listened for until the end.
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, hear)
+  process.on('uncaughtException', fail)
+  return () => {
+    process.off('uncaughtException', fail)
+    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.off(name, hear)
+      process.on(name, () => process.exit(0))
+    }
+  }
+}

@@ -1,0 +1,60 @@
+// The issuer whose tokens are accepted, and the metadata by which clients find it (RFC 9728).
+import type { FastifyPluginCallback } from 'fastify'
+import type { Settings } from '../settings.ts'
+import { scopes } from './tokens.ts'
+
+type IssuerSettings =
+  | 'oidcAudience'
+  | 'oidcJwksUrl'
+  | 'oidcTokenType'
+  | 'oidcScopeClaim'
+  | 'oidcScopePrefix'
+  | 'oidcDocsClientId'
+
+/** The settings of the issuer. */
+export type Issuer = Pick<Settings, IssuerSettings> & { oidcIssuer: string }
+
+/** Returns the issuer of the settings; undefined if none is set. */
+export function issuerOf(settings: Settings): Issuer | undefined {
+  const { oidcIssuer } = settings
+  return oidcIssuer === undefined ? undefined : { ...settings, oidcIssuer }
+}
+
+/** URLs of an issuer's metadata (OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.1). */
+export function discoveryUrls({ oidcIssuer }: Issuer): [string, string] {
+  const { origin, pathname } = new URL(oidcIssuer)
+  const path = pathname.replace(/\/$/, '')
+  return [
+    `${origin}${path}/.well-known/openid-configuration`,
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+  ]
+}
+
+export type Resource = { path: string; url: string; metadata: object }
+
+/** Makes the metadata of the protected resource, its path and its URL; undefined if no audience is an https URL. */
+export function describeResource({
+  oidcIssuer,
+  oidcAudience,
+  oidcScopePrefix,
+}: Issuer): Resource | undefined {
+  const resource = oidcAudience.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
+  if (resource === undefined) return undefined
+  const { origin, pathname, search } = new URL(resource)
+  const path = `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
+  const metadata = {
+    resource,
+    authorization_servers: [oidcIssuer],
+    scopes_supported: scopes.map((scope) => oidcScopePrefix + scope),
+    bearer_methods_supported: ['header'],
+  }
+  return { path, url: origin + path + search, metadata }
+}
+
+/** Serves the metadata, which needs no token and stands outside the base path. */
+export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
+  // The router matches decoded paths, and reads a single colon as a parameter.
+  const url = decodeURI(path).replaceAll(':', '::')
+  app.get(url, (_request, reply) => reply.header('cache-control', 'no-cache').send(metadata))
+  done()
+}
