@@ -3,7 +3,7 @@ import type { EventEmitter } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Argument, Command, Option } from 'commander'
 import { buildProgram } from '../src/cli/program.ts'
-import { settingEntries } from '../src/config/settings.ts'
+import { settingRows } from '../src/settings.ts'
 
 const file = new URL('cli.md', import.meta.url)
 const [start, end] = ['<!-- Made by npm run cli-docs from here … -->', '<!-- … to here. -->']
@@ -26,7 +26,7 @@ function describe(command: Command): string {
   const help = command.createHelp()
   const options = help.visibleOptions(command).filter(({ long }) => long !== '--help')
   // The settings stand once.
-  const repeated = command.name() === 'config' ? settingEntries.filter(([, { flag }]) => flag).length : 0
+  const repeated = command.name() === 'config' ? settingRows.filter(({ flag }) => flag).length : 0
   const rows = [
     ...command.registeredArguments.map((one) => [`\`${one.name()}\``, describeTerm(one)]),
     ...options.slice(0, options.length - repeated).map((one) => [`\`${one.flags}\``, describeTerm(one)]),

@@ -45,8 +45,10 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   function add(request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
     // 499: the client left first.
     const status = reply.raw.writableFinished ? reply.raw.statusCode : 499
-    const { method, routeOptions } = request
-    count?.({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
+    if (count) {
+      const { method, routeOptions } = request
+      count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
+    }
     if (!write) return
     lines += format(request, reply, status, durationMs)
     if (lines.length >= chunkBytes) flush()

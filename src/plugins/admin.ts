@@ -104,7 +104,8 @@ function showStore(store: Store, meter: Meter, file: string | undefined): void {
   if (file === undefined) {
     const help = 'Settings of the database server that are off and protect acknowledged plants.'
     const readUnsafe = within(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
-    return meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
+    meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
+    return
   }
   const readDisk = within(gaugeMs, () => statfs(file))
   const readBytes = (blocks: 'bavail' | 'blocks') => async () => {

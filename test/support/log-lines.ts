@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import pino, { type Logger } from 'pino'
-import { makeLogger, type ServiceLog } from '../../src/logging/open-log.ts'
 
 export type LogLine = { level: number; msg: string; [name: string]: unknown }
 
@@ -35,16 +34,4 @@ export function collectLines(): LogLines {
       }
     },
   }
-}
-
-/** The whole log of a service in this process, with its access log, as text. */
-export function collectLog(): { log: Pick<ServiceLog, 'logger' | 'sink' | 'mask'>; logged: () => string } {
-  let text = ''
-  const sink = {
-    write(lines: Uint8Array | string) {
-      text += Buffer.from(lines as Uint8Array)
-    },
-  }
-  const logger = makeLogger(sink, { logLevel: 'info', logTime: 'epoch' })
-  return { log: { logger, sink, mask: String }, logged: () => text }
 }

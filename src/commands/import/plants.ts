@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
 import type { Fault } from '../../../schemas/problem.ts'
-import { makePlantCheck } from './fault-finder.ts'
+import { makePlantCheck } from '../../plants/plant-faults.ts'
 import { type Form, notUtf8 } from './form.ts'
 import { faultOf, InputError, type InputRecord, maxRecordBytes, tooLong } from './records.ts'
 

@@ -38,7 +38,10 @@ export function describeContract(options: ContractOptions): FastifyDynamicSwagge
     } as Partial<OpenApi.Document>,
     refResolver: { buildLocalReference: ({ $id }) => String($id) },
     // Routes without an operation are pages.
-    transform: ({ schema, url }) => ({ schema: schema?.operationId ? schema : { hide: true }, url }),
+    transform: ({ schema, url }) => ({
+      schema: schema?.operationId ? { tags: ['plants'], ...schema } : { hide: true },
+      url,
+    }),
     transformObject: (made) => complete(made as Made, basePath),
   }
 }
