@@ -112,7 +112,7 @@ export async function verifyCopy(path: string, { signal, progress }: CopyOptions
 async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
   if (!statSync(from, { throwIfNoEntry: false })?.isFile())
     throw new CommandError(`there is no file ${resolve(from)}`)
-  const { db: source, checkSame } = openReadOnly(from)
+  const source = openReadOnly(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: ownMode })
@@ -123,7 +123,6 @@ async function copyDatabase(from: string, to: string, { signal, progress }: Copy
         progress.show(totalPages - remainingPages, totalPages, 'page')
       },
     })
-    checkSame?.()
     makeSingle(to)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_SQLITE_ERROR') throw error

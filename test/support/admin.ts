@@ -2,11 +2,8 @@
 import { once } from 'node:events'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { readConfig } from '../../src/config/load-config.ts'
-import { openAdmin } from '../../src/service/admin/admin.ts'
-import { Health } from '../../src/service/admin/health.ts'
+import { openAdmin } from '../../src/plugins/admin.ts'
 import type { spawnCli } from './service.ts'
-import type { Store } from './sql-store.ts'
 
 /** Resolves to its URL once it listens. */
 export async function findAdmin(
@@ -26,13 +23,10 @@ export async function ask(url: string, options: RequestInit = {}) {
   return { status, headers, text: await response.text() }
 }
 
-/** Starts one without a service, for a store that is ready when `ready` says so; without it nothing is open yet. */
-export async function startAdmin(t: Test, ready?: Store['ready'], env: NodeJS.ProcessEnv = {}) {
-  const health = new Health()
-  if (ready) health.serve({ ready })
-  const config = readConfig({ ADMIN_PORT: '0', ...env })
+/** Starts one without a service. */
+export async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
   const logger = pino({ level: 'silent' })
-  const { metrics, address, close } = await openAdmin({ config, logger, health, droppedLines: () => 0 })
-  t.teardown(close)
-  return { url: `http://127.0.0.1:${address.port}`, port: address.port, health, metrics }
+  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger, droppedLines })
+  t.teardown(admin.close)
+  return { ...admin, url: `http://127.0.0.1:${admin.address.port}` }
 }

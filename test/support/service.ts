@@ -8,12 +8,11 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { readConfig } from '../../src/config/load-config.ts'
-import { Health } from '../../src/service/admin/health.ts'
-import { Metrics } from '../../src/service/admin/metrics.ts'
-import { type AppOptions, buildApp } from '../../src/service/app.ts'
-import { buildService } from '../../src/service/service.ts'
-import { openCounted } from '../../src/service/threads/http-worker.ts'
+import { type AppOptions, buildApp } from '../../src/app.ts'
+import { noMeter } from '../../src/metrics.ts'
+import { loadSettings } from '../../src/settings.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { holdAgainstContract } from './contract.ts'
 import { noteProcess } from './leftovers.ts'
 import { listeningOn } from './listening.ts'
@@ -25,55 +24,32 @@ export const token = 'a-token-for-tests'
 
 export type Running = { url: string; port: number; app: FastifyInstance; store: Store }
 
+type StartOptions = Partial<Omit<AppOptions, 'settings'>> & { store?: Store; env?: NodeJS.ProcessEnv }
+
 /**
- * Starts an app on the database at a URL; it takes the bearer `token`. Both close when the test ends. An answer that is
- * not as the contract says fails the test.
+ * Starts an app on the database at a URL, with the settings of `env`. It accepts the bearer `token`. App and store close
+ * when the test ends. An answer that contradicts the contract fails the test.
  */
 export async function startApp(
   t: Test,
   databaseUrl: string,
-  { env = {}, ...options }: Partial<AppOptions> & { env?: NodeJS.ProcessEnv } = {},
+  { env = {}, store: given, ...options }: StartOptions = {},
 ): Promise<Running> {
   const logger = options.logger ?? pino({ level: 'silent' })
-  const store = (options.store ?? (await openStore(databaseUrl, { logger }))) as Store
-  const config = options.config ?? readConfig({ ACCESS_TOKENS: token, ...env })
-  const app = await buildApp({ ...options, config, logger, store })
-  watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
+  const store = given ?? ((await openStore(databaseUrl, { logger, mode: 'serve', create: true })) as Store)
+  const { settings } = loadSettings({}, { ACCESS_TOKENS: token, ...env })
+  const { accessTokens } = settings
+  const verify = options.verify ?? makeVerifier(new Tokens(store.tokens), { accessTokens, logger })
+  const own = { meter: noMeter, mask: String, log: store.log, fault: () => store.fault?.() }
+  const app = await buildApp({ ...own, ...options, settings, verify, logger })
+  watchAnswers(app.server, settings.basePath, (fault) => t.fail(fault))
   t.teardown(async () => {
     await app.close()
     await store.close()
   })
-  await app.listen({ host: '127.0.0.1', port: 0 })
+  await app.listen({ host: '127.0.0.1', port: 0, listenTextResolver: () => 'listening' })
   const { port } = app.server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, port, app, store }
-}
-
-type ThreadLog = Parameters<typeof buildService>[0]['log']
-
-/** Starts an app as `startApp` does, with THREADS further ones in threads of their own. */
-export async function startThreads(
-  t: Test,
-  databaseUrl: string,
-  env: NodeJS.ProcessEnv = {},
-  log: ThreadLog = { logger: pino({ level: 'silent' }), sink: { write() {} }, mask: String },
-): Promise<Running & { metrics: Metrics; drain: () => void; close: () => Promise<void> }> {
-  const config = readConfig({
-    ACCESS_TOKENS: token,
-    DATABASE_URL: databaseUrl,
-    PORT: '0',
-    THREADS: '2',
-    ...env,
-  })
-  const metrics = new Metrics({ health: new Health(), engine: 'none' })
-  const store = (await openCounted(databaseUrl, log, metrics)) as Store
-  const service = await buildService({ config, store, log, metrics })
-  const { app } = service
-  watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
-  let closed: Promise<void> | undefined
-  const close = () => (closed ??= service.close())
-  t.teardown(close)
-  const { port } = await service.listen()
-  return { url: `http://127.0.0.1:${port}`, port, app, store, metrics, drain: service.drain, close }
+  return { url: `http://127.0.0.1:${port}`, port, app: app as unknown as FastifyInstance, store }
 }
 
 export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }
