@@ -1,21 +1,12 @@
 // openapi: writes the contract of the app for the BASE_PATH in force, without the security scheme of an issuer.
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-<<<<<<< HEAD
 import { buildApp } from '../app.ts'
 import { silent } from '../cli/console.ts'
 import { writeNewFile } from '../cli/new-file.ts'
 import { noMeter } from '../metrics.ts'
-import { loadSettings } from '../settings.ts'
-import type { Store } from '../store/engine.ts'
-=======
-import pino from 'pino'
-import { buildApp } from '../app.ts'
-import { writeNewFile } from '../cli/new-file.ts'
-import { noMeter } from '../metrics.ts'
 import { loadSetting, loadSettings } from '../settings.ts'
 import { StoreUnavailable } from '../store/errors.ts'
->>>>>>> next
 
 type Options = { json?: true; output: string; force?: true }
 
@@ -25,31 +16,12 @@ export function define(command: Command): void {
     .option('-o, --output <file>', 'write to a file; - is stdout', '-')
     .option('--force', 'replace the file if it exists')
     .action(async ({ json, output, force: replace }: Options) => {
-<<<<<<< HEAD
-      const text = await writeContract(json)
-=======
       const text = await writeContract(loadSetting('basePath'), json)
->>>>>>> next
       if (output === '-') process.stdout.write(text)
       else await writeNewFile(output, { replace }, async (path) => writeFileSync(path, text))
     })
 }
 
-<<<<<<< HEAD
-/** Asks the app of the service for its contract. No request reaches it, so it needs no store. */
-async function writeContract(asJson: boolean | undefined): Promise<string> {
-  // Without what an issuer and traces would add.
-  const { oidcIssuer: _, otlpEndpoint: __, ...settings } = loadSettings().settings
-  const app = await buildApp({
-    settings,
-    store: { log: {} } as Store,
-    verify: () => undefined,
-    logger: silent,
-    meter: noMeter,
-    write: undefined,
-    mask: String,
-    count: undefined,
-=======
 /** Writes the contract of an app without a store. */
 export async function writeContract(basePath: string, asJson = false): Promise<string> {
   const { settings } = loadSettings({}, {})
@@ -60,10 +32,9 @@ export async function writeContract(basePath: string, asJson = false): Promise<s
     log: { append: refuse, head: refuse, read: refuse },
     settings: { ...settings, basePath },
     verify: () => undefined,
-    logger: pino({ level: 'silent' }),
+    logger: silent,
     meter: noMeter,
     mask: String,
->>>>>>> next
   })
   await app.ready()
   const text = asJson ? `${JSON.stringify(app.swagger(), null, 2)}\n` : app.swagger({ yaml: true })
