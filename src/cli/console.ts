@@ -46,8 +46,11 @@ export function watchOutput(): (error: unknown) => number | undefined {
     faults.has(error) ? Number((error as NodeJS.ErrnoException).code !== 'EPIPE') : undefined
 }
 
-/** Makes the logger that a command gives to its store: `say` gets each warning that has a reason, as one line. */
-export function makeLogger(say: (line: string) => void = console.error): Logger {
+/** The logger that a command gives to its store, if it reports all failures itself. */
+export const silent: Logger = pino({ level: 'silent' })
+
+/** Makes a logger whose warnings that have a reason go to `say`, as one line each. */
+export function makeLogger(say: (line: string) => void): Logger {
   const write = (line: string) => {
     const { msg, reason } = JSON.parse(line)
     if (reason !== undefined) say(`${msg}: ${reason}`)

@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { rmSync, writeFileSync } from 'node:fs'
+import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename, dirname, extname, join } from 'node:path'
+import { basename, dirname, extname, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
@@ -110,6 +110,8 @@ export async function verifyCopy(path: string, { signal, progress }: CopyOptions
  * connection writes (sqlite.org/c3ref/backup_finish.html).
  */
 async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
+  if (!statSync(from, { throwIfNoEntry: false })?.isFile())
+    throw new CommandError(`there is no file ${resolve(from)}`)
   const source = openReadOnly(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')

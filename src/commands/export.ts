@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
-import { CommandError, count, makeLogger, printResult } from '../cli/console.ts'
+import { CommandError, count, printResult, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { writeNewFile } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
@@ -68,7 +68,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const describe = () => 'interrupted: the export is incomplete. Run it again'
   const quiet = options.quiet || isStdout
   const head = await doLongWork({ quiet, describe }, (progress, signal) =>
-    withStore(url, { mode: 'read', logger: makeLogger() }, async (store) => {
+    withStore(url, { mode: 'read', logger: silent }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
       const show = (done: number) => progress.show(done, head - after)

@@ -1,8 +1,8 @@
 // openapi: writes the contract of the app for the BASE_PATH in force, without the security scheme of an issuer.
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import pino from 'pino'
 import { buildApp } from '../app.ts'
+import { silent } from '../cli/console.ts'
 import { writeNewFile } from '../cli/new-file.ts'
 import { noMeter } from '../metrics.ts'
 import { loadSetting, loadSettings } from '../settings.ts'
@@ -32,7 +32,7 @@ export async function writeContract(basePath: string, asJson = false): Promise<s
     log: { append: refuse, head: refuse, read: refuse },
     settings: { ...settings, basePath },
     verify: () => undefined,
-    logger: pino({ level: 'silent' }),
+    logger: silent,
     meter: noMeter,
     mask: String,
   })

@@ -1,6 +1,6 @@
 // status: shows what a store holds, and which services and commands use it. It only reads.
 import type { Command } from 'commander'
-import { count, makeLogger, printResult, separate } from '../cli/console.ts'
+import { count, printResult, separate, silent } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
@@ -20,7 +20,7 @@ export function define(command: Command): void {
     .action(async (options: DatabaseOptions) => {
       const url = findDatabase(options)
       const read = (store: Store) => readStatus(engineOf(url).name, store)
-      const status = await withStore(url, { mode: 'read', logger: makeLogger() }, read)
+      const status = await withStore(url, { mode: 'read', logger: silent }, read)
       await printResult(status, formatStatus(status), options.json)
     })
 }

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Command } from 'commander'
-import { NewPlant, Plant } from '../../schemas/plant.ts'
-import { count, makeLogger, printResult } from '../cli/console.ts'
+import { Plant } from '../../schemas/plant.ts'
+import { count, printResult, silent } from '../cli/console.ts'
 import { startProgress } from '../cli/long-work.ts'
 import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions } from '../cli/options.ts'
 import type { Damage, Positions, Store, StoredPlant } from '../store/engine.ts'
@@ -25,8 +25,9 @@ If there are faults, the first ten are shown, and the exit code is 1.`
 
 const pagePlants = 1000
 const maxShown = 10
-const ajv = new Ajv2020({ formats: { int64: true } })
-const isValid = ajv.compile(NewPlant)
+const ajv = new Ajv2020()
+const isValid = ajv.compile<Plant>(Plant)
+const fields = Object.keys(Plant.properties) as (keyof Plant)[]
 
 export function define(command: Command): void {
   command.argument('[url]', 'the database, instead of --database-url: a URL, env:NAME or @FILE')
@@ -43,16 +44,17 @@ export function define(command: Command): void {
 async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
   // It only reads: a signal may end it at any moment, as signals do.
   const progress = startProgress({ quiet })
-  const checking = withStore(url, { mode: 'read', logger: makeLogger() }, (store) =>
+  const checking = withStore(url, { mode: 'read', logger: silent }, (store) =>
     checkStore(store, progress.show),
   )
   const { plants, checksum, faultCount, faults, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
+  const hidden = faultCount - faults.length - unread.length
   const lines = [
     `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`),
     ...faults.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
-    ...(faultCount > faults.length + unread.length ? ['…'] : []),
+    ...(hidden > 0 ? [`and ${count(hidden, 'more fault')}`] : []),
     faultCount === 0 ? 'no faults' : count(faultCount, 'fault'),
   ]
   if (faultCount > 0) process.exitCode = 1
@@ -101,9 +103,10 @@ async function checkLog(
   for (let after = 0; after < end; ) {
     const { last, entries } = await readPage(store, after, end)
     const rows = entries.filter((entry) => 'item' in entry)
+    hash.update(rows.map(lineOf).join(''))
     for (const entry of entries) {
       addGap(entry.position)
-      if ('item' in entry) checkRow(entry, before)
+      if ('item' in entry) checkRow(entry)
       else addUnread(unread, entry)
       before = Math.max(before, entry.position)
     }
@@ -119,11 +122,9 @@ async function checkLog(
   const checksum = head !== undefined && unread.length === 0 ? hash.digest('hex') : null
   return { plants, checksum, unread }
 
-  function checkRow(row: StoredPlant, before: number): void {
-    const { position } = row
-    const detail = position <= before ? 'exists twice' : findRowFault(row)
-    if (detail !== undefined) found.add({ position, detail })
-    hash.update(lineOf(row))
+  function checkRow(row: StoredPlant): void {
+    const detail = row.position <= before ? 'exists twice' : findRowFault(row)
+    if (detail !== undefined) found.add({ position: row.position, detail })
   }
 }
 
@@ -173,16 +174,17 @@ function findRowFault(row: StoredPlant): string | undefined {
   const { id, item, mark } = row
   if (checksumOf(row) !== row.checksum) return 'does not match its checksum'
   if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
-  let value: Record<string, unknown>
+  if (id !== null && !(Number.isSafeInteger(id) && id >= 0))
+    return 'has an id that is no integer from 0 to 2^53 - 1'
+  let plant: unknown
   try {
-    value = JSON.parse(item)
+    plant = JSON.parse(item)
   } catch {
     return 'is not JSON'
   }
-  if (!isValid(id === null ? value : { ...value, id }))
-    return `is not valid: ${ajv.errorsText(isValid.errors)}`
-  const stored = Object.fromEntries(Object.keys(Plant.properties).map((field) => [field, value[field]]))
-  return JSON.stringify(stored) === item ? undefined : 'is not in the stored format'
+  if (!isValid(plant)) return `is not valid: ${ajv.errorsText(isValid.errors, { dataVar: 'plant' })}`
+  const stored = JSON.stringify(Object.fromEntries(fields.map((field) => [field, plant[field]])))
+  return stored === item ? undefined : 'is not in the stored format'
 }
 
 async function findTokenFaults(store: Store): Promise<Damage[]> {

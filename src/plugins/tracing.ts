@@ -52,6 +52,7 @@ function describeRequest(
   { method, url, routeOptions }: FastifyRequest,
   mask: (text: string) => string,
 ) {
+  if (!span.isRecording()) return
   span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
   span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
 }

@@ -134,8 +134,8 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   DRAIN_DELAY: ['.5', '1e1'],
   ACCESS_TOKENS: [
     ' , ',
-    ['"a"', 'ACCESS_TOKENS is in quotation marks: write it without them'],
-    ["'a','b'", 'ACCESS_TOKENS is in quotation marks: write it without them'],
+    ['"a"', 'ACCESS_TOKENS is in quotation marks: leave them out'],
+    ["'a','b'", 'ACCESS_TOKENS is in quotation marks: leave them out'],
   ],
   OIDC_ISSUER: [
     ...['issuer.example', 'http://issuer.example', 'http://127.0.0.1.example', 'https:issuer.example'],
@@ -183,7 +183,7 @@ test('likely mistakes are warnings, without secrets', async (t) => {
     /port 4317 is for gRPC; [^\n]+ port 4318$/,
   ])
   t.match(warningsOf({}, { databaseUrl: 'postgres://a:secret@b/c' }), [
-    /^every user of this machine can see the secret in --database-url; put DATABASE_URL into the environment/,
+    /^everyone on this machine can see the secret in --database-url: put DATABASE_URL into the environment$/,
   ])
   t.same(warningsOf({ DATABASE_URL: 'postgres://a:secret@b/c' }, { databaseUrl: 'postgres://a@b/c' }), [])
 })
@@ -208,12 +208,13 @@ test('a flag beats the environment, which beats .env; secrets may be in files, a
   // As an editor on Windows writes it.
   write(
     '.env',
-    `\ufeffPORT=4001\r\nBASE_PATH="/of-file"\r\nLOG_LEVEL=warn\r\nHOST=::1\r\nDATABASE_URL_FILE=${url}\r\n`,
+    `\ufeffPORT=4001\r\nBASE_PATH="/of-file"\r\nLOG_LEVEL=warn\r\nHOST=::1\r\nRATE_LIMIT=5/s\r\nDATABASE_URL_FILE=${url}\r\n`,
   )
   const env = {
     PORT: '4002',
     BASE_PATH: '/of-environment',
     HOST: '',
+    RATE_LIMIT: 'off',
     ACCESS_TOKENS_FILE: write('tokens', 'secret-1,\nsecret-2\n'),
   }
   const shown = await showConfig(['--port', '4003', '--log-level', ''], env, directory)
@@ -224,6 +225,7 @@ test('a flag beats the environment, which beats .env; secrets may be in files, a
     HOST: '::1 (.env)',
     LOG_FORMAT: 'auto (default)',
     ADMIN_PORT: 'null (default)',
+    RATE_LIMIT: 'null (environment)',
     ACCESS_TOKENS: /^\*\*\*,\s+\*\*\* \(ACCESS_TOKENS_FILE\)$/,
     DATABASE_URL: 'postgres://plants:***@127.0.0.1:1,b/plants?password=*** (DATABASE_URL_FILE)',
   })

@@ -1,0 +1,103 @@
+// The log of a service as a process: one line for each request, and an end that waits for no reader.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { test } from 'tap'
+import { ask, findAdmin } from '../support/admin.ts'
+import { createDirectory } from '../support/engines.ts'
+import { noteProcess } from '../support/leftovers.ts'
+import { listeningOn } from '../support/listening.ts'
+import { inherited } from '../support/processes.ts'
+import { request, type Service, startService, token } from '../support/service.ts'
+
+const patienceMs = 15_000
+const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
+
+/** The access lines that are there so far; the last one may not be whole. */
+function readLines(service: Service): Record<string, unknown>[] {
+  const lines = service.output().stderr.split('\n').slice(0, -1)
+  return lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+}
+
+test('there is one line for each request, without values of its query and tokens', async (t) => {
+  const service = await startService(t, { TRUST_PROXY: 'loopback', LOG_FORMAT: 'json' }, createDirectory(t))
+  await request(`${service.url}/plants`, {
+    body: { name: 'a', tag: '' },
+    headers: { 'x-request-id': 'mine-1' },
+  })
+  const forwarded = { 'x-forwarded-for': '192.0.2.7' }
+  await request(`${service.url}/plants?limit=1`, { headers: forwarded })
+  await request(`${service.url}/plants?limit=secret`)
+  await request(`${service.url}/${own}?a=secret`, { headers: { authorization: 'Bearer secret' } })
+  await request(`${service.url}/plants`, { headers: { authorization: `Bearer ${own}` } })
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  t.match(readLines(service), [
+    { level: 30, method: 'POST', url: '/plants', route: '/plants', status: 200, requestId: 'mine-1' },
+    { method: 'GET', status: 200, remoteAddress: '192.0.2.7', token: /./, bytes: 23 },
+    { status: 400, problem: 'invalid', remoteAddress: '127.0.0.1' },
+    { url: /^\/\*\*\*/, status: 404, problem: 'not-found' },
+    { status: 401, problem: 'unauthorized', token: undefined, durationMs: Number },
+  ])
+  t.notMatch(service.output().stderr, /secret|0123456789abc|a-token-for-tests/)
+})
+
+test('LOG_LEVEL=warn leaves access lines out', async (t) => {
+  const service = await startService(t, { LOG_LEVEL: 'warn' }, createDirectory(t))
+  await request(`${service.url}/plants`)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
+  t.equal(service.output().stderr, '')
+})
+
+/** Makes access lines of 1 KB each. */
+async function makeLines({ url }: Service, count: number): Promise<void> {
+  for (let made = 0; made < count; made += 50)
+    await Promise.all(Array.from({ length: 50 }, () => ask(`${url}/${'x'.repeat(900)}`)))
+}
+
+test('a log that nobody reads does not keep a service from answering and ending', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  service.child.stderr.pause()
+  await makeLines(service, 1500)
+  t.equal((await request(`${service.url}/plants`)).text, '[]')
+  const ended = once(service.child, 'exit', { signal: AbortSignal.timeout(patienceMs) })
+  service.child.kill('SIGTERM')
+  t.same(await ended, [null, 'SIGTERM'])
+})
+
+test('a log whose reader has gone counts its lines as dropped, and the service ends with 0', async (t) => {
+  const service = await startService(t, { ADMIN_PORT: '0' }, createDirectory(t))
+  const admin = await findAdmin(service)
+  service.child.stderr.destroy()
+  const dropped = async () => {
+    const { text } = await ask(`${admin}/metrics`)
+    return Number(/^plant_store_log_lines_dropped_total (\d+)/m.exec(text)?.[1])
+  }
+  for (const signal = AbortSignal.timeout(patienceMs); (await dropped()) === 0; signal.throwIfAborted())
+    t.equal((await request(`${service.url}/plants`)).status, 200)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0, signal: null })
+})
+
+const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+const noFullDisk = existsSync('/dev/full') ? false : '/dev/full does not exist'
+
+test('a log on a full disk does not keep a service from ending', { skip: noFullDisk }, async (t) => {
+  const full = openSync('/dev/full', 'w')
+  const env = { ...inherited(), PORT: '0', ACCESS_TOKENS: token }
+  const child = spawn(process.execPath, [cli, 'serve'], {
+    cwd: createDirectory(t),
+    env,
+    stdio: ['ignore', 'pipe', full],
+  })
+  closeSync(full)
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  const ended = once(child, 'close', { signal: AbortSignal.timeout(patienceMs) })
+  const url = await listeningOn(child)
+  t.equal((await request(`${url}/plants`)).status, 200)
+  child.kill('SIGTERM')
+  t.same(await ended, [0, null])
+})
