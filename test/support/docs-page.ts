@@ -1,11 +1,11 @@
-// The docs page as a reader uses it.
+// The page of Swagger UI as a reader uses it.
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import type { Test } from 'tap'
 
 /** A page, and everything that went wrong on it. */
 export type Opened = { page: Page; faults: string[] }
 
-/** Opens a page of its own, 1280 wide unless told otherwise, and waits until there are operations on it. */
+/** Opens a page, 1280 wide unless told otherwise, and waits until it shows the operations. */
 export async function openDocs(
   t: Test,
   browser: Browser,
@@ -36,18 +36,15 @@ export const phone: BrowserContextOptions = {
 
 export const operation = (page: Page, operationId: string) => page.locator(`[id$=-${operationId}]`)
 
-/** Enters a token in the dialog, and gives what the dialog says about it. */
-export async function authorize(page: Page, token: string): Promise<string> {
-  await page.click('header [data-authorize]')
-  await page.fill('#token', token)
+/** Pastes a token into the dialog. */
+export async function authorize(page: Page, token: string): Promise<void> {
+  await page.click('.scheme-container .authorize')
+  await page.fill('.modal-ux input', token)
   await page.keyboard.press('Enter')
-  const verdict = page.locator('#verdict:is(.good, .bad)')
-  const text = String(await verdict.textContent())
-  await page.keyboard.press('Escape')
-  return text
+  await page.click('.modal-ux .btn-done')
 }
 
-/** Executes an operation that is closed, and gives the status and body that the page shows. */
+/** Executes an operation that is closed; resolves to the status and body that the page shows. */
 export async function execute(
   page: Page,
   operationId: string,

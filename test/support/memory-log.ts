@@ -41,7 +41,7 @@ export class MemoryLog implements PlantLog {
 
   /** Commits entries at once. */
   add(...entries: Entry[]): Outcome[] {
-    const mark = `m${++this.#commits}`
+    const mark = `${++this.#commits}`.padStart(11, 'm')
     return entries.map((entry) => {
       const known = entry.id === undefined ? undefined : this.entries.find(({ id }) => id === entry.id)
       if (known) return known.item === entry.item ? 'replayed' : 'conflict'

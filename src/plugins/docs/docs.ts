@@ -45,6 +45,7 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
   const script = { filename: 'swagger.js', content: pages.fill('swagger.js', { ...site, header }) }
   return {
     routePrefix: '/docs',
+    indexPrefix: site.base,
     theme: {
       title: 'Plant Store',
       css: [file('theme.css'), file('swagger.css')],
