@@ -68,6 +68,8 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
   // The router matches decoded paths, and reads a single colon as a parameter.
   const url = decodeURI(path).replaceAll(':', '::')
-  app.get(url, (_request, reply) => reply.header('cache-control', 'no-cache').send(metadata))
+  app.get(url, { schema: { hide: true } }, (_request, reply) =>
+    reply.header('cache-control', 'no-cache').send(metadata),
+  )
   done()
 }
