@@ -57,7 +57,7 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
   const resource = oidcAudience[0] as string
   return {
     clientId: oidcDocsClientId,
-    scopes: ['openid', ...scopes.map((scope) => oidcScopePrefix + scope)],
+    scopes: scopes.map((scope) => oidcScopePrefix + scope),
     usePkceWithAuthorizationCodeGrant: true,
     // RFC 8707; some issuers have a parameter of their own.
     additionalQueryStringParams: { resource, audience: resource },
@@ -68,6 +68,8 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
   // The router matches decoded paths, and reads a single colon as a parameter.
   const url = decodeURI(path).replaceAll(':', '::')
-  app.get(url, (_request, reply) => reply.header('cache-control', 'no-cache').send(metadata))
+  app.get(url, { schema: { hide: true } }, (_request, reply) =>
+    reply.header('cache-control', 'no-cache').send(metadata),
+  )
   done()
 }

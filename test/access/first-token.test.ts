@@ -14,7 +14,6 @@ import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { spawnCli, startService } from '../support/service.ts'
 import { openStore } from '../support/sql-store.ts'
-import { listTokens } from '../support/tokens.ts'
 
 const logger = pino({ level: 'silent' })
 const plantsUrl = 'http://127.0.0.1:3000/plants'
@@ -77,7 +76,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
     constructor: FileRefused,
     message: /^FIRST_TOKEN_FILE cannot be written, so no token was made: ENOENT[^\n]+$/,
   })
-  t.same(await listTokens(store.sql), [])
+  t.same(await store.tokens.all(), [])
 })
 
 test('of two starts at once one makes the token, and the other leaves no file', async (t) => {
@@ -113,7 +112,7 @@ test('a token that may have been stored keeps its file', async (t) => {
   const file = join(createDirectory(t), 'token')
   const introduced = introduceTokens(new Tokens({ ...store.tokens, add }), { file, plantsUrl })
   await t.rejects(introduced, { name: 'StoreUnavailable' })
-  t.match(await listTokens(store.sql), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
+  t.match(await store.tokens.all(), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
 })
 
 test('a database is named by its whole path, or its URL without the password', (t) => {

@@ -10,7 +10,6 @@ import { copy, openRenamed } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { spawnCli } from '../support/service.ts'
 import { openStore } from '../support/sql-store.ts'
-import { listTokens } from '../support/tokens.ts'
 
 const logger = pino({ level: 'silent' })
 const dayMs = 86_400_000
@@ -45,7 +44,7 @@ for (const engine of engines) {
     await tokens.revoke(idOf(next))
     await tokens.create({ name: 'a' })
     await tokens.create({ name: 'A' })
-    t.equal((await listTokens(store.sql)).length, 4)
+    t.equal((await store.tokens.all()).length, 4)
     t.equal(await tokens.countValid(), 2)
     t.not(idOf(ends), idOf(next))
   })
@@ -57,7 +56,7 @@ for (const engine of engines) {
     const all = [tokens, new Tokens(other.tokens), tokens, new Tokens(other.tokens)]
     const made = await Promise.allSettled(all.map((one) => one.create({ name: 'a' })))
     t.equal(made.filter(({ status }) => status === 'fulfilled').length, 1)
-    t.equal((await listTokens(store.sql)).length, 1)
+    t.equal((await store.tokens.all()).length, 1)
   })
 
   test(`${engine.name}: a rotated token is followed by its like, and ends after the overlap`, async (t) => {
@@ -103,7 +102,7 @@ for (const engine of engines) {
     await t.rejects(rotate(won?.id as string), isRefused, 'what has ended is not rotated')
     await tokens.revoke(id)
     await t.rejects(rotate(id), isRefused, 'nor is what was revoked')
-    t.equal((await listTokens(store.sql)).length, 3)
+    t.equal((await store.tokens.all()).length, 3)
   })
 
   test(`${engine.name}: after a successor was revoked the next one has the lifetime that was first given`, async (t) => {

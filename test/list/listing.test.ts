@@ -33,7 +33,7 @@ for (const engine of engines) {
       const { url } = await startApp(t, await engine.createDatabase(t))
       const answer = await request(`${url}/plants`)
       t.equal(answer.status, 200)
-      t.equal(answer.headers.get('content-type'), 'application/json')
+      t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
       t.equal(answer.headers.get('link'), null)
       t.equal(answer.text, '[]')
     })

@@ -57,7 +57,7 @@ for (const engine of engines) {
     await t.test('come whole, in order and as JSON', async (t) => {
       const whole = await request(`${url}/plants`)
       t.ok(whole.text === expected, 'the same to the byte')
-      t.equal(whole.headers.get('content-type'), 'application/json')
+      t.equal(whole.headers.get('content-type'), 'application/json; charset=utf-8')
       t.equal(whole.headers.get('link'), null)
       const part = await request(`${url}/plants?limit=5001`)
       t.equal(part.text.length, JSON.stringify((whole.json() as unknown[]).slice(0, 5001)).length)
