@@ -8,10 +8,10 @@ import pino from 'pino'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { readConfig } from '../src/config/load-config.ts'
 import { buildApp } from '../src/service/app.ts'
-import { launchBrowser } from './support/browser.ts'
-import { authorize, execute, operation, phone } from './support/docs-page.ts'
+import { launchBrowser } from './site/browser.ts'
+import { authorize, execute, operation, phone } from './site/docs-page.ts'
 import { token } from './support/service.ts'
-import { openStore } from './support/sql-store.ts'
+import { openStore } from './support/stores.ts'
 
 type Scrolling = { scrollIntoView: () => void }
 type Picture = { options: BrowserContextOptions; prepare?: (page: Page) => Promise<void> }

@@ -5,10 +5,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test, test } from 'tap'
 import { parse } from 'yaml'
-import { findAdmin } from '../support/admin.ts'
 import { createDirectory } from '../support/engines.ts'
-import { run } from '../support/programs.ts'
-import { spawnCli, token } from '../support/service.ts'
+import { run } from '../support/processes.ts'
+import { findAdmin, spawnCli, token } from '../support/service.ts'
 import { exchange, send } from '../support/wire.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
