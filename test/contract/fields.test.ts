@@ -1,13 +1,12 @@
 // A field more in schemas/plant.ts is a field more everywhere: commands, service, client and documents lose nothing of it.
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { PlantStore, type Plant as Shown } from '../../client/src/index.ts'
 import { joinWords, Plant as ShownPlant } from '../../schemas/plant.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { writeInput } from '../support/imports.ts'
 import { preload } from '../support/preload.ts'
 import { startService, token } from '../support/service.ts'
 
@@ -58,6 +57,12 @@ const table = (all: object[], names: string[]) => {
   return [names, ...cells].map((row) => `${row.map(quote)}\n`).join('')
 }
 const lines = (all: object[]) => all.map((one) => `${JSON.stringify(one)}\n`).join('')
+
+function writeInput(t: Test, text: string): string {
+  const path = join(createDirectory(t), 'input')
+  writeFileSync(path, text)
+  return path
+}
 
 /** Runs a command of the wider program. */
 async function makeRunner(t: Test) {
