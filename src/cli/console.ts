@@ -27,6 +27,16 @@ export function printResult(json: unknown, text: string, asJson: boolean | undef
   })
 }
 
+/** Reports on a file that was written: on stdout, or on stderr if the file is stdout, as `-`. */
+export async function reportFile(
+  { file, ...found }: { file: string; [fact: string]: unknown },
+  { json, quiet }: { json?: true; quiet?: true },
+  text: string,
+): Promise<void> {
+  if (file !== '-') await printResult({ file, ...found }, text, json)
+  else if (!quiet) console.error(json ? JSON.stringify({ file, ...found }) : text)
+}
+
 /**
  * Keeps a stdout that fails from ending the process. The function that is returned gives the exit code for such a
  * failure: 0 when the reader has closed stdout (`| head -1`), 1 otherwise; undefined for any other error.

@@ -18,8 +18,8 @@ URL is a database URL, env:NAME for one in an environment variable, or @FILE for
 ps. A service may run on the database meanwhile: the log is checked up to its end at the start. Checked are: the database
 and its schema with its own means, that the log has no gaps, the checksum of every row, that every item is a valid plant in
 its stored format, that ids are unique, the id of the store, and hashes and scopes of tokens. Where a page of the file is
-damaged, the plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that plant-store
-copy prints.
+damaged, the plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that
+the command copy prints.
 
 If there are faults, the first ten are shown, and the exit code is 1.`
 
@@ -47,50 +47,51 @@ async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<voi
   const checking = withStore(url, { mode: 'read', logger: silent }, (store) =>
     checkStore(store, progress.show),
   )
-  const { plants, checksum, faultCount, faults, unread } = await checking.finally(progress.end)
+  const { plants, checksum, faults, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
-  const hidden = faultCount - faults.length - unread.length
+  const faultCount = faults.length + unread.length
+  const shown = faults.slice(0, maxShown).map(({ position = null, detail }) => ({ position, detail }))
   const lines = [
     `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`),
-    ...faults.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
-    ...(hidden > 0 ? [`and ${count(hidden, 'more fault')}`] : []),
+    ...shown.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
+    ...(faults.length > maxShown ? [`and ${count(faults.length - maxShown, 'more fault')}`] : []),
     faultCount === 0 ? 'no faults' : count(faultCount, 'fault'),
   ]
   if (faultCount > 0) process.exitCode = 1
-  await printResult({ engine, plants, checksum, faultCount, faults, unread }, lines.join('\n'), json)
+  await printResult({ engine, plants, checksum, faultCount, faults: shown, unread }, lines.join('\n'), json)
 }
 
 /** Plants that cannot be read; `last` is null when nothing behind them can be read, not even the end of the log. */
 type Unread = { first: number; last: number | null; reason: string }
 
 /**
- * Checks part by part, as each may meet an unreadable page. `faults`: the first ones; `checksum`: SHA-256 over a line per
+ * Checks part by part, as each may meet an unreadable page. `checksum`: SHA-256 over a line per
  * plant, null when not all could be read. Rejects with StoreUnavailable when the whole database is unreadable.
  */
 async function checkStore(store: Store, onProgress: (done: number, total?: number) => void) {
-  const found = new Faults()
+  const found: Damage[] = []
   const attempt = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
     try {
       return await read()
     } catch (error) {
-      found.add({ detail: `${what} cannot be read: ${await explainUnread(store, error)}` })
+      found.push({ detail: `${what} cannot be read: ${await explainUnread(store, error)}` })
       return undefined
     }
   }
   const head = await attempt('the end of the log', () => store.log.head())
-  for (const [what, find] of Object.entries(store.checks)) found.add(...((await attempt(what, find)) ?? []))
-  found.add(...((await attempt('the tokens', () => findTokenFaults(store))) ?? []))
-  if (!/^[\w-]{22}$/.test(store.id)) found.add({ detail: 'the store has no id' })
+  for (const [what, find] of Object.entries(store.checks)) found.push(...((await attempt(what, find)) ?? []))
+  found.push(...((await attempt('the tokens', () => findTokenFaults(store))) ?? []))
+  if (!/^[\w-]{22}$/.test(store.id)) found.push({ detail: 'the store has no id' })
   const log = await checkLog(store, head?.position, found, onProgress)
-  return { ...log, faultCount: found.count + log.unread.length, faults: found.first }
+  return { ...log, faults: found }
 }
 
 /** Checks the plants up to the `head`, which is undefined when it cannot be read. */
 async function checkLog(
   store: Store,
   head: number | undefined,
-  found: Faults,
+  found: Damage[],
   onProgress: (done: number, total?: number) => void,
 ) {
   const hash = createHash('sha256')
@@ -98,7 +99,7 @@ async function checkLog(
   const end = head ?? Number.MAX_SAFE_INTEGER
   let [plants, before] = [0, 0]
   const addGap = (next: number) => {
-    if (next > before + 1) found.add({ detail: `${nameSpan(before + 1, next - 1)} missing` })
+    if (next > before + 1) found.push({ detail: `${nameSpan(before + 1, next - 1)} missing` })
   }
   for (let after = 0; after < end; ) {
     const { last, entries } = await readPage(store, after, end)
@@ -124,7 +125,7 @@ async function checkLog(
 
   function checkRow(row: StoredPlant): void {
     const detail = row.position <= before ? 'exists twice' : findRowFault(row)
-    if (detail !== undefined) found.add({ position: row.position, detail })
+    if (detail !== undefined) found.push({ position: row.position, detail })
   }
 }
 
@@ -193,18 +194,6 @@ async function findTokenFaults(store: Store): Promise<Damage[]> {
     ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [{ detail: `token ${id} has a hash that is no SHA-256` }]),
     ...(given.every(isKnown) ? [] : [{ detail: `token ${id} has unknown scopes` }]),
   ])
-}
-
-/** Keeps the first faults, and counts all. */
-class Faults {
-  readonly first: { position: number | null; detail: string }[] = []
-  count = 0
-
-  add(...faults: Damage[]): void {
-    this.count += faults.length
-    for (const { position = null, detail } of faults)
-      if (this.first.length < maxShown) this.first.push({ position, detail })
-  }
 }
 
 function nameSpan(first: number, last: number | null): string {

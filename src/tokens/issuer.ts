@@ -57,7 +57,7 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
   const resource = oidcAudience[0] as string
   return {
     clientId: oidcDocsClientId,
-    scopes: ['openid', ...scopes.map((scope) => oidcScopePrefix + scope)],
+    scopes: scopes.map((scope) => oidcScopePrefix + scope),
     usePkceWithAuthorizationCodeGrant: true,
     // RFC 8707; some issuers have a parameter of their own.
     additionalQueryStringParams: { resource, audience: resource },

@@ -5,12 +5,12 @@ import { createServer } from 'node:http'
 import { Provider } from 'oidc-provider'
 import type { Page } from 'playwright-core'
 import { type Test, test } from 'tap'
-import { audience } from '../access/issuer.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { authorize, execute, openDocs } from '../support/docs-page.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp, token } from '../support/service.ts'
 
+const audience = 'https://plants.test/'
 const scope = 'plants:read plants:write'
 
 /** Starts an issuer with one public client; `redirectUri`: where it may send readers. */
@@ -88,7 +88,7 @@ test('a reader signs in at the issuer, and the token is used as one that was pas
   const { browser, url } = await start(t, env, provider)
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await signIn(page)
-  await page.waitForFunction('sessionStorage.length > 0')
+  await page.locator('.scheme-container .authorize.locked').waitFor()
   const [kept] = (await page.evaluate('Object.values(sessionStorage)')) as string[]
   t.match(kept, /^eyJ[^.]+\.[^.]+\.[^.]+$/)
   t.equal(await page.evaluate('localStorage.length'), 0)
@@ -113,8 +113,8 @@ test('an issuer that refuses is named, and a token can still be pasted', async (
   const { page } = await openDocs(t, browser, `${url}/docs`)
   const issuer = await beginSignIn(page)
   await issuer.locator('a:has-text("Cancel")').click()
-  await page.locator('.modal-ux .errors').waitFor()
-  t.match(await page.locator('.modal-ux .errors').textContent(), /access_denied/)
+  const errors = page.locator('.modal-ux .errors').first()
+  t.match(await errors.textContent(), /access_denied/)
   await page.locator('.modal-ux .btn-done').first().click()
   await authorize(page, token)
   t.equal((await execute(page, 'listPlants'))[0], '200')
@@ -126,7 +126,8 @@ test('without a client the page does not know the issuer', async (t) => {
   const signing = await startApp(t, await sqlite.createDatabase(t), {
     env: { ...env, OIDC_DOCS_CLIENT_ID: 'docs' },
   })
-  const read = async (url: string, path: string) => request(`${url}/${path}`, { headers: { authorization: '' } })
+  const read = async (url: string, path: string) =>
+    request(`${url}/${path}`, { headers: { authorization: '' } })
   t.notMatch((await read(issued.url, 'docs/json')).text, 'issuer.test')
   t.notMatch((await read(issued.url, 'docs')).headers.get('content-security-policy'), 'issuer.test')
   t.match((await read(signing.url, 'docs/json')).text, 'issuer.test')

@@ -11,6 +11,8 @@ import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { noMeter } from '../../src/metrics.ts'
 import { loadSettings } from '../../src/settings.ts'
+import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
+import { issuerOf } from '../../src/tokens/issuer.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { holdAgainstContract } from './contract.ts'
@@ -39,7 +41,10 @@ export async function startApp(
   const store = given ?? ((await openStore(databaseUrl, { logger, mode: 'serve', create: true })) as Store)
   const { settings } = loadSettings({}, { ACCESS_TOKENS: token, ...env })
   const { accessTokens } = settings
-  const verify = options.verify ?? makeVerifier(new Tokens(store.tokens), { accessTokens, logger })
+  const issuer = issuerOf(settings)
+  const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter: noMeter })
+  const makeVerify = () => makeVerifier(new Tokens(store.tokens), { accessTokens, logger, verifyIssued })
+  const verify = options.verify ?? makeVerify()
   const own = { meter: noMeter, mask: String, log: store.log, fault: () => store.fault?.() }
   const app = await buildApp({ ...own, ...options, settings, verify, logger })
   watchAnswers(app.server, settings.basePath, (fault) => t.fail(fault))
