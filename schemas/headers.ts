@@ -79,7 +79,6 @@ export const headers = {
   },
   'X-Request-Id': {
     description: 'Identifies the request in the log of the service.',
-    required: true,
     schema: string,
     example: '9f2c41d07b-1x',
   },

@@ -1,13 +1,18 @@
 // Processes: what those of a test inherit, and what is known of any from outside (proc_pid_stat(5); nothing without /proc).
 import { readdirSync, readFileSync } from 'node:fs'
 
+const isCovered = process.env._TAPJS_PROCESSINFO_COVERAGE_ === '1'
+
 /**
- * What a process that a test starts inherits, whatever else its environment holds: where programs are, and what the runner
- * keeps compiled code and coverage with, and short time-outs where the test has them.
+ * The environment of a process that a test starts: where programs are, compiled code, short time-outs where the test has them,
+ * and tap's instruments where it measures coverage.
  */
 export function inherited(): NodeJS.ProcessEnv {
-  const { PATH, NODE_V8_COVERAGE, NODE_COMPILE_CACHE, TEST_NODE_OPTIONS: NODE_OPTIONS } = process.env
-  return { PATH, NODE_OPTIONS, ...(NODE_V8_COVERAGE ? { NODE_V8_COVERAGE } : { NODE_COMPILE_CACHE }) }
+  const { PATH, NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE, TEST_NODE_OPTIONS } = process.env
+  const instruments = process.execArgv.filter((option) => isCovered && /processinfo/.test(option))
+  const tap = Object.entries(process.env).filter(([name]) => isCovered && name.startsWith('_TAPJS_'))
+  const NODE_OPTIONS = [TEST_NODE_OPTIONS, ...instruments].filter(Boolean).join(' ')
+  return { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE, ...Object.fromEntries(tap) }
 }
 
 /** The children of a process, theirs, and so on. */

@@ -1,15 +1,14 @@
-// npm run test:arm64: what the service does on arm64, under emulation. The Node of the lockfile for it and Debian's libraries are
-// fetched into .tap/arm64; then a script that calls the emulator stands for Node wherever a test starts one.
-import { execFileSync } from 'node:child_process'
+// A row of `npm run release:check`: the service on arm64, emulated. The Node of the lockfile for arm64 and Debian's libraries are
+// fetched into .tap/arm64. A script that calls the emulator replaces Node wherever a test starts it.
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { findProgram } from '../support/tools.ts'
-import { type Result, runFile } from './run-file.ts'
+import { findProgram } from '../test/support/tools.ts'
 
 const files = [
   ...['test/add/adding.test.ts', 'test/list/listing.test.ts', 'test/list/codings.test.ts'],
   ...['test/cli/import.test.ts', 'test/cli/export.test.ts', 'test/cli/backup.test.ts'],
-  ...['test/service/threads.test.ts', 'test/service/shutdown.test.ts'],
+  'test/service/shutdown.test.ts',
 ]
 const directory = resolve('.tap/arm64')
 const sysroot = join(directory, 'sysroot')
@@ -25,7 +24,7 @@ function fetchNode(): string {
   return node
 }
 
-/** Without a word to the package manager of the machine: its lists and caches are elsewhere. */
+/** Uses lists and caches other than those of the machine's package manager. */
 function fetchLibraries(): void {
   if (existsSync(join(sysroot, 'lib'))) return
   const state = join(directory, 'apt')
@@ -46,7 +45,7 @@ function fetchLibraries(): void {
     execFileSync('dpkg-deb', ['--extract', join(state, name), sysroot])
 }
 
-/** The script also tells the Node in it that it is the one to start others with. */
+/** The script is also the `execPath` of the Node that it starts. */
 function makeEmulated(emulator: string): string {
   const script = join(directory, 'node')
   const told = `Object.defineProperty(process, 'execPath', { value: ${JSON.stringify(script)} })`
@@ -59,7 +58,7 @@ function makeEmulated(emulator: string): string {
   return script
 }
 
-/** What arm64 has written, x64 reads. False when it does not. */
+/** Writes a store on arm64 and verifies it here. Returns whether it is whole. */
 function readElsewhere(node: string): boolean {
   const path = join(directory, 'plants.db')
   for (const ending of ['', '-wal', '-shm']) rmSync(path + ending, { force: true })
@@ -80,19 +79,12 @@ if (emulator === undefined) {
   console.log(
     `Node ${execFileSync(node, ['-p', 'process.version + " on " + process.arch'], { encoding: 'utf8' }).trim()}`,
   )
-  const results: Result[] = []
   const chosen = process.argv.slice(2)
-  for (const file of chosen.length > 0 ? chosen : files) {
-    const result = await runFile(file, { TEST_ENGINE: 'SQLite' }, node)
-    results.push(result)
-    const { failures, passed, failed, seconds } = result
-    console.log(
-      `${failures ? 'not ok' : 'ok    '} ${file}  ${passed} passed, ${failed} failed, ${seconds.toFixed(0)} s`,
-    )
-    if (failures) console.log(failures)
-  }
-  const isRead = readElsewhere(node)
-  const sum = (name: 'passed' | 'failed') => results.reduce((all, one) => all + one[name], 0)
-  console.log(`${sum('passed')} passed, ${sum('failed')} failed`)
-  if (!isRead || results.some(({ failures }) => failures)) process.exitCode = 1
+  const env = { ...process.env, TEST_ENGINE: 'SQLite', TAP_TIMEOUT: '1800' }
+  const failed = (chosen.length > 0 ? chosen : files).filter((file) => {
+    const { status } = spawnSync(node, [file], { stdio: 'inherit', env })
+    return status !== 0
+  })
+  for (const file of failed) console.log(`failed: ${file}`)
+  if (!readElsewhere(node) || failed.length > 0) process.exitCode = 1
 }
