@@ -97,8 +97,9 @@ const caddy = makeProxy(
   'caddy',
   ({ directory, port, nobody, certificate }, service) => {
     // Without the port on which it would answer http and receive commands.
-    const site = `{\n\tadmin off\n\tauto_https off\n}\n${host}:${port} {\n\tbind 127.0.0.1\n\ttls ${certificate.crt} ${certificate.key}`
+    const site = `${host}:${port} {\n\tbind 127.0.0.1\n\ttls ${certificate.crt} ${certificate.key}`
     const path = adapt('Caddyfile', directory, {
+      '\n{\n': '\n{\n\tadmin off\n\tauto_https off\n',
       [`\n${host} {`]: `\n${site}`,
       '127.0.0.1:3000': `127.0.0.1:${service.port} 127.0.0.3:${nobody}`,
       '# health_uri': 'health_uri',
