@@ -81,6 +81,8 @@ async function fetchObject(url: string, signal: AbortSignal): Promise<Record<str
     if (length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
     chunks.push(chunk)
   }
+  // An answer without a length just ends.
+  signal.throwIfAborted()
   const value = parse(Buffer.concat(chunks).toString())
   if (typeof value !== 'object' || value === null) throw new Error(`${url} has no JSON object`)
   return value as Record<string, unknown>

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { settingRows } from '../../src/settings.ts'
-import { reasons } from '../../src/tokens/oidc/jwt.ts'
+import { reasons } from '../../src/tokens/jwt.ts'
 
 const page = readFileSync(new URL('../../docs/issuer.md', import.meta.url), 'utf8')
 
