@@ -8,7 +8,7 @@ import { runCommand } from '../support/commands.ts'
 import { copy, openRenamed } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { spawnCli } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 const logger = pino({ level: 'silent' })
 const dayMs = 86_400_000
