@@ -11,10 +11,10 @@ import { noMeter } from '../src/metrics.ts'
 import { loadSettings } from '../src/settings.ts'
 import { Tokens } from '../src/tokens/tokens.ts'
 import { makeVerifier } from '../src/tokens/verifier.ts'
-import { launchBrowser } from './support/browser.ts'
-import { authorize, execute, operation, phone } from './support/docs-page.ts'
+import { launchBrowser } from './site/browser.ts'
+import { authorize, execute, operation, phone } from './site/docs-page.ts'
 import { token } from './support/service.ts'
-import { openStore } from './support/sql-store.ts'
+import { openStore } from './support/stores.ts'
 
 type Scrolling = { scrollIntoView: () => void }
 type Picture = { path: '' | 'docs'; options: BrowserContextOptions; prepare?: (page: Page) => Promise<void> }

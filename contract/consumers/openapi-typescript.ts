@@ -1,6 +1,6 @@
 // A client by openapi-typescript and openapi-fetch: its types are those of the answers, problems too.
 import createClient from 'openapi-fetch'
-import { acceptedNames, refusedNames } from '../../test/support/texts.ts'
+import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
 import type { components, paths } from '../generated/openapi-typescript.ts'
 import { expect, service, tell } from './telling.ts'
 

@@ -10,7 +10,7 @@ import { makeToken } from '../../src/tokens/format.ts'
 import { scopes, Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { ask, idOf, plant, silent, start, token } from './start.ts'
 

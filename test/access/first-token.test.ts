@@ -12,7 +12,7 @@ import { readTokenId } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { spawnCli, startService } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 const logger = pino({ level: 'silent' })
 const plantsUrl = 'http://127.0.0.1:3000/plants'

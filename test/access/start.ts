@@ -12,7 +12,7 @@ import type { IssuerKeysOptions } from '../../src/tokens/issuer-keys.ts'
 import { type NewToken, Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { sqlite } from '../support/engines.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 /** One of ACCESS_TOKENS. */
 export const token = 'a-token-for-tests'

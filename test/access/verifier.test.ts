@@ -7,7 +7,7 @@ import { makeToken } from '../../src/tokens/format.ts'
 import { scopes, Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { engines, sqlite } from '../support/engines.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { idOf, silent } from './start.ts'
 

@@ -5,13 +5,13 @@ import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { shortestAttemptMs } from '../../src/limits.ts'
+import type { Relay } from '../store/relay.ts'
 import { assertWithin } from '../support/full.ts'
-import type { Relay } from '../support/relay.ts'
-import type { Store } from '../support/sql-store.ts'
+import type { Store } from '../support/stores.ts'
 
-const { openStore } = await import('../support/sql-store.ts')
+const { openStore } = await import('../support/stores.ts')
 const { findEngine } = await import('../support/engines.ts')
-const { startRelay } = await import('../support/relay.ts')
+const { startRelay } = await import('../store/relay.ts')
 const { patienceMs } = await import('../support/until.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

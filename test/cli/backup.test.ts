@@ -17,13 +17,12 @@ import { type Test, test } from 'tap'
 import { count } from '../../src/cli/console.ts'
 import { startProgress } from '../../src/cli/long-work.ts'
 import { copyVerified } from '../../src/commands/backup.ts'
-import { startAppender } from '../support/appenders.ts'
-import { runShell } from '../support/cli.ts'
-import { runCommand } from '../support/commands.ts'
+import { startAppender } from '../store/appenders.ts'
+import { runCommand, runShell } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
-import { tamper } from '../support/damage.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import type { Store } from '../support/sql-store.ts'
+import type { Store } from '../support/stores.ts'
+import { tamper } from './damage.ts'
 
 /** A store with plants, and the path of its file. */
 async function make(t: Test, count: number): Promise<{ store: Store; url: string; path: string }> {

@@ -13,7 +13,7 @@ import {
   sharedServer,
   sqlite,
 } from '../support/engines.ts'
-import type { Store } from '../support/sql-store.ts'
+import type { Store } from '../support/stores.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 10_000

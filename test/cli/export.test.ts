@@ -6,13 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { type Test, test } from 'tap'
 import type { NewPlant } from '../../schemas/plant.ts'
-import { cli, runShell, startCli } from '../support/cli.ts'
-import { runCommand } from '../support/commands.ts'
+import { cli, runCommand, runShell, startCli } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
-import { tamper } from '../support/damage.ts'
 import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
-import type { Store } from '../support/sql-store.ts'
+import type { Store } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
+import { tamper } from './damage.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const fixture: NewPlant[] = JSON.parse(

@@ -2,11 +2,10 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
-import { cli, runShell, startCli } from '../support/cli.ts'
-import { runCommand } from '../support/commands.ts'
+import { cli, runCommand, runShell, startCli } from '../support/commands.ts'
 import { addToken, fill, open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { preload } from '../support/preload.ts'
+import { preload } from '../support/processes.ts'
 
 /** Runs a line of bash in an empty directory; `stdout` ends with the exit code of the first part of a pipe. */
 const shell = (t: Test, line: string, DATABASE_URL: string) =>

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { test } from 'tap'
 import { buildProgram } from '../../src/cli/program.ts'
-import { startCli } from '../support/cli.ts'
-import { runCommand } from '../support/commands.ts'
+import { runCommand, startCli } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))

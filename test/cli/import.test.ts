@@ -8,8 +8,11 @@ import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import pg from 'pg'
 import { test } from 'tap'
 import { StoreUnavailable } from '../../src/store/errors.ts'
+import { Relay, startRelay } from '../store/relay.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, findEngine, sqlite } from '../support/engines.ts'
+import type { Store } from '../support/stores.ts'
+import { until } from '../support/until.ts'
 import {
   fixture,
   open,
@@ -21,10 +24,7 @@ import {
   startProgram,
   writeInput,
   written,
-} from '../support/imports.ts'
-import { Relay, startRelay } from '../support/relay.ts'
-import type { Store } from '../support/sql-store.ts'
-import { until } from '../support/until.ts'
+} from './imports.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const usda = fileURLToPath(new URL('../fixtures/usda-plants.csv.gz', import.meta.url))

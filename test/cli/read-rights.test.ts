@@ -4,11 +4,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { type Test, test } from 'tap'
-import { cli } from '../support/cli.ts'
-import { runCommand } from '../support/commands.ts'
+import { cli, runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
 import { type Engine, findEngine, sqlite } from '../support/engines.ts'
-import { run as runProgram } from '../support/programs.ts'
+import { run as runProgram } from '../support/processes.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')

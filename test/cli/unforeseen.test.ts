@@ -1,7 +1,7 @@
 // A fault of the service itself, which nobody foresaw, ends it: it is logged whole, and the exit code is 1.
 import { test } from 'tap'
 import { sqlite } from '../support/engines.ts'
-import { preload } from '../support/preload.ts'
+import { preload } from '../support/processes.ts'
 import { request, type Service, startService } from '../support/service.ts'
 
 const brokenOnSignal = `process.on('SIGUSR2', () => { throw new TypeError('unforeseen') })`

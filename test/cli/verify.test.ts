@@ -8,7 +8,6 @@ import tap, { type Test, test } from 'tap'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { runCommand } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
-import { findPage, flipBit, overwritePage, tamper, truncate } from '../support/damage.ts'
 import {
   createDirectory,
   type Engine,
@@ -17,7 +16,8 @@ import {
   sharedServer,
   sqlite,
 } from '../support/engines.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
+import { findPage, flipBit, overwritePage, tamper, truncate } from './damage.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 60

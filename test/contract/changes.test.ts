@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { createDirectory } from '../support/engines.ts'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 import { spawnCli, token } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))

@@ -12,7 +12,7 @@ import { Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
 import { findErrors } from '../support/problem.ts'
 import { request, spawnCli, startApp } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 import { compose, type Parts, send } from '../support/wire.ts'
 
 const file = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')

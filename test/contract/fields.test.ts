@@ -7,7 +7,7 @@ import { PlantStore, type Plant as Shown } from '../../client/src/index.ts'
 import { joinWords, Plant as ShownPlant } from '../../schemas/plant.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { preload } from '../support/preload.ts'
+import { preload } from '../support/processes.ts'
 import { startService, token } from '../support/service.ts'
 
 /** A field of each type, each as it is written in schemas/plant.ts; the text is longer than a name and a tag together. */

@@ -7,8 +7,8 @@ import { parse } from 'yaml'
 import { sqlite } from '../support/engines.ts'
 import { findErrors } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
-import { acceptedNames, namesOfOtherLength, refusedNames } from '../support/texts.ts'
 import { skipWithout } from '../support/tools.ts'
+import { acceptedNames, namesOfOtherLength, refusedNames } from './texts.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is walked, not known.
 type Node = any

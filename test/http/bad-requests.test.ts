@@ -7,7 +7,7 @@ import type { Problem } from '../../schemas/problem.ts'
 import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp, token } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 import { compose, exchange, type Parts, send } from '../support/wire.ts'
 
 const good = { name: 'Alder', tag: 'Alnus', id: 7 }

@@ -7,7 +7,7 @@ import { makeCursors } from '../../src/plants/list/answer/representations.ts'
 import { engines } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Running, request, startApp } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 const plants = Array.from({ length: 25 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n}` }))
 

@@ -6,10 +6,10 @@ import { type Test, test } from 'tap'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
-import { quiet } from '../support/quiet.ts'
 import { request, startApp } from '../support/service.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
+import { openStore, type Store } from '../support/stores.ts'
 import { compose } from '../support/wire.ts'
+import { quiet } from './quiet.ts'
 
 const plants = 60_000
 const tag = 'x'.repeat(200)

@@ -4,12 +4,17 @@ import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { ask, findAdmin } from '../support/admin.ts'
 import { createDirectory } from '../support/engines.ts'
-import { noteProcess } from '../support/leftovers.ts'
-import { listeningOn } from '../support/listening.ts'
-import { inherited } from '../support/processes.ts'
-import { request, type Service, startService, token } from '../support/service.ts'
+import { inherited, noteProcess } from '../support/processes.ts'
+import {
+  ask,
+  findAdmin,
+  listeningOn,
+  request,
+  type Service,
+  startService,
+  token,
+} from '../support/service.ts'
 
 const patienceMs = 15_000
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'

@@ -8,7 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { noteProcess } from '../support/leftovers.ts'
+import { noteProcess } from '../support/processes.ts'
 
 export const host = 'plants.example.org'
 const patienceMs = 30_000

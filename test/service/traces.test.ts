@@ -8,7 +8,7 @@ import { makeMask } from '../../src/log.ts'
 import { noMeter } from '../../src/metrics.ts'
 import { tracing } from '../../src/plugins/tracing.ts'
 import { version } from '../../src/version.ts'
-import { collectLines } from '../support/log-lines.ts'
+import { collectLines } from '../support/stores.ts'
 import { startCollector } from './collector.ts'
 
 const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'

@@ -2,10 +2,10 @@
 import axe from 'axe-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import tap, { type Test, test } from 'tap'
-import { launchBrowser, plainHost } from '../support/browser.ts'
-import { authorize, execute, openDocs, operation, phone, readAnswer } from '../support/docs-page.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp, token } from '../support/service.ts'
+import { launchBrowser, plainHost } from './browser.ts'
+import { authorize, execute, openDocs, operation, phone, readAnswer } from './docs-page.ts'
 
 let browser: Browser
 /** A service whose plants do not matter. */

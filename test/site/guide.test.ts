@@ -7,13 +7,13 @@ import { type Test, test } from 'tap'
 import { parse } from 'yaml'
 import { problemTypes } from '../../schemas/problems.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
-import { openFailing, type StoreFault } from '../support/failing-store.ts'
-import { type CodeBlock, findCodeBlocks } from '../support/markdown.ts'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 import { type Running, request, startApp, token } from '../support/service.ts'
+import { openFailing, type StoreFault } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { compose } from '../support/wire.ts'
 import { show } from './guide-examples.ts'
+import { type CodeBlock, findCodeBlocks } from './markdown.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const path = `${root}docs/guide.md`

@@ -6,9 +6,9 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { problemTypes } from '../../schemas/problems.ts'
 import { renderMarkdown } from '../../src/plugins/docs/pages.ts'
-import { launchBrowser, plainHost } from '../support/browser.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
+import { launchBrowser, plainHost } from './browser.ts'
 
 const open = { headers: { authorization: '' } }
 

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { type Test, test } from 'tap'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
-import { addMany, startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
 import { listNames, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
+import { addMany, startAppender } from './appenders.ts'
 
 /** Mounts and unmounts something; false says why that cannot be done here. */
 function findSkip(): string | false {

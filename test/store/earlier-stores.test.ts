@@ -10,8 +10,8 @@ import { type Test, test } from 'tap'
 import { steps } from '../../src/store/sql/schema.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
-import type { OpenerData } from '../support/opener.ts'
 import { until } from '../support/until.ts'
+import type { OpenerData } from './opener.ts'
 
 const earlier = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
 
@@ -60,7 +60,7 @@ for (const engine of engines)
 /** Opens files in a thread; resolves to the outcome for each. */
 async function openInThread(workerData: OpenerData): Promise<string[]> {
   const outcomes: string[] = []
-  const worker = new Worker(new URL('../support/opener.ts', import.meta.url), { workerData })
+  const worker = new Worker(new URL('./opener.ts', import.meta.url), { workerData })
   worker.on('message', (outcome: string) => outcomes.push(outcome))
   await once(worker, 'exit')
   return outcomes

@@ -5,10 +5,9 @@ import { test } from 'tap'
 import { Outage } from '../../src/outage.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from '../support/engines.ts'
-import { openFailing } from '../support/failing-store.ts'
-import { collectLines } from '../support/log-lines.ts'
 import { findPorts, PostgresServer } from '../support/postgres.ts'
 import { request, startApp } from '../support/service.ts'
+import { collectLines, openFailing } from '../support/stores.ts'
 
 test('a failing store is logged once, with a request and the cause, and again when it is back', async (t) => {
   const { store, faults } = await openFailing(t)

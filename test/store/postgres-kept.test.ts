@@ -6,13 +6,13 @@ import { openView } from '../../src/store/engines.ts'
 import { migrations } from '../../src/store/format/migrations.ts'
 import { hashToken } from '../../src/tokens/format.ts'
 import { findEngine, sharedServer } from '../support/engines.ts'
-import { makeKept } from '../support/kept.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { connect } from '../support/postgres.ts'
 import { request, startThreads } from '../support/service.ts'
-import type { Store } from '../support/sql-store.ts'
+import type { Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { compose, send } from '../support/wire.ts'
+import { makeKept } from './kept.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const kept = readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8')

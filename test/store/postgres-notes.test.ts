@@ -3,9 +3,9 @@ import pg from 'pg'
 import tap, { type Test } from 'tap'
 import { findEngine } from '../support/engines.ts'
 import { entries, namesIn, openLog } from '../support/logs.ts'
-import { type Relay, startRelay } from '../support/relay.ts'
-import type { Store } from '../support/sql-store.ts'
+import type { Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { type Relay, startRelay } from './relay.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 

@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import tap, { type Test } from 'tap'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { findEngine, sharedServer } from '../support/engines.ts'
-import { noteProcess } from '../support/leftovers.ts'
 import { entries, namesIn, openLog } from '../support/logs.ts'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
+import { noteProcess } from '../support/processes.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')

@@ -3,12 +3,11 @@
 import tap from 'tap'
 import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
-import { startCluster } from '../support/cluster.ts'
-import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
-import { startRelays } from '../support/relay.ts'
-import { openStore } from '../support/sql-store.ts'
+import { collectLines, openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { startCluster } from './cluster.ts'
+import { startRelays } from './relay.ts'
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 

@@ -6,10 +6,10 @@ import tap from 'tap'
 import { backedMs } from '../../src/limits.ts'
 import { makeHeadReader } from '../../src/store/postgres/epoch-notes.ts'
 import type { Session } from '../../src/store/postgres/session.ts'
-import { startCluster } from '../support/cluster.ts'
-import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
+import { collectLines } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { startCluster } from './cluster.ts'
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 const timeout = 120_000

@@ -1,17 +1,17 @@
 // Clients and servers that fall silent: a lock does not outlive its holder for long, and every wait has an end.
 import pg from 'pg'
 import tap, { type Test } from 'tap'
-import type { Cluster } from '../support/cluster.ts'
 import { assertWithin } from '../support/full.ts'
+import type { Cluster } from './cluster.ts'
 import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
 const { attemptMs, requestMs, storeLimitMs, vanishedMs } = await import('../../src/limits.ts')
 const { openView } = await import('../../src/store/engines.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
-const { startCluster } = await import('../support/cluster.ts')
+const { startCluster } = await import('./cluster.ts')
 const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
-const { startRelay } = await import('../support/relay.ts')
+const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const promisedMs = 5000

@@ -9,11 +9,10 @@ import { formatStatus } from '../../src/maintenance/status/status-text.ts'
 import { openView } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory, findEngine, sharedServer } from '../support/engines.ts'
-import { collectLines } from '../support/log-lines.ts'
 import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
 import { spawnCli } from '../support/service.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
+import { collectLines, openStore, type Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

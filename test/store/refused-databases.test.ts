@@ -7,9 +7,9 @@ import pino from 'pino'
 import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { preload } from '../support/preload.ts'
+import { preload } from '../support/processes.ts'
 import { request, spawnCli, startService } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 function hashFile(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')

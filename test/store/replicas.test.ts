@@ -5,10 +5,10 @@ import tap from 'tap'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { findEngine } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
-import { Ledger, list, post, Reader } from '../support/ledger.ts'
 import { startApp, startService, token } from '../support/service.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
+import { openStore, type Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { Ledger, list, post, Reader } from './ledger.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })

@@ -5,9 +5,8 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { nameDatabase } from '../../src/cli/options.ts'
 import { hashToken, makeToken } from '../../src/tokens/format.ts'
-import { startCli } from './cli.ts'
-import { runCommand } from './commands.ts'
-import { openStore, type Store } from './sql-store.ts'
+import { runCommand, startCli } from './commands.ts'
+import { openStore, type Store } from './stores.ts'
 
 /** Opens the store at a URL; it closes when the test ends. */
 export async function open(t: Test, url: string): Promise<Store> {

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import tap, { type Test } from 'tap'
-import { noteDirectory } from './leftovers.ts'
 import { DatabaseServer, type PostgresServer, startServer } from './postgres.ts'
+import { noteDirectory } from './processes.ts'
 import { until } from './until.ts'
 
 /** As in .taprc, for a file that `node` runs alone: tap itself would give all its tests 30 s together. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import type { Entry } from '../../src/store/engine.ts'
-import { openStore, type Store } from './sql-store.ts'
+import { openStore, type Store } from './stores.ts'
 import { patienceMs } from './until.ts'
 
 /** Opens the store at a URL, however long its server takes on a busy machine; it closes when the test ends. */

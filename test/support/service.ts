@@ -1,6 +1,6 @@
 // Two ways to a running service: in this process, as an app on a free port; and as a process of its own, through the
 // command line.
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -10,16 +10,15 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { noMeter } from '../../src/metrics.ts'
+import { openAdmin } from '../../src/plugins/admin.ts'
 import { loadSettings } from '../../src/settings.ts'
 import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
 import { issuerOf } from '../../src/tokens/issuer.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { holdAgainstContract } from './contract.ts'
-import { noteProcess } from './leftovers.ts'
-import { listeningOn } from './listening.ts'
-import { inherited } from './processes.ts'
-import { openStore, type Store } from './sql-store.ts'
+import { inherited, noteProcess } from './processes.ts'
+import { openStore, type Store } from './stores.ts'
 import { watchAnswers } from './watch.ts'
 
 export const token = 'a-token-for-tests'
@@ -150,4 +149,45 @@ export async function startService(t: Test, env: NodeJS.ProcessEnv, cwd?: string
   const running = spawnCli(t, ['serve'], { PORT: '0', ACCESS_TOKENS: token, ...env }, cwd)
   const url = await running.listening
   return { ...running, url }
+}
+
+/** Resolves to its URL once it listens. */
+export async function findAdmin(
+  service: Pick<ReturnType<typeof spawnCli>, 'child' | 'output'>,
+): Promise<string> {
+  for (;;) {
+    const [, url] = /admin on (\S+)/.exec(service.output().stdout) ?? []
+    if (url !== undefined) return url
+    await once(service.child.stdout, 'data')
+  }
+}
+
+/** Sends it a request. */
+export async function ask(url: string, options: RequestInit = {}) {
+  const response = await fetch(url, options)
+  const { status, headers } = response
+  return { status, headers, text: await response.text() }
+}
+
+/** Starts one without a service. */
+export async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
+  const logger = pino({ level: 'silent' })
+  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger, droppedLines })
+  t.teardown(admin.close)
+  return { ...admin, url: `http://127.0.0.1:${admin.address.port}` }
+}
+
+/** Resolves to the URL that a service says it is listening on; rejects when it ends before. */
+export function listeningOn(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let [stdout, stderr] = ['', '']
+    child.stderr?.on('data', (chunk) => (stderr += chunk))
+    const stream = child.stdout as Readable
+    stream.on('data', (chunk) => {
+      stdout += chunk
+      const [, url] = /listening on (\S+)\n/.exec(stdout) ?? []
+      if (url !== undefined) resolve(url)
+    })
+    child.once('close', () => reject(new Error(`it did not start: ${stdout}${stderr}`)))
+  })
 }

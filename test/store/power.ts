@@ -5,9 +5,9 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } fr
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { createDirectory } from './engines.ts'
-import { skipWithout } from './tools.ts'
-import { until } from './until.ts'
+import { createDirectory } from '../support/engines.ts'
+import { skipWithout } from '../support/tools.ts'
+import { until } from '../support/until.ts'
 
 export const skip = process.platform === 'linux' ? skipWithout('cc') : 'only Linux preloads libraries'
 

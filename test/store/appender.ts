@@ -3,7 +3,7 @@
 import { createInterface } from 'node:readline'
 import pino from 'pino'
 import { StoreUnavailable } from '../../src/store/errors.ts'
-import { openStore } from './sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 const store = await openStore(`file:${process.argv[2]}`, { logger: pino(pino.destination(2)), mode: 'serve' })
 console.log('open')

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from 'node:zlib'
-import { token } from './service.ts'
+import { token } from '../support/service.ts'
 
 export const decode: Record<string, (bytes: Buffer) => Buffer> = {
   br: brotliDecompressSync,

@@ -1,5 +1,5 @@
 // Waiting until a service has stopped reading its store, without looking at the clock.
-import { request } from './service.ts'
+import { request } from '../support/service.ts'
 
 /** Resolves to how often the store was read, when that has not been for ten turns of its clients' requests. */
 export async function quiet(url: string, reads: { count: number }): Promise<number> {

@@ -1,9 +1,9 @@
 // What the tests of the client share: a client, the service, and a front between them.
 import type { Test } from 'tap'
 import { PlantStore, PlantStoreError, type RetryOptions } from '../../client/src/index.ts'
-import { openFailing, type StoreFault } from './failing-store.ts'
+import { request, startApp, token } from '../support/service.ts'
+import { openFailing, type StoreFault } from '../support/stores.ts'
 import { type Fault, type Front, startFront } from './front.ts'
-import { request, startApp, token } from './service.ts'
 
 export const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
 

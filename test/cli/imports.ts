@@ -9,10 +9,9 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import type { ImportOptions, ImportResult } from '../../src/maintenance/import/import-options.ts'
 import { importPlants } from '../../src/maintenance/import/import-plants.ts'
-import { createDirectory } from './engines.ts'
-import { noteProcess } from './leftovers.ts'
-import { inherited } from './processes.ts'
-import { openStore, type Store } from './sql-store.ts'
+import { createDirectory } from '../support/engines.ts'
+import { inherited, noteProcess } from '../support/processes.ts'
+import { openStore, type Store } from '../support/stores.ts'
 
 export type Plant = { name: string; tag: string; id?: number }
 

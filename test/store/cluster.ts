@@ -4,8 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
-import { findPorts, PostgresServer } from './postgres.ts'
-import { until } from './until.ts'
+import { findPorts, PostgresServer } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 export type ClusterOptions = { standbys: number; synchronous: boolean }
 

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { noteProcess } from './leftovers.ts'
+import { noteProcess } from '../support/processes.ts'
 
 const script = fileURLToPath(new URL('appender.ts', import.meta.url))
 
