@@ -90,6 +90,8 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
 
   /** Logs an internal error whole; an unavailable store that has not logged it itself, now and then. */
   function logFailure(error: Error, { id: requestId }: FastifyRequest): void {
+    // An issuer that is away is logged where its keys are loaded.
+    if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
     else if (!error.isLogged)
       outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })

@@ -159,7 +159,7 @@ test('token rotate prints the new token alone; revoke and rotate take a name, an
   t.equal(code, 0)
   t.match(stdout, /^plant_\w{48}\n$/)
   const second = stdout.trim()
-  t.match(stderr, new RegExp(`^${idOf(second)} takes the place of ${idOf(first)}, which ends at \\S+Z\\n$`))
+  t.match(stderr, new RegExp(`^${idOf(second)} replaces ${idOf(first)}, which expires at \\S+Z\\n$`))
   const ends = await create({ name: 'b', expiresAt: Date.now() + dayMs })
   const json = JSON.parse((await run('rotate', ends, '--overlap', '0s', '--json')).stdout)
   t.match(json, { id: idOf(json.token), expires: /Z$/, replaces: idOf(ends) })
@@ -169,10 +169,13 @@ test('token rotate prints the new token alone; revoke and rotate take a name, an
     stdout: `${JSON.stringify({ id: json.id, name: 'b' }, null, 2)}\n`,
   })
 
-  const [both] =
-    (await run('revoke', 'a')).stderr.match(/2 tokens are "a": give one of \w{8}, \w{8}\n$/) ?? []
-  t.match(both, idOf(first), 'two have the name while they overlap')
-  t.match(both, idOf(second))
+  const { stderr: both } = await run('revoke', 'a')
+  t.match(
+    both,
+    new RegExp(
+      `: 2 tokens are "a": give the id: ${idOf(first)} \\(the old one, .*\\) or ${idOf(second)} \\(the new one`,
+    ),
+  )
   await run('revoke', second)
   t.match(await run('revoke', 'a'), { code: 0, stdout: `revoked ${idOf(first)}\n` })
   const named = await create({ name: idOf(second) })
@@ -186,14 +189,14 @@ test('token rotate prints the new token alone; revoke and rotate take a name, an
     [
       ['revoke', `${first}x`],
       1,
-      /neither the name of a valid token, nor an id, nor a whole token \(plant-store token list\)\n$/,
+      /neither the name of a valid token, nor an id, nor a whole token \(npx plant-store token list\)\n$/,
     ],
     [['rotate', foreign as string], 1, /there is no token 00000000\n$/],
     [[first], 2, /unknown command 'plant_\w{8}_\*\*\*'/],
     [['revoke', first, second], 2, /too many arguments/],
     [['rotate', first, '--overlap', first], 2, /Expected a duration such as 24h, or 0s/],
     [['rotate', first, '--overlap', '999999y'], 2, /Expected a duration/],
-    [['create', '--name', `for ${first}`], 2, /A name is shown in lists: it holds no token/],
+    [['create', '--name', `for ${first}`], 2, /A name is shown in lists: it must not be a token/],
   ]
   for (const [args, expected, reason] of refusals) {
     const refused = await run(...args)

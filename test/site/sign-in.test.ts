@@ -13,7 +13,10 @@ import { authorize, execute, openDocs } from './docs-page.ts'
 const audience = 'https://plants.test/'
 const scope = 'plants:read plants:write'
 
-/** Starts an issuer with one public client; `redirectUri`: where it may send readers. */
+/**
+ * Starts an issuer with one public client, which answers before a service asks for its metadata. The client is native, so
+ * that its redirect URI is valid with any port (RFC 8252, section 7.3): that of the service is not known yet.
+ */
 async function startProvider(t: Test) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -23,40 +26,37 @@ async function startProvider(t: Test) {
     server.closeAllConnections()
     server.close()
   })
+  const provider = new Provider(url, {
+    clients: [
+      {
+        client_id: 'docs',
+        redirect_uris: ['http://localhost/docs/static/oauth2-redirect.html'],
+        token_endpoint_auth_method: 'none',
+        application_type: 'native',
+      },
+    ],
+    clientBasedCORS: () => true,
+    scopes: scope.split(' '),
+    features: {
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: () => ({ scope, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } }),
+      },
+    },
+  })
   /** What the issuer was asked. */
   const asked: URL[] = []
-  function serve(redirectUri: string): void {
-    const provider = new Provider(url, {
-      clients: [
-        {
-          client_id: 'docs',
-          redirect_uris: [redirectUri],
-          token_endpoint_auth_method: 'none',
-          application_type: 'native',
-        },
-      ],
-      clientBasedCORS: () => true,
-      scopes: scope.split(' '),
-      features: {
-        resourceIndicators: {
-          enabled: true,
-          getResourceServerInfo: () => ({ scope, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } } }),
-        },
-      },
-    })
-    const answer = provider.callback()
-    server.on('request', (incoming, response) => {
-      asked.push(new URL(String(incoming.url), url))
-      answer(incoming, response)
-    })
-  }
-  return { url, serve, asked }
+  const answer = provider.callback()
+  server.on('request', (incoming, response) => {
+    asked.push(new URL(String(incoming.url), url))
+    answer(incoming, response)
+  })
+  return { url, asked }
 }
 
-/** Starts an issuer that is ready, then a service that accepts its tokens. */
-async function start(t: Test, env: NodeJS.ProcessEnv, provider: Awaited<ReturnType<typeof startProvider>>) {
+/** Starts a service and a browser. */
+async function start(t: Test, env: NodeJS.ProcessEnv) {
   const { port } = await startApp(t, await sqlite.createDatabase(t), { env })
-  provider.serve(`http://localhost:${port}/docs/static/oauth2-redirect.html`)
   const browser = await launchBrowser()
   t.teardown(() => browser.close())
   return { browser, url: `http://localhost:${port}` }
@@ -85,7 +85,7 @@ async function signIn(page: Page): Promise<void> {
 test('a reader signs in at the issuer, and the token is used as one that was pasted', async (t) => {
   const provider = await startProvider(t)
   const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
-  const { browser, url } = await start(t, env, provider)
+  const { browser, url } = await start(t, env)
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await signIn(page)
   await page.locator('.scheme-container .authorize.locked').waitFor()
@@ -109,7 +109,7 @@ test('a reader signs in at the issuer, and the token is used as one that was pas
 test('an issuer that refuses is named, and a token can still be pasted', async (t) => {
   const provider = await startProvider(t)
   const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
-  const { browser, url } = await start(t, { ...env, ACCESS_TOKENS: token }, provider)
+  const { browser, url } = await start(t, { ...env, ACCESS_TOKENS: token })
   const { page } = await openDocs(t, browser, `${url}/docs`)
   const issuer = await beginSignIn(page)
   await issuer.locator('a:has-text("Cancel")').click()

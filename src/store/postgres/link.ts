@@ -1,10 +1,14 @@
 // A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
 // one that was promoted.
-import { attemptMs, maxLookups, shortestAttemptMs, storeLimitMs } from '../../limits.ts'
-import { withTimeout } from '../../runtime/with-timeout.ts'
+import { storeLimitMs } from '../engine.ts'
+import { StoreUnavailable } from '../errors.ts'
 import { fail, isFinal, ServerFailure } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
+import { attemptMs, shortestAttemptMs, withTimeout } from './time-outs.ts'
+
+/** The most pieces of work in progress on a connection. */
+export const maxRunning = 1000
 
 type Work<T> = (session: Session) => Promise<T>
 
@@ -24,10 +28,11 @@ export class Link {
   /**
    * Runs `work` on the connection, which is shared. After a failure the connection is dropped and the work repeated on
    * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
-   * when the server refuses the request, and at once when too much is running.
+   * when the server refuses the request, and at once if too much is running.
    */
   async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
-    if (this.running >= maxLookups) throw new Error(`${this.running} queries are under way already`)
+    if (this.running >= maxRunning)
+      throw new StoreUnavailable('overloaded', `${this.running} queries are in progress already`)
     this.running++
     try {
       return await this.#repeat(work, deadlineMs)
@@ -36,14 +41,14 @@ export class Link {
     }
   }
 
-  /** Drops the connection: what runs on it is repeated on a new one, behind a barrier. */
+  /** Drops the connection: work in progress is repeated on a new one, behind a barrier. */
   renew(): void {
     this.#session?.destroy()
     this.#session = undefined
   }
 
   async #repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
-    let failure: unknown = new Error('the time was up before the turn came or a server was connected')
+    let failure: unknown = new Error('the time was up before its turn came or a server was connected')
     const tooLate = () => {
       throw failure
     }
@@ -86,8 +91,7 @@ export class Link {
       const failure = new ServerFailure(session.server, error as Error)
       // Other work on the session may have failed before.
       if (session === this.#session) {
-        this.#session = undefined
-        session.destroy()
+        this.renew()
         this.#servers.reportFailure(failure, this.#role)
       }
       throw failure
