@@ -1,5 +1,5 @@
 // Reads the log: a look is one query for its head, the marks that are asked for, and whether the server can be believed; a
-// page is read as bytes.
+// page is read by COPY.
 import type { Head, PlantLog, Positions } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { isBacked, refuseAlone, type Session } from './session.ts'
@@ -92,12 +92,12 @@ export function makeLook(
 }
 
 /** Reads a range. Rejects with StoreUnavailable unless the log of this server holds all of it, with this last mark. */
-export async function readPage(session: Session, after: number, last: number, mark: string): Promise<Buffer> {
+export async function readPage(session: Session, after: number, last: number, mark: string): Promise<string> {
   const [array, count, found] = (await session.copy(`
     SELECT '[' || coalesce(string_agg(item, ',' ORDER BY position), '') || ']', count(*)::int,
       coalesce((SELECT mark FROM plants WHERE position = ${last}), '')
     FROM plants WHERE position > ${after} AND position <= ${last}`)) as [Buffer, Buffer, Buffer]
-  if (count.readInt32BE() === last - after && String(found) === mark) return array
+  if (count.readInt32BE() === last - after && String(found) === mark) return String(array)
   throw new StoreUnavailable(
     'unread',
     `${session.server} does not hold plants ${after + 1} to ${last} with the mark ${mark}`,
