@@ -2,7 +2,6 @@
 import { problems } from './problems.ts'
 
 const string = { type: 'string' }
-const integer = { type: 'integer', format: 'int32', minimum: 0, maximum: 2_147_483_647 }
 
 /** `components.headers`. A header that is `required` is on every answer that lists it. */
 export const headers = {
@@ -45,20 +44,16 @@ export const headers = {
     schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
     example: 1,
   },
-  'RateLimit-Limit': {
-    description: 'Where the rate of each token is limited: requests per window.',
-    schema: integer,
-    example: 100,
+  'RateLimit-Policy': {
+    description:
+      'If rates are limited: `q` requests per `w` seconds (draft-ietf-httpapi-ratelimit-headers-10).',
+    schema: string,
+    example: '"default";q=100;w=1',
   },
-  'RateLimit-Remaining': {
-    description: 'Where the rate of each token is limited: requests left in this window.',
-    schema: integer,
-    example: 50,
-  },
-  'RateLimit-Reset': {
-    description: 'Where the rate of each token is limited: seconds until the next window.',
-    schema: integer,
-    example: 1,
+  RateLimit: {
+    description: 'If rates are limited: requests left (`r`), and seconds until the next window (`t`).',
+    schema: string,
+    example: '"default";r=50;t=1',
   },
   'WWW-Authenticate': {
     description: 'What the request lacks (RFC 6750, section 3).',

@@ -71,7 +71,7 @@ export const ProblemType = component(
       'The known kinds of problem: each is the path of the page that explains it. `about:blank` says no more than the ' +
       'status.',
     enum: listProblemTypes('/'),
-    examples: ['/problems/invalid-request'],
+    examples: ['about:blank'],
   }),
 )
 
@@ -81,7 +81,7 @@ export const Problem = component(
     {
       type: Type.Union([ref(ProblemType), Type.String({ format: 'uri-reference' })], {
         description: 'A URI reference to the kind of problem. Types may be added.',
-        examples: ['/problems/invalid-request', 'about:blank'],
+        examples: ['about:blank'],
       }),
       title: Type.String({
         description: 'The kind of problem in words.',
@@ -106,13 +106,6 @@ export const Problem = component(
       description: 'Problem details (RFC 9457). Members may be added.',
       additionalProperties: true,
       examples: [
-        {
-          type: '/problems/invalid-request',
-          title: 'Invalid request',
-          status: 400,
-          detail: 'The request has 1 fault.',
-          errors: [{ code: 'type', detail: 'must be a string', pointer: '/name' }],
-        },
         { type: 'about:blank', title: 'Not Found', status: 404, detail: 'There is nothing at this path.' },
       ],
     },

@@ -22,7 +22,7 @@ function problem(description: string, names: readonly HeaderName[] = []) {
 }
 
 /** Headers of every answer to a valid token. */
-const ofRate = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'] as const
+const ofRate = ['RateLimit-Policy', 'RateLimit'] as const
 const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
 
 /** Errors that both operations have. */

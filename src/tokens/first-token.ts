@@ -1,17 +1,17 @@
 // Creates and announces the first token of a new store, or tells how to get one when all are lost.
 import { rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { FileRefused } from '../runtime/new-file.ts'
-import { syncDirectoryOf } from '../runtime/sync.ts'
-import { command } from '../runtime/version.ts'
+import { SettingError } from '../setting-values.ts'
 import { StoreUnavailable } from '../store/errors.ts'
+import { syncDirectoryOf } from '../store/sqlite/file-system.ts'
+import { command } from '../version.ts'
 import type { Tokens } from './tokens.ts'
 
 /** `file`: for the first token, instead of stdout. `plantsUrl`: for an example that uses it. */
 export type FirstTokenOptions = { file: string | undefined; plantsUrl: string }
 
 /**
- * Makes the first token of a store that never had one; resolves to the text to print. Rejects with FileRefused, without
+ * Makes the first token of a store that never had one; resolves to the text to print. Rejects with SettingError, without
  * having made a token, when the file exists or cannot be written.
  */
 export async function introduceTokens(tokens: Tokens, options: FirstTokenOptions): Promise<string> {
@@ -65,12 +65,12 @@ function writeOnce(file: string, text: string): void {
   } catch (error) {
     const { code, message, syscall } = error as NodeJS.ErrnoException
     if (code === 'EEXIST')
-      throw new FileRefused(
+      throw new SettingError(
         `FIRST_TOKEN_FILE ${file} already exists, so no token was made: move it away, and start again`,
       )
     /* c8 ignore next 2: the disk is full */
     // The file was made, but not written in full.
     if (syscall !== 'open') rmSync(file, { force: true })
-    throw new FileRefused(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)
+    throw new SettingError(`FIRST_TOKEN_FILE cannot be written, so no token was made: ${message}`)
   }
 }

@@ -2,71 +2,82 @@
 import type { JWSHeaderParameters } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { keysFreshMs, keysPauseMs, keysStaleMs, maxVerdicts, maxWaitingJwts } from '../limits.ts'
 import { Outage } from '../outage.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 import { hashToken } from './format.ts'
-import { type Issuer, tooManyJwts } from './issuer.ts'
-import { type KeySet, loadKeys } from './load-keys.ts'
+import type { Issuer } from './issuer.ts'
+import { describeFailure, type KeySet, loadKeys } from './load-keys.ts'
+
+/** Time for a load. From the beginning of a load to that of the next but one two pauses pass. */
+const loadMs = 2000
+const pauseMs = 5000
+/** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */
+const freshMs = 300_000
+const staleMs = 86_400_000
+/** The most tokens that wait for a load, and the most whose first appearance is remembered. */
+const maxWaiting = 250
+const maxMissed = 10_000
 
 type Key = Awaited<ReturnType<KeySet>>
+
+/** `now`: milliseconds of a monotonic clock. `limitMs`: for a load. */
+export type IssuerKeysOptions = { logger: Logger; now?: () => number; limitMs?: number; pauseMs?: number }
 
 export class IssuerKeys {
   readonly #issuer: Issuer
   readonly #now: () => number
+  readonly #limitMs: number
+  readonly #pauseMs: number
   readonly #outage: Outage
   readonly #stale: Outage
   readonly #dropped: Outage
   #keys: KeySet | undefined
-  /** Times at which the last load began, the one before, and the last that succeeded. */
+  /** When the last load began, the one before, and the last that succeeded. */
   #triedMs = Number.NEGATIVE_INFINITY
   #earlierMs = Number.NEGATIVE_INFINITY
   #loadedMs = Number.NEGATIVE_INFINITY
   #loading: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
-  /** Times at which tokens whose key was missing came first, by their hashes. */
-  readonly #missed = new LRUCache<string, number>({ max: maxVerdicts })
+  /** When each token with an unknown key was first seen, by its hash. */
+  readonly #missed = new LRUCache<string, number>({ max: maxMissed })
   #waiting = 0
 
-  /** `now`: milliseconds of a monotonic clock. */
-  constructor(issuer: Issuer, logger: Logger, now = () => performance.now()) {
-    const tell = (gone: string, back: string) => new Outage(logger, { gone, back }, now)
+  constructor(issuer: Issuer, options: IssuerKeysOptions) {
+    const { logger, now = () => performance.now() } = options
+    const words = (gone: string, back: string) => new Outage(logger, { gone, back }, now)
     this.#issuer = issuer
     this.#now = now
-    this.#outage = tell(
+    this.#limitMs = options.limitMs ?? loadMs
+    this.#pauseMs = options.pauseMs ?? pauseMs
+    this.#outage = words(
       'the keys of OIDC_ISSUER cannot be loaded',
       'the keys of OIDC_ISSUER are loaded again',
     )
-    this.#stale = tell(
-      'the keys of OIDC_ISSUER are too old: its tokens are answered 503',
+    this.#stale = words(
+      'the keys of OIDC_ISSUER are too old: its tokens are answered with 503',
       'the tokens of OIDC_ISSUER are accepted again',
     )
-    this.#dropped = tell(
-      'some keys of OIDC_ISSUER are not used',
-      'no key of OIDC_ISSUER has to be left out any more',
-    )
+    this.#dropped = words('some keys of OIDC_ISSUER are not used', 'all keys of OIDC_ISSUER are used again')
   }
 
   /**
-   * Finds the key that a header names, or the only one that fits; `key`: a load that began after the token first came
-   * brought none; `unavailable`: it cannot be looked up, or not before `retryMs`. Rejects with StoreUnavailable when too
-   * many wait.
+   * Finds the key that a header names, or the only one that fits. `key`: there is none, as a load that began after the
+   * token was first seen brought none; `unavailable`: it cannot be looked up, or not before `retryMs`. Rejects with
+   * StoreUnavailable if too many tokens wait.
    */
   async find(header: JWSHeaderParameters, token: string): Promise<Key | 'key' | 'unavailable'> {
     // Read before the load that this token may begin, which counts for it.
     const nowMs = this.#now()
-    if (this.#age > keysFreshMs) void this.load()
+    if (this.#age > freshMs) void this.load()
     const found = await this.#look(header)
     if (found) return found
     const hash = hashToken(token)
     const sinceMs = this.#missed.get(hash) ?? nowMs
     this.#missed.set(hash, sinceMs)
-    if (this.#waiting >= maxWaitingJwts) throw tooManyJwts()
-    this.#waiting++
-    await this.load()
-    this.#waiting--
+    await this.#wait()
     const loaded = await this.#look(header)
     if (loaded) return loaded
-    const isStale = this.#age >= keysStaleMs
+    const isStale = this.#age >= staleMs
     if (!isStale && this.#loadedMs >= sinceMs) return 'key'
     if (this.#keys && isStale) this.#stale.reportFailure('the issuer has been away for too long')
     void this.load()
@@ -78,8 +89,8 @@ export class IssuerKeys {
    * up both loads.
    */
   get retryMs(): number {
-    const pauseMs = this.#loadedMs === this.#triedMs ? keysPauseMs : 0
-    return Math.max(this.#triedMs + pauseMs, this.#earlierMs + 2 * keysPauseMs) - this.#now()
+    const afterSuccessMs = this.#loadedMs === this.#triedMs ? this.#pauseMs : 0
+    return Math.max(this.#triedMs + afterSuccessMs, this.#earlierMs + 2 * this.#pauseMs) - this.#now()
   }
 
   get #age(): number {
@@ -88,11 +99,22 @@ export class IssuerKeys {
 
   /** Any error of the library means that there is no key for this token. */
   async #look(header: JWSHeaderParameters): Promise<Key | undefined> {
-    return this.#age < keysStaleMs ? this.#keys?.(header).catch(() => undefined) : undefined
+    return this.#age < staleMs ? this.#keys?.(header).catch(() => undefined) : undefined
+  }
+
+  async #wait(): Promise<void> {
+    if (this.#waiting >= maxWaiting)
+      throw new StoreUnavailable('overloaded', 'too many tokens are waiting for the keys of the issuer')
+    this.#waiting++
+    try {
+      await this.load()
+    } finally {
+      this.#waiting--
+    }
   }
 
   /**
-   * Loads the keys: now, or by itself after `retryMs`. Resolves when the load that is under way, if any, is over. Never
+   * Loads the keys: now, or by itself after `retryMs`. Resolves when the load that is in progress, if any, is over. Never
    * rejects.
    */
   async load(): Promise<void> {
@@ -106,33 +128,23 @@ export class IssuerKeys {
     }
     this.#earlierMs = this.#triedMs
     this.#triedMs = this.#now()
-    this.#loading = this.#loadNow().finally(() => {
-      this.#loading = undefined
-    })
+    this.#loading = this.#loadNow()
     return this.#loading
   }
 
+  /** The one place where what comes from the issuer, or a proxy before it, can fail. */
   async #loadNow(): Promise<void> {
     try {
-      const { keys, dropped } = await loadKeys(this.#issuer)
+      const { keys, dropped } = await loadKeys(this.#issuer, this.#limitMs)
       this.#keys = keys
       this.#loadedMs = this.#triedMs
       for (const trouble of [this.#outage, this.#stale]) trouble.reportRecovery()
-      if (dropped.length > 0) this.#dropped.reportFailure(shorten(dropped.join('; ')))
+      if (dropped.length > 0) this.#dropped.reportFailure(dropped.join('; ').slice(0, 500))
       else this.#dropped.reportRecovery()
     } catch (error) {
-      this.#outage.reportFailure(shorten(explain(error as Error)))
+      this.#outage.reportFailure(describeFailure(error))
+    } finally {
+      this.#loading = undefined
     }
   }
-}
-
-/** Describes an error of fetch by its cause, as `fetch failed` alone says nothing. */
-function explain({ message, cause }: Error): string {
-  const { code = message } = Object(cause) as { code?: string }
-  return code
-}
-
-/** Bounds the text of an issuer in a line of the log. */
-function shorten(text: string): string {
-  return text.slice(0, 500)
 }

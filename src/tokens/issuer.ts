@@ -1,15 +1,23 @@
-// The issuer whose tokens are accepted, from the settings, and the errors when they cannot be verified now.
-import type { Config } from '../config/load-config.ts'
-import { StoreUnavailable } from '../store/errors.ts'
+// The issuer whose tokens are accepted, and the metadata by which clients find it (RFC 9728).
+import type { FastifyPluginCallback } from 'fastify'
+import type { Settings } from '../settings.ts'
 import { scopes } from './tokens.ts'
 
-/** The settings, of which those of the issuer are read. */
-export type Issuer = Config & { readonly oidcIssuer: string }
+type IssuerSettings =
+  | 'oidcAudience'
+  | 'oidcJwksUrl'
+  | 'oidcTokenType'
+  | 'oidcScopeClaim'
+  | 'oidcScopePrefix'
+  | 'oidcDocsClientId'
 
-/** The issuer of the settings; undefined when none is set. */
-export function issuerOf(config: Config): Issuer | undefined {
-  const { oidcIssuer } = config
-  return oidcIssuer === undefined ? undefined : { ...config, oidcIssuer }
+/** The settings of the issuer. */
+export type Issuer = Pick<Settings, IssuerSettings> & { oidcIssuer: string }
+
+/** Returns the issuer of the settings; undefined if none is set. */
+export function issuerOf(settings: Settings): Issuer | undefined {
+  const { oidcIssuer } = settings
+  return oidcIssuer === undefined ? undefined : { ...settings, oidcIssuer }
 }
 
 /** URLs of an issuer's metadata (OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.1). */
@@ -22,8 +30,14 @@ export function discoveryUrls({ oidcIssuer }: Issuer): [string, string] {
   ]
 }
 
-/** Makes the protected resource metadata (RFC 9728) and its URL; undefined when no audience is an https URL. */
-export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: Issuer) {
+export type Resource = { path: string; url: string; metadata: object }
+
+/** Makes the metadata of the protected resource, its path and its URL; undefined if no audience is an https URL. */
+export function describeResource({
+  oidcIssuer,
+  oidcAudience,
+  oidcScopePrefix,
+}: Issuer): Resource | undefined {
   const resource = oidcAudience.find((audience) => /^https:\/\//i.test(audience) && URL.canParse(audience))
   if (resource === undefined) return undefined
   const { origin, pathname, search } = new URL(resource)
@@ -37,16 +51,10 @@ export function describeResource({ oidcIssuer, oidcAudience, oidcScopePrefix }: 
   return { path, url: origin + path + search, metadata }
 }
 
-/** Answered as `unread`. The outage of the issuer is logged once, not per request. `retryMs`: when to try again. */
-export class IssuerUnavailable extends Error {
-  readonly retryMs: number
-
-  constructor(retryMs: number) {
-    super('the keys of the issuer cannot be had')
-    this.retryMs = retryMs
-  }
-}
-
-export function tooManyJwts(): StoreUnavailable {
-  return new StoreUnavailable('overloaded', 'too many tokens of the issuer wait to be verified')
+/** Serves the metadata, which needs no token and stands outside the base path. */
+export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
+  // The router matches decoded paths, and reads a single colon as a parameter.
+  const url = decodeURI(path).replaceAll(':', '::')
+  app.get(url, (_request, reply) => reply.header('cache-control', 'no-cache').send(metadata))
+  done()
 }

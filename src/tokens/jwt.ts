@@ -1,29 +1,38 @@
 // Checks the form and the claims of a JWT before any key is looked up (RFC 7515, RFC 7519, RFC 8725, RFC 9068).
-import { maxJwtLength } from '../limits.ts'
 import type { Issuer } from './issuer.ts'
 import { type Scope, scopes } from './tokens.ts'
+
+/** The longest token. */
+const maxLength = 8192
 
 export const algorithms = [
   ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
 ]
 
-/** Reasons for refusing a token: labels of a metric, with the words of `token explain`. */
+/** Reasons for refusing a token: labels of a metric, with what `token explain` says. */
 export const reasons = {
-  form: `it is no JWT of three parts in strict base64url, of at most ${maxJwtLength} characters`,
-  header: 'its header is no JSON object, has `crit`, `b64` or `zip`, or a `kid` that is no short string',
+  form: `it is no JWT of three parts in strict base64url, of at most ${maxLength} characters`,
+  header:
+    'its header is no JSON object, begins with white space, has `crit`, `b64` or `zip`, or a `kid` that is no short string',
   algorithm: `its algorithm is none of ${algorithms.join(', ')}`,
   type: 'its `typ` is not the one that OIDC_TOKEN_TYPE asks for',
-  claims: 'its claims are no JSON object, or one that must be there is missing or malformed',
-  issuer: 'its `iss` is not OIDC_ISSUER, to the letter',
+  claims: 'its claims are no JSON object, or a required one is missing or malformed',
+  issuer: 'its `iss` does not exactly match OIDC_ISSUER',
   audience: 'its `aud` holds none of OIDC_AUDIENCE',
-  time: 'it has expired, or begins later, by more than 30 seconds',
+  time: 'it has expired, or is not valid yet, by more than 30 seconds',
   kind: 'it has `cnf`, `nonce`, `at_hash`, `c_hash` or `events`: it is bound to a key, or no access token',
-  key: 'no key of the issuer is the one that it names, or fits alone',
-  signature: 'its signature is not that of the key',
-  unavailable: 'the keys of the issuer cannot be had now',
+  key: 'no key of the issuer is the one that it names, or the only one that fits',
+  signature: 'its signature does not match the key',
+  unavailable: 'the keys of the issuer are unavailable',
 } as const
-export type Refusal = keyof typeof reasons
+
+/** `detail`: the end of a sentence that says what is wrong with the token. */
+export type Refusal = { reason: keyof typeof reasons; detail: string }
+
+export function refuse(reason: Refusal['reason'], detail: string = reasons[reason]): Refusal {
+  return { reason, detail }
+}
 
 export type Claims = Record<string, unknown>
 export type Jwt = { header: { alg: string; kid?: string }; claims: Claims }
@@ -33,21 +42,48 @@ const maxKidLength = 256
 /** Claims of tokens that are bound to a key, which is not checked here, or that have another purpose. */
 const foreign = ['cnf', 'nonce', 'at_hash', 'c_hash', 'events']
 const subjectForm = /^[\x20-\x7e]{1,255}$/
+/** Claims that must be there (RFC 9068, section 2.2), with a hint. */
+const required: Record<string, string> = {
+  iss: '',
+  sub: ' (Keycloak 25 and later: give the client the scope `basic`)',
+  aud: '',
+  exp: '',
+}
+/** Forms of claims. */
+const forms: Record<string, (value: unknown) => boolean> = {
+  iss: (value) => typeof value === 'string',
+  sub: (value) => typeof value === 'string' && subjectForm.test(value),
+  aud: (value) => [value].flat().every((one) => typeof one === 'string'),
+  exp: (value) => isTime(value) && Number(value) > 0,
+  nbf: isTime,
+  iat: isTime,
+}
 const form = /^(?:[A-Za-z0-9_-]+\.){2}[A-Za-z0-9_-]+$/
 const text = new TextDecoder('utf-8', { fatal: true })
 
-/** Returns the unverified parts of a token, or the reason for refusing it. */
+/**
+ * True for what begins like a JWT: `{"` in base64url. White space before or behind the `{` would be JSON, but no issuer
+ * writes that, and it would be another spelling that masks in logs would have to know.
+ */
+export function isJwt(token: string): boolean {
+  return /^ey[I-L]/.test(token)
+}
+
+/** Returns the unverified parts of a token, or why it is refused. */
 export function readJwt(token: string, { oidcTokenType }: Issuer): Jwt | Refusal {
-  if (token.length > maxJwtLength || !form.test(token)) return 'form'
+  if (token.length > maxLength || !form.test(token)) return refuse('form')
   const parts = token.split('.')
-  if (!parts.every(isCanonical)) return 'form'
+  if (!parts.every(isCanonical)) return refuse('form')
   const [header, claims] = parts.map(readObject)
-  if (header === undefined || ['crit', 'b64', 'zip'].some((name) => name in header)) return 'header'
+  if (header === undefined || !isJwt(token) || ['crit', 'b64', 'zip'].some((name) => name in header))
+    return refuse('header')
   const { alg, kid, typ } = header
-  if (kid !== undefined && (typeof kid !== 'string' || kid.length > maxKidLength)) return 'header'
-  if (typeof alg !== 'string' || !algorithms.includes(alg)) return 'algorithm'
-  if (!isType(typ, oidcTokenType)) return 'type'
-  return claims === undefined ? 'claims' : { header: header as Jwt['header'], claims }
+  if (kid !== undefined && (typeof kid !== 'string' || kid.length > maxKidLength)) return refuse('header')
+  if (typeof alg !== 'string' || !algorithms.includes(alg)) return refuse('algorithm')
+  if (!isType(typ, oidcTokenType)) return refuse('type')
+  return claims === undefined
+    ? refuse('claims', 'its claims are no JSON object')
+    : { header: header as Jwt['header'], claims }
 }
 
 /** True for canonical base64url: other spellings would be the same token under another name. */
@@ -74,21 +110,22 @@ function isType(typ: unknown, wanted: Issuer['oidcTokenType']): boolean {
 
 /** Finds a fault of claims; undefined when they are valid now. */
 export function findClaimFault(claims: Claims, { oidcIssuer, oidcAudience }: Issuer): Refusal | undefined {
-  const { iss, aud, exp, nbf, iat, sub } = claims
-  if (typeof iss !== 'string' || typeof sub !== 'string' || !subjectForm.test(sub)) return 'claims'
-  if (!isTime(exp) || exp <= 0 || ![nbf, iat].every((time) => time === undefined || isTime(time)))
-    return 'claims'
-  if (iss !== oidcIssuer) return 'issuer'
-  const given = Array.isArray(aud) ? aud : [aud]
-  if (!given.every((one) => typeof one === 'string')) return 'claims'
-  if (!given.some((one) => oidcAudience.includes(one))) return 'audience'
-  if (foreign.some((name) => name in claims)) return 'kind'
+  const missing = Object.keys(required).find((name) => claims[name] === undefined)
+  if (missing !== undefined)
+    return refuse('claims', `its claim \`${missing}\` is missing${required[missing]}`)
+  const malformed = Object.entries(forms).find(([name, isValid]) => name in claims && !isValid(claims[name]))
+  if (malformed) return refuse('claims', `its claim \`${malformed[0]}\` is malformed`)
+  const { iss, aud, exp, nbf, iat } = claims
+  if (iss !== oidcIssuer) return refuse('issuer')
+  if (![aud].flat().some((one) => oidcAudience.includes(one as string))) return refuse('audience')
+  if (foreign.some((name) => name in claims)) return refuse('kind')
   const nowS = Date.now() / 1000
-  if (exp + toleranceS <= nowS) return 'time'
-  return [nbf, iat].some((time) => Number(time) > nowS + toleranceS) ? 'time' : undefined
+  if (Number(exp) + toleranceS <= nowS) return refuse('time', 'it has expired')
+  const isEarly = [nbf, iat].some((time) => Number(time) > nowS + toleranceS)
+  return isEarly ? refuse('time', 'it is not valid yet: `nbf` or `iat` is in the future') : undefined
 }
 
-function isTime(value: unknown): value is number {
+function isTime(value: unknown): boolean {
   return typeof value === 'number' && Number.isFinite(value)
 }
 

@@ -1,34 +1,54 @@
 // Fetches the keys of an issuer from the URL in its metadata, or from the setting; never from a URL in a token.
 import { createPublicKey } from 'node:crypto'
 import { createLocalJWKSet, type JWK } from 'jose'
-import { isSecureUrl } from '../config/values.ts'
-import { issuerLoadMs, maxIssuerBytes, maxIssuerKeys } from '../limits.ts'
+import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrls, type Issuer } from './issuer.ts'
 
+/** The largest document of an issuer, and the most keys used of it. */
+const maxBytes = 256 * 1024
+const maxKeys = 64
 const minRsaBits = 2048
+
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 
-/** Resolves to the usable keys, and the reasons for dropping others. */
-export async function loadKeys(issuer: Issuer): Promise<{ keys: KeySet; dropped: string[] }> {
-  const signal = AbortSignal.timeout(issuerLoadMs)
+/**
+ * Resolves to the usable keys, and the reasons for dropping others. Rejects with any error if there are none to be had
+ * in `limitMs`; `describeFailure` says why.
+ */
+export async function loadKeys(
+  issuer: Issuer,
+  limitMs: number,
+): Promise<{ keys: KeySet; dropped: string[] }> {
+  const signal = AbortSignal.timeout(limitMs)
   const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
   const { keys } = await fetchObject(url, signal)
   if (!Array.isArray(keys)) throw new Error(`${url} has no list of keys`)
-  const faults = keys.slice(0, maxIssuerKeys).map(findKeyFault)
+  const faults = keys.slice(0, maxKeys).map(findKeyFault)
   const dropped = faults.flatMap((fault, index) => (fault ? [`${nameOf(keys[index])}: ${fault}`] : []))
-  if (keys.length > maxIssuerKeys) dropped.push(`${keys.length - maxIssuerKeys} more than ${maxIssuerKeys}`)
-  const chosen = keys.filter((_, index) => index < maxIssuerKeys && faults[index] === undefined)
+  if (keys.length > maxKeys) dropped.push(`${keys.length - maxKeys} more than ${maxKeys}`)
+  const chosen = keys.filter((_, index) => index < maxKeys && faults[index] === undefined)
   return { keys: createLocalJWKSet({ keys: chosen }), dropped }
+}
+
+/** Says in words why something could not be fetched. Never throws, whatever was thrown by whoever answered. */
+export function describeFailure(error: unknown): string {
+  const texts: string[] = []
+  // `fetch failed` alone says nothing; its cause may be an AggregateError without a message.
+  for (let one = error; texts.length < 4 && typeof one === 'object' && one !== null; ) {
+    const { message, code, cause, errors } = one as { [name: string]: unknown }
+    const text = typeof message === 'string' && message !== '' ? message : code
+    if (typeof text === 'string' && text !== '') texts.push(text)
+    one = cause ?? (Array.isArray(errors) ? errors[0] : undefined)
+  }
+  return texts.join(': ').slice(0, 500) || 'unknown error'
 }
 
 async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
   let fault: unknown
   for (const url of discoveryUrls(issuer))
     try {
-      const document = await fetchObject(url, signal)
-      if (document.issuer !== issuer.oidcIssuer)
-        throw new Error(`the document at ${url} is of another issuer`)
-      const { jwks_uri: keys } = document
+      const { issuer: name, jwks_uri: keys } = await fetchObject(url, signal)
+      if (name !== issuer.oidcIssuer) throw new Error(`the document at ${url} is of another issuer`)
       if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
       return keys
     } catch (error) {
@@ -37,7 +57,34 @@ async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
   throw fault
 }
 
-/** The reason for not using a key: empty for one that is not for signatures, undefined for a usable one. */
+/** Fetches a JSON object. Rejects for anything else, and when it is too long. */
+async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
+  const answer = await fetch(url, { signal, redirect: 'manual', headers: { accept: 'application/json' } })
+  if (answer.status !== 200) {
+    await answer.body?.cancel()
+    throw new Error(`${url} answered ${answer.status}`)
+  }
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of answer.body ?? []) {
+    length += chunk.length
+    if (length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  const value = parse(Buffer.concat(chunks).toString())
+  if (typeof value !== 'object' || value === null) throw new Error(`${url} has no JSON object`)
+  return value as Record<string, unknown>
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Says why a key is not used: empty for one that is not for signatures, undefined for a usable one. */
 function findKeyFault(key: JWK | null): string | undefined {
   if (typeof key !== 'object' || key === null) return 'no key'
   if (key.use !== undefined && key.use !== 'sig') return ''
@@ -53,23 +100,4 @@ function findKeyFault(key: JWK | null): string | undefined {
 
 function nameOf(key: JWK | null): string {
   return typeof key?.kid === 'string' ? key.kid.slice(0, 40) : '?'
-}
-
-/** Fetches a JSON object. Rejects for anything else, and when it is too long. */
-async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
-  const answer = await fetch(url, { signal, redirect: 'manual', headers: { accept: 'application/json' } })
-  if (answer.status !== 200) {
-    await answer.body?.cancel()
-    throw new Error(`${url} answered ${answer.status}`)
-  }
-  const chunks: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of answer.body as NonNullable<typeof answer.body>) {
-    length += chunk.length
-    if (length > maxIssuerBytes) throw new Error(`${url} is longer than ${maxIssuerBytes} bytes`)
-    chunks.push(chunk)
-  }
-  const value = JSON.parse(Buffer.concat(chunks).toString())
-  if (typeof value !== 'object' || value === null) throw new Error(`${url} has no JSON object`)
-  return value
 }

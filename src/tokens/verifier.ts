@@ -7,6 +7,7 @@ import { Outage } from '../outage.ts'
 import type { Token } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { hashToken, readTokenId } from './format.ts'
+import { isJwt } from './jwt.ts'
 import { scopes, type Tokens, touchMs } from './tokens.ts'
 
 const verdictMs = 2000
@@ -91,11 +92,6 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
     judging.set(digest, verdict)
     return verdict
   }
-}
-
-/** True for what begins like a JWT, `{"` in base64url. Any other spelling of its header would evade masks in logs. */
-function isJwt(token: string): boolean {
-  return token.startsWith('eyJ')
 }
 
 type LookUpOptions = { touch: (token: Token) => void; now: () => number; monotonicNow: () => number }

@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { CommandError, makeLogger, printResult } from '../../cli/console.ts'
 import { loadSettings } from '../../settings.ts'
 import { issuerOf } from '../../tokens/issuer.ts'
-import { reasons } from '../../tokens/jwt.ts'
 import { command as program } from '../../version.ts'
 
 const help = `
@@ -22,15 +21,16 @@ export function defineExplain(command: Command): void {
       const issuer = issuerOf(loadSettings().settings)
       if (issuer === undefined) throw new CommandError('OIDC_ISSUER is not set: there is no issuer')
       // Loaded on demand, with its library.
-      const { explainToken } = await import('../../tokens/issuer-tokens.ts')
+      const { explainToken } = await import('../../tokens/issued-tokens.ts')
       const token = (await text(process.stdin)).trim()
       const verdict = await explainToken(token, issuer, makeLogger())
-      if (typeof verdict !== 'string') {
+      if (!('reason' in verdict)) {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'
         return printResult({ reason: null, scopes }, `valid; it grants ${allowed}`, json)
       }
       process.exitCode = 1
-      await printResult({ reason: verdict, scopes: [] }, `refused (${verdict}): ${reasons[verdict]}`, json)
+      const { reason, detail } = verdict
+      await printResult({ reason, detail, scopes: [] }, `refused (${reason}): ${detail}`, json)
     })
 }

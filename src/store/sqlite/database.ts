@@ -7,7 +7,7 @@ import { StoreRefused } from '../errors.ts'
 import { applicationId, steps } from '../sql/schema.ts'
 import { giveToOwner, identify, isSameFile, resolveLinks, syncDirectoryOf } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
-import { belongsToAnother, checkStore, openReadOnly, pragma, readVersion, refusal } from './read-only.ts'
+import { checkStore, openReadOnly, pragma, readVersion, refusal } from './read-only.ts'
 import { lockMs, settle, untilFree } from './settle.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
@@ -57,10 +57,7 @@ function makeFile(path: string): void {
 
 /** Inspects a file without changing it. Throws StoreRefused. */
 function inspect(path: string, create: boolean): void {
-  if (create && statSync(path).size === 0) return
-  const { db, checkSame } = openReadOnly(path, create)
-  db.close()
-  if (checkSame) throw belongsToAnother(path)
+  if (!create || statSync(path).size > 0) openReadOnly(path, create).close()
 }
 
 /**
@@ -98,16 +95,12 @@ function makePrivate(path: string): void {
   for (const name of [path, `${path}-wal`, `${path}-shm`]) {
     const stats = statSync(name, { throwIfNoEntry: false })
     const isOwn = stats?.uid === process.geteuid?.()
-    if (stats && isOwn && (stats.mode & othersBits) !== 0) changeMode(name, stats.mode & ~othersBits & 0o777)
-  }
-}
-
-function changeMode(path: string, mode: number): void {
-  try {
-    chmodSync(path, mode)
-  } catch (error) {
-    // A file system without modes: whoever mounts it decides who may read.
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'EPERM' && code !== 'ENOTSUP') throw error
+    if (!stats || !isOwn || (stats.mode & othersBits) === 0) continue
+    try {
+      chmodSync(name, stats.mode & ~othersBits & 0o777)
+    } catch (error) {
+      // A file system without modes: whoever mounts it decides who may read.
+      if (!/EPERM|ENOTSUP/.test(String((error as NodeJS.ErrnoException).code))) throw error
+    }
   }
 }

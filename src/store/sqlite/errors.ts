@@ -2,29 +2,19 @@
 const busy = 5
 const full = 13
 /** CANTOPEN, IOERR, CORRUPT, NOTADB: memory and disk may differ after these. */
-const broken = new Set([14, 10, 11, 26])
+const broken = [14, 10, 11, 26]
 /** IOERR_FSYNC and IOERR_DIR_FSYNC. */
-const unsynced = new Set([1034, 1290])
+const unsynced = [1034, 1290]
 
 /** The code of an error; 0 if it is not SQLite's. */
-export function codeOf(error: unknown): number {
-  return (error as { errcode?: number }).errcode ?? 0
-}
+export const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 
-export function isFull(error: unknown): boolean {
-  return (codeOf(error) & 0xff) === full
-}
+const primary = (error: unknown) => codeOf(error) & 0xff
 
-export function isBusy(error: unknown): boolean {
-  return (codeOf(error) & 0xff) === busy
-}
-
+export const isFull = (error: unknown) => primary(error) === full
+export const isBusy = (error: unknown) => primary(error) === busy
 /** True if the file must be reopened before the next write. */
-export function isBroken(error: unknown): boolean {
-  return broken.has(codeOf(error) & 0xff)
-}
-
+export const isBroken = (error: unknown) => broken.includes(primary(error))
 /** True if a sync failed, SQLite's or our own. */
-export function isSyncFailure(error: unknown): boolean {
-  return unsynced.has(codeOf(error)) || (error as NodeJS.ErrnoException).syscall === 'fsync'
-}
+export const isSyncFailure = (error: unknown) =>
+  unsynced.includes(codeOf(error)) || (error as NodeJS.ErrnoException).syscall === 'fsync'

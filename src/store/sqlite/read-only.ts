@@ -1,7 +1,6 @@
 // Opens SQLite files for reading, and checks that they are ours. Nothing is made that the owner of the file cannot use.
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { pathToFileURL } from 'node:url'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
 import { resolveLinks, syncFile } from './file-system.ts'
@@ -9,63 +8,39 @@ import { lockMs } from './settle.ts'
 
 const headerBytes = 100
 
-/** `checkSame`, for a file that is open without locks: throws StoreRefused if it has been written to since. */
-export type ReadOnlyFile = { db: DatabaseSync; checkSame?: () => void }
-
-/** Opens a plant store, or an empty database if `mayBeEmpty`. Throws StoreRefused. */
-export function openReadOnly(path: string, mayBeEmpty = false): ReadOnlyFile {
-  const stats = statSync(path)
+/**
+ * Opens a plant store, or an empty database if `mayBeEmpty`, beside its writers. A log that a killed process left is
+ * synced before it is believed. Throws StoreRefused.
+ */
+export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
+  const { size, uid } = statSync(path)
   // SQLite treats a file shorter than its header as empty.
-  if (stats.size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
-  let file: ReadOnlyFile | undefined
+  if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
+  let db: DatabaseSync | undefined
   try {
     // SQLite itself would not report why it cannot open the file.
     accessSync(path, constants.R_OK)
-    file = isOfStranger(path, stats.uid) ? openAtRest(path) : openWithLocks(path)
-    checkStore(file.db, path, mayBeEmpty)
-    return file
+    const log = `${resolveLinks(path)}-wal`
+    refuseStranger(path, uid)
+    db = new DatabaseSync(path, { readOnly: true, timeout: lockMs })
+    if (statSync(log, { throwIfNoEntry: false })?.size) syncFile(log)
+    checkStore(db, path, mayBeEmpty)
+    return db
   } catch (error) {
-    file?.db.close()
+    db?.close()
     throw refusal(path, error as Error)
   }
 }
 
 /**
- * True if this user's `-wal` and `-shm`, which SQLite also creates for readers, would lock the owner out. Files made by
- * root get the owner of the database.
+ * Throws StoreRefused if this user's `-wal` and `-shm`, which SQLite also creates for readers, would lock the owner out.
+ * Files made by root get the owner of the database.
  */
-function isOfStranger(path: string, owner: number): boolean {
+function refuseStranger(path: string, owner: number): void {
   const user = process.geteuid?.() ?? owner
-  if (user === owner || user === 0) return false
-  return !['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending))
-}
-
-/** Opens a file beside its writers. A log that a killed process left is synced before it is believed. */
-function openWithLocks(path: string): ReadOnlyFile {
-  const db = new DatabaseSync(path, { readOnly: true, timeout: lockMs })
-  const log = `${resolveLinks(path)}-wal`
-  if (statSync(log, { throwIfNoEntry: false })?.size) syncFile(log)
-  return { db }
-}
-
-/** Opens a file without locks, if no log beside it holds anything (sqlite.org/uri.html, "immutable"). */
-function openAtRest(path: string): ReadOnlyFile {
-  const target = resolveLinks(path)
-  const sizeOf = (ending: string) => statSync(target + ending, { throwIfNoEntry: false })?.size
-  if (sizeOf('-wal') || sizeOf('-journal')) throw belongsToAnother(path)
-  const url = pathToFileURL(target)
-  url.searchParams.set('immutable', '1')
-  const changedNs = () => statSync(path, { bigint: true }).mtimeNs
-  const before = changedNs()
-  const checkSame = () => {
-    if (changedNs() === before) return
-    throw new StoreRefused(`${path} was written to while it was read: run this again`)
-  }
-  return { db: new DatabaseSync(url, { readOnly: true }), checkSame }
-}
-
-export function belongsToAnother(path: string): StoreRefused {
-  return new StoreRefused(`${path} belongs to another user: run this as that user`)
+  if (user === owner || user === 0) return
+  if (!['-wal', '-shm'].every((ending) => existsSync(resolveLinks(path) + ending)))
+    throw new StoreRefused(`${path} belongs to another user: run this as that user`)
 }
 
 export function refusal(path: string, error: Error): StoreRefused {

@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
 import { type OpenOptions, type Outcome, type PlantLog, storeLimitMs } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Sql, SqlStore } from '../sql/sql.ts'
@@ -27,8 +28,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   const { logger, mode, create = false } = options
   const path = create ? sqlitePath(url) : existingPath(url)
   if (mode === 'read') {
-    const { db, checkSame } = openReadOnly(path)
-    return makeStore(path, makeReader(db, logger, checkSame))
+    return makeStore(path, makeReader(openReadOnly(path), logger))
   }
   if (create) makeDirectory(dirname(path))
   const isNew = identify(path) === undefined
@@ -46,7 +46,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
 
 /** Makes a store; without a writer it is read-only. */
 async function makeStore(path: string, reader: Reader, writer?: Writer): Promise<SqlStore> {
-  const { select } = reader
+  const select: Sql['select'] = async (text, values) => reader.select(text, values)
   const send: Writer['send'] = async (work, deadlineMs) => {
     if (writer) return writer.send(work, deadlineMs)
     throw new StoreUnavailable('nothing-added', 'the database is open for reading only')
@@ -75,10 +75,7 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
       // Close the reader first: when the writer closes last, SQLite checkpoints the write-ahead log.
       reader.close()
       if (!writer) return
-      const late = Promise.withResolvers<void>()
-      const timer = setTimeout(late.resolve, closeMs)
-      await Promise.race([writer.close(), late.promise])
-      clearTimeout(timer)
+      await Promise.race([writer.close(), setTimeout(closeMs, undefined, { ref: false })])
     },
   }
 }

@@ -1,54 +1,49 @@
 // The writer thread: opens the file, then answers requests. After an I/O error it reopens the file.
 import { parentPort, workerData } from 'node:worker_threads'
 import { type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
-import { describeFailure, Transactions } from './transactions.ts'
+import { closeDatabase, describeFailure, makeTransactions } from './transactions.ts'
 import type { Answer, Order, Request, Result, Started } from './writer-messages.ts'
 
 const options = workerData as WriterOptions
-const main = parentPort as NonNullable<typeof parentPort>
+const tell = (message: Started | Answer) => parentPort?.postMessage(message)
 
 let database: OpenDatabase
 /** Undefined from an I/O error until the next request. */
-let transactions: Transactions | undefined
+let transact: ((request: Request) => Result) | undefined
 
-main.on('message', (order: Order) => {
+parentPort?.on('message', (order: Order) => {
   if (order === 'close') end()
-  const wasOpen = transactions !== undefined
+  const wasOpen = transact !== undefined
   const result = run(order)
-  const reopened = !wasOpen && transactions !== undefined
-  tell({ number: order.number, reopened, ...result })
+  tell({ number: order.number, reopened: !wasOpen && transact !== undefined, ...result })
   if (!('failed' in result) || !result.broken) return
-  transactions?.close()
-  transactions = undefined
+  closeDatabase(database)
+  transact = undefined
 })
 
 function run(request: Request): Result {
   try {
-    transactions ??= reopen()
+    transact ??= reopen()
   } catch (error) {
     return describeFailure(error, 'nothing-added')
   }
-  return transactions.do(request)
+  return transact(request)
 }
 
-function reopen(): Transactions {
+function reopen() {
   database.files.check()
   database = openDatabase({ ...options, create: false }, database)
-  return new Transactions(database)
+  return makeTransactions(database)
 }
 
 function end(): never {
-  transactions?.close()
+  if (transact) closeDatabase(database)
   process.exit()
-}
-
-function tell(message: Started | Answer): void {
-  main.postMessage(message)
 }
 
 try {
   database = openDatabase(options)
-  transactions = new Transactions(database)
+  transact = makeTransactions(database)
   tell({ opened: database.files.ids })
 } catch (error) {
   tell({ refused: (error as Error).message })

@@ -3,21 +3,12 @@ import { once } from 'node:events'
 import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
+import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
-import { Outage } from '../outage.ts'
 import type { WriterOptions } from './database.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
-import {
-  type Answer,
-  type Done,
-  type Failure,
-  type Order,
-  type Request,
-  type Started,
-  sharedMs,
-  type Work,
-} from './writer-messages.ts'
+import { type Answer, type Done, type Order, type Started, sharedMs, type Work } from './writer-messages.ts'
 
 /** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta.filename)}`)
@@ -42,30 +33,22 @@ export type Writer = {
 /** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
 export async function startWriter(
   options: WriterOptions,
-  { logger, reconnected = () => {} }: Pick<OpenOptions, 'logger' | 'reconnected'>,
+  { logger, reconnected }: Pick<OpenOptions, 'logger' | 'reconnected'>,
 ): Promise<Writer> {
   // The descriptor of the database stays open: see `syncFile`.
-  const worker = new Worker(threadFile, {
-    name: 'plants-writer',
-    workerData: options,
-    trackUnmanagedFds: false,
-  })
+  const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   const [started] = (await once(worker, 'message')) as [Started]
-  if ('refused' in started) {
-    await ended
-    throw new StoreRefused(started.refused)
-  }
+  if ('refused' in started) throw new StoreRefused(started.refused)
   const files = noteFiles(options.path, started.opened)
-  const health = watch(files, logger)
   const requests = openRequests((order) => worker.postMessage(order))
+  const health = watch(files, logger)
   worker.on('message', (answer: Answer) => {
-    if (answer.reopened) reconnected()
-    if ('failed' in answer) health.noteFailure(answer)
-    else health.noteSuccess()
+    if (answer.reopened) reconnected?.()
+    health.note(answer)
     requests.answer(answer)
   })
-  worker.once('exit', () => requests.abort())
+  worker.once('exit', requests.abort)
   return {
     files,
     send: requests.send,
@@ -87,20 +70,17 @@ function watch(files: OpenFiles, logger: Logger) {
     else loss.reportFailure(fault)
   }, fileCheckMs).unref()
   return {
-    noteFailure({ failed, code, lost, unsynced }: Failure): void {
-      if (unsynced) endProcess(logger, `${files.path}: ${failed}`)
-      if (lost) loss.reportFailure(failed)
-      else failure.reportFailure(failed, { code })
-    },
-    noteSuccess(): void {
-      loss.reportRecovery()
-      failure.reportRecovery()
+    note(answer: Answer): void {
+      if ('done' in answer) for (const outage of [loss, failure]) outage.reportRecovery()
+      else if (answer.unsynced) endProcess(logger, `${files.path}: ${answer.failed}`)
+      else if (answer.lost) loss.reportFailure(answer.failed)
+      else failure.reportFailure(answer.failed, { code: answer.code })
     },
     stop: () => clearInterval(checking),
   }
 }
 
-/** After a sync that failed nobody knows what the disk holds, and another sync would not tell. */
+/** Called after a sync that failed: nobody knows what the disk holds, and another sync would not tell. */
 function endProcess(logger: Logger, reason: string): never {
   const message =
     'the disk failed to sync the database: the last plants may be lost; check the disk, then start again'
@@ -116,48 +96,43 @@ export function openRequests(post: (order: Order) => void) {
   const overdue = new Set<number>()
   let last = 0
   let isEnding = false
-
-  /** Resolves a request; one that has timed out was rejected already. */
-  function answer(answer: Answer): void {
-    const { number } = answer
-    const request = waiting.get(number)
-    waiting.delete(number)
-    overdue.delete(number)
-    if ('done' in answer) request?.resolve(answer.done)
-    else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
+  return {
+    async send(work: Work, deadlineMs: number): Promise<Done> {
+      if (overdue.size > 0 || isEnding)
+        throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
+      const number = ++last
+      const leftMs = Math.max(0, deadlineMs - performance.now())
+      const request = Promise.withResolvers<Done>()
+      waiting.set(number, request)
+      post({ ...work, number, deadlineMs: sharedMs() + leftMs })
+      const timer = setTimeout(() => {
+        overdue.add(number)
+        request.reject(new StoreUnavailable('unknown', 'the writer thread did not answer in time'))
+      }, leftMs)
+      try {
+        return await request.promise
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    /** Settles a request; one that has timed out was rejected already. */
+    answer(answer: Answer): void {
+      const request = waiting.get(answer.number)
+      waiting.delete(answer.number)
+      overdue.delete(answer.number)
+      if ('done' in answer) request?.resolve(answer.done)
+      else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
+    },
+    /** Rejects the requests that wait, after the thread has ended. */
+    abort(): void {
+      isEnding = true
+      for (const { reject } of waiting.values())
+        reject(new StoreUnavailable('unknown', 'the writer thread ended'))
+    },
+    /** Accepts no more requests, and ends the writer after those that it has. */
+    end(): void {
+      isEnding = true
+      post('close')
+    },
   }
-
-  async function send(work: Work, deadlineMs: number): Promise<Done> {
-    if (overdue.size > 0 || isEnding)
-      throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
-    const number = ++last
-    const leftMs = Math.max(0, deadlineMs - performance.now())
-    const request = Promise.withResolvers<Done>()
-    waiting.set(number, request)
-    post({ ...work, number, deadlineMs: sharedMs() + leftMs } satisfies Request)
-    const timer = setTimeout(() => {
-      overdue.add(number)
-      request.reject(new StoreUnavailable('unknown', 'the writer thread did not answer in time'))
-    }, leftMs)
-    try {
-      return await request.promise
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
-  /** Rejects what waits, after the thread has ended. */
-  function abort(): void {
-    isEnding = true
-    for (const { reject } of waiting.values())
-      reject(new StoreUnavailable('unknown', 'the writer thread ended'))
-  }
-
-  /** Accepts no more requests, and ends the writer after those that it has. */
-  function end(): void {
-    isEnding = true
-    post('close')
-  }
-
-  return { answer, send, abort, end }
 }

@@ -1,0 +1,74 @@
+// The contract, `app.swagger()`: what @fastify/swagger cannot read from the routes and their schemas.
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
+import type { OpenAPIV3_1 as OpenApi } from 'openapi-types'
+import { makeExamples } from '../../../schemas/examples.ts'
+import { describeHeaders } from '../../../schemas/headers.ts'
+import { listProblemTypes } from '../../../schemas/problem.ts'
+import { fill } from './pages.ts'
+
+/** `basePath` ends with a slash; `openIdConnectUrl`: metadata of the issuer whose tokens are accepted, if any. */
+export type ContractOptions = { basePath: string; version: string; openIdConnectUrl: string | undefined }
+
+const bearer = {
+  type: 'http',
+  scheme: 'bearer',
+  description: 'An access token, from `plant-store token create` or the first start of the service.',
+}
+
+/** Makes the options of @fastify/swagger. */
+export function describeContract(options: ContractOptions): FastifyDynamicSwaggerOptions {
+  const { basePath, version, openIdConnectUrl } = options
+  const oidc = { type: 'openIdConnect', openIdConnectUrl, description: 'A token (JWT) of the issuer.' }
+  const securitySchemes = { bearer, ...(openIdConnectUrl && { oidc }) }
+  return {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Plant Store',
+        version,
+        summary: 'Add plants, list plants.',
+        description: fill('introduction.md', { base: basePath }),
+        contact: { name: 'Plant Store' },
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: basePath.slice(0, -1) || '/' }],
+      tags: [{ name: 'plants', description: 'Plants are never changed or removed.' }],
+      components: { securitySchemes },
+      security: Object.keys(securitySchemes).map((name) => ({ [name]: [] })),
+    } as Partial<OpenApi.Document>,
+    refResolver: { buildLocalReference: ({ $id }) => String($id) },
+    // Routes without an operation are pages.
+    transform: ({ schema, url }) => ({
+      schema: schema?.operationId ? { tags: ['plants'], ...schema } : { hide: true },
+      url,
+    }),
+    transformObject: (made) => complete(made as Made, basePath),
+  }
+}
+
+type Made = { openapiObject: OpenApi.Document }
+type Content = Record<string, { examples?: unknown }>
+type Described = {
+  operationId: string
+  requestBody?: { content: Content }
+  responses: Record<number, { headers?: Record<string, object>; content?: Content }>
+}
+
+/** Adds examples and links, and lets the responses share their headers. The result shares no nodes. */
+function complete({ openapiObject: document }: Made, basePath: string): OpenApi.Document {
+  const { components, paths } = document
+  const examples = makeExamples(basePath)
+  const operations = Object.values(paths as object).flatMap<Described>(Object.values)
+  for (const { operationId, requestBody, responses } of operations) {
+    const own = examples[operationId]
+    for (const media of Object.values(requestBody?.content ?? {})) media.examples = own?.request
+    for (const [status, { headers, content }] of Object.entries(responses)) {
+      for (const name in headers) headers[name] = { $ref: `#/components/headers/${name}` }
+      for (const media of Object.values(content ?? {})) media.examples = own?.responses[+status]
+    }
+  }
+  const ProblemType = { ...components?.schemas?.ProblemType, enum: listProblemTypes(basePath) }
+  const schemas = { ...components?.schemas, ProblemType }
+  const shared = { ...components, schemas, headers: describeHeaders(basePath) }
+  return JSON.parse(JSON.stringify({ ...document, components: shared }))
+}

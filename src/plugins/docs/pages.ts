@@ -1,0 +1,78 @@
+// The pages to read: home, pages of `docs/`, and a page for each type of problem.
+import { readFileSync } from 'node:fs'
+import { Marked } from 'marked'
+import { makeExamples } from '../../../schemas/examples.ts'
+import { problemTypeNames } from '../../../schemas/problem.ts'
+import { problemTypes } from '../../../schemas/problems.ts'
+
+/** Texts of pages. `base`: the base path, which ends with a slash; `command`: how the command line is called here. */
+export type Site = { base: string; command: string }
+
+/** Pages of `docs/` that are served, and the programs to which they lead. */
+export const readingPages = ['guide', 'contract', 'versioning']
+export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
+
+/** The root of the package: compiled code is one folder deeper. */
+const root = new URL(import.meta.url.endsWith('.ts') ? '../../../' : '../../../../', import.meta.url)
+
+export function readOwn(path: string, folder: string | URL = root): string {
+  return readFileSync(new URL(path, folder), 'utf8')
+}
+
+/** Reads a file of `static/` and fills each `{{name}}` in it. */
+export function fill(file: string, texts: Record<string, string>): string {
+  const text = readOwn(`static/${file}`, import.meta.url)
+  return text.replace(/\{\{(\w+)\}\}/g, (_, name) => String(texts[name]))
+}
+
+/** Makes the HTML of a page. `title`: text; `main`: HTML. */
+export function renderPage(site: Site, title: string, main: string): string {
+  return fill('frame.html', { ...site, title, main, header: fill('header.html', site) })
+}
+
+/** Makes the HTML of a page in our own Markdown. */
+export function renderMarkdown(site: Site, text: string): string {
+  const marked = new Marked({
+    renderer: {
+      heading({ tokens, depth, text }) {
+        // The id is the one that GitHub makes.
+        const id = text
+          .toLowerCase()
+          .replace(/[^\p{L}\p{N} _-]/gu, '')
+          .replaceAll(' ', '-')
+        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+      },
+      link(token) {
+        const href = findServed(site, token.href)
+        if (href === undefined) return this.parser.parseInline(token.tokens)
+        token.href = href
+        // The renderer of the library continues.
+        return false
+      },
+    },
+  })
+  const [, title] = /^# (.*)/m.exec(text) ?? []
+  const article = `<article class="prose">${marked.parse(text, { async: false })}</article>`
+  return renderPage(site, `${title} – Plant Store`, article)
+}
+
+/** Finds the URL of a link in our own Markdown; most files of the repository are not served. */
+function findServed({ base }: Site, href: string): string | undefined {
+  if (/^(?:https?:|#|\/)/.test(href)) return href
+  if (/^\.\.\/(?:openapi|problems\/)/.test(href)) return base + href.slice(3)
+  if (href.startsWith('../examples/')) return `${base}docs/${href.slice(3)}`
+  const [, page, place = ''] = /^([a-z]+)\.md(#.*)?$/.exec(href) ?? []
+  return readingPages.includes(String(page)) ? `${base}docs/${page}${place}` : undefined
+}
+
+/** Writes the page of a type of problem in Markdown. */
+export function describeProblemType(base: string, name: (typeof problemTypeNames)[number]): string {
+  const { status, ...texts } = problemTypes[name]
+  const bodies = Object.values(makeExamples(base))
+    .flatMap(({ responses }) => Object.values(responses).flatMap(Object.values<{ value: unknown }>))
+    .map(({ value }) => `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``)
+    .filter((body) => body.includes(`"${base}problems/${name}"`))
+  const links = problemTypeNames.map((other) => `[${problemTypes[other].title}](${base}problems/${other})`)
+  const [examples, problems] = [[...new Set(bodies)].join('\n\n'), links.join(', ')]
+  return fill('problem.md', { ...texts, status: String(status), examples, problems })
+}

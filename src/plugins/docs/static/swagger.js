@@ -1,0 +1,103 @@
+// Adapts Swagger UI: the header of the site, dark mode, a token that is kept for this tab, and help after an error.
+
+const theme = document.currentScript.src
+const tokenKey = `token of ${new URL('../../..', theme).pathname}`
+
+const viewport = { name: 'viewport', content: 'width=device-width, initial-scale=1' }
+document.head.append(Object.assign(document.createElement('meta'), viewport))
+// The service fills in what is in braces.
+document.body.insertAdjacentHTML('afterbegin', `{{header}}`)
+document.querySelector('.skip').hash = '#swagger-ui'
+
+const dark = matchMedia('(prefers-color-scheme: dark)')
+const setDark = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', setDark)
+setDark()
+
+/** A plugin of Swagger UI, which its configuration names. */
+window.plantStorePlugin = function plantStorePlugin({ React }) {
+  const h = React.createElement
+  const useToken = ({ authActions }, token) => {
+    const schema = { type: 'http', scheme: 'bearer' }
+    if (token) authActions.authorize({ bearer: { name: 'bearer', schema, value: token } })
+  }
+  return {
+    afterLoad: ({ getSystem }) => setTimeout(() => useToken(getSystem(), sessionStorage.getItem(tokenKey))),
+    statePlugins: {
+      auth: {
+        wrapActions: {
+          authorize: (original) => (payload) => {
+            if (payload.bearer) {
+              payload.bearer.value = payload.bearer.value.trim().replace(/^bearer +/i, '')
+              sessionStorage.setItem(tokenKey, payload.bearer.value)
+            }
+            return original(payload)
+          },
+          logout: (original) => (names) => {
+            sessionStorage.removeItem(tokenKey)
+            return original(names)
+          },
+          // Requests carry the token of the issuer as if it had been pasted.
+          authorizeOauth2: (original, system) => (payload) => {
+            useToken(system, payload.token.access_token)
+            return original(payload)
+          },
+        },
+      },
+    },
+    wrapComponents: {
+      responses: (Responses) => (props) => showResponses(React, Responses, props),
+      liveResponse: (LiveResponse) => (props) =>
+        h('div', null, explain(h, props.response), h(LiveResponse, props)),
+      // An operation is resolved after it is opened; until then a click would be lost.
+      execute: (Execute) => (props) =>
+        h(Execute, { ...props, disabled: props.disabled || !isResolved(props) }),
+      // Labels for screen readers.
+      ExamplesSelect: (ExamplesSelect) => (props) =>
+        h(
+          'label',
+          { className: 'examples', hidden: props.examples.size < 2 },
+          'Example: ',
+          h(ExamplesSelect, { ...props, showLabels: false }),
+        ),
+      TextArea: (TextArea) => (props) => h(TextArea, { 'aria-label': 'Request body', ...props }),
+    },
+  }
+}
+
+/** Shows the answer to a request that was tried, and folds the documented ones below it. */
+function showResponses({ createElement: h, Fragment }, Responses, props) {
+  const { tryItOutResponse: response, getComponent } = props
+  const Answer = getComponent('liveResponse')
+  return h(
+    Fragment,
+    null,
+    response && h('div', { className: 'responses-inner' }, h(Answer, { ...props, response })),
+    h(
+      'details',
+      { className: 'documented' },
+      h('summary', null, 'All documented answers'),
+      h(Responses, { ...props, tryItOutResponse: undefined }),
+    ),
+  )
+}
+
+function isResolved({ specSelectors, path, method }) {
+  return specSelectors.specResolvedSubtree(['paths', path, method]) !== undefined
+}
+
+/** Explains an error: how to get a token, or what the problem means. */
+function explain(h, response) {
+  const text = (...parts) => h('p', { className: 'explanation', role: 'status' }, ...parts)
+  const command = h('code', null, '{{command}} token create --name laptop')
+  if (response?.get('status') === 401)
+    return text(
+      'A valid token is required: press Authorize above. Where the service runs, ',
+      command,
+      ' makes one.',
+    )
+  const isProblem = `${response?.getIn(['headers', 'content-type'])}`.startsWith('application/problem+json')
+  const { type = 'about:blank', title, detail } = isProblem ? JSON.parse(response.get('text') || '{}') : {}
+  if (type === 'about:blank') return null
+  return text(`${title}. ${detail} `, h('a', { href: type }, 'What it means and what to do'))
+}

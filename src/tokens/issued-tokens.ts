@@ -1,0 +1,56 @@
+// Verifies tokens of an issuer (OIDC, RFC 9068, RFC 8725): their form, their claims, and last their signature.
+import { compactVerify } from 'jose'
+import type { Logger } from 'pino'
+import { problems } from '../../schemas/problems.ts'
+import type { Meter } from '../metrics.ts'
+import { ProblemError } from '../plugins/errors.ts'
+import type { Issuer } from './issuer.ts'
+import { IssuerKeys } from './issuer-keys.ts'
+import { findClaimFault, type Refusal, readJwt, readScopes, reasons, refuse, toleranceS } from './jwt.ts'
+import type { Grant } from './verifier.ts'
+
+/** How long a valid token, which cannot be revoked, is not verified again. */
+const verdictMs = 60_000
+
+/**
+ * Makes `verifyIssued(token)`, which resolves to undefined when a token is refused. It rejects with a ProblemError if the
+ * keys of the issuer are unavailable, and with StoreUnavailable if too many tokens wait for them.
+ */
+export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger; meter: Meter }) {
+  const keys = new IssuerKeys(issuer, { logger })
+  // Not awaited, so that the start does not depend on the issuer.
+  void keys.load()
+  const refused: Record<string, number> = Object.fromEntries(Object.keys(reasons).map((one) => [one, 0]))
+  const about = 'Tokens of the issuer that were refused, not counting those whose refusal was cached.'
+  meter.counter('plant_store_oidc_refused_total', about, () => refused, 'reason')
+
+  return async function verifyIssued(token: string): Promise<Grant | undefined> {
+    const verdict = await judge(token, issuer, keys)
+    if (!('reason' in verdict)) return verdict
+    const { reason } = verdict
+    refused[reason] = Number(refused[reason]) + 1
+    if (reason !== 'unavailable') return undefined
+    const retryS = Math.max(1, Math.ceil(keys.retryMs / 1000))
+    throw new ProblemError(problems.noKeys, { headers: { 'retry-after': String(retryS) } })
+  }
+}
+
+/** Returns the grant of a single token, or why it is refused. */
+export function explainToken(token: string, issuer: Issuer, logger: Logger): Promise<Grant | Refusal> {
+  return judge(token, issuer, new IssuerKeys(issuer, { logger }))
+}
+
+async function judge(token: string, issuer: Issuer, keys: IssuerKeys): Promise<Grant | Refusal> {
+  const jwt = readJwt(token, issuer)
+  if ('reason' in jwt) return jwt
+  const { header, claims } = jwt
+  const fault = findClaimFault(claims, issuer)
+  if (fault) return fault
+  const key = await keys.find(header, token)
+  if (typeof key === 'string') return refuse(key)
+  const signed = await compactVerify(token, key).catch(() => undefined)
+  if (signed === undefined) return refuse('signature')
+  const leftMs = (Number(claims.exp) + toleranceS) * 1000 - Date.now()
+  const untilMs = performance.now() + Math.min(verdictMs, leftMs)
+  return { id: `oidc:${claims.sub}`, scopes: readScopes(claims, issuer), untilMs }
+}
