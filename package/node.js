@@ -1,13 +1,23 @@
-// Runs FILE ARGUMENTS on the Node of the lockfile, as `node` does in a shell: npm 10 makes no link to it that scripts find.
+// Runs a file, or the program of a package such as `tap`, on the Node of the lockfile: npm 10 makes no link to it that
+// scripts find.
 /* c8 ignore start: the Node that starts it may be one that cannot count its coverage */
-import { delimiter, dirname, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { delimiter, dirname, join, resolve } from 'node:path'
 import { findRuntime, launch } from '../bin/runtime.js'
 
-const [file, ...args] = process.argv.slice(2)
+function locate(program) {
+  if (/\.[jt]s$/.test(program)) return resolve(program)
+  const manifest = createRequire(import.meta.url).resolve(`${program}/package.json`)
+  return join(dirname(manifest), JSON.parse(readFileSync(manifest, 'utf8')).bin[program])
+}
+
+const [program, ...args] = process.argv.slice(2)
 const runtime = findRuntime(true)
 if (runtime) {
-  // So that `node` is the same one in whatever the file starts.
+  // So that `node` is the same one in whatever the program starts.
   process.env.PATH = [dirname(runtime), process.env.PATH].join(delimiter)
-  await launch(runtime, [], [resolve(file), ...args])
+  process.env.NODE_COMPILE_CACHE ??= resolve('.tap/compiled')
+  await launch(runtime, [], [locate(program), ...args])
 }
 /* c8 ignore stop */

@@ -9,12 +9,12 @@ export const headers = {
     description: 'Names the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).',
     required: true,
     schema: string,
-    example: 'W/"1.0.100.4f1c0a9be2d7"',
+    example: 'W/"1.0-100.j8_mOE1Q-9Q"',
   },
   Link: {
     description: 'The next page, if there are more plants than `limit` (RFC 8288).',
     schema: string,
-    example: '</plants?after=2s-qM0f3zj9c1E&limit=100>; rel="next"',
+    example: '</plants?limit=100&after=100-j8_mOE1Q-9Q>; rel="next"',
   },
   'Cache-Control': {
     description: '`private, no-cache`: check the list before each use. `no-store`: do not store an error.',
@@ -79,7 +79,6 @@ export const headers = {
   },
   'X-Request-Id': {
     description: 'Identifies the request in the log of the service.',
-    required: true,
     schema: string,
     example: '9f2c41d07b-1x',
   },

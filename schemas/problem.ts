@@ -79,10 +79,13 @@ export const Problem = component(
   'Problem',
   Type.Object(
     {
-      type: Type.Union([ref(ProblemType), Type.String({ format: 'uri-reference' })], {
-        description: 'A URI reference to the kind of problem. Types may be added.',
-        examples: ['about:blank'],
-      }),
+      type: Type.Union(
+        [ref(ProblemType), Type.String({ description: 'Another kind of problem.', format: 'uri-reference' })],
+        {
+          description: 'A URI reference to the kind of problem. Types may be added.',
+          examples: ['about:blank'],
+        },
+      ),
       title: Type.String({
         description: 'The kind of problem in words.',
         examples: ['Invalid request', 'Not Found'],

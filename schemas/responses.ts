@@ -7,9 +7,13 @@ import { Problem } from './problem.ts'
 import { problems } from './problems.ts'
 
 /** Describes the headers of a response; the contract refers to `components.headers` instead. */
+function describe(names: readonly HeaderName[]) {
+  return Object.fromEntries(names.map((name) => [name, headers[name].schema]))
+}
+
+/** Describes the headers of an answer to a request whose head was read. */
 function pick(names: readonly HeaderName[]) {
-  const all: HeaderName[] = [...names, 'X-Content-Type-Options', 'X-Request-Id']
-  return Object.fromEntries(all.map((name) => [name, headers[name].schema]))
+  return describe([...names, 'X-Content-Type-Options', 'X-Request-Id'])
 }
 
 function success<T extends TSchema>(description: string, schema: T, names: readonly HeaderName[] = []) {
@@ -23,20 +27,25 @@ function problem(description: string, names: readonly HeaderName[] = []) {
 
 /** Headers of every answer to a valid token. */
 const ofRate = ['RateLimit-Policy', 'RateLimit'] as const
+/** Describes a problem of a request whose head was not read in whole. */
+function early(description: string) {
+  return { ...problem(description), headers: describe(['Cache-Control', 'X-Content-Type-Options']) }
+}
+
 const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
 
 /** Errors that both operations have. */
 const errors = {
   400: problem('The request is not valid. `errors` lists its faults and their places.', ofRate),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
-  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
-  408: problem(problems.late.detail),
+  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate']),
+  408: early(problems.late.detail),
   414: problem(problems.urlTooLong.detail),
   429: problem('The token sent too many requests in a short time. Nothing was changed.', [
     'Retry-After',
     ...ofRate,
   ]),
-  431: problem(problems.headTooLarge.detail),
+  431: early(problems.headTooLarge.detail),
   500: problem(problems.ours.detail, ofRate),
 }
 

@@ -18,7 +18,8 @@ import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
 import type { Settings } from './settings.ts'
-import type { Store } from './store/engine.ts'
+import type { PlantLog } from './store/engine.ts'
+import { describeResource, describeSignIn, discoveryUrls, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 import { command, version } from './version.ts'
 
@@ -33,18 +34,22 @@ const exposedHeaders = [
   'X-Request-Id',
 ]
 
-/** `write`, `mask`, `count`: see the access log. */
+/**
+ * `log`: of an open store; `fault`: what its servers said last, while none can be used. `write`, `mask`, `count`: see the access
+ * log.
+ */
 export type AppOptions = AccessLogOptions & {
-  store: Store
+  log: PlantLog
   settings: Settings
   verify: Verify
   logger: Logger
   meter: Meter
+  fault?: (() => string | undefined) | undefined
 }
 
-/** Builds the app on an open store. `app.close()` leaves the store open. */
+/** Builds the app. `app.close()` leaves the store open. */
 export async function buildApp(options: AppOptions) {
-  const { store, settings, verify, logger, meter, write, mask, count } = options
+  const { log, settings, verify, logger, meter, write, mask, count, fault = () => undefined } = options
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
   const prefix = basePath.slice(0, -1)
   const app = fastify({
@@ -69,18 +74,28 @@ export async function buildApp(options: AppOptions) {
   for (const schema of components) app.addSchema(schema)
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
-  await app.register(errors, { basePath, fault: () => store.fault?.() })
+  await app.register(errors, { basePath, fault })
   await app.register(requests)
   await app.register(json)
   if (corsOrigin !== false)
     await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
-  await app.register(docs, { basePath, version, command, openIdConnectUrl: undefined, signIn: undefined })
+  const issuer = issuerOf(settings)
+  const resource = issuer && describeResource(issuer)
+  await app.register(docs, {
+    basePath,
+    version,
+    command,
+    openIdConnectUrl: issuer && discoveryUrls(issuer)[0],
+    signIn: issuer && describeSignIn(issuer),
+  })
+  if (resource) await app.register(serveResource, resource)
   await app.register(
     async (scope) => {
-      await scope.register(auth, { verify })
+      const challenge = { resource: resource?.url, scopePrefix: issuer?.oidcScopePrefix }
+      await scope.register(auth, { verify, challenge })
       if (rate) await scope.register(rateLimit, rate)
-      await scope.register(addPlant, { log: store.log, meter })
-      await scope.register(listPlants, { log: store.log, path: `${prefix}/plants`, meter })
+      await scope.register(addPlant, { log, meter })
+      await scope.register(listPlants, { log, path: `${prefix}/plants`, meter })
     },
     { prefix },
   )

@@ -2,6 +2,7 @@
 // and app.ts join parts.
 import { existsSync, readFileSync } from 'node:fs'
 import { type AddressInfo, isIPv6 } from 'node:net'
+import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { buildApp } from './app.ts'
@@ -9,9 +10,10 @@ import { type Log, openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
 import { explainListen, maskUrl } from './setting-values.ts'
 import type { Settings } from './settings.ts'
-import { finishOnSignal } from './shutdown.ts'
+import { type Cause, finishOnSignal } from './shutdown.ts'
 import { engineOf, openStore } from './store/engines.ts'
 import { introduceTokens } from './tokens/first-token.ts'
+import { issuerOf } from './tokens/issuer.ts'
 import { Tokens } from './tokens/tokens.ts'
 import { makeVerifier } from './tokens/verifier.ts'
 
@@ -37,44 +39,53 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     if (admin) closers.push(admin.close)
     const meter = admin?.meter ?? noMeter
 
+    let isNew = false
+    const made = () => {
+      isNew = true
+    }
+    const { reconnected, lost } = watchStore(meter)
     const store = await openStore(settings.databaseUrl, {
       logger,
       mode: 'serve',
       create: true,
-      ...watchStore(meter),
+      made,
+      reconnected,
+      lost,
     })
-    closers.push(store.close)
+    closers.push(() => store.close())
     const tokens = new Tokens(store.tokens)
-    const verify = makeVerifier(tokens, { accessTokens: settings.accessTokens, logger })
-    const write = logger.isLevelEnabled('info') ? log.sink.write : undefined
+    const issuer = issuerOf(settings)
+    // Loaded when it is on, with its library.
+    const verifyIssued =
+      issuer && (await import('./tokens/issued-tokens.ts')).acceptIssuer(issuer, { logger, meter })
+    const verify = makeVerifier(tokens, { accessTokens: settings.accessTokens, logger, verifyIssued })
     const app = await buildApp({
-      store,
+      log: store.log,
       settings,
       verify,
       logger,
       meter,
-      write,
+      write: logger.isLevelEnabled('info') ? log.sink.write : undefined,
       mask: log.mask,
       count: admin?.count,
+      fault: () => store.fault?.(),
     })
     closers.push(() => app.close())
 
-    finishOnSignal(async ({ signal, err }, hurry) => {
+    const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
       admin?.drain()
       if (err) logger.fatal({ err }, 'the service failed')
       else logger.info({ signal }, 'stopping')
       await sleep(err ? 0 : settings.drainDelayMs, undefined, { signal: hurry }).catch(() => {})
       await close()
       await log.end(signal)
-    }, settings.drainDelayMs + stopMs)
+    }
+    finishOnSignal(finish, settings.drainDelayMs + stopMs)
 
     const address = await listen(app, settings)
     admin?.serve(store)
-    console.log(`store: ${nameDatabase(settings.databaseUrl)}`)
-    if (settings.accessTokens.length === 0 && settings.oidcIssuer === undefined) {
-      const plantsUrl = `${origin(loopback(address))}${settings.basePath}plants`
-      console.log(await introduceTokens(tokens, { file: settings.firstTokenFile, plantsUrl }))
-    }
+    console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
+    await announceTokens(tokens, settings, address)
     if (admin) console.log(`admin on ${origin(admin.address)}`)
     console.log(`listening on ${origin({ ...address, address: settings.host })}`)
   } catch (error) {
@@ -126,9 +137,18 @@ function deriveMaxConnections(file = '/proc/self/limits'): number {
     : Math.max(1, Math.floor(Number(descriptors) * connectionShare))
 }
 
+/** Makes and prints the first token of a store, unless clients have other tokens. */
+async function announceTokens(tokens: Tokens, settings: Settings, address: AddressInfo): Promise<void> {
+  const { accessTokens, oidcIssuer, basePath, firstTokenFile: file } = settings
+  if (accessTokens.length > 0 || oidcIssuer !== undefined) return
+  const plantsUrl = `${origin(loopback(address))}${basePath}plants`
+  console.log(await introduceTokens(tokens, { file, plantsUrl }))
+}
+
 /** The path of a database file, or the URL of a server without its password. */
 function nameDatabase(url: string): string {
-  return engineOf(url).path?.(url) ?? maskUrl(url)
+  const path = engineOf(url).path?.(url)
+  return path === undefined ? maskUrl(url) : resolve(path)
 }
 
 /** The address to show: a wildcard address is shown as the loopback one, which can be opened. */

@@ -24,7 +24,7 @@ function set<T extends TSchema>(
   description: string,
   about?: About,
 ): T {
-  return { ...schema, unset: preset, ...about, title, default: preset, description }
+  return { ...schema, unset: preset || 'none', ...about, title, default: preset, description }
 }
 
 /** Describes a setting that is off, or as `unset` says, when it is not given. */
@@ -36,8 +36,9 @@ const logLevel = is.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 's
 const url = 'file:PATH for SQLite, or postgres://USER:PASSWORD@HOST,HOST/DATABASE for PostgreSQL.'
 const urlSecret: About = { mask: maskUrl, hasFile: true }
 const maskTokens = (text: string) => text.replaceAll(/[^,\s]+/g, '***')
-const tokenSecret: About = { mask: maskTokens, hasFile: true, unset: 'none' }
+const tokenSecret: About = { mask: maskTokens, hasFile: true }
 const half = { unset: 'a little less than half of the file descriptors that the process may open' }
+const protobuf = 'http/protobuf'
 const sent = 'Where traces are sent, such as http://127.0.0.1:4318; other standard OTEL_ variables apply.'
 
 export const settingsSchema = Type.Object({
@@ -48,7 +49,7 @@ export const settingsSchema = Type.Object({
     'ACCESS_TOKENS',
     is.list,
     '',
-    'Tokens with all scopes, separated by commas.',
+    'Tokens with all scopes, with commas between.',
     tokenSecret,
   ),
   firstTokenFile: optional('FIRST_TOKEN_FILE file', is.path, 'File for the first token, instead of stdout.'),
@@ -73,9 +74,9 @@ export const settingsSchema = Type.Object({
   otlpEndpoint: optional('OTEL_EXPORTER_OTLP_ENDPOINT', is.httpUrl, sent, { mask: maskUrl }),
   otlpProtocol: set(
     'OTEL_EXPORTER_OTLP_PROTOCOL',
-    is.oneOf('http/protobuf'),
-    'http/protobuf',
-    'Its protocol.',
+    is.oneOf(protobuf),
+    protobuf,
+    'Protocol of the collector.',
   ),
 })
 
@@ -99,17 +100,7 @@ export const settingRows = Object.entries(settingsSchema.properties).map(([key, 
   const { title = '', unset, choices, description = '', mask = String, hasFile } = schema as TSchema
   const [name = '', value] = title.split(' ')
   const flag = value && `--${name.toLowerCase().replaceAll('_', '-')}`
-  return {
-    key: key as SettingName,
-    name,
-    flag,
-    value,
-    unset: unset || 'none',
-    choices,
-    description,
-    mask,
-    hasFile,
-  }
+  return { key: key as SettingName, name, flag, value, unset, choices, description, mask, hasFile }
 })
 
 /** Settings that are not looked at while their part is off, by the first word of their names. */
@@ -142,12 +133,8 @@ export function loadSettings(flags: Flags = {}, env = process.env) {
 }
 
 /** Reads one setting, for a command that needs no other. Throws SettingError. */
-export function loadSetting<K extends SettingName>(
-  key: K,
-  flags: Flags = {},
-  env = process.env,
-): Settings[K] {
-  return decode(key, find(rowOf(key), { flags, env, file: readEnvFile() })) as Settings[K]
+export function loadSetting<K extends SettingName>(key: K, flags: Flags = {}): Settings[K] {
+  return decode(key, find(rowOf(key), { flags, env: process.env, file: readEnvFile() })) as Settings[K]
 }
 
 /** Reads the URL of a database that is no setting, such as an argument. `name`: for errors. Throws SettingError. */
@@ -169,47 +156,46 @@ function readEnvFile(): NodeJS.ProcessEnv {
   }
 }
 
-/** Finds the text of a setting. An empty one counts as missing, and so does `off` where that is the default. */
+/** Finds the text of a setting. An empty one counts as missing. */
 function find(row: SettingRow, { flags, env, file }: Sources): Found {
   const flag = clean(flags[row.key] ?? '', String(row.flag))
-  if (flag) return { text: flag, from: 'flag', name: String(row.flag) }
-  return findIn(env, row, 'environment') ?? findIn(file, row, '.env') ?? byDefault(row)
+  const given = flag && { text: flag, from: 'flag', name: String(row.flag) }
+  const found = given || findIn(env, row, 'environment') || findIn(file, row, '.env') || byDefault(row)
+  const isOff = found.text === 'off' && byDefault(row).text === undefined
+  return isOff ? { ...found, text: undefined } : found
 }
 
 function byDefault({ key, name }: SettingRow): Found {
   return { text: settingsSchema.properties[key].default, from: 'default', name }
 }
 
-function findIn(variables: NodeJS.ProcessEnv, { name, hasFile, unset }: SettingRow, from: string) {
+function findIn(variables: NodeJS.ProcessEnv, { name, hasFile }: SettingRow, from: string) {
   const shown = from === '.env' ? `${name} in .env` : name
   const text = clean(variables[name] ?? '', shown)
   const fileName = `${name}_FILE`
   const path = hasFile && clean(variables[fileName] ?? '', fileName)
   if (path && text) throw new SettingError(`${name} and ${fileName} are both set: unset one of them`)
   if (path) return { text: readSecret(path, fileName), from: fileName, name: fileName }
-  return text && !(text === 'off' && unset === 'off') ? { text, from, name: shown } : undefined
+  return text && { text, from, name: shown }
 }
 
 /** Removes white space around a text, such as the line end of a secret. Refuses quotation marks around it. */
 function clean(text: string, name: string): string {
   const trimmed = text.trim()
   if (/^(["']).*\1$/s.test(trimmed))
-    throw new SettingError(
-      `${name} is in quotation marks: write it without them (docker's --env-file keeps them)`,
-    )
+    throw new SettingError(`${name} is in quotation marks: leave them out (docker's --env-file keeps them)`)
   return trimmed
 }
 
 function readSecret(path: string, name: string): string {
   let text = ''
   try {
-    text = clean(readFileSync(path, 'utf8'), `the text of ${name}`)
+    text = readFileSync(path, 'utf8')
   } catch (error) {
-    if (error instanceof SettingError) throw error
     throw new SettingError(`${name} cannot be read: ${(error as Error).message}`)
   }
-  if (text === '') throw new SettingError(`${name} ${path} is empty`)
-  return text
+  if (text.trim() === '') throw new SettingError(`${name} ${path} is empty`)
+  return clean(text, `the text of ${name}`)
 }
 
 function decode(key: SettingName, { text, name }: Found): unknown {
@@ -239,13 +225,11 @@ function findMistakes({ accessTokens, oidcAudience, otlpEndpoint = '' }: Setting
   if (oidcAudience.includes('account'))
     warnings.push('OIDC_AUDIENCE: account is in tokens that were issued for other services, too')
   if (/:4317(\/|$)/.test(otlpEndpoint))
-    warnings.push(
-      'OTEL_EXPORTER_OTLP_ENDPOINT: port 4317 is for gRPC; OTLP over HTTP is usually on port 4318',
-    )
+    warnings.push('OTEL_EXPORTER_OTLP_ENDPOINT: port 4317 is for gRPC; OTLP over HTTP is on port 4318')
   for (const { key, mask, flag, name } of settingRows)
     if (mask(flags[key] ?? '') !== (flags[key] ?? ''))
       warnings.push(
-        `every user of this machine can see the secret in ${flag}; put ${name} into the environment or .env`,
+        `everyone on this machine can see the secret in ${flag}: put ${name} into the environment`,
       )
   return warnings
 }

@@ -6,23 +6,31 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { readConfig } from '../src/config/load-config.ts'
-import { buildApp } from '../src/service/app.ts'
-import { launchBrowser } from './support/browser.ts'
-import { authorize, execute, operation, phone } from './support/docs-page.ts'
+import { buildApp } from '../src/app.ts'
+import { noMeter } from '../src/metrics.ts'
+import { loadSettings } from '../src/settings.ts'
+import { Tokens } from '../src/tokens/tokens.ts'
+import { makeVerifier } from '../src/tokens/verifier.ts'
+import { launchBrowser } from './site/browser.ts'
+import { authorize, execute, operation, phone } from './site/docs-page.ts'
 import { token } from './support/service.ts'
-import { openStore } from './support/sql-store.ts'
+import { openStore } from './support/stores.ts'
 
 type Scrolling = { scrollIntoView: () => void }
-type Picture = { options: BrowserContextOptions; prepare?: (page: Page) => Promise<void> }
+type Picture = { path: '' | 'docs'; options: BrowserContextOptions; prepare?: (page: Page) => Promise<void> }
 
 const desk = { viewport: { width: 1280, height: 860 } }
 
 const pictures: Record<string, Picture> = {
-  docs: { options: desk },
-  'docs-phone': { options: { ...phone, deviceScaleFactor: 2 } },
-  'docs-dark': { options: { ...desk, colorScheme: 'dark' } },
-  'docs-error': { options: desk, prepare: showError },
+  docs: { path: '', options: desk },
+  'docs-phone': { path: '', options: { ...phone, deviceScaleFactor: 2 } },
+  'docs-dark': { path: 'docs', options: { ...desk, colorScheme: 'dark' }, prepare: addPlant },
+  'docs-error': { path: 'docs', options: desk, prepare: showError },
+}
+
+async function addPlant(page: Page): Promise<void> {
+  await authorize(page, token)
+  await execute(page, 'createPlant')
 }
 
 /** A plant that is refused for three reasons at once. */
@@ -37,14 +45,16 @@ async function showError(page: Page): Promise<void> {
 const home = await mkdtemp(join(tmpdir(), 'plant-store-'))
 const logger = pino({ level: 'silent' })
 const store = await openStore(`file:${home}/plants.db`, { logger })
-const app = await buildApp({ config: readConfig({ ACCESS_TOKENS: token }), logger, store })
+const { settings } = loadSettings({}, { ACCESS_TOKENS: token })
+const verify = makeVerifier(new Tokens(store.tokens), { accessTokens: [token], logger })
+const app = await buildApp({ log: store.log, settings, verify, logger, meter: noMeter, mask: String })
 await app.listen({ host: '127.0.0.1', port: 0 })
 const { port } = app.server.address() as AddressInfo
 const browser = await launchBrowser()
-for (const [name, { options, prepare }] of Object.entries(pictures)) {
+for (const [name, { path, options, prepare }] of Object.entries(pictures)) {
   const page = await browser.newPage(options)
-  await page.goto(`http://127.0.0.1:${port}/docs`)
-  await page.waitForSelector('[id$=-createPlant]')
+  await page.goto(`http://127.0.0.1:${port}/${path}`)
+  if (path === 'docs') await page.waitForSelector('[id$=-createPlant]')
   await prepare?.(page)
   // The address that readers have, whatever port was free here.
   await page.evaluate(

@@ -19,16 +19,12 @@ export interface paths {
         put?: never;
         /**
          * Add a plant
-         * @description Answers once the plant is on stable storage. With an `id` a request can be repeated safely. Additions are not conditional: with `If-Match` or `If-None-Match` nothing is added.
+         * @description Answers once the plant is on stable storage. With an `id` a request can be repeated safely.
          */
         post: operations["createPlant"];
         delete?: never;
         options?: never;
-        /**
-         * List plants: headers only
-         * @description Returns the headers that GET returns, without a body: to check whether anything has changed.
-         */
-        head: operations["headPlants"];
+        head?: never;
         patch?: never;
         trace?: never;
     };
@@ -103,19 +99,6 @@ export interface components {
         /**
          * @description Problem details (RFC 9457). Members may be added.
          * @example {
-         *       "type": "/problems/invalid-request",
-         *       "title": "Invalid request",
-         *       "status": 400,
-         *       "detail": "The request has 1 fault.",
-         *       "errors": [
-         *         {
-         *           "code": "type",
-         *           "detail": "must be a string",
-         *           "pointer": "/name"
-         *         }
-         *       ]
-         *     }
-         * @example {
          *       "type": "about:blank",
          *       "title": "Not Found",
          *       "status": 404,
@@ -124,12 +107,10 @@ export interface components {
          */
         Problem: {
             /**
-             * Format: uri-reference
-             * @description A URI reference to the kind of problem and the page that explains it; `about:blank` means no more than the status.
-             * @example /problems/invalid-request
+             * @description A URI reference to the kind of problem. Types may be added.
              * @example about:blank
              */
-            type: string;
+            type: components["schemas"]["ProblemType"] | string;
             /**
              * @description The kind of problem in words.
              * @example Invalid request
@@ -149,7 +130,15 @@ export interface components {
             detail: string;
             /** @description Every fault of an invalid request. */
             errors?: components["schemas"]["Fault"][];
+        } & {
+            [key: string]: unknown;
         };
+        /**
+         * @description The known kinds of problem: each is the path of the page that explains it. `about:blank` says no more than the status.
+         * @example about:blank
+         * @enum {string}
+         */
+        ProblemType: "/problems/invalid-request" | "/problems/id-conflict" | "/problems/rate-limited" | "/problems/nothing-added" | "/problems/outcome-unknown" | "/problems/unread" | "/problems/overloaded" | "about:blank";
         /**
          * @description A fault of a request, and its place. Members may be added.
          * @example {
@@ -180,348 +169,52 @@ export interface components {
              * @example limit
              */
             parameter?: string;
+        } & {
+            [key: string]: unknown;
         };
         /**
-         * @description The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a number), `length` (of a text), `text` (a character that is not allowed, or blanks alone), `duplicate` (given twice), `format` (anything else).
+         * @description The kind of fault: `required` (it is missing), `type`, `unknown` (no such member or parameter), `range` (of a number), `length` (of a text), `text` (a character that is not allowed, or only blanks), `format` (anything else).
          * @example type
          * @enum {string}
          */
-        FaultCode: "required" | "type" | "unknown" | "range" | "length" | "text" | "duplicate" | "format";
+        FaultCode: "required" | "type" | "unknown" | "range" | "length" | "text" | "format";
     };
-    responses: {
-        /** @description The list is still the one that `If-None-Match` names. */
-        NotModified: {
-            headers: {
-                ETag: components["headers"]["ETag"];
-                Link: components["headers"]["Link"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                Vary: components["headers"]["Vary"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content?: never;
-        };
-        /** @description The plant is in the store, on stable storage. */
-        PlantAdded: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Plant"];
-            };
-        };
-        /** @description The plants. */
-        PlantsListed: {
-            headers: {
-                "Content-Encoding": components["headers"]["Content-Encoding"];
-                ETag: components["headers"]["ETag"];
-                Link: components["headers"]["Link"];
-                "Cache-Control": components["headers"]["Cache-Control"];
-                Vary: components["headers"]["Vary"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["PlantList"];
-            };
-        };
-        /** @description The request is not valid; `errors` names every fault and its place. */
-        InvalidAddition: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The request is not valid; `errors` names every fault and its place. */
-        InvalidList: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The token is missing, wrong, expired or revoked. */
-        Unauthorized: {
-            headers: {
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The token lacks the scope of this operation. */
-        Forbidden: {
-            headers: {
-                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The request did not arrive in time. */
-        RequestTimeout: {
-            headers: {
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description A plant with this id already exists with a different name or tag. Nothing was changed. */
-        IdConflict: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The request carries `If-Match` or `If-None-Match`. Nothing was added. */
-        ConditionalAddition: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The list is not one that `If-Match` names. */
-        OtherList: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The body is larger than 16 KiB. */
-        ContentTooLarge: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The URL is too long. */
-        UriTooLong: {
-            headers: {
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The body is not JSON in UTF-8 without a content encoding. */
-        UnsupportedMediaType: {
-            headers: {
-                "Accept-Encoding": components["headers"]["Accept-Encoding"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The expectation is not supported: only `100-continue` is. */
-        ExpectationFailed: {
-            headers: {
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The token sent too many requests in a short time, or too many without a valid one came from this address. Nothing was changed. */
-        TooManyRequests: {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The header section is too large. */
-        HeadersTooLarge: {
-            headers: {
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description Internal error. */
-        InternalError: {
-            headers: {
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The store cannot take the request now. `type` tells whether nothing was added or the outcome is unknown. */
-        AdditionUnavailable: {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-        /** @description The list cannot be read now. */
-        ListUnavailable: {
-            headers: {
-                "Retry-After": components["headers"]["Retry-After"];
-                "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                RateLimit: components["headers"]["RateLimit"];
-                "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                "X-Request-Id": components["headers"]["X-Request-Id"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
-    };
-    parameters: {
-        /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
-        "If-Match": string;
-        /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
-        "If-None-Match": string;
-        /**
-         * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
-         * @example 100
-         */
-        limit: number;
-        /** @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused. */
-        after: string;
-    };
+    responses: never;
+    parameters: never;
     requestBodies: never;
     headers: {
         /**
-         * @description Identifies the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).
-         * @example "mWb3nZcQ.4f1c0a9be2d7.1.0-100"
+         * @description Names the list; send it back in `If-None-Match` (RFC 9110, 8.8.3).
+         * @example W/"1.0-100.j8_mOE1Q-9Q"
          */
         ETag: string;
         /**
-         * @description The next page, when there are more plants than `limit` (RFC 8288).
-         * @example </plants?after=2s-qM0f3zj9c1E&limit=100>; rel="next"
+         * @description The next page, if there are more plants than `limit` (RFC 8288).
+         * @example </plants?limit=100&after=100-j8_mOE1Q-9Q>; rel="next"
          */
         Link: string;
         /**
-         * @description A private cache may store the list, and has to revalidate it before each use.
-         * @example private, no-cache
-         */
-        "Cache-Control": string;
-        /**
-         * @description No cache may store an error.
+         * @description `private, no-cache`: check the list before each use. `no-store`: do not store an error.
          * @example no-store
          */
-        "Cache-Control-Of-Problems": "no-store";
+        "Cache-Control": "private, no-cache" | "no-store";
         /**
-         * @description Each coding has its own form (RFC 9110, 12.5.5).
+         * @description The answer depends on these request headers (RFC 9110, 12.5.5).
          * @example Accept-Encoding
          */
         Vary: string;
         /**
-         * @description How the list is compressed, when `Accept-Encoding` asks for it.
+         * @description The compression of the list, chosen by `Accept-Encoding`.
          * @example gzip
          */
         "Content-Encoding": string;
         /**
-         * @description When a content encoding is the fault: none is accepted (RFC 9110, 15.5.16).
+         * @description Sent if the body has a content encoding: none is supported (RFC 9110, 15.5.16).
          * @example identity
          */
         "Accept-Encoding": "identity";
         /**
-         * @description Seconds to wait before trying again (RFC 9110, 10.2.3).
+         * @description Seconds to wait before the next attempt (RFC 9110, 10.2.3).
          * @example 1
          */
         "Retry-After": number;
@@ -531,7 +224,7 @@ export interface components {
          */
         "RateLimit-Policy": string;
         /**
-         * @description If rates are limited: requests left (`r`), and seconds until there is one more (`t`).
+         * @description If rates are limited: requests left (`r`), and seconds until the next window (`t`).
          * @example "default";r=50;t=1
          */
         RateLimit: string;
@@ -543,7 +236,7 @@ export interface components {
          */
         "X-Content-Type-Options": "nosniff";
         /**
-         * @description Identifies the request in the log of the service: its own id, or one made by the service.
+         * @description Identifies the request in the log of the service.
          * @example 9f2c41d07b-1x
          */
         "X-Request-Id": string;
@@ -559,87 +252,13 @@ export interface operations {
                  * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
                  * @example 100
                  */
-                limit?: components["parameters"]["limit"];
-                /** @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused. */
-                after?: components["parameters"]["after"];
+                limit?: number;
+                /** @description Where a page starts. Take it from the `Link` header of the previous page; a made-up one is refused. */
+                after?: string;
             };
             header?: {
-                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
-                "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
-                "If-None-Match"?: components["parameters"]["If-None-Match"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: components["responses"]["PlantsListed"];
-            304: components["responses"]["NotModified"];
-            400: components["responses"]["InvalidList"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            408: components["responses"]["RequestTimeout"];
-            412: components["responses"]["OtherList"];
-            414: components["responses"]["UriTooLong"];
-            417: components["responses"]["ExpectationFailed"];
-            429: components["responses"]["TooManyRequests"];
-            431: components["responses"]["HeadersTooLarge"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["ListUnavailable"];
-        };
-    };
-    createPlant: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
-                "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
-                "If-None-Match"?: components["parameters"]["If-None-Match"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewPlant"];
-            };
-        };
-        responses: {
-            200: components["responses"]["PlantAdded"];
-            400: components["responses"]["InvalidAddition"];
-            401: components["responses"]["Unauthorized"];
-            403: components["responses"]["Forbidden"];
-            408: components["responses"]["RequestTimeout"];
-            409: components["responses"]["IdConflict"];
-            412: components["responses"]["ConditionalAddition"];
-            413: components["responses"]["ContentTooLarge"];
-            414: components["responses"]["UriTooLong"];
-            415: components["responses"]["UnsupportedMediaType"];
-            417: components["responses"]["ExpectationFailed"];
-            429: components["responses"]["TooManyRequests"];
-            431: components["responses"]["HeadersTooLarge"];
-            500: components["responses"]["InternalError"];
-            503: components["responses"]["AdditionUnavailable"];
-        };
-    };
-    headPlants: {
-        parameters: {
-            query?: {
-                /**
-                 * @description The maximum number of plants to return: decimal digits only. Without it, all of them.
-                 * @example 100
-                 */
-                limit?: components["parameters"]["limit"];
-                /** @description Where a page starts: a position in base 36, a hyphen, and 11 characters of base64url that only the store can make. Take it from the `Link` header of the page before; a made-up one is refused. */
-                after?: components["parameters"]["after"];
-            };
-            header?: {
-                /** @description Entity tags of lists, from `ETag`; 412 if none of them is current (RFC 9110, 13.1.1). An addition with it is always 412. */
-                "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Entity tags of known lists; 304 if one of them is current (RFC 9110, 13.1.2). An addition with it is always 412. */
-                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /** @description Entity tags of lists that the client has; 304 if the current one is among them (RFC 9110, 13.1.2). */
+                "If-None-Match"?: string;
             };
             path?: never;
             cookie?: never;
@@ -660,9 +279,11 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["PlantList"];
+                };
             };
-            /** @description The list is still the one that `If-None-Match` names. */
+            /** @description The list is still one that `If-None-Match` names. */
             304: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -677,118 +298,108 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request is not valid; `errors` names every fault and its place. */
+            /** @description The request is not valid. `errors` lists its faults and their places. */
             400: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description The token is missing, wrong, expired or revoked. */
             401: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description The token lacks the scope of this operation. */
             403: {
                 headers: {
                     "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description The request did not arrive in time. */
             408: {
                 headers: {
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
-            };
-            /** @description The list is not one that `If-Match` names. */
-            412: {
-                headers: {
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
-                content?: never;
             };
             /** @description The URL is too long. */
             414: {
                 headers: {
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
-            };
-            /** @description The expectation is not supported: only `100-continue` is. */
-            417: {
-                headers: {
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
-                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
-                content?: never;
             };
-            /** @description The token sent too many requests in a short time, or too many without a valid one came from this address. Nothing was changed. */
+            /** @description The token sent too many requests in a short time. Nothing was changed. */
             429: {
                 headers: {
                     "Retry-After": components["headers"]["Retry-After"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description The header section is too large. */
             431: {
                 headers: {
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description Internal error. */
             500: {
                 headers: {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description The list cannot be read now. */
             503: {
@@ -796,12 +407,203 @@ export interface operations {
                     "Retry-After": components["headers"]["Retry-After"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    "Cache-Control": components["headers"]["Cache-Control-Of-Problems"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
                     "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createPlant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPlant"];
+            };
+        };
+        responses: {
+            /** @description The plant is in the store, on stable storage. */
+            200: {
+                headers: {
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Plant"];
+                };
+            };
+            /** @description The request is not valid. `errors` lists its faults and their places. */
+            400: {
+                headers: {
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token is missing, wrong, expired or revoked. */
+            401: {
+                headers: {
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token lacks the scope of this operation. */
+            403: {
+                headers: {
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A plant with this id already exists with a different name or tag. Nothing was changed. */
+            409: {
+                headers: {
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is larger than 16 KiB. */
+            413: {
+                headers: {
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The URL is too long. */
+            414: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON in UTF-8, or has a content encoding. */
+            415: {
+                headers: {
+                    "Accept-Encoding": components["headers"]["Accept-Encoding"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token sent too many requests in a short time. Nothing was changed. */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The header section is too large. */
+            431: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal error. */
+            500: {
+                headers: {
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot add the plant now. `type` tells whether nothing was added or the outcome is unknown. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
         };
     };

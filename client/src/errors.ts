@@ -11,7 +11,6 @@ export type ProblemKind =
   | 'about:blank'
   | 'invalid-request'
   | 'id-conflict'
-  | 'precondition-failed'
   | 'rate-limited'
   | 'nothing-added'
   | 'outcome-unknown'

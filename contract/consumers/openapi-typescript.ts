@@ -1,6 +1,6 @@
 // A client by openapi-typescript and openapi-fetch: its types are those of the answers, problems too.
 import createClient from 'openapi-fetch'
-import { acceptedNames, refusedNames } from '../../test/support/texts.ts'
+import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
 import type { components, paths } from '../generated/openapi-typescript.ts'
 import { expect, service, tell } from './telling.ts'
 
@@ -25,7 +25,8 @@ for (const [what, name] of refusedNames) {
 
 await client.POST('/plants', { body: { name: 'Alder', tag: 'Alnus', id: 1 } })
 const conflict = await client.POST('/plants', { body: { name: 'Alder', tag: 'Quercus', id: 1 } })
-expect('a conflict', conflict.error?.type, '/problems/id-conflict')
+const type: components['schemas']['ProblemType'] | string | undefined = conflict.error?.type
+expect('a conflict', type, '/problems/id-conflict' satisfies components['schemas']['ProblemType'])
 const list = await client.GET('/plants', { params: { query: { limit: added.length } } })
 expect('a list', list.data, added)
 tell()

@@ -1,5 +1,5 @@
 // What generated validators have to say of texts and of the service's answers.
-import { acceptedNames, refusedNames } from '../../test/support/texts.ts'
+import { acceptedNames, refusedNames } from '../../test/contract/texts.ts'
 import { expect, explain, service, tell } from './telling.ts'
 
 type IsValid = (value: unknown) => boolean

@@ -27,6 +27,16 @@ export function printResult(json: unknown, text: string, asJson: boolean | undef
   })
 }
 
+/** Reports on a file that was written: on stdout, or on stderr if the file is stdout, as `-`. */
+export async function reportFile(
+  { file, ...found }: { file: string; [fact: string]: unknown },
+  { json, quiet }: { json?: true; quiet?: true },
+  text: string,
+): Promise<void> {
+  if (file !== '-') await printResult({ file, ...found }, text, json)
+  else if (!quiet) console.error(json ? JSON.stringify({ file, ...found }) : text)
+}
+
 /**
  * Keeps a stdout that fails from ending the process. The function that is returned gives the exit code for such a
  * failure: 0 when the reader has closed stdout (`| head -1`), 1 otherwise; undefined for any other error.
@@ -46,8 +56,11 @@ export function watchOutput(): (error: unknown) => number | undefined {
     faults.has(error) ? Number((error as NodeJS.ErrnoException).code !== 'EPIPE') : undefined
 }
 
-/** Makes the logger that a command gives to its store: `say` gets each warning that has a reason, as one line. */
-export function makeLogger(say: (line: string) => void = console.error): Logger {
+/** The logger that a command gives to its store, if it reports all failures itself. */
+export const silent: Logger = pino({ level: 'silent' })
+
+/** Makes a logger whose warnings that have a reason go to `say`, as one line each. */
+export function makeLogger(say: (line: string) => void): Logger {
   const write = (line: string) => {
     const { msg, reason } = JSON.parse(line)
     if (reason !== undefined) say(`${msg}: ${reason}`)

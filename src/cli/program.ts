@@ -1,13 +1,13 @@
-// The commands and what they share: the definitions from which help and docs/cli.md are made.
+// The commands and what they share: the definitions from which help is made.
 import { Command, Help } from 'commander'
-import { build } from '../version.ts'
+import { build, command } from '../version.ts'
 
 const width = 80
 const formatter = new Help()
 
 const help = `
-DATABASE_URL names the database, from the environment or .env; --database-url overrides it. plant-store serve --help lists
-the other settings, and plant-store config shows the effective values.
+DATABASE_URL names the database, from the environment or .env; --database-url overrides it. ${command} serve --help
+lists the other settings, and ${command} config shows the effective values.
 
 Exit codes: 0 done, 1 failed (or some records rejected), 2 usage error; 129, 130 or 143 interrupted by SIGHUP, SIGINT or
 SIGTERM.`
@@ -66,8 +66,8 @@ export async function buildProgram(words?: string[]): Promise<Command> {
     .exitOverride()
   const asked = words?.[0] === 'help' ? words[1] : words?.[0]
   for (const [name, [description, load]] of Object.entries(commands)) {
-    const command = program.command(name).description(description)
-    if (words === undefined || name === asked) (await load()).define(command)
+    const one = program.command(name).description(description)
+    if (words === undefined || name === asked) (await load()).define(one)
   }
   return program
 }

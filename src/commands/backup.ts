@@ -2,15 +2,15 @@
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { rmSync, writeFileSync } from 'node:fs'
+import { rmSync, statSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { basename, dirname, extname, join } from 'node:path'
+import { basename, dirname, extname, join, resolve } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Command } from 'commander'
-import { CommandError, count, printResult } from '../cli/console.ts'
+import { CommandError, count, reportFile } from '../cli/console.ts'
 import { doLongWork, type Progress } from '../cli/long-work.ts'
 import { type NewFileOptions, writeNewFile } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, type WorkOptions } from '../cli/options.ts'
@@ -20,7 +20,7 @@ import { openReadOnly } from '../store/sqlite/read-only.ts'
 const help = `
 The service may run meanwhile. FILE gets its name when the copy is complete, verified, and on stable storage; a backup that
 is killed may leave a file that ends in .partial, which may be deleted. FILE holds everything, the hashes of tokens
-included, so only you can read it. plant-store restore restores it. With - the backup is written to stdout; until it is
+included, so only you can read it. The command restore restores it. With - the backup is written to stdout; until it is
 verified, it is in a file beside the database, or in TMPDIR.
 
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
@@ -36,16 +36,13 @@ export function define(command: Command): void {
 }
 
 async function runBackup(file: string, options: WorkOptions & { force?: true }): Promise<void> {
-  const { quiet, json, force: replace } = options
   const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
-  if (file !== '-') {
-    const report = await copyLong(options, (how) => copyVerified(from, file, { ...how, replace }))
-    const text = `backed up ${count(report.plants, 'plant')} to ${file}; verified, SHA-256 ${report.checksum}`
-    return printResult({ file, ...report }, text, json)
-  }
-  const report = await copyLong({ quiet: true }, (how) => writeVerified(from, how))
-  const text = `backed up ${count(report.plants, 'plant')}; verified, SHA-256 ${report.checksum}`
-  if (!quiet) console.error(json ? JSON.stringify({ file, ...report }) : text)
+  const isStdout = file === '-'
+  const report = await copyLong({ quiet: options.quiet || isStdout }, (how) =>
+    isStdout ? writeVerified(from, how) : copyVerified(from, file, { ...how, replace: options.force }),
+  )
+  const text = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
+  await reportFile({ file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
 }
 
 /** Finds the file of the database. Throws CommandError when it is no file; `instead` says what to use. */
@@ -110,7 +107,9 @@ export async function verifyCopy(path: string, { signal, progress }: CopyOptions
  * connection writes (sqlite.org/c3ref/backup_finish.html).
  */
 async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
-  const { db: source, checkSame } = openReadOnly(from)
+  if (!statSync(from, { throwIfNoEntry: false })?.isFile())
+    throw new CommandError(`there is no file ${resolve(from)}`)
+  const source = openReadOnly(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
     writeFileSync(to, '', { flag: 'wx', mode: ownMode })
@@ -121,7 +120,6 @@ async function copyDatabase(from: string, to: string, { signal, progress }: Copy
         progress.show(totalPages - remainingPages, totalPages, 'page')
       },
     })
-    checkSame?.()
     makeSingle(to)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_SQLITE_ERROR') throw error
@@ -134,9 +132,6 @@ async function copyDatabase(from: string, to: string, { signal, progress }: Copy
 /** Turns WAL mode off, so that a copy is a single file. */
 export function makeSingle(path: string): void {
   const copy = new DatabaseSync(path)
-  try {
-    copy.exec('PRAGMA journal_mode = DELETE')
-  } finally {
-    copy.close()
-  }
+  copy.exec('PRAGMA journal_mode = DELETE')
+  copy.close()
 }

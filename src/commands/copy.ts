@@ -1,7 +1,7 @@
 // copy: copies a whole store into another database, such as from SQLite to PostgreSQL or back.
 import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
-import { CommandError, count, makeLogger, printResult, separate } from '../cli/console.ts'
+import { CommandError, count, printResult, separate, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { nameDatabase, named, readUrl, wholeNumber } from '../cli/options.ts'
 import type { CopyTarget, Store, StoredPlant } from '../store/engine.ts'
@@ -48,13 +48,12 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
   let made = false
   const describe = () => 'the copy was interrupted. Run it again to go on.'
   const work = doLongWork({ quiet, describe }, async (progress, signal) => {
-    const logger = makeLogger(progress.say)
-    const source = await named('--from', openStore(urls.from, { logger, mode: 'read' }))
+    const source = await named('--from', openStore(urls.from, { logger: silent, mode: 'read' }))
     try {
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
       const onMade = () => (made = true)
-      const options = { logger, mode: 'write', create: true, made: onMade } as const
+      const options = { logger: silent, mode: 'write', create: true, made: onMade } as const
       const target = await named('--to', openStore(urls.to, options))
       const copying = copyStore(source, target, { batch, signal, onProgress: progress.show })
       return await copying.finally(() => target.close())

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as turn } from 'node:timers/promises'
 import { constants, createGzip, createZstdCompress } from 'node:zlib'
 import { type Command, Option } from 'commander'
-import { CommandError, count, makeLogger, printResult } from '../cli/console.ts'
+import { CommandError, count, reportFile, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
 import { writeNewFile } from '../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions, wholeNumber } from '../cli/options.ts'
@@ -61,14 +61,14 @@ export function define(command: Command): void {
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
-  const { after, id: withId, bom = false, force: replace, json } = options
+  const { after, id: withId, bom = false, force: replace } = options
   const form = chooseForm(file, options, command)
   const isStdout = file === '-'
   const url = findDatabase(options)
   const describe = () => 'interrupted: the export is incomplete. Run it again'
   const quiet = options.quiet || isStdout
   const head = await doLongWork({ quiet, describe }, (progress, signal) =>
-    withStore(url, { mode: 'read', logger: makeLogger() }, async (store) => {
+    withStore(url, { mode: 'read', logger: silent }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
       const show = (done: number) => progress.show(done, head - after)
@@ -88,10 +88,8 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const database = nameDatabase(url)
   const compression = form.compress === 'none' ? null : form.compress
   const summary = { plants: head - after, after, head, database, file, format: form.format, compression }
-  const place = isStdout ? '' : ` to ${file}`
-  const text = `exported ${count(head - after, 'plant')} from ${database}${place}; the log ends at plant ${head}`
-  if (!isStdout) await printResult(summary, text, json)
-  else if (!options.quiet) console.error(json ? JSON.stringify(summary) : text)
+  const text = `exported ${count(head - after, 'plant')} from ${database}${isStdout ? '' : ` to ${file}`}`
+  await reportFile(summary, options, `${text}; the log ends at plant ${head}`)
 }
 
 /** Reads the form from the name of the file, like `plants.csv.gz`; options override it. Exits with 2 for other endings. */

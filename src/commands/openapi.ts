@@ -1,12 +1,12 @@
-// openapi: writes the contract of the service that the settings describe, as its /openapi.yaml has it.
+// openapi: writes the contract of the app for the BASE_PATH in force, without the security scheme of an issuer.
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import pino from 'pino'
 import { buildApp } from '../app.ts'
+import { silent } from '../cli/console.ts'
 import { writeNewFile } from '../cli/new-file.ts'
 import { noMeter } from '../metrics.ts'
-import { loadSettings } from '../settings.ts'
-import type { Store } from '../store/engine.ts'
+import { loadSetting, loadSettings } from '../settings.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 
 type Options = { json?: true; output: string; force?: true }
 
@@ -16,22 +16,28 @@ export function define(command: Command): void {
     .option('-o, --output <file>', 'write to a file; - is stdout', '-')
     .option('--force', 'replace the file if it exists')
     .action(async ({ json, output, force: replace }: Options) => {
-      const app = await buildIdleApp()
-      await app.ready()
-      const text = json ? `${JSON.stringify(app.swagger(), null, 2)}\n` : app.swagger({ yaml: true })
+      const text = await writeContract(loadSetting('basePath'), json)
       if (output === '-') process.stdout.write(text)
       else await writeNewFile(output, { replace }, async (path) => writeFileSync(path, text))
     })
 }
 
-/** Builds the app of the service. Without a store it answers no request of a client. */
-function buildIdleApp() {
-  return buildApp({
-    store: {} as Store,
-    settings: loadSettings().settings,
+/** Writes the contract of an app without a store. */
+export async function writeContract(basePath: string, asJson = false): Promise<string> {
+  const { settings } = loadSettings({}, {})
+  const refuse = async () => {
+    throw new StoreUnavailable('unread', 'this app describes itself only')
+  }
+  const app = await buildApp({
+    log: { append: refuse, head: refuse, read: refuse },
+    settings: { ...settings, basePath },
     verify: () => undefined,
-    logger: pino({ level: 'silent' }),
+    logger: silent,
     meter: noMeter,
     mask: String,
   })
+  await app.ready()
+  const text = asJson ? `${JSON.stringify(app.swagger(), null, 2)}\n` : app.swagger({ yaml: true })
+  await app.close()
+  return text
 }

@@ -56,7 +56,7 @@ function readVerified(to: string, options: CopyOptions) {
       signal: options.signal,
     })
     try {
-      openReadOnly(path).db.close()
+      openReadOnly(path).close()
       makeSingle(path)
     } catch (error) {
       throw new CommandError((error as Error).message.replaceAll(path, 'stdin'))

@@ -1,11 +1,10 @@
 // status: shows what a store holds, and which services and commands use it. It only reads.
 import type { Command } from 'commander'
-import { count, makeLogger, printResult, separate } from '../cli/console.ts'
+import { count, printResult, separate, silent } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
-import { describeLoss, describeUnsafe } from '../store/postgres/postgres-status.ts'
-import type { ServiceStatus, Standby } from '../store/status.ts'
+import type { ClusterStatus, ServiceStatus, Standby } from '../store/status.ts'
 import { build } from '../version.ts'
 
 const help = `
@@ -20,8 +19,8 @@ export function define(command: Command): void {
     .action(async (options: DatabaseOptions) => {
       const url = findDatabase(options)
       const read = (store: Store) => readStatus(engineOf(url).name, store)
-      const status = await withStore(url, { mode: 'read', logger: makeLogger() }, read)
-      await printResult(status, formatStatus(status), options.json)
+      const status = await withStore(url, { mode: 'read', logger: silent }, read)
+      await printResult(status, await formatStatus(status), options.json)
     })
 }
 
@@ -40,8 +39,7 @@ async function readStatus(engine: string, store: Store, now = Date.now()) {
   }
 }
 
-function formatStatus({ cluster, tokens, ...status }: Status): string {
-  const line = (name: string, fact: string) => `${name.padEnd(9)}${fact}`
+async function formatStatus({ cluster, tokens, ...status }: Status): Promise<string> {
   return [
     line('version', status.version),
     line('engine', `${status.engine} ${status.engineVersion}`),
@@ -49,12 +47,23 @@ function formatStatus({ cluster, tokens, ...status }: Status): string {
     line('head', count(status.head, 'plant')),
     line('size', formatBytes(status.bytes)),
     line('tokens', `${tokens.active} active, ${tokens.expired} expired, ${tokens.revoked} revoked`),
-    ...(cluster ? [line('server', `${cluster.server}, ${cluster.role}`)] : []),
-    ...(cluster?.standbys ?? []).map((standby) => line('standby', formatStandby(standby))),
-    ...(cluster?.unsafe ?? []).map((name) => line('warning', describeUnsafe(name))),
-    ...(cluster?.loss ? [line('warning', `${describeLoss(cluster.loss)} (${cluster.loss.at})`)] : []),
+    ...(cluster ? await formatCluster(cluster) : []),
     line('service', formatService(status.service)),
   ].join('\n')
+}
+
+async function formatCluster({ server, role, standbys, unsafe, loss }: ClusterStatus): Promise<string[]> {
+  const { describeLoss, describeUnsafe } = await import('../store/postgres/postgres-status.ts')
+  return [
+    line('server', `${server}, ${role}`),
+    ...standbys.map((standby) => line('standby', formatStandby(standby))),
+    ...unsafe.map((name) => line('warning', describeUnsafe(name))),
+    ...(loss ? [line('warning', `${describeLoss(loss)} (${loss.at})`)] : []),
+  ]
+}
+
+function line(name: string, fact: string): string {
+  return `${name.padEnd(9)}${fact}`
 }
 
 function formatStandby({ name, address, state, sync, lagBytes, lagSeconds }: Standby): string {

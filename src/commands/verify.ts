@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Command } from 'commander'
-import { NewPlant, Plant } from '../../schemas/plant.ts'
-import { count, makeLogger, printResult } from '../cli/console.ts'
+import { Plant } from '../../schemas/plant.ts'
+import { count, printResult, silent } from '../cli/console.ts'
 import { startProgress } from '../cli/long-work.ts'
 import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions } from '../cli/options.ts'
 import type { Damage, Positions, Store, StoredPlant } from '../store/engine.ts'
@@ -18,15 +18,16 @@ URL is a database URL, env:NAME for one in an environment variable, or @FILE for
 ps. A service may run on the database meanwhile: the log is checked up to its end at the start. Checked are: the database
 and its schema with its own means, that the log has no gaps, the checksum of every row, that every item is a valid plant in
 its stored format, that ids are unique, the id of the store, and hashes and scopes of tokens. Where a page of the file is
-damaged, the plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that plant-store
-copy prints.
+damaged, the plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that
+the command copy prints.
 
 If there are faults, the first ten are shown, and the exit code is 1.`
 
 const pagePlants = 1000
 const maxShown = 10
-const ajv = new Ajv2020({ formats: { int64: true } })
-const isValid = ajv.compile(NewPlant)
+const ajv = new Ajv2020()
+const isValid = ajv.compile<Plant>(Plant)
+const fields = Object.keys(Plant.properties) as (keyof Plant)[]
 
 export function define(command: Command): void {
   command.argument('[url]', 'the database, instead of --database-url: a URL, env:NAME or @FILE')
@@ -43,52 +44,54 @@ export function define(command: Command): void {
 async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
   // It only reads: a signal may end it at any moment, as signals do.
   const progress = startProgress({ quiet })
-  const checking = withStore(url, { mode: 'read', logger: makeLogger() }, (store) =>
+  const checking = withStore(url, { mode: 'read', logger: silent }, (store) =>
     checkStore(store, progress.show),
   )
-  const { plants, checksum, faultCount, faults, unread } = await checking.finally(progress.end)
+  const { plants, checksum, faults, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
+  const faultCount = faults.length + unread.length
+  const shown = faults.slice(0, maxShown).map(({ position = null, detail }) => ({ position, detail }))
   const lines = [
     `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`),
-    ...faults.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
-    ...(faultCount > faults.length + unread.length ? ['…'] : []),
+    ...shown.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
+    ...(faults.length > maxShown ? [`and ${count(faults.length - maxShown, 'more fault')}`] : []),
     faultCount === 0 ? 'no faults' : count(faultCount, 'fault'),
   ]
   if (faultCount > 0) process.exitCode = 1
-  await printResult({ engine, plants, checksum, faultCount, faults, unread }, lines.join('\n'), json)
+  await printResult({ engine, plants, checksum, faultCount, faults: shown, unread }, lines.join('\n'), json)
 }
 
 /** Plants that cannot be read; `last` is null when nothing behind them can be read, not even the end of the log. */
 type Unread = { first: number; last: number | null; reason: string }
 
 /**
- * Checks part by part, as each may meet an unreadable page. `faults`: the first ones; `checksum`: SHA-256 over a line per
+ * Checks part by part, as each may meet an unreadable page. `checksum`: SHA-256 over a line per
  * plant, null when not all could be read. Rejects with StoreUnavailable when the whole database is unreadable.
  */
 async function checkStore(store: Store, onProgress: (done: number, total?: number) => void) {
-  const found = new Faults()
+  const found: Damage[] = []
   const attempt = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
     try {
       return await read()
     } catch (error) {
-      found.add({ detail: `${what} cannot be read: ${await explainUnread(store, error)}` })
+      found.push({ detail: `${what} cannot be read: ${await explainUnread(store, error)}` })
       return undefined
     }
   }
   const head = await attempt('the end of the log', () => store.log.head())
-  for (const [what, find] of Object.entries(store.checks)) found.add(...((await attempt(what, find)) ?? []))
-  found.add(...((await attempt('the tokens', () => findTokenFaults(store))) ?? []))
-  if (!/^[\w-]{22}$/.test(store.id)) found.add({ detail: 'the store has no id' })
+  for (const [what, find] of Object.entries(store.checks)) found.push(...((await attempt(what, find)) ?? []))
+  found.push(...((await attempt('the tokens', () => findTokenFaults(store))) ?? []))
+  if (!/^[\w-]{22}$/.test(store.id)) found.push({ detail: 'the store has no id' })
   const log = await checkLog(store, head?.position, found, onProgress)
-  return { ...log, faultCount: found.count + log.unread.length, faults: found.first }
+  return { ...log, faults: found }
 }
 
 /** Checks the plants up to the `head`, which is undefined when it cannot be read. */
 async function checkLog(
   store: Store,
   head: number | undefined,
-  found: Faults,
+  found: Damage[],
   onProgress: (done: number, total?: number) => void,
 ) {
   const hash = createHash('sha256')
@@ -96,14 +99,15 @@ async function checkLog(
   const end = head ?? Number.MAX_SAFE_INTEGER
   let [plants, before] = [0, 0]
   const addGap = (next: number) => {
-    if (next > before + 1) found.add({ detail: `${nameSpan(before + 1, next - 1)} missing` })
+    if (next > before + 1) found.push({ detail: `${nameSpan(before + 1, next - 1)} missing` })
   }
   for (let after = 0; after < end; ) {
     const { last, entries } = await readPage(store, after, end)
     const rows = entries.filter((entry) => 'item' in entry)
+    hash.update(rows.map(lineOf).join(''))
     for (const entry of entries) {
       addGap(entry.position)
-      if ('item' in entry) checkRow(entry, before)
+      if ('item' in entry) checkRow(entry)
       else addUnread(unread, entry)
       before = Math.max(before, entry.position)
     }
@@ -119,11 +123,9 @@ async function checkLog(
   const checksum = head !== undefined && unread.length === 0 ? hash.digest('hex') : null
   return { plants, checksum, unread }
 
-  function checkRow(row: StoredPlant, before: number): void {
-    const { position } = row
-    const detail = position <= before ? 'exists twice' : findRowFault(row)
-    if (detail !== undefined) found.add({ position, detail })
-    hash.update(lineOf(row))
+  function checkRow(row: StoredPlant): void {
+    const detail = row.position <= before ? 'exists twice' : findRowFault(row)
+    if (detail !== undefined) found.push({ position: row.position, detail })
   }
 }
 
@@ -173,16 +175,17 @@ function findRowFault(row: StoredPlant): string | undefined {
   const { id, item, mark } = row
   if (checksumOf(row) !== row.checksum) return 'does not match its checksum'
   if (!/^[\w-]{11}$/.test(mark)) return 'has no mark'
-  let value: Record<string, unknown>
+  if (id !== null && !(Number.isSafeInteger(id) && id >= 0))
+    return 'has an id that is no integer from 0 to 2^53 - 1'
+  let plant: unknown
   try {
-    value = JSON.parse(item)
+    plant = JSON.parse(item)
   } catch {
     return 'is not JSON'
   }
-  if (!isValid(id === null ? value : { ...value, id }))
-    return `is not valid: ${ajv.errorsText(isValid.errors)}`
-  const stored = Object.fromEntries(Object.keys(Plant.properties).map((field) => [field, value[field]]))
-  return JSON.stringify(stored) === item ? undefined : 'is not in the stored format'
+  if (!isValid(plant)) return `is not valid: ${ajv.errorsText(isValid.errors, { dataVar: 'plant' })}`
+  const stored = JSON.stringify(Object.fromEntries(fields.map((field) => [field, plant[field]])))
+  return stored === item ? undefined : 'is not in the stored format'
 }
 
 async function findTokenFaults(store: Store): Promise<Damage[]> {
@@ -191,18 +194,6 @@ async function findTokenFaults(store: Store): Promise<Damage[]> {
     ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [{ detail: `token ${id} has a hash that is no SHA-256` }]),
     ...(given.every(isKnown) ? [] : [{ detail: `token ${id} has unknown scopes` }]),
   ])
-}
-
-/** Keeps the first faults, and counts all. */
-class Faults {
-  readonly first: { position: number | null; detail: string }[] = []
-  count = 0
-
-  add(...faults: Damage[]): void {
-    this.count += faults.length
-    for (const { position = null, detail } of faults)
-      if (this.first.length < maxShown) this.first.push({ position, detail })
-  }
 }
 
 function nameSpan(first: number, last: number | null): string {

@@ -11,17 +11,17 @@ import { inTime } from './in-time.ts'
 import { longestItemBytes } from './item.ts'
 import type { Range } from './names.ts'
 
-/** The largest page, and the most plants of one. */
+/** The largest page, and the most plants of one: with fewer a long list takes longer, with more it holds more memory. */
 const pageBytes = 256 * 1024
-const pagePlants = 4000
+const pagePlants = 2000
 /** The number of plants that fits into a page whatever their size. */
 const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
 /** Aim below the limit, as plants differ in size. */
 const aimedBytes = 0.9 * pageBytes
 /** Expected size of an item until some were read. */
 const usualBytes = 100
-/** Smaller pages are kept as texts: Node writes a text together with its head. */
-const textBytes = 8 * 1024
+/** Smaller pages are kept as texts: Node writes a text together with its head. Larger ones would be encoded each time. */
+const textLength = 8 * 1024
 const maxKeptBytes = 32 * 2 ** 20
 /** A page that fits into one packet with its head arrives no sooner when it is compressed. */
 const fewestBytes = 1024
@@ -33,7 +33,7 @@ const maxStreams = 100
 export type Page = string | Buffer
 export type Body = { coding: Coding; bytes: Page | Readable }
 /** The JSON array of the plants up to position `reached`. */
-type Part = { array: Buffer; reached: number }
+type Part = { array: string; reached: number }
 
 export class Pages {
   readonly #log: PlantLog
@@ -89,7 +89,7 @@ export class Pages {
     const read = () => this.#readPart(range, range.after)
     const part = await inTime(this.#once(this.#reading, range.name, maxReads, read))
     if (part.reached < range.last) return part
-    const page = part.array.length <= textBytes ? part.array.toString() : part.array
+    const page = part.array.length <= textLength ? part.array : Buffer.from(part.array)
     this.#kept.set(range.name, page)
     return page
   }
@@ -131,19 +131,20 @@ export class Pages {
     if (this.#streams >= maxStreams)
       throw new StoreUnavailable('overloaded', 'too many long lists are being sent')
     this.#streams++
-    const list = Readable.from(this.#parts(range, first), { objectMode: false, highWaterMark: 1 })
+    // Parts are texts: buffers would pile up outside of the heap, where V8 seldom collects.
+    const list = Readable.from(this.#parts(range, first), { highWaterMark: 1 })
     list.once('close', () => this.#streams--)
     // An error of one stream destroys the other with it.
     const bytes = coding === 'identity' ? list : pipeline(list, makeCompressor(coding), () => {})
     return { coding, bytes }
   }
 
-  async *#parts(range: Range, first: Part): AsyncGenerator<Buffer, void> {
+  async *#parts(range: Range, first: Part): AsyncGenerator<string, void> {
     for (let part = first; ; part = await inTime(this.#readPart(range, part.reached))) {
-      // The brackets between two parts become a comma.
-      if (part !== first) part.array[0] = 0x2c
       const isLast = part.reached === range.last
-      yield isLast ? part.array : part.array.subarray(0, -1)
+      // The brackets between two parts become a comma.
+      const items = isLast ? part.array.slice(1) : part.array.slice(1, -1)
+      yield (part === first ? '[' : ',') + items
       if (isLast) return
       // Each part takes a turn of the event loop, as a store may read within one.
       await new Promise(setImmediate)

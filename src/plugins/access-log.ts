@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { AnsweredRequest } from '../metrics.ts'
 
 /** Lines are gathered up to this size, or for this long: each write wakes a thread. */
-const chunkBytes = 64 * 1024
+const chunkBytes = 256 * 1024
 const flushMs = 250
 const maxUrlLength = 1024
 
@@ -45,8 +45,10 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
   function add(request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
     // 499: the client left first.
     const status = reply.raw.writableFinished ? reply.raw.statusCode : 499
-    const { method, routeOptions } = request
-    count?.({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
+    if (count) {
+      const { method, routeOptions } = request
+      count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
+    }
     if (!write) return
     lines += format(request, reply, status, durationMs)
     if (lines.length >= chunkBytes) flush()

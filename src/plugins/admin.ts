@@ -9,6 +9,7 @@ import { type Meter, openMetrics } from '../metrics.ts'
 import { explainListen } from '../setting-values.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
+import { errors } from './errors.ts'
 
 /** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
 const readyMs = 600
@@ -44,11 +45,12 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
     done()
   })
-  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ status: 'not found' }))
+  await app.register(errors, { basePath: '/', fault: () => undefined })
   app.get('/livez', () => ({ status: 'live' }))
   app.get('/readyz', async (_request, reply) => answer(reply, await health.findFault()))
   app.get('/metrics', async (_request, reply) => reply.type(contentType).send(await write()))
-  await app.listen({ host, port }).catch((error) => {
+  const listenTextResolver = (address: string) => `admin server listening at ${address}`
+  await app.listen({ host, port, listenTextResolver }).catch((error) => {
     throw explainListen(error, host, port, 'ADMIN_')
   })
 
@@ -86,7 +88,8 @@ class Health {
 
   /** Resolves within a second to the reason for not being ready; undefined when ready. */
   async findFault(): Promise<'starting' | 'draining' | 'store-not-writable' | undefined> {
-    if (!this.#isWritable) return this.#isDraining ? 'draining' : 'starting'
+    if (this.#isDraining) return 'draining'
+    if (!this.#isWritable) return 'starting'
     const isWritable = await this.#isWritable()
     // A shutdown may have begun meanwhile.
     if (this.#isDraining) return 'draining'
@@ -104,7 +107,8 @@ function showStore(store: Store, meter: Meter, file: string | undefined): void {
   if (file === undefined) {
     const help = 'Settings of the database server that are off and protect acknowledged plants.'
     const readUnsafe = within(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
-    return meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
+    meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
+    return
   }
   const readDisk = within(gaugeMs, () => statfs(file))
   const readBytes = (blocks: 'bavail' | 'blocks') => async () => {

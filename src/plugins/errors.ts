@@ -83,20 +83,29 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
       .send(body)
   })
 
+  // For routes that find nothing; unknown paths are refused before their body is read, see `requests`.
   app.setNotFoundHandler((request) => {
-    const url = request.url.split('?', 1)[0] as string
-    const allowed = app.supportedMethods.filter((method) => app.findRoute({ url, method }) !== null)
-    if (allowed.length === 0) throw new ProblemError(problems.nothingHere)
-    throw new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
+    throw describeMiss(request)
   })
 
   /** Logs an internal error whole; an unavailable store that has not logged it itself, now and then. */
   function logFailure(error: Error, { id: requestId }: FastifyRequest): void {
+    // An issuer that is away is logged where its keys are loaded.
+    if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
     else if (!error.isLogged)
       outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })
   }
 })
+
+/** Makes the error for a request without a route: 405 if its path has other methods. */
+export function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
+  const path = url.split('?', 1)[0] as string
+  const allowed = server.supportedMethods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
+  // A route that found nothing, such as that of the files of the docs.
+  if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.nothingHere)
+  return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
+}
 
 function toProblem(error: FastifyError, request: FastifyRequest): ProblemError {
   if (error instanceof ProblemError) return error

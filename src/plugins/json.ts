@@ -1,7 +1,7 @@
 // Bodies and queries: JSON in UTF-8 only, integers in decimal digits only, and the faults that no schema names.
 import { isUtf8 } from 'node:buffer'
 import type { TObject } from '@sinclair/typebox'
-import type { preValidationHookHandler } from 'fastify'
+import type { FastifyRequest, preValidationHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { findValueFaults, maxFaults } from '../plants/plant-faults.ts'
@@ -13,13 +13,17 @@ const integer = /^-?[0-9]+$/
 
 export const json = fp(async (app) => {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, async (request, body) => {
-    const { 'content-encoding': encoding, 'content-type': type = '' } = request.headers
-    if (encoding !== undefined)
-      throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
-    if (otherCharset.test(type)) throw new ProblemError(problems.charset)
-    return parse(body)
-  })
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async (request: FastifyRequest, body: Buffer) => {
+      const { 'content-encoding': encoding, 'content-type': type = '' } = request.headers
+      if (encoding !== undefined)
+        throw new ProblemError(problems.contentEncoding, { headers: { 'accept-encoding': 'identity' } })
+      if (otherCharset.test(type)) throw new ProblemError(problems.charset)
+      return parse(body)
+    },
+  )
 })
 
 /**
@@ -27,9 +31,9 @@ export const json = fp(async (app) => {
  * schemas do not, see `findValueFaults`.
  */
 export function prepareInput({ querystring, body }: { querystring: TObject; body?: TObject }) {
-  const parameters = Object.keys(querystring.properties)
-  const integers = parameters.filter((name) => querystring.properties[name]?.type === 'integer')
-  const members = Object.keys(body?.properties ?? {})
+  const parameters = new Set(Object.keys(querystring.properties))
+  const integers = [...parameters].filter((name) => querystring.properties[name]?.type === 'integer')
+  const members = new Set(Object.keys(body?.properties ?? {}))
 
   const prepare: preValidationHookHandler = (request, _reply, done) => {
     const query = request.query as Record<string, unknown>
@@ -39,11 +43,10 @@ export function prepareInput({ querystring, body }: { querystring: TObject; body
       if (typeof text === 'string' && integer.test(text) && !Object.is(Number(text), -0))
         query[name] = Number(text)
     }
-    const faults = [
-      ...findValueFaults(request.body, members, 'body'),
-      ...findValueFaults(query, parameters, 'querystring'),
-    ]
-    if (faults.length === 0) return done()
+    const ofBody = findValueFaults(request.body, members, 'body')
+    const ofQuery = findValueFaults(query, parameters, 'querystring')
+    if (ofBody.length + ofQuery.length === 0) return done()
+    const faults = [...ofBody, ...ofQuery]
     // Too many unknown names would take Ajv long.
     if (faults.length < maxFaults) faults.push(...findSchemaFaults(request, faults))
     done(invalid(faults.slice(0, maxFaults)))

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
-import { invalid, ProblemError } from './errors.ts'
+import { describeMiss, invalid, ProblemError } from './errors.ts'
 
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
@@ -34,7 +34,7 @@ export const requests = fp(async (app) => {
     if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
     else if (headers.host === undefined && httpVersionMinor > 0)
       done(invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }]))
-    else done()
+    else done(request.is404 ? describeMiss(request) : undefined)
   })
 
   app.addHook('onSend', (_request, reply, _payload, done) => {

@@ -21,7 +21,7 @@ export type TracingOptions = { meter: Meter; mask: (text: string) => string }
 export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
   const { OTEL_SDK_DISABLED = '', OTEL_TRACES_EXPORTER } = process.env
   if (OTEL_SDK_DISABLED.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return
-  const { diag, DiagLogLevel } = await import('@opentelemetry/api')
+  const { diag, DiagLogLevel, propagation, trace } = await import('@opentelemetry/api')
   // What is wrong with the variables is reported while they are read; later faults are outages.
   const warn = (message: string) => app.log.warn(`OpenTelemetry: ${message}`)
   diag.setLogger({ error: warn, warn, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN)
@@ -40,6 +40,9 @@ export const tracing = fp<TracingOptions>(async (app, { meter, mask }) => {
   app.addHook('onClose', async () => {
     const end = provider.shutdown().catch(() => {})
     await Promise.race([end, delay(flushMs, undefined, { ref: false })])
+    // What the provider has registered for the process.
+    trace.disable()
+    propagation.disable()
   })
 })
 
@@ -49,6 +52,7 @@ function describeRequest(
   { method, url, routeOptions }: FastifyRequest,
   mask: (text: string) => string,
 ) {
+  if (!span.isRecording()) return
   span.updateName(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`)
   span.setAttribute('url.path', mask(url.split('?', 1)[0] as string))
 }

@@ -51,9 +51,10 @@ export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (a
         },
       ])
     const { status, headers, body } = answer
-    // CORS has set one already.
-    if (reply.hasHeader('vary')) headers.vary = `${reply.getHeader('vary')}, ${headers.vary}`
+    const vary = reply.getHeader('vary')
     reply.code(status).headers(headers)
+    // CORS has one of its own.
+    if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (body instanceof Readable) return sendStream(reply, body, resets)
     // Each item was serialized once, by the schema of a plant, when it was added; Fastify sends text and bytes as they are.
     return reply.send(body as never)

@@ -5,7 +5,7 @@ import { problems } from '../../schemas/problems.ts'
 import type { Meter } from '../metrics.ts'
 import { ProblemError } from '../plugins/errors.ts'
 import type { Issuer } from './issuer.ts'
-import { IssuerKeys } from './issuer-keys.ts'
+import { IssuerKeys, type IssuerKeysOptions } from './issuer-keys.ts'
 import { findClaimFault, type Refusal, readJwt, readScopes, reasons, refuse, toleranceS } from './jwt.ts'
 import type { Grant } from './verifier.ts'
 
@@ -16,8 +16,8 @@ const verdictMs = 60_000
  * Makes `verifyIssued(token)`, which resolves to undefined when a token is refused. It rejects with a ProblemError if the
  * keys of the issuer are unavailable, and with StoreUnavailable if too many tokens wait for them.
  */
-export function acceptIssuer(issuer: Issuer, { logger, meter }: { logger: Logger; meter: Meter }) {
-  const keys = new IssuerKeys(issuer, { logger })
+export function acceptIssuer(issuer: Issuer, { meter, ...options }: IssuerKeysOptions & { meter: Meter }) {
+  const keys = new IssuerKeys(issuer, options)
   // Not awaited, so that the start does not depend on the issuer.
   void keys.load()
   const refused: Record<string, number> = Object.fromEntries(Object.keys(reasons).map((one) => [one, 0]))

@@ -51,10 +51,25 @@ export function describeResource({
   return { path, url: origin + path + search, metadata }
 }
 
+/** How readers of the docs page sign in (authorization code with PKCE, RFC 7636); undefined unless a client is set. */
+export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix }: Issuer) {
+  if (oidcDocsClientId === undefined) return undefined
+  const resource = oidcAudience[0] as string
+  return {
+    clientId: oidcDocsClientId,
+    scopes: scopes.map((scope) => oidcScopePrefix + scope),
+    usePkceWithAuthorizationCodeGrant: true,
+    // RFC 8707; some issuers have a parameter of their own.
+    additionalQueryStringParams: { resource, audience: resource },
+  }
+}
+
 /** Serves the metadata, which needs no token and stands outside the base path. */
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
   // The router matches decoded paths, and reads a single colon as a parameter.
   const url = decodeURI(path).replaceAll(':', '::')
-  app.get(url, (_request, reply) => reply.header('cache-control', 'no-cache').send(metadata))
+  app.get(url, { schema: { hide: true } }, (_request, reply) =>
+    reply.header('cache-control', 'no-cache').send(metadata),
+  )
   done()
 }

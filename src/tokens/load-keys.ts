@@ -1,5 +1,8 @@
 // Fetches the keys of an issuer from the URL in its metadata, or from the setting; never from a URL in a token.
 import { createPublicKey } from 'node:crypto'
+import { once } from 'node:events'
+import http, { type IncomingMessage } from 'node:http'
+import https from 'node:https'
 import { createLocalJWKSet, type JWK } from 'jose'
 import { isSecureUrl } from '../setting-values.ts'
 import { discoveryUrls, type Issuer } from './issuer.ts'
@@ -33,7 +36,7 @@ export async function loadKeys(
 /** Says in words why something could not be fetched. Never throws, whatever was thrown by whoever answered. */
 export function describeFailure(error: unknown): string {
   const texts: string[] = []
-  // `fetch failed` alone says nothing; its cause may be an AggregateError without a message.
+  // The cause may say more, and an AggregateError has no message.
   for (let one = error; texts.length < 4 && typeof one === 'object' && one !== null; ) {
     const { message, code, cause, errors } = one as { [name: string]: unknown }
     const text = typeof message === 'string' && message !== '' ? message : code
@@ -57,20 +60,29 @@ async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
   throw fault
 }
 
-/** Fetches a JSON object. Rejects for anything else, and when it is too long. */
+/**
+ * Fetches a JSON object, without following redirects. Rejects for anything else, and when it is too long. `fetch` is not
+ * used: through a proxy that closes the connection (NODE_USE_ENV_PROXY) it reconnects for ever, even after it is aborted.
+ */
 async function fetchObject(url: string, signal: AbortSignal): Promise<Record<string, unknown>> {
-  const answer = await fetch(url, { signal, redirect: 'manual', headers: { accept: 'application/json' } })
-  if (answer.status !== 200) {
-    await answer.body?.cancel()
-    throw new Error(`${url} answered ${answer.status}`)
+  const { get } = new URL(url).protocol === 'https:' ? https : http
+  const request = get(url, { signal, headers: { accept: 'application/json' } })
+  // An error after the answer has begun is one of its stream, too.
+  request.on('error', () => {})
+  const [answer] = (await once(request, 'response', { signal })) as [IncomingMessage]
+  if (answer.statusCode !== 200) {
+    answer.destroy()
+    throw new Error(`${url} answered ${answer.statusCode}`)
   }
   const chunks: Uint8Array[] = []
   let length = 0
-  for await (const chunk of answer.body ?? []) {
+  for await (const chunk of answer) {
     length += chunk.length
     if (length > maxBytes) throw new Error(`${url} is longer than ${maxBytes} bytes`)
     chunks.push(chunk)
   }
+  // An answer without a length just ends.
+  signal.throwIfAborted()
   const value = parse(Buffer.concat(chunks).toString())
   if (typeof value !== 'object' || value === null) throw new Error(`${url} has no JSON object`)
   return value as Record<string, unknown>

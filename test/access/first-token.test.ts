@@ -5,16 +5,14 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pino from 'pino'
 import { test } from 'tap'
-import { describeDatabase } from '../../src/config/load-config.ts'
-import { FileRefused } from '../../src/runtime/new-file.ts'
+import { SettingError } from '../../src/setting-values.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { introduceTokens } from '../../src/tokens/first-token.ts'
 import { readTokenId } from '../../src/tokens/format.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { spawnCli, startService } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
-import { listTokens } from '../support/tokens.ts'
+import { openStore } from '../support/stores.ts'
 
 const logger = pino({ level: 'silent' })
 const plantsUrl = 'http://127.0.0.1:3000/plants'
@@ -74,10 +72,10 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
   t.teardown(() => store.close())
   const tokens = new Tokens(store.tokens)
   await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
-    constructor: FileRefused,
+    constructor: SettingError,
     message: /^FIRST_TOKEN_FILE cannot be written, so no token was made: ENOENT[^\n]+$/,
   })
-  t.same(await listTokens(store.sql), [])
+  t.same(await store.tokens.all(), [])
 })
 
 test('of two starts at once one makes the token, and the other leaves no file', async (t) => {
@@ -113,16 +111,5 @@ test('a token that may have been stored keeps its file', async (t) => {
   const file = join(createDirectory(t), 'token')
   const introduced = introduceTokens(new Tokens({ ...store.tokens, add }), { file, plantsUrl })
   await t.rejects(introduced, { name: 'StoreUnavailable' })
-  t.match(await listTokens(store.sql), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
-})
-
-test('a database is named by its whole path, or its URL without the password', (t) => {
-  const path = join(createDirectory(t), 'plants.db')
-  t.equal(describeDatabase(`file:${path}`), `${path} (created)`)
-  writeFileSync(path, '')
-  t.equal(describeDatabase(`file:${path}`), `${path} (created)`, 'an empty file becomes a database')
-  writeFileSync(path, 'a')
-  t.equal(describeDatabase(`file:${path}`), `${path} (opened)`)
-  t.equal(describeDatabase('postgres://a:s3cret@h1,h2:5433/plants'), 'postgres://a:***@h1,h2:5433/plants')
-  t.end()
+  t.match(await store.tokens.all(), [{ id: readTokenId(readFileSync(file, 'utf8').trim()) }])
 })

@@ -2,11 +2,12 @@
 import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto'
 import { createServer, type RequestListener } from 'node:http'
 import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
+import pino from 'pino'
 import type { Test } from 'tap'
+import { type Meter, noMeter } from '../../src/metrics.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { collectLog } from '../support/log-lines.ts'
-import { endGently, request, startService, startThreads } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { ask, plant, start } from './start.ts'
 
 export const audience = 'https://plants.example/store'
 
@@ -83,38 +84,47 @@ export async function startIssuer(t: Test, path = '/realm') {
   }
 }
 
-/** Starts a service in this process that takes the tokens of an issuer; `list` and `add` send one. */
-export async function startAccepting(t: Test, env: NodeJS.ProcessEnv) {
-  const { log, logged } = collectLog()
-  const database = await sqlite.createDatabase(t)
-  const { url, metrics } = await startThreads(t, database, { THREADS: '1', ...env }, log)
-  return { url, metrics, ...senders(url), ...readers(logged) }
+/** A load may take long on a busy machine, and waits are short. */
+export const short = { limitMs: 2000, pauseMs: 300 }
+
+/** Starts a service in this process that accepts the tokens of an issuer. `told`: messages of the log about it. */
+export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = short) {
+  let log = ''
+  const write = (line: string) => {
+    log += line
+  }
+  const logger = pino({ level: 'debug' }, { write })
+  let refused: () => unknown = () => ({})
+  const counter: Meter['counter'] = (name, _help, read) => {
+    if (name === 'plant_store_oidc_refused_total') refused = read
+  }
+  const app = await start(t, { env, logger, limits, meter: { ...noMeter, counter } })
+  const told = () => log.match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? []
+  return {
+    ...app,
+    refused: () => refused() as Record<string, number>,
+    logged: () => log,
+    told,
+    logs: (pattern: RegExp) => until(() => pattern.test(log), { found: () => log }),
+  }
 }
 
-/** With its full time-outs a process gets its keys sooner or later, however little of a processor it has. */
-export const unhurried = { NODE_OPTIONS: '' }
-
-/** The same in a process of its own. */
+/** Starts a process that accepts the tokens of an issuer. */
 export async function spawnAccepting(t: Test, env: NodeJS.ProcessEnv) {
+  const { endGently, startService } = await import('../support/service.ts')
   const service = await startService(
     t,
     { DATABASE_URL: await sqlite.createDatabase(t), ...env },
     createDirectory(t),
   )
   endGently(t, service)
-  return { ...service, ...senders(service.url), ...readers(() => service.output().stderr) }
-}
-
-function senders(url: string) {
-  const headersOf = (token: string) => ({ authorization: `Bearer ${token}` })
-  const list = (token: string) => request(`${url}/plants`, { headers: headersOf(token) })
-  const add = (token: string) =>
-    request(`${url}/plants`, { body: { name: 'Alder', tag: '' }, headers: headersOf(token) })
-  return { list, add }
-}
-
-/** `told`: the messages of the log so far that are about the issuer; a line may come later than its answer. */
-function readers(logged: () => string) {
-  const told = () => logged().match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? []
-  return { logged, told, logs: (pattern: RegExp) => until(() => pattern.test(logged())) }
+  const logged = () => service.output().stderr
+  return {
+    ...service,
+    list: (text: string) => ask(`${service.url}/plants`, text),
+    add: (text: string) => ask(`${service.url}/plants`, text, plant),
+    logged,
+    told: () => logged().match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? [],
+    logs: (pattern: RegExp) => until(() => pattern.test(logged()), { found: logged }),
+  }
 }

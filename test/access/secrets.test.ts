@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { openView } from '../../src/store/engines.ts'
+import { openStore as openUrl } from '../../src/store/engines.ts'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
 import { fill, open } from '../support/copies.ts'
 import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
 import { spawnCli, startService } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const password = 'correct-horse'
@@ -43,7 +43,11 @@ test('copy and verify take a password from the environment or a file, where ps s
   writeFileSync(file, `${TARGET}\n`, { mode: 0o600 })
   const sockets = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
   const before = sockets()
-  await t.rejects(openView(to), { message: /password/ }, 'without a password nothing is opened')
+  await t.rejects(
+    openUrl(to, { mode: 'read', logger: pino({ level: 'silent' }) }),
+    { message: /password/ },
+    'without a password nothing is opened',
+  )
   while (sockets() > before) await sleep(5)
   t.equal(sockets(), before, 'and no connection is left')
   const ways: [args: string[], env: NodeJS.ProcessEnv][] = [

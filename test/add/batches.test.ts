@@ -10,7 +10,7 @@ import type { Plant } from '../../schemas/plant.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { type Answer, request, startApp, startService } from '../support/service.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
+import { openStore, type Store } from '../support/stores.ts'
 import { compose, exchange } from '../support/wire.ts'
 
 const writers = 64

@@ -4,8 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { sqlite } from '../support/engines.ts'
-import { countRounds } from '../support/full.ts'
-import { makeRandom, tellSeed } from '../support/seed.ts'
+import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
 import { request, type Service, startService } from '../support/service.ts'
 
 const kills = countRounds(20, 4)

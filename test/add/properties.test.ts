@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import { test } from 'tap'
 import type { NewPlant, Plant } from '../../schemas/plant.ts'
 import { engines } from '../support/engines.ts'
-import { isFull } from '../support/full.ts'
-import { seed, tellSeed } from '../support/seed.ts'
+import { isFull, seed, tellSeed } from '../support/full.ts'
 import { request, startApp } from '../support/service.ts'
 
 const plants = isFull ? 1000 : 200

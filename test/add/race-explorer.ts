@@ -8,12 +8,12 @@ import { SharedHead } from '../../src/plants/list/answer/shared-head.ts'
 import { rangeOf } from '../../src/plants/list/range.ts'
 import type { Entry, Head } from '../../src/store/engine.ts'
 import type { StoreUnavailable } from '../../src/store/errors.ts'
+import { seed } from '../support/full.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { makePages, readPlain } from '../support/pages.ts'
-import { makeReply } from '../support/replies.ts'
-import { seed } from '../support/seed.ts'
 import { type Action, beginning, beginnings, scripts } from './race-actions.ts'
 import { type Adding, type Listing, Oracle } from './race-oracle.ts'
+import { makeReply } from './replies.ts'
 
 /** Far more turns of the event loop than any delay of a batch takes: then nothing happens any more. */
 const mostIdleTurns = 1_000_000

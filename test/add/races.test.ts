@@ -3,8 +3,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { test } from 'tap'
-import { isFull } from '../support/full.ts'
-import { tellSeed } from '../support/seed.ts'
+import { isFull, tellSeed } from '../support/full.ts'
 
 const schedules = isFull ? 10_000 : 2000
 

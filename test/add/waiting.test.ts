@@ -8,7 +8,7 @@ import { TimeSlices } from '../../src/runtime/time-slices.ts'
 import type { Entry, Outcome, PlantLog } from '../../src/store/engine.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { MemoryLog } from '../support/memory-log.ts'
-import { makeReply } from '../support/replies.ts'
+import { makeReply } from './replies.ts'
 
 /** What became of each that waited, by its name, in the order in which they were told. */
 type Told = [name: string, what: unknown][]

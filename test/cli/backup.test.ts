@@ -1,4 +1,4 @@
-// backup and restore: what is put back is what was there at one moment, and everything in it is good.
+// backup and restore: what is restored is the store as it was at one moment, whole and verified.
 import fs, {
   existsSync,
   mkdirSync,
@@ -14,18 +14,15 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { copyVerified } from '../../src/maintenance/backup/back-up.ts'
-import { verifyStore } from '../../src/maintenance/verify/verify-store.ts'
-import { count } from '../../src/runtime/count.ts'
-import { startAppender } from '../support/appenders.ts'
-import { runCommand } from '../support/commands.ts'
+import { count } from '../../src/cli/console.ts'
+import { startProgress } from '../../src/cli/long-work.ts'
+import { copyVerified } from '../../src/commands/backup.ts'
+import { startAppender } from '../store/appenders.ts'
+import { runCommand, runShell } from '../support/commands.ts'
 import { fill, open, sumLog } from '../support/copies.ts'
-import { tamper } from '../support/damage.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { cli, runProgram } from '../support/imports.ts'
-import { request, startApp } from '../support/service.ts'
-import type { Store } from '../support/sql-store.ts'
-import { listTokens } from '../support/tokens.ts'
+import type { Store } from '../support/stores.ts'
+import { tamper } from './damage.ts'
 
 /** A store with plants, and the path of its file. */
 async function make(t: Test, count: number): Promise<{ store: Store; url: string; path: string }> {
@@ -39,7 +36,11 @@ function run(args: string[], DATABASE_URL: string) {
   return runCommand(args, { DATABASE_URL })
 }
 
-test('a backup that is taken while another process writes is restored: the log as it was at one moment', async (t) => {
+async function verify(path: string) {
+  return JSON.parse((await runCommand(['verify', `file:${path}`, '--json'])).stdout)
+}
+
+test('a backup beside a service that writes is the log as it was at one moment, and is restored', async (t) => {
   const { store, url, path } = await make(t, 20_000)
   const appender = await startAppender(t, path)
   let over = false
@@ -55,11 +56,11 @@ test('a backup that is taken while another process writes is restored: the log a
   await adding
   t.match(made, { code: 0, stderr: '' })
   t.ok(last > first + 2, `${last - first} plants were added meanwhile`)
-  const { plants, checksum } = await verifyStore(`file:${backup}`)
+  const { plants, checksum } = await verify(backup)
   t.ok(plants >= first && plants < last, `${first} <= ${plants} < ${last}`)
   t.equal(made.stdout, `backed up ${count(plants, 'plant')} to ${backup}; verified, SHA-256 ${checksum}\n`)
   t.strictSame(readdirSync(dirname(backup)), ['b.db'], 'it is one file')
-  if (process.platform !== 'win32') t.equal(statSync(backup).mode & 0o777, 0o600, 'that nobody else can read')
+  t.equal(statSync(backup).mode & 0o777, 0o600, 'that nobody else can read')
 
   const put = await run(['restore', backup, '--quiet'], `file:${restored}`)
   const words = `restored ${count(plants, 'plant')} to ${restored}; verified, SHA-256 ${checksum}\n`
@@ -68,14 +69,16 @@ test('a backup that is taken while another process writes is restored: the log a
   const again = await open(t, `file:${restored}`)
   t.equal(await sumLog(again), checksum)
   t.equal(again.id, store.id)
-  t.strictSame(await listTokens(again.sql), await listTokens(store.sql), 'with its tokens')
-  const db = new DatabaseSync(restored, { readOnly: true })
-  t.match(
-    { ...db.prepare('PRAGMA journal_mode').get() },
-    { journal_mode: 'wal' },
-    'the service turns on its log',
-  )
-  db.close()
+  t.strictSame(await again.tokens.all(), await store.tokens.all(), 'with its tokens')
+
+  const name = `{"name":"b","tag":""}`
+  await again.log.append([{ item: name, id: undefined }])
+  const [one, other] = [
+    await store.log.head([plants, plants + 1]),
+    await again.log.head([plants, plants + 1]),
+  ]
+  t.equal(one.markOf(plants), other.markOf(plants), 'what both hold has one name')
+  t.not(one.markOf(plants + 1), other.markOf(plants + 1), 'what was added after the backup has another')
 })
 
 test('a backup is on stable storage before it has its name, and then its name is', async (t) => {
@@ -92,84 +95,47 @@ test('a backup is on stable storage before it has its name, and then its name is
   replace((descriptor) => {
     fsyncSync(descriptor)
     const stats = fs.fstatSync(descriptor)
-    // Before anything is copied, what is found is synced.
     if (stats.ino !== log) synced.push({ isFile: stats.isFile(), isNamed: existsSync(backup) })
   })
-  await copyVerified(path, backup, {})
+  const { signal } = new AbortController()
+  await copyVerified(path, backup, { signal, progress: startProgress({ quiet: true }) })
   t.strictSame(synced, [
     { isFile: true, isNamed: false },
     { isFile: false, isNamed: true },
   ])
 })
 
-test('a restored store that grows differently is told apart from the original', async (t) => {
-  const { store, url, path } = await make(t, 10)
-  const [backup, restored] = [join(createDirectory(t), 'b.db'), join(createDirectory(t), 'c.db')]
-  await copyVerified(path, backup, {})
-  const [one, other] = [
-    await startApp(t, url, { store }),
-    await (async () => {
-      await copyVerified(backup, restored, {})
-      return startApp(t, `file:${restored}`)
-    })(),
-  ]
-  const etag = async (at: string, query = '') => (await request(`${at}/plants${query}`)).headers.get('etag')
-  t.equal(await etag(one.url), await etag(other.url), 'what both hold has one name')
-  const post = (at: string, name: string) => request(`${at}/plants`, { body: { name, tag: '' } })
-  for (const name of ['a', 'b']) await post(one.url, name)
-  const lost = await request(`${one.url}/plants?limit=11`)
-  const cursor = /<([^>]+)>/.exec(lost.headers.get('link') ?? '')?.[1]
-  for (const name of ['A', 'B']) await post(other.url, name)
-  t.not(await etag(other.url), await etag(one.url))
-  const stale = { 'if-none-match': String(lost.headers.get('etag')) }
-  t.match(await request(`${other.url}/plants?limit=11`, { headers: stale }), { status: 200 })
-  t.match(await request(other.url + cursor), { status: 400 }, 'a cursor behind what was lost is refused')
-  t.equal(
-    await etag(other.url, '?limit=10'),
-    await etag(one.url, '?limit=10'),
-    'what was kept keeps its name',
-  )
-})
-
-test('a backup replaces no existing file, and leaves nothing behind when it fails', async (t) => {
-  const { url, path } = await make(t, 50)
+test('a backup replaces no existing file without --force, and leaves nothing behind when it fails', async (t) => {
+  const { url } = await make(t, 50)
   const directory = createDirectory(t)
   const backup = join(directory, 'b.db')
   writeFileSync(backup, 'precious')
-  t.match(await run(['backup', backup], url), {
-    code: 1,
-    stderr: `plant-store: ${backup} already exists\n`,
-  })
+  const refused = { code: 1, stderr: `plant-store: ${backup} already exists\n` }
+  t.match(await run(['backup', backup], url), refused)
   t.equal(readFileSync(backup, 'utf8'), 'precious')
   const { code, stdout } = await run(['backup', backup, '--force', '--json', '--quiet'], url)
   t.equal(code, 0)
-  const { checksum } = await verifyStore(url)
-  t.match(JSON.parse(stdout), {
-    file: backup,
-    plants: 50,
-    unchecked: 0,
-    checksum,
-    copySeconds: Number,
-    verifySeconds: Number,
-  })
-  await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
-  await t.rejects(copyVerified(path, join(directory, 'c.db'), {}), {
-    message: 'the copy was not kept, because the source is damaged: plant 7 does not match its checksum',
-  })
-  await t.rejects(copyVerified(path, join(directory, 'no', 'c.db'), {}), {
-    message: /^cannot write \S+c\.db: ENOENT: /,
-  })
+  const { checksum } = await verify(backup)
+  t.strictSame(JSON.parse(stdout), { file: backup, plants: 50, checksum })
+
   const other = join(createDirectory(t), 'notes.db')
   const notes = new DatabaseSync(other)
   notes.exec('CREATE TABLE notes (text)')
   notes.close()
-  await t.rejects(copyVerified(other, join(directory, 'c.db'), {}), {
-    message: `${other} is not a plant store`,
-  })
+  await tamper(url, 'UPDATE plants SET checksum = 1 WHERE position = 7')
+  const cases: [url: string, file: string, reason: RegExp][] = [
+    [url, 'c.db', /^plant-store: the copy was not kept, [^\n]+: plant 7 does not match its checksum\n$/],
+    [url, 'no/c.db', /^plant-store: cannot write \S+c\.db: ENOENT: [^\n]+\n$/],
+    [`file:${other}`, 'c.db', /^plant-store: \S+notes\.db is not a plant store\n$/],
+    [`file:${directory}/none.db`, 'c.db', /^plant-store: there is no file [^\n]+\n$/],
+    ['postgres://127.0.0.1:1/none', 'c.db', /^plant-store: [^\n]+pg_dump or pg_basebackup\n$/],
+  ]
+  for (const [from, file, stderr] of cases)
+    t.match(await run(['backup', join(directory, file), '--quiet'], from), { code: 1, stdout: '', stderr })
   t.strictSame(readdirSync(directory), ['b.db'])
 })
 
-test('--force never replaces the database that is read, nor one that has a log beside it', async (t) => {
+test('--force replaces neither the database that is read nor one with a log beside it', async (t) => {
   const { store, url, path } = await make(t, 10)
   const link = join(createDirectory(t), 'link.db')
   symlinkSync(path, link)
@@ -182,8 +148,8 @@ test('--force never replaces the database that is read, nor one that has a log b
   const backup = join(createDirectory(t), 'b.db')
   for (const ending of ['-wal', '-journal']) {
     writeFileSync(backup + ending, 'of another database')
-    await t.rejects(copyVerified(path, backup, { replace: true }), {
-      message: `${backup}${ending} exists: ${backup} is a database in use`,
+    t.match(await run(['backup', backup, '--force'], url), {
+      stderr: `plant-store: ${backup}${ending} exists: ${backup} is a database in use\n`,
     })
     rmSync(backup + ending)
   }
@@ -191,36 +157,22 @@ test('--force never replaces the database that is read, nor one that has a log b
   t.equal((await store.log.head()).position, 10)
 })
 
-test('a backup that is stopped, while it copies or verifies, leaves nothing behind', async (t) => {
-  const { path } = await make(t, 20_000)
-  const directory = createDirectory(t)
-  for (const unit of ['page', 'plant']) {
-    const stop = new AbortController()
-    const onProgress = (_done: number, _total: number, of = 'plant') => {
-      if (of === unit) stop.abort(new Error(`enough ${unit}`))
-    }
-    const stopped = copyVerified(path, join(directory, 'b.db'), { signal: stop.signal, onProgress })
-    await t.rejects(stopped, { message: `enough ${unit}` })
-    t.strictSame(readdirSync(directory), [])
-  }
-})
-
 test('a backup goes through a pipe, and is restored from one', async (t) => {
   const { store, url, path } = await make(t, 500)
   const sum = await sumLog(store)
   const directory = createDirectory(t)
-  const shell = (line: string, DATABASE_URL: string) =>
-    runProgram(t, 'sh', ['-c', line, process.execPath, cli], { DATABASE_URL })
   const backup = join(createDirectory(t), 'b.db')
-  t.match(await shell(`"$0" "$1" backup - | cat >'${backup}'`, url), {
+  t.match(await runShell(t, `plant-store backup - | cat >'${backup}'`, { DATABASE_URL: url }), {
     code: 0,
     stderr: `backed up 500 plants; verified, SHA-256 ${sum}\n`,
   })
   const beside = readdirSync(dirname(path)).filter((name) => name.includes('partial'))
   t.strictSame(beside, [], 'nothing is left')
-  const restore = (name: string, file: string) =>
-    shell(`cat '${file}' | "$0" "$1" restore - --quiet`, `file:${join(directory, name)}`)
-  t.match(await restore('a/plants.db', backup), {
+  const restore = (name: string) => {
+    const DATABASE_URL = `file:${join(directory, name)}`
+    return runShell(t, `cat '${backup}' | plant-store restore - --quiet`, { DATABASE_URL })
+  }
+  t.match(await restore('a/plants.db'), {
     code: 0,
     stdout: new RegExp(`^restored 500 plants to .*SHA-256 ${sum}\n$`),
   })
@@ -233,39 +185,34 @@ test('a backup goes through a pipe, and is restored from one', async (t) => {
     [Buffer.alloc(9000, 'x'), /^plant-store: cannot open stdin: file is not a database\n$/],
   ] as const) {
     writeFileSync(backup, part)
-    t.match(await restore('b/c/plants.db', backup), { code: 1, stdout: '', stderr: reason })
+    t.match(await restore('b/c/plants.db'), { code: 1, stdout: '', stderr: reason })
   }
   t.strictSame(readdirSync(directory), ['a'], 'no directory is left')
 })
 
-test('restore replaces no existing file', async (t) => {
-  const { path } = await make(t, 5)
+test('restore replaces no existing file, and makes none of what is no backup', async (t) => {
+  const { url } = await make(t, 5)
   const backup = join(createDirectory(t), 'b.db')
-  await copyVerified(path, backup, {})
+  await run(['backup', backup], url)
   for (const ending of ['', '-wal', '-shm', '-journal']) {
     const directory = createDirectory(t)
     const found = join(directory, `plants.db${ending}`)
     writeFileSync(found, 'precious')
     const { code, stderr } = await run(['restore', backup], `file:${directory}/plants.db`)
     t.equal(code, 1)
-    t.equal(
-      stderr,
-      `plant-store: ${found} exists: stop the service and move it away, with the files beside it\n`,
-    )
-    t.strictSame(readdirSync(directory), [`plants.db${ending}`])
+    const reason = `${found} exists: stop the service and move it away, with the files beside it`
+    t.equal(stderr, `plant-store: ${reason}\n`)
     t.equal(readFileSync(found, 'utf8'), 'precious')
   }
   const directory = createDirectory(t)
   mkdirSync(join(directory, 'a'))
   const broken = join(createDirectory(t), 'broken.db')
   writeFileSync(broken, readFileSync(backup).fill(0xff, 4096))
+  const own = fileURLToPath(import.meta.url)
   for (const [from, reason] of [
-    [join(directory, 'none'), /^plant-store: there is no file [^\n]+\n$/],
-    [join(directory, 'a'), /^plant-store: \S+\/a is a directory\n$/],
-    [
-      fileURLToPath(import.meta.url),
-      /^plant-store: cannot open \S+backup\.test\.\w+: file is not a database\n$/,
-    ],
+    [join(directory, 'none'), /^plant-store: there is no file [^\n]+none\n$/],
+    [join(directory, 'a'), /^plant-store: there is no file \S+\/a\n$/],
+    [own, /^plant-store: cannot open \S+backup\.test\.\w+: file is not a database\n$/],
     [broken, /^plant-store: cannot copy \S+broken\.db to \S+\/plants\.db: [^\n]+ malformed\n$/],
   ] as const) {
     t.match(await run(['restore', from, '--quiet'], `file:${directory}/plants.db`), {
@@ -274,15 +221,8 @@ test('restore replaces no existing file', async (t) => {
     })
     t.notOk(existsSync(join(directory, 'plants.db')))
   }
-})
-
-test('backup and restore of PostgreSQL are refused, and name its own tools', async (t) => {
-  for (const [name, tools] of [
-    ['backup', /pg_dump or pg_basebackup/],
-    ['restore', /pg_restore or psql/],
-  ] as const) {
-    const { code, stderr } = await run([name, 'b.db'], 'postgres://127.0.0.1:1/none')
-    t.equal(code, 1)
-    t.match(stderr, tools)
-  }
+  t.match(await run(['restore', backup], 'postgres://127.0.0.1:1/none'), {
+    code: 1,
+    stderr: /pg_restore or psql/,
+  })
 })

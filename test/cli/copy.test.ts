@@ -1,96 +1,85 @@
-// copy: a whole store moves to another database and back, however often it is cut short.
-import { test } from 'tap'
-import { count } from '../../src/runtime/count.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
-import { beginCopy, between, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
-import { engines, findEngine, sqlite } from '../support/engines.ts'
-import { request, startApp } from '../support/service.ts'
-import type { Store } from '../support/sql-store.ts'
-import { listTokens } from '../support/tokens.ts'
+// copy: a whole store moves to another database and back, however often it is cut short, and what is refused is left alone.
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import tap, { before, test } from 'tap'
+import { count } from '../../src/cli/console.ts'
+import { runCommand } from '../support/commands.ts'
+import { addToken, beginCopy, between, copy, fill, open, openRenamed, sumLog } from '../support/copies.ts'
+import {
+  createDirectory,
+  type Engine,
+  engines,
+  findEngine,
+  sharedServer,
+  sqlite,
+} from '../support/engines.ts'
+import type { Store } from '../support/stores.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const plants = 10_000
 
-/** One at least: a store begins an epoch when it is made. */
-async function readEpochs({ sql }: Store): Promise<unknown[]> {
-  const rows = await sql.select('SELECT number, epoch, start FROM epochs ORDER BY number')
-  if (rows.length === 0) throw new Error('there is no epoch')
-  return rows.map((row) => ({ ...row }))
-}
-
-test('a store goes from SQLite to PostgreSQL and back, killed twice on each way', { skip }, async (t) => {
-  const urls = await Promise.all([sqlite, postgres, sqlite].map(({ createDatabase }) => createDatabase(t)))
-  const [first, middle, last] = urls as [string, string, string]
-  const original = await open(t, first)
-  await fill(original, plants)
-  const checksum = await sumLog(original)
-  for (const way of [
-    { from: first, to: middle },
-    { from: middle, to: last },
-  ]) {
-    let held = 0
-    for (const part of [1 / 3, 2 / 3]) {
-      const { child, ended, target } = await beginCopy(t, way, part * plants)
-      child.kill('SIGKILL')
-      t.match(await ended, { signal: 'SIGKILL' })
-      held = (await target.log.head()).position
-      t.ok(held < plants, `at ${held} plants`)
-    }
-    const { code, stdout, stderr } = await copy(way.from, way.to)
-    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-    t.equal(
-      stdout,
-      `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
-    )
-  }
-  const copied = await open(t, last)
-  t.equal(await sumLog(copied), checksum)
-  t.equal(copied.id, original.id)
-  t.strictSame(await listTokens(copied.sql), await listTokens(original.sql))
-  t.strictSame(await copied.sql.select("SELECT key FROM meta WHERE key = 'copy'"), [], 'no mark is left')
-  t.strictSame(await readEpochs(copied), await readEpochs(original), 'the epochs are the same')
+/** 100 plants that are only read. */
+let url: string
+let source: Store
+before(async () => {
+  url = await sqlite.createDatabase(tap)
+  source = await open(tap, url)
+  await fill(source, 100)
 })
 
-for (const from of engines)
-  for (const to of engines)
-    test(`clients of ${from.name} notice nothing when it is ${to.name} that answers`, async (t) => {
-      const [before, after] = [await from.createDatabase(t), await to.createDatabase(t)]
-      const source = await startApp(t, before)
-      const headers = { authorization: `Bearer ${await fill(source.store, 10)}` }
-      const plant = { name: 'Fern', tag: '', id: 7 }
-      t.match(await request(`${source.url}/plants`, { body: plant, headers }), { status: 200 })
-      const page = await request(`${source.url}/plants?limit=4`, { headers })
-      const next = /<([^>]+)>/.exec(page.headers.get('link') ?? '')?.[1]
-      const etag = String(page.headers.get('etag'))
-      t.match(await copy(before, after), { code: 0, stderr: '' })
-
-      const target = await startApp(t, after)
-      const list = (path: string, more = {}) =>
-        request(target.url + path, { headers: { ...headers, ...more } })
-      t.match(await list('/plants?limit=4', { 'if-none-match': etag }), { status: 304 }, 'ETags are valid')
-      t.equal((await list('/plants?limit=4')).text, page.text)
+for (const [middleEngine, lastEngine] of [
+  [postgres, sqlite],
+  [sqlite, sqlite],
+] as const)
+  test(`a store goes from SQLite to ${middleEngine.name} and back, killed twice on each way`, {
+    skip: middleEngine === postgres && skip,
+  }, async (t) => {
+    const [first, middle, last] = (await Promise.all(
+      [sqlite, middleEngine, lastEngine].map(({ createDatabase }) => createDatabase(t)),
+    )) as [string, string, string]
+    const original = await open(t, first)
+    await fill(original, plants)
+    await original.notes.change({ key: 'import a', before: '', value: 'how far it got' })
+    const checksum = await sumLog(original)
+    for (const way of [
+      { from: first, to: middle },
+      { from: middle, to: last },
+    ]) {
+      let held = 0
+      for (const part of [1 / 3, 2 / 3]) {
+        const { child, ended, target } = await beginCopy(t, way, part * plants)
+        child.kill('SIGKILL')
+        t.match(await ended, { signal: 'SIGKILL' })
+        held = (await target.log.head()).position
+        t.ok(held < plants, `at ${held} plants`)
+      }
+      const { code, stdout, stderr } = await copy(way.from, way.to)
+      t.strictSame({ code, stderr }, { code: 0, stderr: '' })
       t.equal(
-        (await list(String(next))).text,
-        (await request(source.url + next, { headers })).text,
-        'so are cursors',
+        stdout,
+        `copied ${count(plants - held, 'plant')} and 1 token ${between(way.from, way.to)}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}\n`,
       )
-      const post = (body: object) => request(`${target.url}/plants`, { body, headers })
-      t.match(await post(plant), { status: 200 }, 'a retry is known')
-      t.match(await post({ ...plant, tag: 'x' }), { status: 409 }, 'and so is a conflict')
-      t.equal((await target.store.log.head()).position, 11)
-      t.match(await post({ name: 'Moss', tag: '' }), { status: 200 })
-      t.equal((await list('/plants')).text.includes('Moss'), true)
-    })
+    }
+    const { code, stdout } = await runCommand(['verify', last, '--json'])
+    t.match({ code, ...JSON.parse(stdout) }, { code: 0, plants, checksum, faultCount: 0 })
+    const copied = await open(t, last)
+    t.equal(await sumLog(copied), checksum)
+    t.equal((await copied.sql.select("SELECT value FROM meta WHERE key = 'store'"))[0]?.value, original.id)
+    t.strictSame(await copied.tokens.all(), await original.tokens.all())
+    t.strictSame(await copied.notes.read('import'), await original.notes.read('import'), 'with its imports')
+    t.equal((await copied.log.head()).mark, (await original.log.head()).mark, 'lists keep their names')
+  })
 
 test('a source in use is copied to its end, and again when it has grown', { skip }, async (t) => {
   const [from, to] = [await sqlite.createDatabase(t), await postgres.createDatabase(t)]
   const source = await open(t, from)
   await fill(source, 5000)
-  const { ended, output } = await beginCopy(t, { from, to })
+  const { ended } = await beginCopy(t, { from, to })
   await fill(source, 500)
-  t.match(await ended, { code: 0 })
+  const { code, stdout } = await ended
+  t.equal(code, 0)
   const where = between(from, to)
-  t.ok(output().stdout.startsWith(`copied 5,500 plants and 2 tokens ${where}; both hold 5,500 plants now`))
+  t.ok(stdout.startsWith(`copied 5,500 plants and 2 tokens ${where}; both hold 5,500 plants now`))
   await fill(source, 5)
   const checksum = await sumLog(source)
   for (const added of [5, 0])
@@ -101,38 +90,201 @@ test('a source in use is copied to its end, and again when it has grown', { skip
 })
 
 for (const engine of engines)
-  test(`tokens copied into ${engine.name} again: what was revoked in either store stays so`, async (t) => {
+  test(`${engine.name}: a token that was revoked in either store stays revoked when it is copied again`, async (t) => {
     const [from, to] = [await sqlite.createDatabase(t), await engine.createDatabase(t)]
     const source = await open(t, from)
     const target = await openRenamed(t, to, source)
-    for (const name of ['a', 'b', 'c'])
-      await new Tokens(source.tokens, () => 1).create({ name, expiresAt: 2 ** 52 })
-    t.match(await copy(from, to), {
-      code: 0,
-      stdout: /^copied 0 plants and 3 tokens from .*; both hold 0 plants/,
-    })
-    const [a, b, c] = (await listTokens(source.sql)).map(({ id }) => id) as [string, string, string]
-    await new Tokens(source.tokens, () => 3).revoke(a)
-    await new Tokens(target.tokens, () => 4).revoke(b)
-    await new Tokens(source.tokens, () => 100_000).touch(c)
+    const names = ['a', 'b', 'c']
+    for (const [index, name] of names.entries())
+      await addToken(source, name, { createdAt: index, expiresAt: 2 ** 52 })
+    t.match(await copy(from, to), { code: 0, stdout: /^copied 0 plants and 3 tokens from .*; both hold 0/ })
+    const [a, b, c] = (await source.tokens.all()).map(({ id }) => id) as [string, string, string]
+    await source.tokens.revoke(a, 3)
+    await target.tokens.revoke(b, 4)
+    await source.tokens.touch(c, 100_000, 0)
     t.match(await copy(from, to), { code: 0 })
-    const tokens = new Map((await listTokens(target.sql)).map((token) => [token.id, token]))
-    t.match(tokens.get(a), { createdAt: 1, expiresAt: 2 ** 52, revokedAt: 3 })
-    t.match(tokens.get(b), { revokedAt: 4 })
-    t.match(tokens.get(c), { revokedAt: null, lastUsedAt: 100_000 })
+    t.match(await target.tokens.all(), [
+      { id: a, expiresAt: 2 ** 52, revokedAt: 3 },
+      { id: b, revokedAt: 4 },
+      { id: c, revokedAt: null, lastUsedAt: 100_000 },
+    ])
   })
 
-test('a store of 1.0.0 that nothing was added to since has no epochs; its copy has its own', {
-  skip,
-}, async (t) => {
-  const urls = await Promise.all([sqlite, postgres].map(({ createDatabase }) => createDatabase(t)))
-  const [from, to] = urls as [string, string]
-  const source = await open(t, from)
-  await fill(source, 10)
-  await source.sql.execute('DELETE FROM epochs')
-  t.match(await copy(from, to), {
-    code: 0,
-    stdout: /^copied 10 plants and 1 token from .*, made now; both hold 10 plants/,
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  test(`${signal} ends a copy after a whole batch (${code} in a shell), which says how to go on`, async (t) => {
+    const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+    await fill(await open(t, from), plants)
+    const { child, ended, target } = await beginCopy(t, { from, to }, 50)
+    child.kill(signal)
+    t.strictSame(await ended, {
+      code: null,
+      signal,
+      stdout: '',
+      stderr: 'plant-store: the copy was interrupted. Run it again to go on.\n',
+    })
+    const { position } = await target.log.head()
+    t.equal(position % 50, 0)
+    t.ok(position < plants)
+    t.match((await copy(from, to)).stdout, `copied ${count(plants - position, 'plant')} and 1 token`)
   })
-  t.ok(await readEpochs(await open(t, to)))
+
+test('copy describes its result as JSON', async (t) => {
+  const to = await sqlite.createDatabase(t)
+  const { stdout } = await runCommand(['copy', '--from', url, '--to', to, '--json'])
+  const names = { from: url.slice('file://'.length), to: to.slice('file://'.length) }
+  const checksum = await sumLog(source)
+  t.strictSame(JSON.parse(stdout), { ...names, made: true, added: 100, tokens: 1, plants: 100, checksum })
+})
+
+/** A target that holds something; `begun`: a copy of the source, with its 100 plants, has begun there before. */
+const targets: [title: string, begun: boolean, make: (target: Store) => Promise<unknown>, reason: RegExp][] =
+  [
+    ['holds plants', false, ({ log }) => log.append([{ item: '{}', id: undefined }]), /not of --from/],
+    ['holds a token', false, (target) => addToken(target, 'first'), /not of --from/],
+    [
+      'is a copy that is longer',
+      true,
+      ({ log }) => log.append(Array.from({ length: 101 }, () => ({ item: '{}', id: undefined }))),
+      /--to holds 101 plants, --from only 100/,
+    ],
+    [
+      'is a copy with another plant',
+      true,
+      ({ log }) => log.append([{ item: '{"name":"weed","tag":""}', id: undefined }]),
+      /from plant 1 on, --to is no copy/,
+    ],
+    [
+      'is a copy with a plant of another commit',
+      true,
+      async ({ log }) => {
+        const [plant] = await source.plants({ after: 0, last: 1 }, 1)
+        return log.append([{ item: String(plant?.item), id: plant?.id ?? undefined }])
+      },
+      /from plant 1 on, --to is no copy/,
+    ],
+    [
+      'is a copy with a token of its own',
+      true,
+      (target) => addToken(target, 'first'),
+      /--to holds the token \w{8}/,
+    ],
+  ]
+
+for (const engine of engines)
+  for (const [title, begun, make, reason] of targets)
+    test(`${engine.name}: refuses a target that ${title}, and leaves it as it was`, async (t) => {
+      const to = await engine.createDatabase(t)
+      const target = begun ? await openRenamed(t, to, source) : await open(t, to)
+      await make(target)
+      const readAll = async () => JSON.stringify([await target.log.head(), await target.tokens.all()])
+      const before = await readAll()
+      const { code, stdout, stderr } = await copy(url, to)
+      t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+      t.match(stderr, /^plant-store: [^\n]+\n$/)
+      t.match(stderr, reason)
+      t.strictSame(await readAll(), before)
+    })
+
+test('a store that cannot be opened is reported in one line without its password', { skip }, async (t) => {
+  const directory = createDirectory(t)
+  const [missing, text] = [join(directory, 'no', 'plants.db'), join(directory, 'text.db')]
+  writeFileSync(text, 'no database')
+  const server = await sharedServer()
+  const gone = server.url('nothing').replace('postgres@', 'postgres:s3cret@')
+  const cases: [from: string, to: string, reason: RegExp][] = [
+    [`file:${missing}`, url, /there is no file [^\n]+plants\.db/],
+    [`file:${text}`, url, /not a plant store/],
+    [url, `file:${text}`, /not a plant store/],
+    [gone, url, /database "nothing" does not exist/],
+    [url, gone, /database "nothing" does not exist/],
+    [url, 'postgres://a:s3cret@h:x/plants', /--to must be like postgres:/],
+    ['mysql://a:s3cret@h/plants', url, /--from must start with file:/],
+    [url, '', /--to must start with file:/],
+    ['env:NOT_SET', url, /--from names the environment variable NOT_SET, which is not set/],
+    ['@none', url, /cannot read none: ENOENT/],
+  ]
+  for (const [from, to, reason] of cases) {
+    const { code, stdout, stderr } = await copy(from, to)
+    t.strictSame({ code, stdout }, { code: 1, stdout: '' }, String(reason))
+    t.match(stderr, reason)
+    t.notMatch(stderr, /s3cret|\n {4}at |DATABASE_URL/)
+  }
+  t.notOk(existsSync(join(directory, 'no')), 'nothing was made')
+  for (const args of [[], ['--from', url], ['--from', url, '--to', url, '--batch', '0']])
+    t.match(await runCommand(['copy', ...args]), { code: 2, stderr: /--to|--from|from 1 to 20000/ })
+})
+
+/** What happens to a copy on its way from `from` to `to`, and how it is repaired. */
+const mishaps: [
+  title: string,
+  way: [from: Engine, to: Engine],
+  strike: (source: Store, target: Store) => Promise<unknown>,
+  mend: (source: Store, target: Store) => Promise<unknown>,
+  reason: RegExp,
+][] = [
+  [
+    'whose source fails',
+    [postgres, sqlite],
+    ({ sql }) => sql.execute('ALTER TABLE plants RENAME TO away'),
+    ({ sql }) => sql.execute('ALTER TABLE away RENAME TO plants'),
+    /plant-store: the copy was cut short: [^\n]+ Run it again to go on\.\n$/,
+  ],
+  [
+    'whose target fails',
+    [sqlite, sqlite],
+    (_, { sql }) =>
+      sql.execute("CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'full'); END"),
+    (_, { sql }) => sql.execute('DROP TRIGGER full'),
+    /plant-store: the copy was cut short: [^\n]*full[^\n]* Run it again to go on\.\n$/,
+  ],
+]
+
+for (const [title, [first, second], strike, mend, reason] of mishaps)
+  test(`a copy ${title} stops with one line and goes on when it is run again`, {
+    skip: first === postgres && skip,
+  }, async (t) => {
+    const [from, to] = [await first.createDatabase(t), await second.createDatabase(t)]
+    const source = await open(t, from)
+    await fill(source, plants)
+    const { ended, target } = await beginCopy(t, { from, to })
+    await strike(source, target)
+    t.match(await ended, { code: 1, stdout: '', stderr: reason })
+    await mend(source, target)
+    t.match(await copy(from, to), { code: 0, stderr: '' })
+    t.equal(await sumLog(target), await sumLog(source))
+  })
+
+/** Makes a target store a plant differently. */
+const falsifiers: Record<string, (target: Store) => Promise<unknown>> = {
+  SQLite: async ({ sql }) => {
+    await sql.execute('DROP TRIGGER plants_no_update')
+    await sql.execute(`CREATE TRIGGER odd AFTER INSERT ON plants WHEN new.position = 100
+      BEGIN UPDATE plants SET item = '{"name":"weed","tag":""}' WHERE position = 100; END`)
+  },
+  PostgreSQL: async ({ sql }) => {
+    await sql.execute(`CREATE FUNCTION odd() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF new.position = 100 THEN new.item := '{"name":"weed","tag":""}'; END IF; RETURN new; END $$`)
+    await sql.execute('CREATE TRIGGER odd BEFORE INSERT ON plants FOR EACH ROW EXECUTE FUNCTION odd()')
+  },
+}
+
+for (const engine of engines)
+  test(`${engine.name}: finds a plant that the target stores differently`, async (t) => {
+    const to = await engine.createDatabase(t)
+    await falsifiers[engine.name]?.(await open(t, to))
+    const { code, stdout, stderr } = await copy(url, to)
+    t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+    t.match(stderr, /^plant-store: from plant 1 on, --to is no copy of --from[^\n]*\n$/)
+  })
+
+test('a plant that somebody else adds to the target ends the copy', async (t) => {
+  const [from, to] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+  await fill(await open(t, from), plants)
+  const { ended, target } = await beginCopy(t, { from, to })
+  await target.log.append([{ item: '{"name":"weed","tag":""}', id: undefined }])
+  t.match(await ended, { code: 1, stderr: /^plant-store: (from plant \d+ on, --to is no copy|the copy was)/ })
+  t.match(await copy(from, to), { code: 1, stderr: /no copy of --from/ })
 })

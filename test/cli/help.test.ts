@@ -1,29 +1,73 @@
-// Help is quick to come, and fits into a terminal of 80 columns.
+// Help: what it says, how soon it comes, and what is refused with a hint.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import { test } from 'tap'
 import { buildProgram } from '../../src/cli/program.ts'
-import { runCommand } from '../support/commands.ts'
-import { spawnCli } from '../support/service.ts'
+import { runCommand, startCli } from '../support/commands.ts'
+import { createDirectory } from '../support/engines.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 function listWords(command: Command, words: string[] = []): string[][] {
   return [words, ...command.commands.flatMap((child) => listWords(child, [...words, child.name()]))]
 }
 
-test('no line of any help is longer than 80 columns', async (t) => {
-  for (const words of listWords(await buildProgram())) {
-    const { code, stdout } = await runCommand([...words, '--help'])
-    t.equal(code, 0, words.join(' '))
+test('every command has a help of at most 80 columns, with each of its options', async (t) => {
+  const program = await buildProgram()
+  for (const words of listWords(program)) {
+    const { code, stdout, stderr } = await runCommand([...words, '--help'])
+    t.match({ code, stderr }, { code: 0, stderr: '' }, words.join(' '))
+    t.ok(stdout.startsWith(`Usage: ${['plant-store', ...words].join(' ')}`), words.join(' '))
     for (const line of stdout.split('\n')) t.ok(line.length <= 80, line)
   }
+  const { stdout } = await runCommand(['--help'])
+  for (const { name } of program.commands.map((command) => ({ name: command.name() }))) t.match(stdout, name)
+  t.match(stdout, /DATABASE_URL[\s\S]*Exit codes/)
 })
 
 test('the overview and the version load no command', async (t) => {
   for (const words of [['--help'], ['--version'], ['help'], ['status', '--help']]) {
-    const NODE_DEBUG = 'esm'
-    const { ended, output } = spawnCli(t, words, { NODE_DEBUG })
-    t.match(await ended, { code: 0 })
-    t.notMatch(output().stderr, /file:\S+\/cli\/commands\/serve\.ts/, words.join(' '))
+    const { code, stderr } = await startCli(t, words, { NODE_DEBUG: 'esm' }).ended
+    t.equal(code, 0)
+    t.notMatch(stderr, /file:\S+\/commands\/serve\.ts/, words.join(' '))
   }
-  const { stdout } = await runCommand(['help', 'import'])
-  t.match(stdout, /^Usage: plant-store import /)
+  t.match((await runCommand(['help', 'copy'])).stdout, /^Usage: plant-store copy /)
+  t.same(await runCommand(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
+})
+
+const usage: [args: string, hint: RegExp][] = [
+  ['', /Usage: plant-store/],
+  ['srve', /unknown command 'srve'[\s\S]*Did you mean serve/],
+  ['help nothing', /Usage/],
+  ['completion', /unknown command/],
+  ['--nothing', /unknown option '--nothing'[\s\S]*--help/],
+  ['serve --prot 1', /unknown option '--prot'[\s\S]*--help/],
+  ['serve --acess-tokens=secret', /unknown option '--acess-tokens=\*\*\*'/],
+  ['serve now', /too many arguments[\s\S]*--help/],
+  ['token', /Usage: plant-store token/],
+  ['token craete', /unknown command 'craete'[\s\S]*Did you mean create/],
+  ['token create', /--name/],
+  [`token create --name ${'🌱'.repeat(101)}`, /1 to 100 characters/],
+  ['token create --name a\nb', /no control characters/],
+  ['token create --name a\u009bb', /no control characters/],
+  [`token create --name plant_00000000_${'a'.repeat(32)}_000000`, /must not be a token/],
+  ['token create --name a --scope plants', /plants:read, plants:write/],
+  ['token create --name a --expires soon', /such as 90d/],
+  ...['2001-01-01', '2100-02-30', '2100-1-31', '2100-01-31T12:00'].map((time): [string, RegExp] => [
+    `token create --name a --expires ${time}`,
+    /future date/,
+  ]),
+  ['token revoke', /missing required argument 'token'/],
+]
+
+test('arguments that are not understood are refused with a hint, and exit code 2', async (t) => {
+  for (const [line, hint] of usage) {
+    const directory = createDirectory(t)
+    const args = line === '' ? [] : line.split(' ')
+    const { code, stdout, stderr } = await runCommand(args, {}, directory)
+    t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: hint }, line)
+    t.notMatch(stderr, /node:|\n {4}at |=secret/)
+    t.notOk(existsSync(join(directory, 'data')), 'nothing was made')
+  }
 })

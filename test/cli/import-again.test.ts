@@ -7,6 +7,7 @@ import { noteKeys } from '../../src/maintenance/import/notes.ts'
 import { count } from '../../src/runtime/count.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
+import { until } from '../support/until.ts'
 import {
   cli,
   open,
@@ -17,8 +18,7 @@ import {
   shareStore,
   startProgram,
   writeInput,
-} from '../support/imports.ts'
-import { until } from '../support/until.ts'
+} from './imports.ts'
 
 const line = (name: string, more = {}) => `${JSON.stringify({ name, tag: '', ...more })}\n`
 const namesIn = async (url: string) => (await readPlants(url)).map(({ name }) => name)

@@ -18,16 +18,8 @@ import type { ImportOptions } from '../../src/maintenance/import/import-options.
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import {
-  cli,
-  open as openUrl,
-  readPlants,
-  runImport,
-  runProgram,
-  shareStore,
-  writeInput,
-} from '../support/imports.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
+import { cli, open as openUrl, readPlants, runImport, runProgram, shareStore, writeInput } from './imports.ts'
 
 /** More than the memory that an import may take, in full far more. */
 const hugeBytes = isFull ? 2 ** 30 : 3 * 2 ** 26

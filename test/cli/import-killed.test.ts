@@ -3,9 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
 import { type Engine, engines } from '../support/engines.ts'
-import { countRounds } from '../support/full.ts'
-import { open, readPlants, runImport, startProgram, writeInput } from '../support/imports.ts'
-import { makeRandom, tellSeed } from '../support/seed.ts'
+import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
+import { open, readPlants, runImport, startProgram, writeInput } from './imports.ts'
 
 const allRounds = countRounds(5, 2)
 /** What is left after the last round keeps it from coming to its end too early. */

@@ -9,7 +9,7 @@ import { decompress } from '../../src/maintenance/import/decompress.ts'
 import { count } from '../../src/runtime/count.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
-import { open, readPlants, runImport, shareStore, writeInput } from '../support/imports.ts'
+import { open, readPlants, runImport, shareStore, writeInput } from './imports.ts'
 
 const names = Array.from({ length: 5000 }, (_, n) => `plant ${n}`)
 const ndjson = names.map((name) => `{"name":"${name}","tag":""}\n`).join('')

@@ -28,7 +28,7 @@ import {
   shareStore,
   writeInput,
   written,
-} from '../support/imports.ts'
+} from './imports.ts'
 
 const usda = fileURLToPath(new URL('../fixtures/usda-plants.csv.gz', import.meta.url))
 const good = '{"name":"a","tag":""}\n'

@@ -1,32 +1,28 @@
 // A signal ends each command within a second, whatever it waits for, and nothing half-written stays.
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { constants } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import tap, { before, type Test, test } from 'tap'
+import { doLongWork } from '../../src/cli/long-work.ts'
+import { cli } from '../support/commands.ts'
 import { open } from '../support/copies.ts'
 import { createDirectory, findEngine, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
-import { cli, readPlants, runImport, startProgram, writeInput } from '../support/imports.ts'
-import { noteProcess } from '../support/leftovers.ts'
-import { preload } from '../support/preload.ts'
-import { inherited } from '../support/processes.ts'
-import { skipWithout } from '../support/tools.ts'
+import { inherited, noteProcess, preload } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 const promisedMs = 1000
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 
-/** Sends a signal and resolves to how the process ended; the shell shows an exit code for an end by signal, too. */
-async function stop(t: Test, child: ChildProcess, signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): Promise<number> {
+/** Sends a signal and asserts that it ends the process: a shell shows 128 + its number as the exit code. */
+async function stop(t: Test, child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const closed = once(child, 'close')
   const startMs = performance.now()
   child.kill(signal)
-  const [code, by] = await closed
+  t.same(await closed, [null, signal])
   assertWithin(t, performance.now() - startMs, promisedMs)
-  return by ? 128 + constants.signals[by as typeof signal] : code
 }
 
 /** A store with so many plants that nothing is done with them in a moment. All that use it only read. */
@@ -36,14 +32,13 @@ before(async () => {
   const store = await open(tap, await large)
   await store.sql.execute(`
     WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${plants})
-    INSERT INTO plants (position, item) SELECT n, '{"name":"plant ' || n || '","tag":"some tag"}' FROM numbers`)
+    INSERT INTO plants (position, item, mark, checksum)
+    SELECT n, '{"name":"plant ' || n || '","tag":"some tag"}', 'AAAAAAAAAAA', 1 FROM numbers`)
 })
 
-/** `alone`: the options of Node, without what tap loads into each process, which listens to signals. */
-function start(t: Test, command: string, DATABASE_URL: string, alone?: string) {
-  const options = alone === undefined ? '' : 'NODE_OPTIONS="$ALONE" '
-  const script = `${options}exec '${process.execPath}' '${cli}' ${command}`
-  const env = { ...inherited(), DATABASE_URL, ALONE: alone }
+function start(t: Test, command: string, DATABASE_URL: string, options?: string) {
+  const script = `${options ? 'NODE_OPTIONS="$OPTIONS" ' : ''}exec '${process.execPath}' '${cli}' ${command}`
+  const env = { ...inherited(), DATABASE_URL, OPTIONS: options }
   const child = spawn('sh', ['-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
@@ -63,7 +58,7 @@ test('an export and a backup stop, and leave no file', async (t) => {
     const directory = createDirectory(t)
     const { child, said } = start(t, `${command} --quiet '${join(directory, 'plants.csv')}'`, url)
     await until(() => readdirSync(directory).some((name) => name.endsWith('.partial')))
-    t.equal(await stop(t, child, signal), 128 + constants.signals[signal], `${command}, ${signal}`)
+    await stop(t, child, signal)
     t.equal(said(), `plant-store: ${message}\n`)
     t.same(readdirSync(directory), [])
   }
@@ -72,13 +67,15 @@ test('an export and a backup stop, and leave no file', async (t) => {
 /** A query of the check that never ends, in SQLite's own code, where no signal is heard. */
 const endlessQuery = `
   import { writeSync } from 'node:fs'
-  import { DatabaseSync, StatementSync } from 'node:sqlite'
-  const { all } = StatementSync.prototype
+  import { DatabaseSync } from 'node:sqlite'
+  const { prepare } = DatabaseSync.prototype
   const numbers = 'WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers) SELECT max(n) FROM numbers'
-  StatementSync.prototype.all = function (...values) {
-    if (!this.sourceSQL.includes('integrity_check')) return all.apply(this, values)
-    writeSync(1, 'asked')
-    return new DatabaseSync(':memory:').prepare(numbers).all()
+  DatabaseSync.prototype.prepare = function (text) {
+    if (text.includes('integrity_check')) {
+      writeSync(2, 'asked')
+      return prepare.call(this, numbers)
+    }
+    return prepare.call(this, text)
   }`
 
 test('a check stops within a long query, and so does that of a backup, which leaves no file', async (t) => {
@@ -86,108 +83,70 @@ test('a check stops within a long query, and so does that of a backup, which lea
   await open(t, url)
   const directory = createDirectory(t)
   const commands = [
-    ['verify --quiet', ''],
+    ['verify --quiet', 'asked'],
     [
       `backup --quiet '${join(directory, 'b.db')}'`,
-      'plant-store: interrupted: the copy is incomplete. Run it again\n',
+      'askedplant-store: interrupted: the copy is incomplete. Run it again\n',
     ],
   ] as const
   for (const [command, message] of commands) {
     const { child, said } = start(t, command, url, preload(endlessQuery).NODE_OPTIONS)
-    await once(child.stdout, 'data')
-    t.equal(await stop(t, child, 'SIGINT'), 130)
+    await until(() => said().includes('asked'))
+    await stop(t, child, 'SIGINT')
     t.equal(said(), message)
     t.same(readdirSync(directory), [])
   }
 })
 
 test('an export into a file that the shell opened stops in the middle', async (t) => {
-  const url = await large
   const file = join(createDirectory(t), 'plants.csv')
-  const { child } = start(t, `export --quiet --format csv > '${file}'`, url)
+  const { child } = start(t, `export --quiet --format csv > '${file}'`, await large)
   await until(() => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
-  t.equal(await stop(t, child, 'SIGINT'), 130)
+  await stop(t, child, 'SIGINT')
   t.ok(readFileSync(file, 'utf8').split('\n').length < plants)
 })
 
-test('an import of a pipe stops before anything is written there, and in the middle', async (t) => {
-  const url = await sqlite.createDatabase(t)
-  for (const strict of ['', '--strict'])
-    for (const input of ['', `${'{"name":"a","tag":""}\n'.repeat(9000)}{"na`]) {
-      const fifo = join(createDirectory(t), 'fifo')
-      execFileSync('mkfifo', [fifo])
-      const { child, said } = start(t, `import --restart --quiet --batch 100 ${strict} '${fifo}'`, url)
-      const store = await open(t, url)
-      const { position } = await store.log.head()
-      // Without input there is nothing to be seen of it but that it listens to SIGHUP.
-      const isReady = () => /^SigCgt:.*[13579bdf]$/m.test(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
-      if (input) {
-        const writer = spawn('sh', ['-c', `exec 3>'${fifo}'; cat >&3; exec sleep 1000`])
-        t.teardown(() => writer.kill('SIGKILL'))
-        noteProcess(writer)
-        writer.stdin.on('error', () => {})
-        writer.stdin.end(input)
-        if (!strict) await until(async () => (await store.log.head()).position > position)
-      }
-      await until(isReady)
-      t.equal(await stop(t, child, 'SIGTERM'), 143, `${strict} ${input.length}`)
-      t.match(
-        said(),
-        /^plant-store: interrupted at record [\d,]+; run the same command with --resume to go on\n$/,
-      )
-    }
-})
-
-test('an import into a server that does not answer stops, and says where it was', {
-  skip: noPostgres,
-}, async (t) => {
+test('a check of a server that does not answer stops', { skip: noPostgres }, async (t) => {
   const url = await postgres.createDatabase(t)
-  const store = await open(t, url)
-  const names = Array.from({ length: 12_000 }, (_, n) => `plant ${n}`)
-  const path = writeInput(t, names.map((name) => `{"name":"${name}","tag":""}\n`).join(''))
-  const { child, ended } = startProgram(t, ['import', path, '--quiet', '--batch', '100', '--json'], url)
-  await until(async () => (await store.log.head()).position > 0)
-  const locked = new pg.Client({ connectionString: url })
-  await locked.connect()
-  t.teardown(() => locked.end())
-  await locked.query('BEGIN; LOCK TABLE head IN ACCESS EXCLUSIVE MODE')
-  t.equal(await stop(t, child, 'SIGINT'), 130)
-  await locked.query('ROLLBACK')
-  const { stdout, stderr } = await ended
-  const records = Number(/interrupted at record ([\d,]+);/.exec(stderr)?.[1]?.replaceAll(',', ''))
-  t.equal(JSON.parse(stdout).added, records)
-  // A batch that the server has can come to its end there.
-  const { result } = await runImport(url, path, { resume: true })
-  t.ok(Number(result?.skipped) >= records)
-  t.same(
-    (await readPlants(url)).map(({ name }) => name),
-    names,
-  )
+  await open(t, url)
+  const other = new pg.Client(url)
+  await other.connect()
+  t.teardown(() => other.end())
+  await other.query('BEGIN; LOCK TABLE plants')
+  const { child, said } = start(t, 'verify', url)
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await until(async () => (await other.query(waiting)).rows.length > 0)
+  await stop(t, child, 'SIGINT')
+  await other.query('COMMIT')
+  t.equal(said(), '')
 })
 
-test('on a terminal no progress bar is among the plants', { skip: skipWithout('script') }, async (t) => {
-  const url = await large
-  const run = (line: string) =>
-    new Promise<string>((resolve) => {
-      const command = `'${process.execPath}' '${cli}' ${line}`
-      const env = { ...inherited(), DATABASE_URL: url, TERM: 'xterm' }
-      const child = spawn('script', ['-qefc', command, '/dev/null'], {
-        env,
-        stdio: ['ignore', 'pipe', 'ignore'],
-      })
-      let shown = ''
-      child.stdout.on('data', (text) => (shown += text)).on('end', () => resolve(shown))
-    })
-  const file = join(createDirectory(t), 'plants.csv')
-  t.match(await run(`export ${file}`), '░', 'into a file there is one')
-  const some = `export --after ${plants - 100_000}`
-  for (const line of [some, `${some} | cat`]) t.notOk((await run(line)).includes('░'), line)
+test('work that does not end by itself is ended, and further signals change nothing', async (t) => {
+  const script = `
+    import { doLongWork } from ${JSON.stringify(new URL('../../src/cli/long-work.ts', import.meta.url))}
+    await doLongWork({ describe: () => 'stopped' }, async (_, signal) => {
+      signal.addEventListener('abort', () => console.log('asked'))
+      console.log('ready')
+      for (;;) await new Promise((resolve) => setTimeout(resolve, 1000))
+    })`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script])
+  t.teardown(() => child.kill('SIGKILL'))
+  const closed = once(child, 'close')
+  let [stdout, stderr] = ['', '']
+  child.stderr.on('data', (text) => (stderr += text))
+  child.stdout.on('data', (text) => {
+    stdout += text
+    // Twice at first, as from a terminal and from a parent that forwards it.
+    if (stdout === 'ready\n') child.kill('SIGINT')
+    child.kill('SIGINT')
+  })
+  t.same(await closed, [null, 'SIGINT'])
+  t.strictSame([stdout, stderr], ['ready\nasked\n', 'plant-store: stopped\n'])
 })
 
-test('a dry run that is stopped says nothing of going on, as it kept no place', async (t) => {
-  const { child, ended } = startProgram(t, ['import', '-', '--dry-run', '--quiet'], 'file:none/plants.db')
-  child.stdin.write('{}\n'.repeat(50_000))
-  await once(child.stderr, 'data')
-  t.equal(await stop(t, child, 'SIGINT'), 130)
-  t.match((await ended).stderr, /\nplant-store: interrupted at record [\d,]+\n$/)
+test('when the work is over, signals end the process as before', async (t) => {
+  const before = process.listenerCount('SIGINT')
+  const work = async () => t.equal(process.listenerCount('SIGINT'), before + 1)
+  await doLongWork({ describe: () => 'go on' }, work)
+  t.equal(process.listenerCount('SIGINT'), before)
 })

@@ -7,9 +7,9 @@ import sparticuz from '@sparticuz/chromium'
 import { build } from 'esbuild'
 import { chromium } from 'playwright-core'
 import { type Test, test } from 'tap'
-import { alder } from '../support/client.ts'
-import { openFailing } from '../support/failing-store.ts'
 import { startApp, token } from '../support/service.ts'
+import { openFailing } from '../support/stores.ts'
+import { alder } from './client.ts'
 
 /** A site of its own, with a page that is empty but for the client. */
 async function startSite(t: Test): Promise<string> {

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import tap, { type Test, test } from 'tap'
+import { findCodeBlocks } from '../site/markdown.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
-import { findCodeBlocks } from '../support/markdown.ts'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 import { request, startApp, token } from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))

@@ -2,10 +2,10 @@
 import { getEventListeners } from 'node:events'
 import tap, { before, test } from 'tap'
 import { PlantStore, PlantStoreError, type PlantStoreUnreachable } from '../../client/src/index.ts'
-import { alder, refusal, rejection, type Setup, setUp, soon } from '../support/client.ts'
-import type { StoreFault } from '../support/failing-store.ts'
-import type { Canned, Fault, Front } from '../support/front.ts'
 import { token } from '../support/service.ts'
+import type { StoreFault } from '../support/stores.ts'
+import { alder, refusal, rejection, type Setup, setUp, soon } from './client.ts'
+import type { Canned, Fault, Front } from './front.ts'
 
 const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
 

@@ -2,10 +2,10 @@
 import { inspect } from 'node:util'
 import { test } from 'tap'
 import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../../client/src/index.ts'
-import { alder, refusal, rejection, setUp, soon } from '../support/client.ts'
 import { sqlite } from '../support/engines.ts'
-import type { Front } from '../support/front.ts'
 import { startApp, token } from '../support/service.ts'
+import { alder, refusal, rejection, setUp, soon } from './client.ts'
+import type { Front } from './front.ts'
 
 const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
 

@@ -2,10 +2,10 @@
 import { fileURLToPath } from 'node:url'
 import tap, { before, type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
-import { type Fault, type Front, startFront } from '../support/front.ts'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 import { request, startApp, token } from '../support/service.ts'
 import { skipWithout, type Tool } from '../support/tools.ts'
+import { type Fault, type Front, startFront } from './front.ts'
 
 const path = (name: string) => fileURLToPath(new URL(`../../examples/${name}`, import.meta.url))
 

@@ -5,14 +5,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import pino from 'pino'
 import { test } from 'tap'
 import { parse } from 'yaml'
-import { examples } from '../../schemas/examples.ts'
+import { makeExamples } from '../../schemas/examples.ts'
 import { components } from '../../schemas/index.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { sqlite } from '../support/engines.ts'
 import { findErrors } from '../support/problem.ts'
 import { request, spawnCli, startApp } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 import { compose, type Parts, send } from '../support/wire.ts'
 
 const file = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')
@@ -27,8 +27,8 @@ function follow(node: Node): Node {
   return steps.reduce((at, step) => at[step], steps.length > 0 ? document : node)
 }
 
-const { get, head, post } = document.paths['/plants']
-const operations: Record<'GET' | 'HEAD' | 'POST', Node> = { GET: get, HEAD: head, POST: post }
+const { get, post } = document.paths['/plants']
+const operations: Record<'GET' | 'POST', Node> = { GET: get, POST: post }
 
 /** Every object of a document with its JSON Pointer. */
 function* walk(node: Node, pointer = ''): Generator<[pointer: string, node: Node]> {
@@ -38,7 +38,7 @@ function* walk(node: Node, pointer = ''): Generator<[pointer: string, node: Node
     yield* walk(child, `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`)
 }
 
-test('openapi.yaml is what the code generates', async (t) => {
+test('openapi.yaml is what the app describes, byte for byte', async (t) => {
   const { ended, output } = spawnCli(t, ['openapi'])
   t.match(await ended, { code: 0 })
   t.ok(output().stdout === file, 'npm run openapi writes it')
@@ -53,10 +53,9 @@ test('the service serves the same document as YAML and as JSON, without a token'
   const json = await request(`${url}/openapi.json`, { headers })
   t.match(json.headers.get('content-type'), /^application\/json/)
   t.same(json.json(), document)
-  for (const path of ['openapi.yaml', 'openapi.json', 'openapi-3.0.json', 'docs', '']) {
+  for (const path of ['openapi.yaml', 'openapi.json', 'docs', '']) {
     const head = await request(`${url}/${path}`, { method: 'HEAD', headers })
-    t.equal(head.status, path === '' ? 302 : 200)
-    t.equal(head.text, '')
+    t.match(head, { status: 200, text: '' }, path)
   }
 })
 
@@ -64,38 +63,25 @@ test('the document says where the service is', async (t) => {
   const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
   const served = (await request(`${url}/store/v1/openapi.json`)).json() as Node
   t.same(served.servers, [{ url: '/store/v1' }])
-  const { InvalidList } = served.components.responses
+  const { get } = served.paths['/plants']
   t.equal(
-    InvalidList.content['application/problem+json'].examples.query.value.type,
+    get.responses[400].content['application/problem+json'].examples.query.value.type,
     '/store/v1/problems/invalid-request',
   )
+  t.ok(served.components.schemas.ProblemType.enum.includes('/store/v1/problems/unread'))
+  t.match(served.info.description, '[guide](/store/v1/docs/guide)')
   t.match(served.components.headers.Link.example, /^<\/store\/v1\/plants\?/)
   const refused = (await request(`${url}/store/v1/plants?limit=x`)).json() as Node
   t.equal(refused.type, '/store/v1/problems/invalid-request')
   t.same(Object.keys(served.paths), ['/plants'])
-  for (const path of ['/', '/store/v1', '/store/v1/']) {
-    const answer = await request(`${url}${path}`)
-    t.match([answer.status, answer.headers.get('location')], [302, '/store/v1/docs'])
-  }
+  for (const path of ['/store/v1', '/store/v1/', '/store/v1/docs'])
+    t.equal((await request(`${url}${path}`)).status, 200, path)
+  t.equal((await request(`${url}/`)).status, 404)
 })
 
 test('the document is valid OpenAPI 3.1', async (t) => {
   t.equal(document.openapi, '3.1.0')
   t.match(await new Validator().validate(structuredClone(document)), { valid: true })
-})
-
-test('for tools that stop at OpenAPI 3.0 there is a rendition of the same', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
-  const older = (await request(`${url}/openapi-3.0.json`)).json() as Node
-  t.equal(older.openapi, '3.0.3')
-  t.match(await new Validator().validate(structuredClone(older)), { valid: true })
-  t.same(Object.keys(older.paths['/plants']), Object.keys(document.paths['/plants']))
-  t.same(older.components.responses, document.components.responses)
-  const { examples, properties, ...newer } = document.components.schemas.NewPlant
-  t.match(older.components.schemas.NewPlant, { ...newer, example: examples[0] })
-  t.equal(older.components.schemas.NewPlant.properties.name.pattern, properties.name.pattern)
-  for (const [pointer, node] of walk(older)) if (Array.isArray(node.examples)) t.fail(pointer)
-  t.same(older.info.license, { name: 'MIT', url: 'https://spdx.org/licenses/MIT.html' })
 })
 
 test('the document explains itself', async (t) => {
@@ -111,8 +97,7 @@ test('operations and components have their names', async (t) => {
   t.equal(operations.POST.operationId, 'createPlant')
   t.equal(operations.GET.operationId, 'listPlants')
   t.same(Object.keys(document.paths), ['/plants'])
-  t.same(Object.keys(document.paths['/plants']).sort(), ['get', 'head', 'post'])
-  t.equal(operations.HEAD.operationId, 'headPlants')
+  t.same(Object.keys(document.paths['/plants']).sort(), ['get', 'post'])
   t.same(Object.keys(document.components.schemas).sort(), [
     'Fault',
     'FaultCode',
@@ -120,6 +105,7 @@ test('operations and components have their names', async (t) => {
     'Plant',
     'PlantList',
     'Problem',
+    'ProblemType',
   ])
 })
 
@@ -144,32 +130,25 @@ test('what is sent and answered has exactly the documented fields', async (t) =>
   t.same(Object.keys(Plant.properties).sort(), ['name', 'tag'])
   t.same([...Plant.required].sort(), ['name', 'tag'])
   t.same(
-    operations.GET.parameters
-      .map(follow)
-      .map((parameter: Node) => [parameter.name, parameter.in, parameter.required]),
+    operations.GET.parameters.map((parameter: Node) => [parameter.name, parameter.in, parameter.required]),
     [
       ['limit', 'query', false],
       ['after', 'query', false],
-      ['If-Match', 'header', false],
       ['If-None-Match', 'header', false],
     ],
   )
-  t.same(
-    operations.POST.parameters.map((parameter: Node) => follow(parameter).name),
-    ['If-Match', 'If-None-Match'],
-  )
-  for (const name of ['after', 'If-Match', 'If-None-Match'])
-    t.notOk('example' in document.components.parameters[name], `tools would send an example of ${name}`)
+  t.equal(operations.POST.parameters, undefined)
+  for (const { name, example } of operations.GET.parameters)
+    t.equal(example !== undefined, name === 'limit', `tools send the example of ${name}`)
 })
 
 test('every schema has a description, and what clients send and store is closed', async (t) => {
   for (const [pointer, schema] of walk(components)) {
     if (typeof schema.type !== 'string' || pointer.includes('/examples/')) continue
     t.ok(schema.description, pointer)
-    // Clients must expect more of what explains a failure, and only of that. Generators make nothing of members of any
-    // name, where these are allowed in so many words.
+    // Clients must expect more of what explains an error, and only of that.
     const isOpen = ['Problem', 'Fault'].includes(schema.$id)
-    if (schema.type === 'object') t.equal(schema.additionalProperties, isOpen ? undefined : false, pointer)
+    if (schema.type === 'object') t.equal(schema.additionalProperties, isOpen, pointer)
   }
 })
 
@@ -220,43 +199,46 @@ test('example bodies can be sent twice', async (t) => {
     t.match(await request(`${url}/plants`, { body: value }), { status: 200 })
 })
 
-const everywhere = ['X-Content-Type-Options', 'X-Request-Id']
-/** Headers that are not on every answer with the status. */
-const sometimes = ['Accept-Encoding', 'Content-Encoding', 'Link', 'RateLimit', 'RateLimit-Policy']
+/** Headers that not every answer with the status has. */
+const sometimes = [
+  ...['Accept-Encoding', 'Content-Encoding', 'Link', 'RateLimit', 'RateLimit-Policy', 'X-Request-Id'],
+]
+const ofList = ['ETag', 'Cache-Control', 'Link', 'Vary']
 
-/** Headers that come with a status, whatever the operation. */
-const headersOf: Record<number, string[]> = {
-  304: ['ETag', 'Cache-Control', 'Link', 'Vary'],
-  415: ['Accept-Encoding'],
-  401: ['WWW-Authenticate'],
-  403: ['WWW-Authenticate'],
-  429: ['Retry-After'],
-  503: ['Retry-After'],
+/** Headers of a status. */
+const headersOf: Record<string, string[]> = {
+  'GET 200': [...ofList, 'Content-Encoding'],
+  'GET 304': ofList,
+  'POST 415': ['Accept-Encoding'],
+  '401': ['WWW-Authenticate'],
+  '403': ['WWW-Authenticate'],
+  '429': ['Retry-After'],
+  '503': ['Retry-After'],
 }
-/** Those of answers to requests whose token is valid, and of no other status. */
+/** Headers of answers to a valid token, and the statuses that come before it is looked at. */
 const rateHeaders = ['RateLimit-Policy', 'RateLimit']
-const uncounted = [401, 408, 414, 417, 431]
+const uncounted = ['401', '403', '408', '414', '431']
+/** Statuses of requests whose head may not have been read. */
+const early = ['408', '431']
 
 test('every status is documented with its headers and its body', async (t) => {
   for (const [method, operation] of Object.entries(operations))
-    for (const [status, reference] of Object.entries<Node>(operation.responses)) {
-      const response = follow(reference)
-      t.ok(response.description, `${method} ${status}`)
-      const headers = Object.keys(response.headers ?? {})
-      const ofRate = uncounted.includes(Number(status)) ? [] : rateHeaders
-      const isList = status === '200' && method !== 'POST'
-      const others = isList
-        ? [...(headersOf[304] ?? []), 'Content-Encoding']
-        : (headersOf[Number(status)] ?? [])
-      const ofError = Number(status) >= 400 ? ['Cache-Control'] : []
-      t.same(headers.sort(), [...others, ...ofError, ...ofRate, ...everywhere].sort(), `${method} ${status}`)
+    for (const [status, response] of Object.entries<Node>(operation.responses)) {
+      const title = `${method} ${status}`
+      t.ok(response.description, title)
+      const headers = Object.keys(response.headers)
+      const expected = [...(headersOf[title] ?? headersOf[status] ?? []), 'X-Content-Type-Options']
+      if (!early.includes(status)) expected.push('X-Request-Id')
+      if (Number(status) >= 400) expected.push('Cache-Control')
+      if (!uncounted.includes(status)) expected.push(...rateHeaders)
+      t.same(headers.toSorted(), expected.toSorted(), title)
       const required = headers.filter((name) => follow(response.headers[name]).required)
       t.same(
         required,
         headers.filter((name) => !sometimes.includes(name)),
       )
       const media = Object.entries<Node>(response.content ?? {})
-      if (status === '304' || method === 'HEAD') t.same(media, [])
+      if (status === '304') t.same(media, [])
       else if (status === '200')
         t.same(
           media.map(([type]) => type),
@@ -269,49 +251,42 @@ test('every status is documented with its headers and its body', async (t) => {
 
 type Failure = Error | undefined
 
-/** Requests and the answer that the document shows for them: the name of the response, and of its example. */
-const shown: [response: keyof typeof examples, example: string, parts: Parts, failure?: Failure][] = [
-  ['PlantsListed', 'empty', {}],
-  ['PlantAdded', 'plant', { body: '{"name":"Alder","tag":"Alnus"}' }],
-  ['PlantAdded', '', { body: '{"name":"Black alder","tag":"Alnus glutinosa","id":7}' }],
-  ['PlantsListed', 'plants', {}],
-  ['InvalidAddition', 'body', { body: '{"name":"","tag":5,"colour":"red"}' }],
-  ['InvalidList', 'query', { target: '/plants?limit=-1' }],
-  ['Unauthorized', 'missing', { headers: { Authorization: undefined } }],
-  ['Unauthorized', 'missing', { body: '{}', headers: { Authorization: undefined } }],
-  ['Unauthorized', 'missing', { headers: { Authorization: 'Basic eDp5' } }],
-  ['Unauthorized', 'invalid', { headers: { Authorization: 'Bearer x' } }],
-  ['Forbidden', 'scope', { body: '{}', headers: { Authorization: 'reader' } }],
-  ['Forbidden', '', { headers: { Authorization: 'writer' } }],
-  ['IdConflict', 'conflict', { body: '{"name":"Alder","tag":"Alnus","id":7}' }],
-  ['OtherList', 'list', { headers: { 'If-Match': '"other"' } }],
-  ['ConditionalAddition', 'addition', { body: '{"name":"a","tag":"b"}', headers: { 'If-Match': '*' } }],
-  ['ContentTooLarge', 'large', { body: ' '.repeat(20_000) }],
-  ['UriTooLong', 'long', { target: `/plants?limit=${'1'.repeat(9000)}` }],
-  ['UriTooLong', 'long', { target: `/plants?limit=${'1'.repeat(9000)}`, body: '{}' }],
-  ['UnsupportedMediaType', 'type', { body: '{}', headers: { 'Content-Type': 'text/plain' } }],
-  [
-    'UnsupportedMediaType',
-    'charset',
-    { body: '{}', headers: { 'Content-Type': 'application/json; charset=latin1' } },
-  ],
-  ['UnsupportedMediaType', 'encoding', { body: '{}', headers: { 'Content-Encoding': 'gzip' } }],
-  ['ExpectationFailed', 'expectation', { body: '{}', headers: { Expect: 'much' } }],
-  ['ExpectationFailed', 'expectation', { headers: { Expect: 'much' } }],
-  ['HeadersTooLarge', 'large', { headers: { 'X-Long': 'x'.repeat(20_000) } }],
-  ['HeadersTooLarge', 'large', { body: '{}', headers: { 'X-Long': 'x'.repeat(20_000) } }],
-  ['InternalError', 'fault', { body: '{"name":"e","tag":"f"}' }, new Error('broken')],
-  ['InternalError', 'fault', {}, new Error('broken')],
+/** Requests, and the status and example that the document shows for the answer. */
+const shown: [status: number, example: string, parts: Parts, failure?: Failure][] = [
+  [200, 'empty', {}],
+  [200, 'plant', { body: '{"name":"Alder","tag":"Alnus"}' }],
+  [200, '', { body: '{"name":"Black alder","tag":"Alnus glutinosa","id":7}' }],
+  [200, 'plants', {}],
+  [400, 'body', { body: '{"name":"","tag":5,"colour":"red"}' }],
+  [400, 'query', { target: '/plants?limit=-1' }],
+  [401, 'missing', { headers: { Authorization: undefined } }],
+  [401, 'missing', { body: '{}', headers: { Authorization: undefined } }],
+  [401, 'missing', { headers: { Authorization: 'Basic eDp5' } }],
+  [401, 'invalid', { headers: { Authorization: 'Bearer x' } }],
+  [401, 'invalid', { body: '{}', headers: { Authorization: 'Bearer x' } }],
+  [403, 'scope', { body: '{}', headers: { Authorization: 'reader' } }],
+  [403, 'scope', { headers: { Authorization: 'writer' } }],
+  [409, 'conflict', { body: '{"name":"Alder","tag":"Alnus","id":7}' }],
+  [413, 'large', { body: ' '.repeat(20_000) }],
+  [414, 'long', { target: `/plants?limit=${'1'.repeat(9000)}` }],
+  [414, 'long', { target: `/plants?limit=${'1'.repeat(9000)}`, body: '{}' }],
+  [415, 'type', { body: '{}', headers: { 'Content-Type': 'text/plain' } }],
+  [415, 'charset', { body: '{}', headers: { 'Content-Type': 'application/json; charset=latin1' } }],
+  [415, 'encoding', { body: '{}', headers: { 'Content-Encoding': 'gzip' } }],
+  [431, 'large', { headers: { 'X-Long': 'x'.repeat(20_000) } }],
+  [431, 'large', { body: '{}', headers: { 'X-Long': 'x'.repeat(20_000) } }],
+  [500, 'fault', { body: '{"name":"e","tag":"f"}' }, new Error('broken')],
+  [500, 'fault', {}, new Error('broken')],
   ...(['nothingAdded', 'outcomeUnknown', 'unread', 'overloaded'] as const).map(
     (example): (typeof shown)[number] => [
-      'AdditionUnavailable',
+      503,
       example,
       { body: '{"name":"e","tag":"f"}' },
       unavailable(example),
     ],
   ),
-  ['ListUnavailable', 'unread', {}, unavailable('unread')],
-  ['ListUnavailable', 'overloaded', {}, unavailable('overloaded')],
+  [503, 'unread', {}, unavailable('unread')],
+  [503, 'overloaded', {}, unavailable('overloaded')],
 ]
 
 function unavailable(example: 'nothingAdded' | 'outcomeUnknown' | 'unread' | 'overloaded'): Error {
@@ -319,41 +294,34 @@ function unavailable(example: 'nothingAdded' | 'outcomeUnknown' | 'unread' | 'ov
   return new StoreUnavailable(outcomes[example as 'nothingAdded'] ?? example, 'for the operator')
 }
 
-/** What needs a client or a service of its own: test/http/bad-requests.test.ts and test/access/rate-limits.test.ts have it. */
-const elsewhere = {
-  examples: ['RequestTimeout late', 'TooManyRequests rate', 'TooManyRequests failures'],
-  statuses: ['408', '429'],
-}
+/** Statuses that need a client or a service of their own: test/http and test/access have them. */
+const elsewhere = ['408', '429']
+
+/** Every example of the document: operation, status, name. */
+const allExamples = Object.values(makeExamples('/')).flatMap(({ responses }, index) =>
+  Object.entries(responses).flatMap(([status, examples]) =>
+    Object.keys(examples).map((name) => `${['POST', 'GET'][index]} ${status} ${name}`),
+  ),
+)
 
 test('what the service answers is what the document shows', async (t) => {
   const database = await sqlite.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(database, { logger: pino({ level: 'silent' }), mode: 'serve' })
   let failure: Failure
   const log: typeof store.log = {
     ...store.log,
-    append: (entries) => (failure ? Promise.reject(failure) : store.log.append(entries)),
-    head: () => (failure ? Promise.reject(failure) : store.log.head()),
+    append: (...all) => (failure ? Promise.reject(failure) : store.log.append(...all)),
+    head: (positions) => (failure ? Promise.reject(failure) : store.log.head(positions)),
+    read: (...all) => store.log.read(...all),
   }
-  const { port } = await startApp(t, database, {
-    store: { ...store, log },
-    env: { RATE_LIMIT: '5000/s' },
-  })
+  const { port } = await startApp(t, database, { store: { ...store, log }, env: { RATE_LIMIT: '5000/s' } })
   const tokens = new Tokens(store.tokens)
   const known: Record<string, string> = {
     reader: `Bearer ${await tokens.create({ name: 'reader', scopes: ['plants:read'] })}`,
     writer: `Bearer ${await tokens.create({ name: 'writer', scopes: ['plants:write'] })}`,
   }
-  const unseen = new Set(
-    Object.entries(examples).flatMap(([response, all]) =>
-      Object.keys(all).map((key) => `${response} ${key}`),
-    ),
-  )
-  const seen: Record<string, Set<string>> = {
-    GET: new Set(elsewhere.statuses),
-    POST: new Set(elsewhere.statuses),
-  }
-  for (const example of elsewhere.examples) unseen.delete(example)
-  for (const [name, example, { headers = {}, ...parts }, error] of shown) {
+  const seen = new Set<string>()
+  for (const [status, example, { headers = {}, ...parts }, error] of shown) {
     const method = parts.body === undefined ? 'GET' : 'POST'
     const { Authorization: owner = '' } = headers
     failure = error
@@ -361,34 +329,26 @@ test('what the service answers is what the document shows', async (t) => {
       port,
       compose({ ...parts, headers: { ...headers, ...(known[owner] && { Authorization: known[owner] }) } }),
     )
-    const title = `${method}: ${name} ${example}`
-    const documented = document.components.responses[name]
-    t.equal(operations[method].responses[answer.status]?.$ref, `#/components/responses/${name}`, title)
-    seen[method]?.add(String(answer.status))
+    const title = `${method} ${status} ${example}`
+    t.equal(answer.status, status, title)
+    const documented = operations[method].responses[status]
     const [[media, content] = []] = Object.entries<Node>(documented.content)
-    t.equal(answer.headers.get('content-type'), media, title)
+    t.equal(answer.headers.get('content-type')?.split(';')[0], media, title)
     if (example !== '') t.same(JSON.parse(answer.text), content.examples[example].value, title)
-    unseen.delete(`${name} ${example}`)
-    for (const header of Object.keys(documented.headers ?? {}))
-      t.equal(
-        answer.headers.has(header),
-        !['Link', 'Content-Encoding'].includes(header) &&
-          (header !== 'Accept-Encoding' || example === 'encoding'),
-        `${header} of ${title}`,
-      )
+    seen.add(title)
+    for (const header of Object.keys(documented.headers))
+      if (header !== 'Accept-Encoding' || example === 'encoding')
+        t.equal(
+          answer.headers.has(header),
+          !['Link', 'Content-Encoding'].includes(header),
+          `${header}: ${title}`,
+        )
   }
-  t.same([...unseen], [], 'every example was seen')
+  const unseen = allExamples.filter((one) => !seen.has(one) && !elsewhere.includes(String(one.split(' ')[1])))
+  t.same(unseen, [], 'every example was seen')
   failure = undefined
   const current = await send(port, compose({ target: '/plants?limit=1', headers: { 'If-None-Match': '*' } }))
-  t.equal(current.status, 304)
-  for (const header of Object.keys(document.components.responses.NotModified.headers))
+  t.match(current, { status: 304, text: '' })
+  for (const header of Object.keys(operations.GET.responses[304].headers))
     t.ok(current.headers.has(header), header)
-  seen.GET?.add('304')
-  for (const method of ['GET', 'POST'] as const)
-    t.same(
-      [...(seen[method] as Set<string>)].sort(),
-      Object.keys(operations[method].responses),
-      `all of ${method}`,
-    )
-  t.same(Object.keys(operations.HEAD.responses), Object.keys(operations.GET.responses))
 })

@@ -1,4 +1,5 @@
 // The patterns of the contract mean the same to every engine that is likely to read them, and to the service.
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { RE2JS } from 're2js'
 import { test } from 'tap'
@@ -6,7 +7,8 @@ import { parse } from 'yaml'
 import { sqlite } from '../support/engines.ts'
 import { findErrors } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
-import { acceptedNames, namesOfOtherLength, refusedNames } from '../support/texts.ts'
+import { skipWithout } from '../support/tools.ts'
+import { acceptedNames, namesOfOtherLength, refusedNames } from './texts.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is walked, not known.
 type Node = any
@@ -53,6 +55,19 @@ for (const [engine, compile] of engines) {
     for (const [what, text] of refusedNames) t.equal(isName(text), false, what)
   })
 }
+
+const python = `
+import json, re, sys
+pattern, texts = json.load(sys.stdin)
+print(json.dumps([bool(re.fullmatch(pattern, text)) for text in texts]))
+`
+
+test('Python accepts and refuses the same names', { skip: skipWithout('python3') }, async (t) => {
+  const names = [...acceptedNames, ...refusedNames]
+  const input = JSON.stringify([ofName, names.map(([, text]) => text)])
+  const read = JSON.parse(execFileSync('python3', ['-c', python], { input, encoding: 'utf8' }))
+  for (const [index, [what]] of names.entries()) t.equal(read[index], index < acceptedNames.length, what)
+})
 
 test('one pattern has the whole rule: no control characters, and not only spaces and no-break spaces', async (t) => {
   const isName = (text: string) => {

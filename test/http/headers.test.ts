@@ -1,10 +1,9 @@
 // Headers that answers have whatever they answer: nothing is sniffed, nothing names the software, connections are kept.
 import { connect } from 'node:net'
 import { test } from 'tap'
-import { findAssets } from '../support/assets.ts'
 import { sqlite } from '../support/engines.ts'
 import { startApp } from '../support/service.ts'
-import { compose, type Parts, send, type WireAnswer } from '../support/wire.ts'
+import { compose, findAssets, type Parts, send, type WireAnswer } from '../support/wire.ts'
 
 const open = { Authorization: undefined }
 const preflight = { Origin: 'https://a.test', 'Access-Control-Request-Method': 'POST', ...open }

@@ -9,11 +9,11 @@ import { type Test, test } from 'tap'
 import type { PlantLog } from '../../src/store/engine.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import type { Answer } from '../support/service.ts'
-import type { Store } from '../support/sql-store.ts'
+import type { Store } from '../support/stores.ts'
 import '../support/short-limits.ts'
 
 const { openStalledMs, stalledSweepMs, storeLimitMs } = await import('../../src/limits.ts')
-const { openStore } = await import('../support/sql-store.ts')
+const { openStore } = await import('../support/stores.ts')
 const { makeToken } = await import('../../src/tokens/format.ts')
 const { Tokens } = await import('../../src/tokens/tokens.ts')
 const { createDirectory, sqlite } = await import('../support/engines.ts')

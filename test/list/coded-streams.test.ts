@@ -16,13 +16,13 @@ import { Codec, type Compression, compressList } from '../../src/plants/list/cac
 import { FairPool } from '../../src/runtime/fair-pool.ts'
 import { noMeter } from '../../src/runtime/meter.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
-import { askList, compressions, decode } from '../support/coded.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
-import { quiet } from '../support/quiet.ts'
 import { request, startApp } from '../support/service.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
+import { openStore, type Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { compose } from '../support/wire.ts'
+import { askList, compressions, decode } from './coded.ts'
+import { quiet } from './quiet.ts'
 
 /** So many that what no client takes is far more than the buffers of a connection hold. */
 const plants = 60_000

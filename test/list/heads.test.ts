@@ -6,7 +6,7 @@ import { type Test, test } from 'tap'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from '../support/engines.ts'
 import { startApp } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 import { compose, exchange, type Parts, send } from '../support/wire.ts'
 
 const names = ['etag', 'link', 'cache-control', 'content-type', 'retry-after', 'www-authenticate']

@@ -7,7 +7,7 @@ import { makeCursors } from '../../src/plants/list/answer/representations.ts'
 import { engines } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Running, request, startApp } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 const plants = Array.from({ length: 25 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n}` }))
 
@@ -33,7 +33,7 @@ for (const engine of engines) {
       const { url } = await startApp(t, await engine.createDatabase(t))
       const answer = await request(`${url}/plants`)
       t.equal(answer.status, 200)
-      t.equal(answer.headers.get('content-type'), 'application/json')
+      t.equal(answer.headers.get('content-type'), 'application/json; charset=utf-8')
       t.equal(answer.headers.get('link'), null)
       t.equal(answer.text, '[]')
     })

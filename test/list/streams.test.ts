@@ -6,10 +6,10 @@ import { type Test, test } from 'tap'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
-import { quiet } from '../support/quiet.ts'
 import { request, startApp } from '../support/service.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
+import { openStore, type Store } from '../support/stores.ts'
 import { compose } from '../support/wire.ts'
+import { quiet } from './quiet.ts'
 
 const plants = 60_000
 const tag = 'x'.repeat(200)
@@ -57,7 +57,7 @@ for (const engine of engines) {
     await t.test('come whole, in order and as JSON', async (t) => {
       const whole = await request(`${url}/plants`)
       t.ok(whole.text === expected, 'the same to the byte')
-      t.equal(whole.headers.get('content-type'), 'application/json')
+      t.equal(whole.headers.get('content-type'), 'application/json; charset=utf-8')
       t.equal(whole.headers.get('link'), null)
       const part = await request(`${url}/plants?limit=5001`)
       t.equal(part.text.length, JSON.stringify((whole.json() as unknown[]).slice(0, 5001)).length)

@@ -1,192 +1,184 @@
-// The operator's server: liveness and readiness, on a port of its own.
-import dns from 'node:dns'
-import { connect } from 'node:net'
-import { networkInterfaces } from 'node:os'
+// The admin server: liveness, readiness and metrics, on a port of its own.
+import { get } from 'node:http'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
-import { Shutdown } from '../../src/service/shutdown.ts'
-import { ask, findAdmin, startAdmin } from '../support/admin.ts'
-import { createDirectory, type Engine, engines, ownServer, sqlite } from '../support/engines.ts'
+import type { Store } from '../../src/store/engine.ts'
+import { createDirectory, engines, ownServer, sqlite } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
-import { assertProblem } from '../support/problem.ts'
-import { request, spawnCli, startService } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { run } from '../support/processes.ts'
+import { ask, findAdmin, request, spawnCli, startAdmin, startService } from '../support/service.ts'
+import { openStore } from '../support/stores.ts'
+import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
-import { compose, send } from '../support/wire.ts'
 
-const logger = pino({ level: 'silent' })
-const last = engines.at(-1) as Engine
-const ready = { status: 200, text: '{"status":"ready"}\n' }
-const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}\n` })
+const ready = { status: 200, text: '{"status":"ready"}' }
+const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}` })
+const deploy = fileURLToPath(new URL('../../deploy/', import.meta.url))
+const noPromtool = skipWithout('promtool')
 
-async function startReady(t: Test, env: NodeJS.ProcessEnv) {
-  const service = await startService(t, { ADMIN_PORT: '0', ...env }, createDirectory(t))
-  const admin = await findAdmin(service)
-  for (const path of ['readyz', 'readyz?verbose']) {
-    const answer = await ask(`${admin}/${path}`)
-    t.match(answer, ready, path)
-    t.equal(answer.headers.get('content-type'), 'application/json')
-    t.equal(answer.headers.get('cache-control'), 'no-store')
-    t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
-  }
-  t.match(await ask(`${admin}/livez`), { status: 200, text: '{"status":"live"}\n' })
-  assertProblem(t, await request(`${service.url}/metrics`), 404)
-  return { service, admin }
+/** A store of which the admin server asks only what is given. */
+function makeStore(ready: Store['ready'], head = async () => ({ position: 7 })): Store {
+  return { ready, log: { head }, status: async () => ({ cluster: { unsafe: ['fsync'] } }) } as never
 }
 
-test('SQLite: a service reports that it lives, and that it is ready', async (t) => {
-  const { service } = await startReady(t, {})
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0 })
-})
-
-test('the admin server refuses like the service, with the same headers', async (t) => {
-  const { url, port } = await startAdmin(t)
-  assertProblem(t, await ask(`${url}/plants`), 404, { typed: false })
-  for (const method of ['POST', 'DELETE']) {
-    const answer = await ask(`${url}/livez`, { method })
-    assertProblem(t, answer, 405, { typed: false })
-    t.equal(answer.headers.get('allow'), 'GET, HEAD')
-  }
-  const options = await ask(`${url}/livez`, { method: 'OPTIONS' })
-  t.same([options.status, options.headers.get('allow')], [204, 'GET, HEAD'])
-  const head = await ask(`${url}/livez`, { method: 'HEAD' })
-  t.match(head, { status: 200, text: '' })
-  t.equal(head.headers.get('content-length'), '18')
-  t.match(head.headers.get('x-request-id'), /./)
-  const target = `http://127.0.0.1:${port}/metrics`
-  const absolute = await send(port, compose({ target, headers: { Host: 'localhost' } }))
-  t.match(absolute, { status: 200, text: /process_cpu/ })
-  const malformed = await send(port, 'GET / HTTP/1.1\r\nno header\r\n\r\n')
-  assertProblem(t, malformed, 400)
-})
-
-test('a page of another name cannot read it over the loopback address', async (t) => {
-  const { port } = await startAdmin(t, undefined, { ADMIN_HOST: '0.0.0.0' })
-  const statusFor = async (host: string, from = '127.0.0.1') => {
-    const socket = connect(port, from)
-    socket.end(compose({ target: '/metrics', headers: { Host: host, Connection: 'close' } }))
-    return (await socket.toArray()).join('')
-  }
-  for (const host of [
-    `127.0.0.1:${port}`,
-    'localhost',
-    'LOCALHOST:9090',
-    'plants.localhost',
-    'plant-store:9090',
-    '[::1]:9090',
-    '[::ffff:127.0.0.1]',
-    '10.1.2.3:3001',
-    '',
-  ])
-    t.match(await statusFor(host), /^HTTP\/1\.1 200 /, host)
-  for (const host of [
-    'evil.example',
-    `evil.example:${port}`,
-    '127.0.0.1.evil.example',
-    'localhost.evil.example',
-  ]) {
-    const answer = await statusFor(host)
-    t.match(answer, /^HTTP\/1\.1 400 /, host)
-    t.match(answer, '"detail":"must be an address, localhost or ADMIN_HOST","parameter":"Host"')
-    t.notMatch(answer, 'process_')
-  }
-  const [outside] = Object.values(networkInterfaces())
-    .flatMap((all) => all ?? [])
-    .filter(({ internal, family }) => !internal && family === 'IPv4')
-  if (outside) t.match(await statusFor('plants.example:9090', outside.address), /^HTTP\/1\.1 200 /)
-  const both = await startAdmin(t, undefined, { ADMIN_HOST: '::' })
-  const mapped = { target: '/metrics', headers: { Host: 'evil.example' } }
-  t.match(await send(both.port, compose(mapped)), { status: 400 }, 'an IPv4 address on a socket of IPv6')
-  const named = await startAdmin(t, undefined, { ADMIN_HOST: 'localhost' })
-  t.match(await ask(`http://localhost:${named.port}/livez`), { status: 200 })
-})
-
-test('ADMIN_HOST may have capitals, which no name that is asked for has', async (t) => {
-  const { lookup } = dns
-  t.teardown(() => Object.assign(dns, { lookup }))
-  const find = (name: string, ...rest: unknown[]) =>
-    Reflect.apply(lookup, dns, [name === 'Box.Example' ? '127.0.0.1' : name, ...rest])
-  Object.assign(dns, { lookup: find })
-  const { port } = await startAdmin(t, undefined, { ADMIN_HOST: 'Box.Example' })
-  for (const Host of ['box.example', 'Box.Example', 'localhost'])
-    t.match(await send(port, compose({ target: '/livez', headers: { Host } })), { status: 200 }, Host)
-  t.match(await send(port, compose({ target: '/livez', headers: { Host: 'box2.example' } })), { status: 400 })
-})
-
-test('a process with a thread that hangs is not live', async (t) => {
-  const { url, health } = await startAdmin(t, async () => {})
-  health.serve({ ready: async () => {} }, { hasHung: true })
-  t.match(await ask(`${url}/livez`), { status: 503, text: '{"status":"hung","reason":"thread-hangs"}\n' })
-})
-
 test('a store that cannot be written, or does not answer, is the reason for not being ready', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger })
-  t.teardown(() => store.close())
+  const hanging = Promise.withResolvers<void>()
   let state: 'works' | 'fails' | 'hangs' = 'works'
   let asked = 0
   const answers = {
-    works: () => store.ready(),
+    works: async () => {},
     fails: () => Promise.reject(new Error('secret of the inside')),
     hangs: () => hanging.promise,
   }
-  const hanging = Promise.withResolvers<void>()
-  const { url } = await startAdmin(t, () => {
-    asked++
-    return answers[state]()
-  })
-  t.match(await ask(`${url}/readyz`), ready)
+  const { url, serve, drain } = await startAdmin(t)
+  t.match(await ask(`${url}/readyz`), unready('starting'))
+  serve(
+    makeStore(() => {
+      asked++
+      return answers[state]()
+    }),
+  )
+  t.match(await ask(`${url}/readyz?verbose`), ready)
   state = 'fails'
   t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
   state = 'hangs'
   asked = 0
   const both = await Promise.all([1, 2].map(() => ask(`${url}/readyz`)))
   for (const answer of both) t.match(answer, unready('store-not-writable'))
-  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
   t.equal(asked, 1, 'a store that does not answer is asked once')
-  t.equal((await ask(`${url}/livez`)).status, 200)
-  state = 'works'
-  hanging.resolve()
-  t.match(await ask(`${url}/readyz`), ready)
-})
-
-test('a database whose commits wait for a missing standby is not ready', async (t) => {
-  const server = await ownServer()
-  const store = await openStore(server.url(), { logger })
-  t.teardown(() => store.close())
-  const { url } = await startAdmin(t, store.ready)
-  const isReady = async () => (await ask(`${url}/readyz`)).status === 200
-  await until(isReady)
-  const reset = async () => {
-    await server.query('ALTER SYSTEM RESET synchronous_standby_names')
-    await server.query('SELECT pg_reload_conf()')
-  }
-  t.teardown(reset)
-  await server.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-  await server.query('SELECT pg_reload_conf()')
-  // The server's processes read their settings in their own time.
-  await until(async () => !(await isReady()))
-  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
-  await t.rejects(Promise.resolve<unknown>(store.log.head()), { name: 'StoreUnavailable', outcome: 'unread' })
-  await reset()
-  await until(isReady)
-})
-
-test('a service that is about to end is not ready, whatever the state of its store', async (t) => {
-  const checking = Promise.withResolvers<void>()
-  const asked = Promise.withResolvers<void>()
-  const { url, health } = await startAdmin(t, () => {
-    asked.resolve()
-    return checking.promise
-  })
+  t.match(await ask(`${url}/livez`), { status: 200, text: '{"status":"live"}' })
   const early = ask(`${url}/readyz`)
-  await asked.promise
-  health.drain()
+  drain()
+  hanging.resolve()
+  t.match(await early, unready('draining'))
   t.match(await ask(`${url}/readyz`), unready('draining'))
-  checking.resolve()
-  t.match(await early, unready('draining'), 'it was told while the store was asked')
-  health.serve({ ready: async () => {} })
-  t.match(await ask(`${url}/readyz`), unready('draining'), 'its start ends after it was told')
+})
+
+test('values that the store does not give in time are left out of the metrics', async (t) => {
+  let head = async (): Promise<{ position: number }> => ({ position: 7 })
+  const { url, serve, meter } = await startAdmin(t)
+  serve(
+    makeStore(
+      async () => {},
+      () => head(),
+    ),
+  )
+  const readMetrics = async () => (await ask(`${url}/metrics`)).text
+  const first = await readMetrics()
+  t.match(first, '\nplant_store_head_position 7\n')
+  t.match(first, '\nplant_store_unsafe_settings 1\n')
+  t.match(first, '\nplant_store_ready 1\n')
+  for (const failing of [() => new Promise<never>(() => {}), () => Promise.reject(new Error('secret'))]) {
+    head = failing
+    const text = await readMetrics()
+    t.notMatch(text, /^plant_store_head_position \d/m)
+    t.match(text, /^process_cpu_seconds_total /m)
+    t.notMatch(text, 'secret')
+  }
+  meter.counter('broken_total', 'A bug.', () => {
+    throw new Error('secret')
+  })
+  const broken = await ask(`${url}/metrics`)
+  t.equal(broken.status, 500)
+  t.notMatch(broken.text, 'secret')
+})
+
+test('parts publish numbers by label, and requests are counted by method, route and status', async (t) => {
+  const { url, meter, count } = await startAdmin(t, 'file:x.db', () => 3)
+  meter.gauge('a', 'A.', () => ({ x: 1, y: 2 }), 'label')
+  const observe = meter.histogram('b_seconds', 'B.', [1, 2], 'outcome', ['good', 'bad'])
+  observe(1.5, 'good')
+  const request = { method: 'GET', route: '/plants', status: 200, durationMs: 2, problem: undefined }
+  count(request)
+  count({ ...request, method: 'PROPFIND', route: undefined, status: 401, problem: 'unauthorized' })
+  const { text, headers } = await ask(`${url}/metrics`)
+  t.match(headers.get('content-type'), /^text\/plain/)
+  for (const line of [
+    'a{label="y"} 2',
+    'b_seconds_bucket{le="1",outcome="good"} 0',
+    'b_seconds_bucket{le="2",outcome="good"} 1',
+    'b_seconds_count{outcome="bad"} 0',
+    'http_request_duration_seconds_count{method="GET",route="/plants",status="200"} 1',
+    'http_request_duration_seconds_count{method="other",route="other",status="401"} 1',
+    'plant_store_refused_total{reason="auth"} 1',
+    'plant_store_refused_total{reason="rate"} 0',
+    'plant_store_log_lines_dropped_total 3',
+    'plant_store_ready 0',
+  ])
+    t.ok(text.includes(`\n${line}\n`), line)
+  t.match(text, /^plant_store_build_info\{version="[^"]+",node="v[^"]+",engine="sqlite"\} 1$/m)
+})
+
+/** Asks by a name, as a container or a proxy does. */
+function askAs(url: string, host: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get(url, { headers: { host } }, (response) => resolve(response.resume().statusCode)).on('error', reject)
+  })
+}
+
+test('any name reaches it; what it does not have is a problem, with the headers of the service', async (t) => {
+  const { url } = await startAdmin(t)
+  for (const host of ['host.docker.internal', 'plant-store.example:9', 'localhost'])
+    t.equal(await askAs(`${url}/livez`, host), 200, host)
+  for (const [path, method, status] of [
+    ['/plants', 'GET', 404],
+    ['/livez', 'POST', 405],
+  ] as const) {
+    const answer = await ask(url + path, { method })
+    t.equal(answer.status, status)
+    t.match(answer.headers.get('content-type'), /^application\/problem\+json/)
+  }
+  const { headers } = await ask(`${url}/livez`, { method: 'HEAD' })
+  t.match([headers.get('cache-control'), headers.get('x-content-type-options')], ['no-store', 'nosniff'])
+  t.equal(headers.get('server'), null)
+})
+
+/** Starts a service that is ready. */
+async function startReady(t: Test, env: NodeJS.ProcessEnv) {
+  const service = await startService(t, { ADMIN_PORT: '0', ...env }, createDirectory(t))
+  const admin = await findAdmin(service)
+  t.match(await ask(`${admin}/readyz`), ready)
+  t.match(await ask(`${admin}/livez`), { status: 200 })
+  t.equal((await request(`${service.url}/metrics`)).status, 404)
+  return { service, admin }
+}
+
+for (const engine of engines)
+  test(`${engine.name}: promtool accepts the metrics of a service`, { skip: noPromtool }, async (t) => {
+    const more = {
+      OIDC_ISSUER: 'https://127.0.0.1:1',
+      OIDC_AUDIENCE: 'a',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+    }
+    const { service, admin } = await startReady(t, { DATABASE_URL: await engine.createDatabase(t), ...more })
+    await request(`${service.url}/plants`, { body: { name: 'a', tag: '' } })
+    for (const query of ['limit=1', 'limit=x']) await request(`${service.url}/plants?${query}`)
+    const { text } = await ask(`${admin}/metrics`)
+    t.match(text, '\nplant_store_head_position 1\n')
+    t.match(text, /^http_request_duration_seconds_count\{method="POST",route="\/plants",status="200"\} 1$/m)
+    if (engine === sqlite) t.match(text, /^plant_store_disk_free_bytes [1-9]/m)
+    t.match(await run('promtool', ['check', 'metrics'], { input: text }), { code: 0, stderr: '' })
+    service.child.kill('SIGTERM')
+    t.match(await service.ended, { code: 0 })
+  })
+
+test('promtool accepts the alerts, and their tests pass', { skip: noPromtool }, async (t) => {
+  t.match(await run('promtool', ['check', 'rules', join(deploy, 'prometheus-rules.yml')]), { code: 0 })
+  t.match(await run('promtool', ['test', 'rules', join(deploy, 'prometheus-rules.test.yml')]), { code: 0 })
+})
+
+test('with DRAIN_DELAY a service answers for a while after SIGTERM, and is not ready', async (t) => {
+  const { service, admin } = await startReady(t, { DRAIN_DELAY: '3600' })
+  service.child.kill('SIGTERM')
+  await until(async () => (await ask(`${admin}/readyz`)).status === 503)
+  t.match(await ask(`${admin}/readyz`), unready('draining'))
+  t.equal((await request(`${service.url}/plants`, { body: { name: 'late', tag: '' } })).status, 200)
+  // A second signal ends the wait, unless it is an echo of the first.
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0 })
 })
 
 const answers = (url: string) =>
@@ -195,76 +187,38 @@ const answers = (url: string) =>
     () => false,
   )
 
-test('a service whose database does not answer yet lives, and says that it is starting', async (t) => {
+test('a service whose database does not answer yet is live and starting, and ends at once when it is told', async (t) => {
   const [port, ADMIN_PORT] = await findPorts(2)
   const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
   const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
   const admin = `http://127.0.0.1:${ADMIN_PORT}`
   await until(() => answers(`${admin}/livez`))
   t.match(await ask(`${admin}/readyz`), unready('starting'))
-  t.equal((await ask(`${admin}/livez`)).status, 200)
   t.equal((await ask(`${admin}/metrics`)).status, 200)
-  t.match(await service.ended, { code: 1 })
-  t.match(service.output().stderr, /cannot use the database/)
+  service.child.kill('SIGTERM')
+  t.match(await service.ended, { code: 0, signal: null })
   t.notMatch(service.output().stderr, /secret/)
 })
 
-test('a service that is told to end while it starts does so at once', async (t) => {
-  const [port, ADMIN_PORT] = await findPorts(2)
-  const DATABASE_URL = `postgres://nobody:secret@127.0.0.1:${port}/plants`
-  const service = spawnCli(t, ['serve'], { PORT: '0', ADMIN_PORT: `${ADMIN_PORT}`, DATABASE_URL })
-  await until(() => answers(`http://127.0.0.1:${ADMIN_PORT}/livez`))
-  service.child.kill('SIGTERM')
-  t.match(await service.ended, { code: 0, signal: null })
-})
-
-test('a signal right after the first one does not count as a second', async (t) => {
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  const before = signals.map((signal) => process.listeners(signal))
-  t.teardown(() => {
-    for (const [n, signal] of signals.entries()) {
-      process.removeAllListeners(signal)
-      for (const listener of before[n] ?? []) process.on(signal, listener as () => void)
-    }
-  })
-  let nowMs = 1000
-  let isOver = false
-  const shutdown = new Shutdown(() => nowMs)
-  const draining = Promise.withResolvers<void>()
-  const finish = async () => {
-    await shutdown.delay(3_600_000)
-    isOver = true
-    draining.resolve()
-    await new Promise(() => {})
+test('a database whose commits wait for a missing standby is not ready', async (t) => {
+  const server = await ownServer()
+  const store = await openStore(server.url(), { logger: pino({ level: 'silent' }) })
+  t.teardown(() => store.close())
+  const { url, serve } = await startAdmin(t, server.url())
+  serve(store)
+  const isReady = async () => (await ask(`${url}/readyz`)).status === 200
+  const reload = () => server.query('SELECT pg_reload_conf()')
+  await until(isReady)
+  const reset = async () => {
+    await server.query('ALTER SYSTEM RESET synchronous_standby_names')
+    await reload()
   }
-  shutdown.arm({ finish, limitMs: 3_600_000 })
-  for (const signal of signals) process.emit(signal)
-  await new Promise(setImmediate)
-  t.notOk(isOver)
-  nowMs += 501
-  process.emit('SIGTERM')
-  await draining.promise
-})
-
-test(`${last.name}: a service is ready, with DRAIN_DELAY it goes on for a while and ends each connection with its answer`, async (t) => {
-  const { service, admin } = await startReady(t, {
-    DATABASE_URL: await last.createDatabase(t),
-    DRAIN_DELAY: '3600',
-  })
-  service.child.kill('SIGTERM')
-  await until(async () => (await ask(`${admin}/readyz`)).text !== ready.text)
-  t.match(await ask(`${admin}/readyz`), unready('draining'))
-  const added = await request(`${service.url}/plants`, { body: { name: 'late', tag: '' } })
-  t.equal(added.status, 200)
-  t.equal(added.headers.get('connection'), 'close')
-  const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
-  socket.end(compose({ target: '/plants' }))
-  t.match((await socket.toArray()).join(''), /^HTTP\/1\.1 200 .*connection: close.*"late"/is)
-  let isRunning = true
-  const ended = service.ended.then(() => (isRunning = false))
-  while (isRunning) {
-    service.child.kill('SIGTERM')
-    await Promise.race([ask(`${admin}/livez`).catch(() => {}), ended])
-  }
-  t.match(await service.ended, { code: 0, signal: null }, 'another signal ends the delay')
+  t.teardown(reset)
+  await server.query("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+  await reload()
+  // The server's processes read their settings in their own time.
+  await until(async () => !(await isReady()))
+  t.match(await ask(`${url}/readyz`), unready('store-not-writable'))
+  await reset()
+  await until(isReady)
 })

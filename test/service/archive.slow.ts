@@ -6,13 +6,12 @@ import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'nod
 import { join } from 'node:path'
 import tap, { test } from 'tap'
 import { makeArchive, platforms } from '../../package/archive.ts'
-import { copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { noteProcess } from '../support/leftovers.ts'
-import { listeningOn } from '../support/listening.ts'
-import { run } from '../support/programs.ts'
+import { noteProcess, run } from '../support/processes.ts'
+import { listeningOn } from '../support/service.ts'
 import { findProgram } from '../support/tools.ts'
+import { copyClone } from './clone.ts'
 
 const own = `${process.platform}-${process.arch}`
 const mostBytes = 70 * 2 ** 20

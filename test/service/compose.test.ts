@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
-import { settingEntries } from '../../src/config/settings.ts'
 import { stopMs } from '../../src/limits.ts'
+import { settingRows } from '../../src/settings.ts'
 
-const names = settingEntries.flatMap(([, { name, hasFile }]) => (hasFile ? [name, `${name}_FILE`] : [name]))
+const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))
 const isUnknown = (setting: string) => !names.includes(setting)
 
 type Service = { environment: Record<string, string>; secrets?: string[] }

@@ -2,11 +2,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import tap, { type Test, test } from 'tap'
-import { copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 import { request, token } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
+import { copyClone } from './clone.ts'
 
 const image = `plant-store-test:${process.pid}`
 const options = { skip: skipWithout('buildah', 'podman', 'runc') }

@@ -1,7 +1,7 @@
 // The package as people install it: from the local file, by the machine's own Node and npm.
 import { readdirSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 
 /** Without the Node that npm brought along: what people have who install the package. */
 export const systemPath = (process.env.PATH ?? '')

@@ -5,13 +5,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
-import { noteProcess } from '../support/leftovers.ts'
-import { listeningOn } from '../support/listening.ts'
-import { descendantsOf, inherited } from '../support/processes.ts'
-import { run } from '../support/programs.ts'
-import { request, token } from '../support/service.ts'
+import { descendantsOf, inherited, noteProcess, run } from '../support/processes.ts'
+import { listeningOn, request, token } from '../support/service.ts'
+import { copyClone } from './clone.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const launcher = join(root, 'bin/plant-store.js')

@@ -1,90 +1,166 @@
-// TLS proxies in front of an app, with the configurations that deploy/proxies has for them.
+// A service behind the TLS proxies of deploy/proxies, with their configurations as they are but for addresses and certificates.
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import type { IncomingHttpHeaders } from 'node:http'
+import { type IncomingHttpHeaders, request as requestPlain } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { noteProcess } from '../support/leftovers.ts'
+import { createDirectory } from '../support/engines.ts'
+import { findPorts } from '../support/postgres.ts'
+import { noteProcess } from '../support/processes.ts'
+import { findAdmin, startService } from '../support/service.ts'
+import { findProgram, skipWithout, type Tool } from '../support/tools.ts'
+import { until } from '../support/until.ts'
 
 export const host = 'plants.example.org'
-const patienceMs = 30_000
 
-/** A configuration with other words in some places, each of which must be there. */
-export function adaptConfiguration(name: string, changes: Record<string, string>): string {
+/** Starts a service as the proxies expect it. */
+export async function startBehind(t: Test, env: NodeJS.ProcessEnv) {
+  const all = { TRUST_PROXY: '127.0.0.1', ADMIN_PORT: '0', ...env }
+  const service = await startService(t, all, createDirectory(t))
+  const adminPort = Number(new URL(await findAdmin(service)).port)
+  return { ...service, port: Number(new URL(service.url).port), adminPort }
+}
+
+export type Behind = Awaited<ReturnType<typeof startBehind>>
+/** `ca`: of the proxy's certificate; undefined: without TLS. */
+export type Address = { port: number; ca?: string | undefined }
+export type Proxy = {
+  name: Tool
+  skip: string | false
+  /** Starts it in front of a service, and of a second one that is not there. */
+  start(t: Test, service: Pick<Behind, 'port' | 'adminPort'>): Promise<Address & { said: Said }>
+}
+
+type Place = { directory: string; port: number; nobody: number; certificate: Certificate }
+type Certificate = { key: string; crt: string; pem: string; text: string }
+type Said = (pattern: RegExp) => Promise<void>
+
+/** `ready`: what it writes when it is, or it answers then. */
+function makeProxy(
+  name: Tool,
+  configure: (place: Place, service: Pick<Behind, 'port' | 'adminPort'>) => string[],
+  ready?: RegExp,
+): Proxy {
+  return {
+    name,
+    // Only Linux has further addresses on the loopback interface by itself.
+    skip: process.platform === 'linux' ? skipWithout(name, 'openssl') : 'it needs 127.0.0.2',
+    async start(t, service) {
+      const directory = createDirectory(t)
+      const certificate = makeCertificate(directory)
+      const [port, nobody] = (await findPorts(2)) as [number, number]
+      const args = configure({ directory, port, nobody, certificate }, service)
+      const said = startProgram(t, findProgram(name) as string, args)
+      const address = { port, ca: certificate.text }
+      const answers = () => ask('/openapi.json', address).then(({ status }) => status === 200)
+      await (ready ? said(ready) : until(() => answers().catch(() => false)))
+      return { ...address, said }
+    },
+  }
+}
+
+const nginx = makeProxy('nginx', ({ directory, port, nobody, certificate }, service) => {
+  const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  for (const name of names) mkdirSync(join(directory, name))
+  const folders = names.map((name) => `${name}_temp_path ${join(directory, name)};`).join(' ')
+  const path = adapt('nginx.conf', directory, {
+    'http {': `http { access_log off; ${folders}`,
+    '127.0.0.1:3000': `127.0.0.1:${service.port}`,
+    '# server 127.0.0.1:3001': `server 127.0.0.1:${nobody}`,
+    'listen 443': `listen 127.0.0.1:${port}`,
+    [`/etc/ssl/${host}.crt`]: certificate.crt,
+    [`/etc/ssl/${host}.key`]: certificate.key,
+  })
+  const user = process.getuid?.() === 0 ? 'user root;' : ''
+  const own = `daemon off; master_process off; error_log stderr; pid ${join(directory, 'pid')}; ${user}`
+  return ['-p', directory, '-c', path, '-g', own]
+})
+
+const haproxy = makeProxy(
+  'haproxy',
+  ({ directory, port, nobody, certificate }, service) => {
+    const path = adapt('haproxy.cfg', directory, {
+      'bind :443': `bind 127.0.0.1:${port}`,
+      [`/etc/haproxy/${host}.pem`]: certificate.pem,
+      '127.0.0.1:3000 port 9090': `127.0.0.1:${service.port} port ${service.adminPort}`,
+      '127.0.0.1:3001 port 9091': `127.0.0.1:${nobody} port ${nobody}`,
+    })
+    return ['-db', '-f', path]
+  },
+  /Server plant-store\/two is DOWN/,
+)
+
+const caddy = makeProxy(
+  'caddy',
+  ({ directory, port, nobody, certificate }, service) => {
+    // Without the port on which it would answer http and receive commands.
+    const site = `${host}:${port} {\n\tbind 127.0.0.1\n\ttls ${certificate.crt} ${certificate.key}`
+    const path = adapt('Caddyfile', directory, {
+      '\n{\n': '\n{\n\tadmin off\n\tauto_https off\n',
+      [`\n${host} {`]: `\n${site}`,
+      '127.0.0.1:3000': `127.0.0.1:${service.port} 127.0.0.3:${nobody}`,
+      '# health_uri': 'health_uri',
+      '# health_port 9090': `health_port ${service.adminPort}`,
+      '# health_interval': 'health_interval',
+    })
+    return ['run', '--adapter', 'caddyfile', '--config', path]
+  },
+  /127\.0\.0\.3.*connection refused/,
+)
+
+export const proxies = { nginx, haproxy, caddy }
+
+/** Writes a configuration with other words in some places, each of which must exist. Returns its path. */
+function adapt(name: string, directory: string, changes: Record<string, string>): string {
   let text = readFileSync(fileURLToPath(new URL(`../../deploy/proxies/${name}`, import.meta.url)), 'utf8')
   for (const [from, to] of Object.entries(changes)) {
     if (!text.includes(from)) throw new Error(`${name} has no "${from}"`)
     text = text.replaceAll(from, to)
   }
-  return text
+  writeFileSync(join(directory, name), text)
+  return join(directory, name)
 }
 
-export type Certificate = { key: string; crt: string; pem: string; text: string }
-
 /** Makes a certificate for a day; `pem` has it together with its key. */
-export function makeCertificate(directory: string): Certificate {
+function makeCertificate(directory: string): Certificate {
   const files = { key: join(directory, 'key'), crt: join(directory, 'crt'), pem: join(directory, 'pem') }
   const kind = '-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1'.split(' ')
   const name = ['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host},IP:127.0.0.1`]
-  execFileSync('openssl', ['req', ...kind, ...name, '-keyout', files.key, '-out', files.crt], {
-    stdio: 'pipe',
-  })
+  const args = ['req', ...kind, ...name, '-keyout', files.key, '-out', files.crt]
+  execFileSync('openssl', args, { stdio: 'pipe' })
   const text = readFileSync(files.crt, 'utf8')
   writeFileSync(files.pem, text + readFileSync(files.key, 'utf8'))
   return { ...files, text }
 }
 
-/** Folders that nginx would look for elsewhere, as directives. */
-export function nginxFolders(directory: string): string {
-  const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-  for (const name of names) mkdirSync(join(directory, name))
-  return names.map((name) => `${name}_temp_path ${join(directory, name)};`).join(' ')
-}
-
-/** Starts a proxy, which ends with the test; `said` resolves when it has written something. */
-export function startProxy(t: Test, program: string, args: string[]) {
+/** Starts a proxy, which ends with the test. The result resolves when it has written something. */
+function startProgram(t: Test, program: string, args: string[]): Said {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   noteProcess(child)
   t.teardown(() => child.kill('SIGKILL'))
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
-  const until = async (isTrue: () => boolean | Promise<boolean>) => {
-    const endMs = performance.now() + patienceMs
-    while (!(await isTrue())) {
-      if (child.exitCode !== null || performance.now() > endMs) throw new Error(`${program}: ${output}`)
-      await sleep(50)
-    }
-  }
-  return { until, said: (pattern: RegExp) => until(() => pattern.test(output)) }
+  return (pattern) => until(() => pattern.test(output), { found: () => output })
 }
 
 export type Asked = { status: number | undefined; headers: IncomingHttpHeaders; body: Buffer }
-type AskOptions = { port: number; ca: string; headers?: Record<string, string>; body?: string }
+type AskOptions = Address & { headers?: Record<string, string>; body?: string; from?: string }
 
-/** Sends a request over TLS, from an address of its own on this machine. */
-export async function ask(path: string, { port, ca, headers = {}, body }: AskOptions): Promise<Asked> {
+/** Sends a request on a new connection, from another address of this machine. */
+export async function ask(path: string, options: AskOptions): Promise<Asked> {
+  const { port, ca, headers = {}, body, from: localAddress = '127.0.0.2' } = options
   const { promise, resolve, reject } = Promise.withResolvers<Asked>()
-  const sent = request(
-    {
-      host: '127.0.0.1',
-      port,
-      path,
-      ca,
-      servername: host,
-      localAddress: '127.0.0.2',
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { host, ...headers },
-      agent: false,
-    },
-    (response) => {
-      const { statusCode: status, headers } = response
-      buffer(response).then((body) => resolve({ status, headers, body }), reject)
-    },
-  )
+  const method = body === undefined ? 'GET' : 'POST'
+  const to = { host: '127.0.0.1', port, path, method, localAddress, agent: false }
+  const given = { ...to, headers: { host, ...headers } }
+  const sent = ca === undefined ? requestPlain(given) : request({ ...given, ca, servername: host })
+  sent.on('response', (response) => {
+    const { statusCode: status, headers } = response
+    buffer(response).then((body) => resolve({ status, headers, body }), reject)
+  })
   sent.on('error', reject).end(body)
   return promise
 }

@@ -6,11 +6,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Test, test } from 'tap'
-import { ask } from '../support/admin.ts'
 import { createDirectory, engines } from '../support/engines.ts'
-import { noteProcess } from '../support/leftovers.ts'
 import { findPorts } from '../support/postgres.ts'
-import { type Service, startService, token } from '../support/service.ts'
+import { noteProcess } from '../support/processes.ts'
+import { ask, type Service, startService, token } from '../support/service.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 
 const clients = 16

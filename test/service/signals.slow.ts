@@ -1,7 +1,7 @@
 // A signal to the whole process group, as a terminal and a service manager send it: the launcher and npm pass on what the
 // service has had already, and it ends in order every time.
 import { test } from 'tap'
-import { signalGroup, starters } from '../support/group.ts'
+import { signalGroup, starters } from './group.ts'
 
 const times = 10
 

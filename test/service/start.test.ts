@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, 
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { copyClone } from '../support/clone.ts'
 import { createDirectory } from '../support/engines.ts'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 import { request, spawnCli, startApp, startService } from '../support/service.ts'
+import { copyClone } from './clone.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { run } from '../support/programs.ts'
+import { run } from '../support/processes.ts'
 import { skipWithout } from '../support/tools.ts'
 
 const unit = fileURLToPath(new URL('../../deploy/plant-store.service', import.meta.url))

@@ -3,10 +3,10 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
-import { startCluster } from '../support/cluster.ts'
 import { assertWithin, isFull } from '../support/full.ts'
-import { Inconsistent, Ledger, list, post, Reader } from '../support/ledger.ts'
 import { type Service, startService, token } from '../support/service.ts'
+import { startCluster } from './cluster.ts'
+import { Inconsistent, Ledger, list, post, Reader } from './ledger.ts'
 
 const writers = isFull ? 32 : 8
 /** How many plants are added before and after each fault. */

@@ -6,7 +6,7 @@ import { sqlite } from '../support/engines.ts'
 import { MemoryLog } from '../support/memory-log.ts'
 import { assertProblem } from '../support/problem.ts'
 import { type Answer, request, startApp } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 /** Two replicas of one store, whose log can be cut. */
 async function start(t: Test) {

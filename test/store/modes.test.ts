@@ -1,16 +1,7 @@
 // Who may read what the service and its commands leave on the disk.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  chownSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -21,8 +12,7 @@ import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { inherited } from '../support/processes.ts'
 import { spawnCli } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
-import { add, openFile } from '../support/stores.ts'
+import { add, openFile, openStore } from '../support/stores.ts'
 import { skipUnlessOthersEnter } from '../support/tools.ts'
 
 const isWindows = process.platform === 'win32'

@@ -66,11 +66,10 @@ function makeLog(path: string): Store['log'] {
     read(after, last, mark) {
       if (head().markOf(last) !== mark)
         throw new StoreUnavailable('unread', `there is no plant ${last} with the mark ${mark}`)
-      return Buffer.from(
-        `[${load(path)
-          .plants.slice(after, last)
-          .map(({ item }) => item)}]`,
-      )
+      const items = load(path)
+        .plants.slice(after, last)
+        .map(({ item }) => item)
+      return `[${items}]`
     },
   }
 }

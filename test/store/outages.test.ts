@@ -5,15 +5,15 @@ import { test } from 'tap'
 import { Outage } from '../../src/outage.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from '../support/engines.ts'
-import { openFailing } from '../support/failing-store.ts'
-import { collectLines } from '../support/log-lines.ts'
 import { findPorts, PostgresServer } from '../support/postgres.ts'
 import { request, startApp } from '../support/service.ts'
+import { collectLines, openFailing } from '../support/stores.ts'
 
 test('a failing store is logged once, with a request and the cause, and again when it is back', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
   const { url } = await startApp(t, '', { store, logger })
+  lines.splice(0)
   const list = (id: string) => request(`${url}/plants`, { headers: { 'x-request-id': id } })
   const add = (id: string) =>
     request(`${url}/plants`, { body: { name: 'a', tag: '' }, headers: { 'x-request-id': id } })
@@ -52,6 +52,7 @@ test('a request that waited through an outage, and fails after it, does not begi
     return late.promise
   }
   const { url } = await startApp(t, '', { store: { ...store, log: { ...store.log, append } }, logger })
+  lines.splice(0)
   const waiting = request(`${url}/plants`, { body: { name: 'a', tag: '' } })
   await came.promise
   faults.push('unread')
@@ -81,6 +82,7 @@ test('a request that times out is logged with what the database did last', async
     log: { ...store.log, head: () => never },
   }
   const { url } = await startApp(t, '', { store: away, logger })
+  lines.splice(0)
   t.equal((await request(`${url}/plants`)).status, 503)
   t.match(lines, [{ msg: 'the store could not be used', database: 'pg1:5432/plants: no answer' }])
 })
@@ -89,6 +91,7 @@ test('an answer that needs no store says nothing of it', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
   const { url } = await startApp(t, '', { store, logger })
+  lines.splice(0)
   faults.push('unread')
   t.equal((await request(`${url}/plants`)).status, 503)
   t.equal(lines.length, 1)
@@ -102,6 +105,7 @@ test('overload is logged once while the store works', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
   const { url } = await startApp(t, '', { store, logger })
+  lines.splice(0)
   faults.push('overloaded', 'overloaded')
   for (let n = 0; n < 2; n++)
     t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 503)
@@ -154,6 +158,7 @@ test('PostgreSQL that stops under load has a few lines, and is used again when i
   await server.start()
   const { logger, lines, find } = collectLines()
   const { url } = await startApp(t, server.url(), { logger })
+  lines.splice(0)
   const answers = new PassThrough().resume()
   let isOver = false
   const load = Array.from({ length: 30 }, async (_, client) => {
@@ -182,6 +187,7 @@ test('PostgreSQL that stops under load has a few lines, and is used again when i
 test('SQLite that takes no plants has a line when it begins and one when it is over', async (t) => {
   const { logger, lines, find } = collectLines()
   const { url, store } = await startApp(t, await sqlite.createDatabase(t), { logger })
+  lines.splice(0)
   const add = () => request(`${url}/plants`, { body: { name: 'a', tag: '' } })
   await store.sql.execute(
     "CREATE TRIGGER full BEFORE INSERT ON plants BEGIN SELECT raise(ABORT, 'no room'); END",

@@ -3,11 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import tap from 'tap'
 import { countRounds } from '../support/full.ts'
-import { Ledger, list, post, Reader } from '../support/ledger.ts'
-import { findServerPrograms, type Node, type PatroniCluster, startPatroni } from '../support/patroni.ts'
 import { type Service, startService, token } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
+import { Ledger, list, post, Reader } from './ledger.ts'
+import { findServerPrograms, type Node, type PatroniCluster, startPatroni } from './patroni.ts'
 
 tap.setTimeout(3_600_000)
 

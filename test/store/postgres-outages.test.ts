@@ -5,9 +5,9 @@ import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
 
 const { findEngine, sharedServer } = await import('../support/engines.ts')
-const { collectLines } = await import('../support/log-lines.ts')
+const { collectLines } = await import('../support/stores.ts')
 const { entries, eventually, openLog } = await import('../support/logs.ts')
-const { startRelay } = await import('../support/relay.ts')
+const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 

@@ -1,11 +1,11 @@
 // A partition of a few seconds, after which the old primary is back and does not know that it is not one any more: a
 // list is whole or refused, and what is cached meanwhile is whole.
 import tap from 'tap'
-import { startCluster } from '../support/cluster.ts'
-import { Ledger, list, post } from '../support/ledger.ts'
-import { startRelays } from '../support/relay.ts'
 import { startService, token } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { startCluster } from './cluster.ts'
+import { Ledger, list, post } from './ledger.ts'
+import { startRelays } from './relay.ts'
 
 tap.test('lists during and after a partition are whole or refused', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })

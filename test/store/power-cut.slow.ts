@@ -2,11 +2,10 @@
 // only. Needs Linux and a C compiler.
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
-import { countRounds } from '../support/full.ts'
-import { Disk, skip } from '../support/power.ts'
-import { makeRandom, tellSeed } from '../support/seed.ts'
+import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
 import { request, type Service, spawnCli, startService } from '../support/service.ts'
 import { listNames, openFile } from '../support/stores.ts'
+import { Disk, skip } from './power.ts'
 
 const cuts = countRounds(20, 4)
 

@@ -7,9 +7,9 @@ import pino from 'pino'
 import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { preload } from '../support/preload.ts'
+import { preload } from '../support/processes.ts'
 import { request, spawnCli, startService } from '../support/service.ts'
-import { openStore } from '../support/sql-store.ts'
+import { openStore } from '../support/stores.ts'
 
 function hashFile(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
@@ -72,10 +72,10 @@ test('a database of a newer version is refused and left as it was', async (t) =>
 test('a database that lacks a table is refused in one line', async (t) => {
   const path = join(createDirectory(t), 'plants.db')
   await (await openStore(`file:${path}`, { logger: pino({ level: 'silent' }) })).close()
-  execute(path, 'DROP TABLE tokens')
+  execute(path, 'DROP TABLE plants')
   const { ended, output } = spawnCli(t, ['serve'], { PORT: '0', DATABASE_URL: `file:${path}` })
   t.match(await ended, { code: 1 })
-  t.match(output(), { stdout: '', stderr: /^plant-store: no such table: tokens\n$/ })
+  t.match(output(), { stdout: '', stderr: /^plant-store: no such table: plants\n$/ })
 })
 
 test('an empty file becomes a database', async (t) => {
@@ -102,7 +102,7 @@ test('token makes no database: one that is not there is refused, and an empty fi
     t.same({ code, stdout }, { code: 1, stdout: '' }, args.join(' '))
     t.equal(
       stderr,
-      `plant-store: there is no file ${join(realpathSync(directory), 'no/plants.db')}: DATABASE_URL or --database-url says where the database is, and a relative path begins at the working directory\n`,
+      `plant-store: there is no file ${join(realpathSync(directory), 'no/plants.db')}: DATABASE_URL or --database-url names the database, and a relative path begins at the working directory\n`,
     )
   }
   t.strictSame(readdirSync(directory), [])
@@ -122,7 +122,7 @@ test('a locked database: token says so in one line', async (t) => {
   other.exec('BEGIN IMMEDIATE')
   const { ended, output } = spawnCli(t, ['token', 'create', '--name', 'a'], { DATABASE_URL: `file:${path}` })
   t.match(await ended, { code: 1 })
-  t.match(output().stderr, /plant-store: cannot open [^\n]*plants\.db: database is locked\n$/)
+  t.match(output().stderr, /plant-store: [^\n]*the database was locked until it was too late\n$/)
   t.notMatch(output().stderr, /\n {4}at /)
 })
 

@@ -17,10 +17,17 @@ import pino from 'pino'
 import tap, { type Test, test } from 'tap'
 import type { StoreUnavailable } from '../../src/store/errors.ts'
 import { createDirectory } from '../support/engines.ts'
-import { backUp, move, remove, truncate } from '../support/outside.ts'
-import { openStore } from '../support/sql-store.ts'
-import { add, listNames, openFile, recovered, type SqliteFile, unavailable } from '../support/stores.ts'
+import {
+  add,
+  listNames,
+  openFile,
+  openStore,
+  recovered,
+  type SqliteFile,
+  unavailable,
+} from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { backUp, move, remove, truncate } from './outside.ts'
 
 /** `mend`: brings the same file back; without it there is a restart. `left`: which of a, b and c are there afterwards. */
 type Fault = {

@@ -6,11 +6,11 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Test, test } from 'tap'
-import { type Appender, addMany, startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
-import { truncate } from '../support/outside.ts'
 import { add, listNames, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
+import { type Appender, addMany, startAppender } from './appenders.ts'
+import { truncate } from './outside.ts'
 
 /** Another program with a transaction, beside the service: it commits when it is told to. */
 const neighbour = `

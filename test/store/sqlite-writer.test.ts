@@ -13,7 +13,7 @@ import { createDirectory } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { add, entry, listNames, openFile, unavailable } from '../support/stores.ts'
 import { until } from '../support/until.ts'
-import { watchWorkers } from '../support/workers.ts'
+import { watchWorkers } from './workers.ts'
 
 /** Another connection that holds the write lock. */
 function lock(t: Test, path: string): DatabaseSync {

@@ -4,10 +4,10 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
-import { startAppender } from '../support/appenders.ts'
 import { createDirectory } from '../support/engines.ts'
 import { listNames, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
+import { startAppender } from './appenders.ts'
 
 const skip = skipWithout('cc')
 
@@ -17,7 +17,7 @@ function makeFailing(t: Test) {
   const [path, library, flag] = ['plants.db', 'failing-sync.so', 'flag'].map((name) =>
     join(directory, name),
   ) as [string, string, string]
-  const source = fileURLToPath(new URL('../support/failing-sync.c', import.meta.url))
+  const source = fileURLToPath(new URL('./failing-sync.c', import.meta.url))
   const built = spawnSync('cc', ['-shared', '-fPIC', '-o', library, source, '-ldl'], { encoding: 'utf8' })
   t.equal(built.status, 0, built.stderr)
   return {

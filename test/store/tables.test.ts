@@ -5,7 +5,7 @@ import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
 import { type Engine, engines, sharedServer } from '../support/engines.ts'
-import { openStore, type Store } from '../support/sql-store.ts'
+import { openStore, type Store } from '../support/stores.ts'
 
 const logger = pino({ level: 'silent' })
 

@@ -1,5 +1,5 @@
 // Holds answers against openapi.yaml: what the document does not say of them, and what was seen of what it says.
-import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { parse } from 'yaml'
@@ -18,7 +18,7 @@ type Node = any
 
 const source = fileURLToPath(new URL('../../openapi.yaml', import.meta.url))
 /** What tests have seen: a file for each of their processes. */
-export const directory = fileURLToPath(new URL('../../.tap/contract', import.meta.url))
+const directory = fileURLToPath(new URL('../../.tap/contract', import.meta.url))
 const kept = `${directory}/document.json`
 
 let document: Node
@@ -128,3 +128,29 @@ function save(): void {
   mkdirSync(directory, { recursive: true })
   writeFileSync(`${directory}/seen-${process.pid}-${Date.now()}.json`, JSON.stringify([...seen]))
 }
+
+/** Fails if the contract has an answer, or a header of one, that no test has seen. */
+function checkCoverage(): void {
+  const documented = Object.entries<object>(readDocument().paths).flatMap(([path, item]) =>
+    Object.entries<{ responses?: object }>(item as never).flatMap(([method, { responses = {} }]) =>
+      Object.keys(responses).flatMap((status) => {
+        const place = `/paths/${path.replaceAll('/', '~1')}/${method}/responses/${status}`
+        const headers = Object.keys(resolve(place).node.headers ?? {})
+        return ['', ...headers].map((header) => nameSeen(`${method.toUpperCase()} ${path}`, status, header))
+      }),
+    ),
+  )
+  const files = globSync('seen-*.json', { cwd: directory })
+  const known = new Set<string>(
+    files.flatMap((file) => JSON.parse(readFileSync(`${directory}/${file}`, 'utf8'))),
+  )
+  const missing = documented.filter((name) => !known.has(name))
+  for (const name of missing) console.error(`never seen: ${name}`)
+  console.log(
+    `${documented.length - missing.length} of ${documented.length} answers and headers of the contract seen`,
+  )
+  if (missing.length > 0) process.exitCode = 1
+}
+
+// node package/node.js test/support/contract.ts, after a whole run.
+if (import.meta.main) checkCoverage()

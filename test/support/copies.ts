@@ -1,13 +1,12 @@
-// Stores to copy, copies under way, and what a copy must come to.
+// Stores with plants and tokens, copies under way, and what a copy must come to.
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { nameDatabase } from '../../src/cli/database-name.ts'
-import { Tokens } from '../../src/tokens/tokens.ts'
-import { runCommand } from './commands.ts'
-import { spawnCli } from './service.ts'
-import { openStore, type Store } from './sql-store.ts'
+import { nameDatabase } from '../../src/cli/options.ts'
+import { hashToken, makeToken } from '../../src/tokens/format.ts'
+import { runCommand, startCli } from './commands.ts'
+import { openStore, type Store } from './stores.ts'
 
 /** Opens the store at a URL; it closes when the test ends. */
 export async function open(t: Test, url: string): Promise<Store> {
@@ -16,26 +15,34 @@ export async function open(t: Test, url: string): Promise<Store> {
   return store
 }
 
-/** Adds plants of many kinds, with and without an id, and issues a token. Resolves to the token. */
-export async function fill({ log, tokens }: Store, count: number): Promise<string> {
-  const names = ['Monstera', 'Ficus "Tineke" \\', 'ヤシ 🌴', '\u2028']
-  const { position: from } = await log.head()
-  await log.append(
+/** Adds plants of many kinds, with and without an id, and a token. Resolves to the text of the token. */
+export async function fill(store: Store, count: number): Promise<string> {
+  const { position: from } = await store.log.head()
+  await store.log.append(
     Array.from({ length: count }, (_, n) => ({
       item: JSON.stringify({ name: `${names[n % 4]} ${from + n}`, tag: n % 3 ? 'indoor' : '' }),
       id: n % 2 ? undefined : Number.MAX_SAFE_INTEGER - from - n,
     })),
   )
-  return new Tokens(tokens).create({ name: `gardener ${from}` })
+  return addToken(store, `gardener ${from}`)
 }
 
-/** SHA-256 over the whole log as the command is to form it: a line a plant, its fields between tabs. */
+const names = ['Monstera', 'Ficus "Tineke" \\', 'ヤシ 🌴', '\u2028']
+
+/** Adds a token with all scopes. Resolves to its text. */
+export async function addToken({ tokens }: Store, name: string, more: object = {}): Promise<string> {
+  const { id, token } = makeToken()
+  const times = { createdAt: Date.now(), expiresAt: null, lastUsedAt: null, revokedAt: null }
+  const scopes = ['plants:read', 'plants:write']
+  await tokens.add({ id, name, hash: hashToken(token), scopes, ...times, ...more })
+  return token
+}
+
+/** SHA-256 over the whole log as `copy` and `verify` print it: a line per plant, its fields between tabs. */
 export async function sumLog({ sql }: Store): Promise<string> {
-  const rows = await sql.select('SELECT position, id, item FROM plants ORDER BY position')
-  const lines = rows.map(({ position, id, item }) => [position, id, item].join('\t'))
-  return createHash('sha256')
-    .update(`${lines.join('\n')}\n`)
-    .digest('hex')
+  const rows = await sql.select('SELECT position, id, mark, item FROM plants ORDER BY position')
+  const lines = rows.map(({ position, id, mark, item }) => `${[position, id, mark, item].join('\t')}\n`)
+  return createHash('sha256').update(lines.join('')).digest('hex')
 }
 
 /** Runs a copy to its end. */
@@ -43,17 +50,16 @@ export function copy(from: string, to: string) {
   return runCommand(['copy', '--from', from, '--to', to, '--quiet'])
 }
 
-/** What a copy says of the two databases. */
+/** How a copy names the two databases. */
 export function between(from: string, to: string): string {
   return `from ${nameDatabase(from)} into ${nameDatabase(to)}`
 }
 
-/** Opens an empty store under the name of another's, as a copy of it has begun to. */
+/** Opens an empty store with the id of another, as a copy of it has begun to. */
 export async function openRenamed(t: Test, url: string, { id }: Store): Promise<Store> {
-  const empty = await openStore(url, { logger: pino({ level: 'silent' }) })
-  await empty.sql.execute("UPDATE meta SET value = $1 WHERE key = 'store'", [id])
-  await empty.close()
-  return open(t, url)
+  const empty = await open(t, url)
+  await empty.copy?.adopt(id)
+  return empty
 }
 
 /** A copy takes as long for a few batches. */
@@ -66,11 +72,11 @@ const lookMs = 5
 export async function beginCopy(t: Test, urls: { from: string; to: string }, held = 0) {
   const source = await open(t, urls.from)
   const target = await openRenamed(t, urls.to, source)
-  const running = spawnCli(t, ['copy', '--from', urls.from, '--to', urls.to, '--quiet', '--batch', '50'])
+  const running = startCli(t, ['copy', '--from', urls.from, '--to', urls.to, '--quiet', '--batch', '50'])
   let over = false
   void running.ended.then(() => (over = true))
   while ((await target.log.head()).position <= held) {
-    if (over) throw new Error(`the copy ended too early: ${running.output().stderr}`)
+    if (over) throw new Error(`the copy ended too early: ${(await running.ended).stderr}`)
     await sleep(lookMs)
   }
   return { ...running, target }

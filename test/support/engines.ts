@@ -1,13 +1,15 @@
 // The engines that every behaviour is tested on.
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import tap, { type Test } from 'tap'
-import { noteDirectory } from './leftovers.ts'
 import { DatabaseServer, type PostgresServer, startServer } from './postgres.ts'
+import { noteDirectory } from './processes.ts'
+import { until } from './until.ts'
 
 /** As in .taprc, for a file that `node` runs alone: tap itself would give all its tests 30 s together. */
 if (!process.env.TAP_TIMEOUT) tap.setTimeout(300_000)
@@ -45,11 +47,31 @@ export function findEngine(name: Engine['name']): { engine: Engine; skip: string
 
 let shared: Promise<DatabaseServer> | undefined
 
-/** The server that all files of a run share; a file that runs alone has one of its own. It is to be left as it was. */
+/** The server that all files of a run share. Leave it as it was. A file that `node` runs has a server of its own. */
 export function sharedServer(): Promise<DatabaseServer> {
-  const port = Number(process.env.TEST_POSTGRES_PORT)
-  shared ??= port ? Promise.resolve(new DatabaseServer(port)) : ownServer()
+  shared ??= process.env.TAP_CHILD_ID === undefined ? ownServer() : findShared()
   return shared
+}
+
+/** Finds the server of this run of tap, whose process is the parent of this one; starts it if no other file has. */
+async function findShared(): Promise<DatabaseServer> {
+  const folder = join(tmpdir(), `plant-store-run-${process.ppid}`)
+  if (mkdirSync(folder, { recursive: true }) !== undefined) startShared(folder)
+  const file = join(folder, 'port')
+  await until(() => existsSync(file), { found: () => readFileSync(join(folder, 'log'), 'utf8') })
+  return new DatabaseServer(Number(readFileSync(file, 'utf8')))
+}
+
+function startShared(folder: string): void {
+  const script = fileURLToPath(new URL('shared-postgres.ts', import.meta.url))
+  // Out of reach of signals to the process group of the tests, and without tap's instruments.
+  const { PATH, TMPDIR, TEST_POSTGRES_BIN } = process.env
+  const env = { PATH, TMPDIR, TEST_POSTGRES_BIN }
+  const args = [script, folder, String(process.ppid)]
+  // Not into the output of this process: tap waits until that is closed.
+  const log = openSync(join(folder, 'log'), 'w')
+  spawn(process.execPath, args, { env, detached: true, stdio: ['ignore', log, log] }).unref()
+  closeSync(log)
 }
 
 /** A server for tests of this file that change it; it goes, with its databases, when the file is done. */

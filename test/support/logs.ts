@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import type { Entry } from '../../src/store/engine.ts'
-import { openStore, type Store } from './sql-store.ts'
+import { openStore, type Store } from './stores.ts'
 import { patienceMs } from './until.ts'
 
 /** Opens the store at a URL, however long its server takes on a busy machine; it closes when the test ends. */
@@ -20,8 +20,8 @@ export function entries(...names: string[]): Entry[] {
 
 /** The names in the whole log. */
 export async function namesIn({ log }: Store): Promise<string[]> {
-  const { position, epochs } = await log.head()
-  return JSON.parse(String(await log.read(0, position, epochs.owner(position))))
+  const { position, mark } = await log.head()
+  return JSON.parse(String(await log.read(0, position, mark)))
 }
 
 /** What `work` resolves to, as soon as it does: while servers change, a store may say that it cannot. */
@@ -35,23 +35,25 @@ export async function eventually<T>(work: () => Promise<T> | T, limitMs = 20_000
   }
 }
 
-/** Holds all that was ever seen under the name of a position: its epoch and its number. */
+/** Records what was ever seen under the name of a position: its number and its mark. */
 export class Sightings {
   readonly #seen = new Map<string, string>()
   /** What is wrong, in words. */
   readonly faults: string[] = []
 
-  /** Looks at every position of a store's log, as a page that ends there is named. Resolves to the owner of each. */
-  async look(store: Store): Promise<string[]> {
-    const { position, epochs } = await store.log.head()
-    const names = JSON.parse(String(await store.log.read(0, position, epochs.owner(position))))
-    return names.map((_: string, index: number) => {
-      const name = `${epochs.owner(index + 1)}.${index + 1}`
+  /** Looks at each position of a store's log, as a page that ends there is named. Resolves to the mark of each. */
+  async look({ log }: Store): Promise<string[]> {
+    const { position, mark } = await log.head()
+    const names: string[] = JSON.parse(String(await log.read(0, position, mark)))
+    const head = await log.head(names.map((_, index) => index + 1))
+    return names.map((_, index) => {
+      const found = String(head.markOf(index + 1))
+      const name = `${index + 1} of ${found}`
       const text = names.slice(0, index + 1).join()
       const known = this.#seen.get(name) ?? text
       this.#seen.set(name, text)
       if (known !== text) this.faults.push(`${name} was ${known} and became ${text}`)
-      return epochs.owner(index + 1)
+      return found
     })
   }
 }

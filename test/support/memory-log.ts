@@ -41,7 +41,7 @@ export class MemoryLog implements PlantLog {
 
   /** Commits entries at once. */
   add(...entries: Entry[]): Outcome[] {
-    const mark = `m${++this.#commits}`
+    const mark = `${++this.#commits}`.padStart(11, 'm')
     return entries.map((entry) => {
       const known = entry.id === undefined ? undefined : this.entries.find(({ id }) => id === entry.id)
       if (known) return known.item === entry.item ? 'replayed' : 'conflict'
@@ -61,13 +61,13 @@ export class MemoryLog implements PlantLog {
     return head
   }
 
-  async read(after: number, last: number, mark: string): Promise<Buffer> {
+  async read(after: number, last: number, mark: string): Promise<string> {
     await this.#step('read: asked for')
     if (last > 0 ? this.rows[last - 1]?.mark !== mark : mark !== '')
       throw new StoreUnavailable('unread', 'the log was cut')
     const items = this.entries.slice(after, last).map(({ item }) => item)
     await this.#step('read: on its way')
-    return Buffer.from(`[${items.join()}]`)
+    return `[${items.join()}]`
   }
 
   /** Loses all rows after `position`. Returns what was lost. */

@@ -18,7 +18,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { noteDirectory, noteProcess } from './leftovers.ts'
+import { noteDirectory, noteProcess } from './processes.ts'
 
 const runFile = promisify(execFile)
 /** `nobody`, when this is run by root. */

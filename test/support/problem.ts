@@ -34,7 +34,7 @@ export function assertProblem(
   { typed = true }: { typed?: boolean } = {},
 ): Problem {
   t.equal(answer.status, status)
-  t.equal(answer.headers.get('content-type'), 'application/problem+json')
+  t.match(answer.headers.get('content-type'), /^application\/problem\+json(; charset=utf-8)?$/)
   t.equal(answer.headers.get('x-content-type-options'), 'nosniff')
   t.equal(answer.headers.get('cache-control'), 'no-store')
   t.equal(answer.headers.get('server'), null)

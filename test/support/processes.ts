@@ -1,13 +1,22 @@
 // Processes: what those of a test inherit, and what is known of any from outside (proc_pid_stat(5); nothing without /proc).
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+
+const isCovered = process.env._TAPJS_PROCESSINFO_COVERAGE_ === '1'
 
 /**
- * What a process that a test starts inherits, whatever else its environment holds: where programs are, and what the runner
- * keeps compiled code and coverage with, and short time-outs where the test has them.
+ * The environment of a process that a test starts: where programs are, compiled code, short time-outs where the test has them,
+ * and tap's instruments where it measures coverage.
  */
 export function inherited(): NodeJS.ProcessEnv {
-  const { PATH, NODE_V8_COVERAGE, NODE_COMPILE_CACHE, TEST_NODE_OPTIONS: NODE_OPTIONS } = process.env
-  return { PATH, NODE_OPTIONS, ...(NODE_V8_COVERAGE ? { NODE_V8_COVERAGE } : { NODE_COMPILE_CACHE }) }
+  const { PATH, NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE, TEST_NODE_OPTIONS } = process.env
+  const instruments = process.execArgv.filter((option) => isCovered && /processinfo/.test(option))
+  const tap = Object.entries(process.env).filter(([name]) => isCovered && name.startsWith('_TAPJS_'))
+  const NODE_OPTIONS = [TEST_NODE_OPTIONS, ...instruments].filter(Boolean).join(' ')
+  return { PATH, NODE_OPTIONS, NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE, ...Object.fromEntries(tap) }
 }
 
 /** The children of a process, theirs, and so on. */
@@ -41,4 +50,74 @@ function readStat(pid: number): { state: string; parent: number } | undefined {
   } catch {
     return undefined
   }
+}
+
+let cleaner: ReturnType<typeof start> | undefined
+
+function start() {
+  const script = fileURLToPath(new URL('./cleaner.ts', import.meta.url))
+  // Without the tests' instruments, and out of reach of signals to the tests' process group.
+  const { PATH, NODE_COMPILE_CACHE } = process.env
+  const child = spawn(process.execPath, [script], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
+    env: { PATH, NODE_COMPILE_CACHE },
+  })
+  child.unref()
+  const { stdin } = child
+  ;(stdin as typeof stdin & { unref(): void }).unref()
+  return stdin
+}
+
+function tell(line: string): void {
+  cleaner ??= start()
+  cleaner.write(`${line}\n`)
+}
+
+/** Has a directory removed when this process ends, if it is still there. */
+export function noteDirectory(directory: string): void {
+  tell(`+directory ${directory}`)
+}
+
+/** Has a process killed when this one ends, unless it has ended. */
+export function noteProcess(child: ChildProcess): void {
+  tell(`+pid ${child.pid}`)
+  child.once('exit', () => tell(`-pid ${child.pid}`))
+}
+
+/** The environment of a process that runs the module `code` first, in each of its threads. */
+export function preload(code: string): NodeJS.ProcessEnv {
+  return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` }
+}
+
+export type Ran = { code: number | null; stdout: string; stderr: string }
+
+/** How the registry is reached from here. With another prefix npm would look for its settings elsewhere. */
+const way =
+  /^(?:npm_config_(?:cache|cafile|globalconfig|https_proxy|noproxy|proxy|registry|userconfig)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_\w+)$/i
+
+/** What of the environment npm finds the registry by. */
+function wayToRegistry(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => way.test(name)))
+}
+
+/** Resolves when the program has ended and all it wrote was read. */
+export async function run(
+  command: string,
+  args: string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv; input?: string } = {},
+): Promise<Ran> {
+  const { input = '', cwd, env } = options
+  // Without the tests' instruments.
+  const { PATH, HOME } = process.env
+  const own = { ...wayToRegistry(), PATH, HOME, NODE_V8_COVERAGE: '', ...env }
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', command, ...args], { cwd, env: own })
+  noteProcess(child)
+  child.stdin.on('error', () => {}).end(input)
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
+  return { code, stdout, stderr }
 }

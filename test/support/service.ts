@@ -1,6 +1,6 @@
 // Two ways to a running service: in this process, as an app on a free port; and as a process of its own, through the
 // command line.
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
@@ -8,72 +8,52 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import type { Test } from 'tap'
-import { readConfig } from '../../src/config/load-config.ts'
-import { Health } from '../../src/service/admin/health.ts'
-import { Metrics } from '../../src/service/admin/metrics.ts'
-import { type AppOptions, buildApp } from '../../src/service/app.ts'
-import { buildService } from '../../src/service/service.ts'
-import { openCounted } from '../../src/service/threads/http-worker.ts'
+import { type AppOptions, buildApp } from '../../src/app.ts'
+import { noMeter } from '../../src/metrics.ts'
+import { openAdmin } from '../../src/plugins/admin.ts'
+import { loadSettings } from '../../src/settings.ts'
+import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
+import { issuerOf } from '../../src/tokens/issuer.ts'
+import { Tokens } from '../../src/tokens/tokens.ts'
+import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { holdAgainstContract } from './contract.ts'
-import { noteProcess } from './leftovers.ts'
-import { listeningOn } from './listening.ts'
-import { inherited } from './processes.ts'
-import { openStore, type Store } from './sql-store.ts'
+import { inherited, noteProcess } from './processes.ts'
+import { openStore, type Store } from './stores.ts'
 import { watchAnswers } from './watch.ts'
 
 export const token = 'a-token-for-tests'
 
 export type Running = { url: string; port: number; app: FastifyInstance; store: Store }
 
+type StartOptions = Partial<Omit<AppOptions, 'settings'>> & { store?: Store; env?: NodeJS.ProcessEnv }
+
 /**
- * Starts an app on the database at a URL; it takes the bearer `token`. Both close when the test ends. An answer that is
- * not as the contract says fails the test.
+ * Starts an app on the database at a URL, with the settings of `env`. It accepts the bearer `token`. App and store close
+ * when the test ends. An answer that contradicts the contract fails the test.
  */
 export async function startApp(
   t: Test,
   databaseUrl: string,
-  { env = {}, ...options }: Partial<AppOptions> & { env?: NodeJS.ProcessEnv } = {},
+  { env = {}, store: given, ...options }: StartOptions = {},
 ): Promise<Running> {
   const logger = options.logger ?? pino({ level: 'silent' })
-  const store = (options.store ?? (await openStore(databaseUrl, { logger }))) as Store
-  const config = options.config ?? readConfig({ ACCESS_TOKENS: token, ...env })
-  const app = await buildApp({ ...options, config, logger, store })
-  watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
+  const store = given ?? ((await openStore(databaseUrl, { logger, mode: 'serve', create: true })) as Store)
+  const { settings } = loadSettings({}, { ACCESS_TOKENS: token, ...env })
+  const { accessTokens } = settings
+  const issuer = issuerOf(settings)
+  const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter: noMeter })
+  const makeVerify = () => makeVerifier(new Tokens(store.tokens), { accessTokens, logger, verifyIssued })
+  const verify = options.verify ?? makeVerify()
+  const own = { meter: noMeter, mask: String, log: store.log, fault: () => store.fault?.() }
+  const app = await buildApp({ ...own, ...options, settings, verify, logger })
+  watchAnswers(app.server, settings.basePath, (fault) => t.fail(fault))
   t.teardown(async () => {
     await app.close()
     await store.close()
   })
-  await app.listen({ host: '127.0.0.1', port: 0 })
+  await app.listen({ host: '127.0.0.1', port: 0, listenTextResolver: () => 'listening' })
   const { port } = app.server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, port, app, store }
-}
-
-type ThreadLog = Parameters<typeof buildService>[0]['log']
-
-/** Starts an app as `startApp` does, with THREADS further ones in threads of their own. */
-export async function startThreads(
-  t: Test,
-  databaseUrl: string,
-  env: NodeJS.ProcessEnv = {},
-  log: ThreadLog = { logger: pino({ level: 'silent' }), sink: { write() {} }, mask: String },
-): Promise<Running & { metrics: Metrics; drain: () => void; close: () => Promise<void> }> {
-  const config = readConfig({
-    ACCESS_TOKENS: token,
-    DATABASE_URL: databaseUrl,
-    PORT: '0',
-    THREADS: '2',
-    ...env,
-  })
-  const metrics = new Metrics({ health: new Health(), engine: 'none' })
-  const store = (await openCounted(databaseUrl, log, metrics)) as Store
-  const service = await buildService({ config, store, log, metrics })
-  const { app } = service
-  watchAnswers(app.server, config.basePath, (fault) => t.fail(fault))
-  let closed: Promise<void> | undefined
-  const close = () => (closed ??= service.close())
-  t.teardown(close)
-  const { port } = await service.listen()
-  return { url: `http://127.0.0.1:${port}`, port, app, store, metrics, drain: service.drain, close }
+  return { url: `http://127.0.0.1:${port}`, port, app: app as unknown as FastifyInstance, store }
 }
 
 export type Answer = { status: number; headers: Headers; text: string; json: () => unknown }
@@ -169,4 +149,45 @@ export async function startService(t: Test, env: NodeJS.ProcessEnv, cwd?: string
   const running = spawnCli(t, ['serve'], { PORT: '0', ACCESS_TOKENS: token, ...env }, cwd)
   const url = await running.listening
   return { ...running, url }
+}
+
+/** Resolves to its URL once it listens. */
+export async function findAdmin(
+  service: Pick<ReturnType<typeof spawnCli>, 'child' | 'output'>,
+): Promise<string> {
+  for (;;) {
+    const [, url] = /admin on (\S+)/.exec(service.output().stdout) ?? []
+    if (url !== undefined) return url
+    await once(service.child.stdout, 'data')
+  }
+}
+
+/** Sends it a request. */
+export async function ask(url: string, options: RequestInit = {}) {
+  const response = await fetch(url, options)
+  const { status, headers } = response
+  return { status, headers, text: await response.text() }
+}
+
+/** Starts one without a service. */
+export async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
+  const logger = pino({ level: 'silent' })
+  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger, droppedLines })
+  t.teardown(admin.close)
+  return { ...admin, url: `http://127.0.0.1:${admin.address.port}` }
+}
+
+/** Resolves to the URL that a service says it is listening on; rejects when it ends before. */
+export function listeningOn(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let [stdout, stderr] = ['', '']
+    child.stderr?.on('data', (chunk) => (stderr += chunk))
+    const stream = child.stdout as Readable
+    stream.on('data', (chunk) => {
+      stdout += chunk
+      const [, url] = /listening on (\S+)\n/.exec(stdout) ?? []
+      if (url !== undefined) resolve(url)
+    })
+    child.once('close', () => reject(new Error(`it did not start: ${stdout}${stderr}`)))
+  })
 }

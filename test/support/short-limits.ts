@@ -1,17 +1,19 @@
-// Divides the time-outs of `src/limits.ts`, all by the same number, so that their relations hold: for what is loaded
-// after this (`await import`), and for the threads and services that are started then.
+// Divides the time-outs of src/ by one number, so that their relations hold, in modules that are loaded after this one
+// (`await import`), and in the threads and services that a test starts afterwards. A time-out is a constant of a module whose name
+// ends in `Ms`, or an option of a server.
 import { registerHooks, syncBuiltinESMExports } from 'node:module'
 import workers, { type WorkerOptions } from 'node:worker_threads'
 import { isFull } from './full.ts'
 
 const divisor = 3
-const limits = import.meta.resolve('../../src/limits.ts')
+const sources = import.meta.resolve('../../src/')
 const preload = `--import=${import.meta.url}`
+const timeout = /^((?:export )?const \w+Ms = |.*\b\w+(?:Timeout|Interval): )([\d_]+)\b/gm
 
-/** Each number keeps its width: coverage goes by where things stand in the file. */
+/** Keeps the width of each number, so that coverage finds the same places in the file. */
 function shorten(source: string): string {
-  return source.replace(/^(export const \w+Ms = )([\d_]+)$/gm, (_, start: string, number: string) => {
-    const ms = Math.round(Number(number.replaceAll('_', '')) / divisor)
+  return source.replace(timeout, (_, start: string, number: string) => {
+    const ms = Math.max(1, Math.round(Number(number.replaceAll('_', '')) / divisor))
     return start + String(ms).padEnd(number.length)
   })
 }
@@ -31,7 +33,7 @@ if (!isFull) {
   registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context)
-      return url === limits ? { ...loaded, source: shorten(String(loaded.source)) } : loaded
+      return url.startsWith(sources) ? { ...loaded, source: shorten(String(loaded.source)) } : loaded
     },
   })
   if (process.env.NODE_OPTIONS?.includes(preload) !== true) preloadInThreads()

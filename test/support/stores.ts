@@ -1,15 +1,18 @@
 // Stores on a SQLite file for tests at the seam: opened, filled, and asked until they are well again.
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import pino from 'pino'
+import pino, { type Logger } from 'pino'
 import type { Test } from 'tap'
-import type { Entry, Outcome } from '../../src/store/engine.ts'
-import type { FailedOutcome } from '../../src/store/errors.ts'
-import { createDirectory } from './engines.ts'
-import { openStore, type Store } from './sql-store.ts'
+import type { Entry, OpenOptions, Outcome } from '../../src/store/engine.ts'
+import * as engines from '../../src/store/engines.ts'
+import { type FailedOutcome, StoreUnavailable } from '../../src/store/errors.ts'
+import type { SqlStore } from '../../src/store/sql/sql.ts'
+import { createDirectory, sqlite } from './engines.ts'
 
 /** Each line of the log, parsed. */
-export type LogLine = { level: number; msg: string }
+export type LogLine = { level: number; msg: string; [name: string]: unknown }
 export type SqliteFile = { store: Store; path: string; directory: string; lines: LogLine[] }
 
 /** Opens a store on a new file, or on the one at `path`; it closes when the test ends. */
@@ -58,5 +61,81 @@ export async function recovered(store: Store): Promise<void> {
     if (fault === undefined) return
     if (performance.now() > endMs) throw fault
     await delay(pauseMs)
+  }
+}
+
+export type Store = SqlStore
+
+/** Opens the store at a URL of SQLite or PostgreSQL: to write, and made if it is missing, unless told otherwise. */
+export async function openStore(
+  url: string,
+  {
+    mode = 'write',
+    create = mode !== 'read',
+    ...options
+  }: Partial<OpenOptions> & Pick<OpenOptions, 'logger'>,
+): Promise<Store> {
+  return (await engines.openStore(url, { mode, create, ...options })) as Store
+}
+
+/** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
+export type StoreFault = FailedOutcome | 'broken'
+
+/** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */
+export async function openFailing(t: Test): Promise<{ store: Store; faults: StoreFault[] }> {
+  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const faults: StoreFault[] = []
+  return { store: makeFailing(store, faults), faults }
+}
+
+function makeFailing(store: Store, faults: StoreFault[]): Store {
+  const { log } = store
+  const failing: Store['log'] = {
+    async append(entries, options) {
+      const fault = faults.shift()
+      if (fault === undefined) return log.append(entries, options)
+      if (fault === 'unknown') await log.append(entries, options)
+      throw makeError(fault)
+    },
+    head(positions) {
+      const fault = faults.shift()
+      if (fault !== undefined) throw makeError(fault)
+      return log.head(positions)
+    },
+    read: (after, last, mark) => log.read(after, last, mark),
+  }
+  return { ...store, log: failing }
+}
+
+function makeError(fault: StoreFault): Error {
+  const message = 'as the test wants it'
+  return fault === 'broken' ? new Error(message) : new StoreUnavailable(fault, message)
+}
+
+export type LogLines = {
+  logger: Logger
+  lines: LogLine[]
+  /** Resolves to the first line that is as asked, as soon as it is there. */
+  find(is: (line: LogLine) => boolean): Promise<LogLine>
+}
+
+export function collectLines(): LogLines {
+  const lines: LogLine[] = []
+  const seen = new PassThrough().resume()
+  const write = (text: string) => {
+    lines.push(JSON.parse(text))
+    seen.emit('line')
+  }
+  return {
+    logger: pino({ level: 'debug' }, { write }),
+    lines,
+    async find(is) {
+      const signal = AbortSignal.timeout(patienceMs)
+      for (;;) {
+        const found = lines.find(is)
+        if (found) return found
+        await once(seen, 'line', { signal })
+      }
+    },
   }
 }

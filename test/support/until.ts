@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
 const pauseMs = 20
-/** Longer than anything takes that a test waits for. With a deliberate defect, what never comes is what it is to see. */
-export const patienceMs = Number(process.env.TEST_PATIENCE_MS ?? 60_000)
+/** Longer than anything takes that a test waits for. */
+export const patienceMs = 60_000
 
 /**
  * Asks until it is so. Rejects when it has not come to be so, with what was waited for and, where it is given, what there

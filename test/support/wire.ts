@@ -116,3 +116,9 @@ function readChunks(text: string): { text: string; length: number } | undefined 
     if (length === 0) return { text: body, length: at }
   }
 }
+
+/** The paths of all assets that the page at /docs names. */
+export async function findAssets(port: number): Promise<string[]> {
+  const { text } = await send(port, compose({ target: '/docs', headers: { Authorization: undefined } }))
+  return [...new Set(text.match(/(?<=(?:src|href)=")[^"]*\/static\/[^"]+/g))]
+}

@@ -23,7 +23,7 @@ export function defineExplain(command: Command): void {
       // Loaded on demand, with its library.
       const { explainToken } = await import('../../tokens/issued-tokens.ts')
       const token = (await text(process.stdin)).trim()
-      const verdict = await explainToken(token, issuer, makeLogger())
+      const verdict = await explainToken(token, issuer, makeLogger(console.error))
       if (!('reason' in verdict)) {
         const scopes = [...verdict.scopes]
         const allowed = scopes.join(' and ') || 'nothing: it names no scope of the store'

@@ -1,6 +1,6 @@
 // token: creates, lists, rotates, revokes and explains access tokens.
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { CommandError, formatTable, makeLogger, printResult } from '../../cli/console.ts'
+import { CommandError, formatTable, printResult, silent } from '../../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../../cli/options.ts'
 import type { Token } from '../../store/engine.ts'
 import { withStore } from '../../store/engines.ts'
@@ -64,14 +64,14 @@ function defineCreate(command: Command): void {
 function parseName(text: string): string {
   if (text.trim() === '' || [...text].length > maxNameLength || /\p{Cc}/u.test(text))
     throw new InvalidArgumentError(`Expected 1 to ${maxNameLength} characters, and no control characters.`)
-  if (readTokenId(text) !== undefined)
+  if (/plant_[0-9A-Za-z]{8}_/.test(text))
     throw new InvalidArgumentError('A name is shown in lists: it must not be a token.')
   return text
 }
 
 function defineList(command: Command): void {
   command.description('List all tokens, without their secrets.').action((options: DatabaseOptions) =>
-    withStore(findDatabase(options), { mode: 'read', logger: makeLogger() }, async (store) => {
+    withStore(findDatabase(options), { mode: 'read', logger: silent }, async (store) => {
       const rows = (await store.tokens.all()).map(describe)
       const cells = rows.map((row) => Object.values(row).map((value) => [value ?? '-'].flat().join(' ')))
       await printResult(rows, formatTable(listHead, cells), options.json)
@@ -144,7 +144,7 @@ function defineRevoke(command: Command): void {
 
 /** Opens the database, which must exist, for as long as the work takes. */
 function withTokens(options: DatabaseOptions, work: (tokens: Tokens) => Promise<void>): Promise<void> {
-  const open = { mode: 'write', logger: makeLogger() } as const
+  const open = { mode: 'write', logger: silent } as const
   return withStore(findDatabase(options), open, (store) => work(new Tokens(store.tokens)))
 }
 

@@ -29,7 +29,9 @@ export const docs = fastifyPlugin<DocsOptions>(
       'referrer-policy': 'no-referrer',
     }
     const serve = async (scope: FastifyInstance) => {
-      scope.addHook('onSend', async (_request, reply) => void reply.headers(headers))
+      scope.addHook('onSend', async (_request, reply) => {
+        if (reply.problem === undefined) reply.headers(headers)
+      })
       await scope.register(compress, { customTypes: /^text\/|json|javascript|yaml|svg/ })
       await scope.register(swaggerUi, describeUi(site, signIn))
       servePages(scope, site)
@@ -45,6 +47,7 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
   const script = { filename: 'swagger.js', content: pages.fill('swagger.js', { ...site, header }) }
   return {
     routePrefix: '/docs',
+    indexPrefix: site.base,
     theme: {
       title: 'Plant Store',
       css: [file('theme.css'), file('swagger.css')],

@@ -1,12 +1,14 @@
-// Reads `postgres://` URLs: their servers and parameters.
+// Reads `postgres://` URLs: their servers, their parameters, and how safely they are reached.
+import { isIPv4 } from 'node:net'
 
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
+const channelBindings = ['disable', 'prefer', 'require']
 /**
- * Parameters that pg supports and our sessions do not set. It ignores others silently: with a misspelt sslmode,
- * passwords would be sent without encryption.
+ * The parameters that are supported and that our sessions do not set. pg ignores others silently: with a misspelt
+ * sslmode, passwords would be sent without encryption.
  */
 const parameters = [
-  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
+  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat', 'channel_binding'],
   ...['user', 'password', 'host', 'port', 'application_name', 'options'],
 ]
 
@@ -20,9 +22,12 @@ export function findUrlFault(url: string): string | undefined {
   const ports = [given.get('port') ?? '', ...urls.map((one) => new URL(one).port)]
   if (!ports.every(isPort)) return 'has a port that is not from 1 to 65535'
   const unknown = [...given.keys()].find((name) => !parameters.includes(name))
-  if (unknown !== undefined) return `has the unknown parameter ${unknown}; there are ${parameters.join(', ')}`
+  if (unknown !== undefined)
+    return `has the unknown parameter ${unknown}; the known ones are ${parameters.join(', ')}`
   if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
-    return `has an unknown sslmode; there are ${sslModes.join(', ')}`
+    return `has an unknown sslmode; the known ones are ${sslModes.join(', ')}`
+  if (!channelBindings.includes(given.get('channel_binding') ?? 'disable'))
+    return `has an unknown channel_binding; the known ones are ${channelBindings.join(', ')}`
   return undefined
 }
 
@@ -35,4 +40,26 @@ function isPort(text: string): boolean {
 export function splitHosts(url: string): string[] {
   const [, start, hosts, end] = /^(\w+:\/\/(?:[^/]*@)?)([^/?]*)(.*)$/s.exec(url) as string[]
   return (hosts as string).split(',').map((host) => `${start}${host}${end}`)
+}
+
+/**
+ * Reads the URL of one server for pg: `connectionString`, and whether the password is bound to the TLS connection
+ * (`channel_binding`, as in libpq).
+ */
+export function readUrl(url: string): { connectionString: string; binding: string } {
+  const [start = '', query] = url.split(/\?(.*)/s)
+  const given = new URLSearchParams(query)
+  const binding = given.get('channel_binding') ?? 'disable'
+  // pg takes these modes for verify-full, unless told otherwise, and prints nine lines about it.
+  const isAlias = /^(prefer|require|verify-ca)$/.test(given.get('sslmode') ?? '')
+  const sslmode = isAlias && given.get('uselibpqcompat') !== 'true' ? 'verify-full' : given.get('sslmode')
+  const kept = (query ?? '').split('&').filter((pair) => !/^(sslmode|channel_binding)(=|$)/.test(pair))
+  const pairs = [...kept.filter(Boolean), ...(sslmode === null ? [] : [`sslmode=${sslmode}`])]
+  return { connectionString: `${start}${pairs.length > 0 ? '?' : ''}${pairs.join('&')}`, binding }
+}
+
+/** True for a socket, and for an address of this machine. */
+export function isLocal(host: string): boolean {
+  if (host.startsWith('/') || host === 'localhost' || host === '::1') return true
+  return isIPv4(host) && host.startsWith('127.')
 }

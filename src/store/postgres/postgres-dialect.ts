@@ -12,7 +12,8 @@ export const postgresDialect: Dialect = {
       UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid)
     UNION ALL SELECT 'the table head has ' || count(*) || ' rows, not the one that a batch locks'
       FROM head HAVING count(*) <> 1`,
-  putEpoch: `
-    INSERT INTO epochs VALUES ($1, $2, $3, '')
-    ON CONFLICT (number) DO UPDATE SET epoch = excluded.epoch, start = excluded.start, origin = ''`,
+  putPlants: `
+    INSERT INTO plants SELECT * FROM
+      json_to_recordset($1) AS added (position bigint, id bigint, item text, mark text, checksum bigint)
+    WHERE (SELECT coalesce(max(position), 0) FROM plants) = $2`,
 }

@@ -1,38 +1,32 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
 import type { Positions } from '../engine.ts'
-import type { Select } from '../sql/sql.ts'
+import type { Sql } from '../sql/sql.ts'
 import type { ClusterStatus, EngineStatus, Loss, ServiceStatus, Standby } from '../status.ts'
-import { tables } from './postgres-schema.ts'
+import { tables } from './tables.ts'
 
-/** The name of a service's sessions; the random id of the thread follows it. */
+/** The name of a service's sessions; the random id of the process follows it. */
 export const serviceName = 'plant-store serve'
 
+/** Key of the row of `meta` with the latest loss, as JSON. */
+export const lossKey = 'loss'
+
+/** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
+const consequences = {
+  fsync: 'when its machine fails, acknowledged plants can be lost, or the database damaged',
+  full_page_writes: 'when its machine fails, the database can be damaged',
+  synchronous_commit: 'this service turns it on for itself; commits of other programs can be lost',
+}
+
+/** `unsafe`: settings that are off on the server, whatever the session has set. */
 const server = `
   SELECT current_setting('server_version') AS version,
     coalesce(host(inet_server_addr()), 'localhost') || ':' || current_setting('port') AS server,
     CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END AS role,
     (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint FROM unnest($1::text[]) AS name) AS bytes,
-    (SELECT value FROM meta WHERE key = $2) AS loss`
+    (SELECT value FROM meta WHERE key = '${lossKey}') AS loss,
+    ARRAY(SELECT name FROM pg_settings
+      WHERE name = ANY($2::text[]) AND reset_val = 'off' ORDER BY name) AS unsafe`
 
-type Server = {
-  version: string
-  server: string
-  role: ClusterStatus['role']
-  bytes: number
-  loss: string | null
-}
-
-export async function readPostgresStatus(select: Select): Promise<EngineStatus> {
-  const [row] = await select(server, [`{${tables}}`, lossKey])
-  const { version: engineVersion, server: address, role, bytes, loss: noted } = row as Server
-  const unsafe = (await select(findUnsafe)).map(({ name }) => String(name))
-  const found = (await select(standbys)) as unknown[] as Standby[]
-  const loss: Loss | null = noted === null ? null : JSON.parse(noted)
-  const cluster = { server: address, role, standbys: found, unsafe, loss }
-  return { engineVersion, bytes, cluster, service: await findService(select, role) }
-}
-
-/** Query for the standbys. */
 const standbys = `
   SELECT application_name AS name, host(client_addr) AS address, state, sync_state AS sync,
     CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint END
@@ -40,34 +34,39 @@ const standbys = `
     extract(epoch FROM replay_lag)::float8 AS "lagSeconds"
   FROM pg_stat_replication ORDER BY application_name, pid`
 
-/** Query for services: the sessions of each thread share a name. */
-const threads = `
-  SELECT coalesce(host(client_addr), 'localhost') AS host, count(DISTINCT application_name) AS threads
+/** The sessions of a process share a name. */
+const services = `
+  SELECT coalesce(host(client_addr), 'localhost') AS host, count(DISTINCT application_name) AS processes
   FROM pg_stat_activity
   WHERE datname = current_database() AND application_name LIKE $1 || ' %' GROUP BY 1 ORDER BY 1`
 
+type Server = {
+  version: string
+  server: string
+  role: ClusterStatus['role']
+  bytes: number
+  loss: string | null
+  unsafe: string[]
+}
+
+export async function readStatus(select: Sql['select']): Promise<EngineStatus> {
+  const rows = await select(server, [`{${tables}}`, `{${Object.keys(consequences)}}`])
+  const { version, server: address, role, bytes, loss, unsafe } = rows[0] as unknown as Server
+  const found = (await select(standbys)) as unknown[] as Standby[]
+  const noted: Loss | null = loss === null ? null : JSON.parse(loss)
+  const cluster = { server: address, role, standbys: found, unsafe, loss: noted }
+  return { engineVersion: version, bytes, cluster, service: await findService(select, role) }
+}
+
 /** Finds running services; unknown on a standby, as services use the primary. */
-async function findService(select: Select, role: ClusterStatus['role']): Promise<ServiceStatus> {
-  const clients = await select(threads, [serviceName])
+async function findService(select: Sql['select'], role: ClusterStatus['role']): Promise<ServiceStatus> {
+  const clients = await select(services, [serviceName])
   const isUnknown = clients.length === 0 && role === 'standby'
-  const by = clients.map(({ host, threads: n }) => `serve (${host}${Number(n) > 1 ? `, ${n} threads` : ''})`)
+  const by = clients.map(
+    ({ host, processes: n }) => `serve (${host}${Number(n) > 1 ? `, ${n} processes` : ''})`,
+  )
   return { running: isUnknown ? null : clients.length > 0, by }
 }
-
-/** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
-const consequences = {
-  fsync: 'when its machine fails, plants that were acknowledged can be lost, or the database damaged',
-  full_page_writes: 'when its machine fails, the database can be damaged',
-  synchronous_commit: 'this service turns it on for itself; what others commit there can be lost',
-}
-
-/** Query for settings that are off on the server, whatever the session has set. */
-export const findUnsafe = `
-  SELECT name FROM pg_settings
-  WHERE name IN (${Object.keys(consequences).map((name) => `'${name}'`)}) AND reset_val = 'off' ORDER BY name`
-
-/** Key of the row of `meta` with the latest loss, as JSON. */
-export const lossKey = 'loss'
 
 /** Describes a loss for operators. */
 export function describeLoss({ after, last }: Positions): string {

@@ -1,22 +1,21 @@
-// Follows one server of the cluster, on one timeline, with all connections of this thread. When one of them finds that
+// Follows one server of the cluster, on one timeline, with all connections of this process. If one of them finds that
 // another server has taken over, the others leave the old one before they are used again.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { attemptMs, longestPauseMs, pauseMs } from '../../limits.ts'
-import { Outage } from '../../logging/outage.ts'
-import { withTimeout } from '../../runtime/with-timeout.ts'
-import type { StoreOptions } from '../engine.ts'
+import { Outage } from '../../outage.ts'
+import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
-import { fail, isSaid, mostTelling, ServerFailure } from './failures.ts'
-import { prepareSchema } from './postgres-schema.ts'
-import { type Origin, Session } from './session.ts'
+import { fail, isAnswer, mostTelling, ServerFailure } from './failures.ts'
+import { Session } from './session.ts'
+import { prepareStore } from './tables.ts'
+import { attemptMs, longestPauseMs, pauseMs, withTimeout } from './time-outs.ts'
 
-/** The purpose of a session; one is open per role. */
+/** The purpose of a connection; each has one. */
 export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
 
 /** Messages on connections; their effect on requests is logged where these are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
-/** The share of an outage's time so far that passes before the next attempt. */
+/** The share of an outage's duration so far that passes before the next attempt. */
 const pauseShare = 0.1
 
 /** A time without a server. `scout`: the one attempt to connect that is running. */
@@ -25,15 +24,15 @@ type Absence = { sinceMs: number; lastMs: number; over: PromiseWithResolvers<voi
 export class Servers {
   readonly #urls: string[]
   readonly #name: string
-  readonly #options: StoreOptions
-  /** Shared by all connections. */
+  readonly #options: OpenOptions
   readonly #outage: Outage
   readonly #closing = new AbortController()
   /** Roles that have had a session. */
   readonly #served = new Set<Role>()
-  #followed: Origin | undefined
+  /** The origin that is followed. */
+  #followed: string | undefined
   #absence: Absence | undefined
-  /** What a server said when the first connection was lost. */
+  /** The answer of a server when the first connection was lost. */
   #lastWords: string | undefined
   /** The latest failure, while there is no connection. */
   fault: string | undefined
@@ -41,8 +40,8 @@ export class Servers {
   storeId: string | undefined
   #isAwaited = false
 
-  /** `urls`: one per server of the cluster; `name`: of the sessions of this thread. */
-  constructor(urls: string[], name: string, options: StoreOptions) {
+  /** `urls`: one per server of the cluster; `name`: of the sessions of this process. */
+  constructor(urls: string[], name: string, options: OpenOptions) {
     this.#urls = urls
     this.#name = name
     this.#options = options
@@ -50,7 +49,7 @@ export class Servers {
   }
 
   follows({ origin }: Session): boolean {
-    return origin.name === this.#followed?.name
+    return origin === this.#followed
   }
 
   /** Makes a session. While there is no server, one attempt at a time looks for one, and its failure is everybody's. */
@@ -64,7 +63,7 @@ export class Servers {
     return absence.scout
   }
 
-  /** Resolves when a failed attempt may be repeated: once there is a server, or the later, the longer there was none. */
+  /** Resolves when a failed attempt may be repeated: once there is a server, or after a growing pause. */
   async pause(): Promise<void> {
     if (!this.#absence) return sleep(pauseMs)
     const { sinceMs, over } = this.#absence
@@ -97,8 +96,9 @@ export class Servers {
   async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
       await session.open(timeoutMs)
-      // A server restored from a backup may have an older schema, or another store.
-      const id = await prepareSchema(session, this.#options)
+      // A server that was restored from a backup may have another store, or none.
+      const isFirst = this.storeId === undefined
+      const id = await prepareStore(session, isFirst ? this.#options : { ...this.#options, create: false })
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it holds another store (${id})`)
       if (this.#absence) await session.endBarriers()
@@ -110,13 +110,13 @@ export class Servers {
   }
 
   /** `before`: the origin that was followed when the attempt began. */
-  #follow(session: Session, before: Origin | undefined): void {
+  #follow(session: Session, before: string | undefined): void {
     if (this.follows(session)) return
     const { origin, server } = session
-    /* c8 ignore next: two connections that find two primaries in the same moment */
+    // Two connections found two primaries in the same moment.
     if (before !== this.#followed) throw new Error(`${server} was left for another server meanwhile`)
     if (this.#followed)
-      this.#options.logger.warn({ server, origin: origin.name }, 'another database server is followed now')
+      this.#options.logger.warn({ server, origin }, 'another database server is followed now')
     this.#followed = origin
   }
 
@@ -130,13 +130,13 @@ export class Servers {
     this.#served.add(role)
   }
 
-  /** Notes that no server could be used; returns the failure, with what a server said when it went, unless it speaks now. */
+  /** Notes that no server can be used; returns the failure, with the last answer of a server unless it is one itself. */
   #noteAbsence(failure: Error, role: Role): Error {
     const nowMs = performance.now()
     this.#absence ??= { sinceMs: nowMs, lastMs: nowMs, over: Promise.withResolvers() }
     this.#absence.lastMs = nowMs
-    const said = this.#lastWords
-    if (said !== undefined && !isSaid(failure)) failure.message += `; before that, ${said}`
+    const before = this.#lastWords
+    if (before !== undefined && !isAnswer(failure)) failure.message += `; before that, ${before}`
     this.reportFailure(failure, role)
     return failure
   }
@@ -144,7 +144,7 @@ export class Servers {
   /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
   reportFailure(error: Error, role: Role): void {
     if (this.#closing.signal.aborted) return
-    if (isSaid(error)) this.#lastWords ??= error.message
+    if (isAnswer(error)) this.#lastWords ??= error.message
     this.fault = error.message
     if (this.#followed) this.#outage.reportFailure(error, { role })
     else if (!this.#isAwaited)
@@ -152,7 +152,7 @@ export class Servers {
     this.#isAwaited = true
   }
 
-  /** Ends all sessions, none of which is used any more; what runs on them rejects. */
+  /** Ends all sessions; what runs on them rejects. */
   close(): void {
     this.#closing.abort()
     this.#followed = undefined

@@ -1,48 +1,48 @@
 // A session with one server: its settings, the origin of its log, and what it takes to be trusted.
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
-import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from '../../limits.ts'
-import { CopiedRows } from './copied-rows.ts'
-import { refuseSharedSessions } from './shared-sessions.ts'
-
-/**
- * The history that a server writes. `name` also distinguishes its restarts and its databases; `timeline` has a fixed
- * number of digits.
- */
-export type Origin = { readonly name: string; readonly system: string; readonly timeline: string }
+import { StoreRefused } from '../errors.ts'
+import { CopiedRow } from './copied-row.ts'
+import { readUrl } from './hosts.ts'
+import { refuseSharedSessions } from './poolers.ts'
+import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 type Query = pg.QueryConfig & { rowMode?: 'array' }
 
 /**
- * True unless the server is to have synchronous standbys and none streams from it: it may have been deposed then. A role
- * without pg_monitor sees each stream, but not whether its standby is a synchronous one.
+ * SQL that is true unless the server must have synchronous standbys and none streams from it: it may have been deposed
+ * then. A role without pg_monitor sees each stream, but not whether its standby is a synchronous one.
  */
 export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
     SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
 
-/** Rejects unless `isBacked`. */
+/** Throws unless `isBacked`. */
 export function refuseAlone(isBacked: boolean): void {
   if (isBacked) return
   throw new Error(
-    'it may have been deposed: it is to have synchronous standbys (synchronous_standby_names), and none of them streams',
+    'it may have been deposed: synchronous_standby_names requires synchronous standbys, and none of them streams',
   )
 }
 
 export class Session {
-  /** host:port/database, for messages; without the database when neither the URL nor a user names one. */
+  /** host:port/database, for messages; without the database if neither the URL nor a user names one. */
   readonly server: string
-  readonly #url: string
+  readonly #options: pg.ClientConfig
   readonly #client: pg.Client
-  /** The origin when the session was opened; a session does not survive a change of it. */
-  origin!: Origin
+  readonly #isBindingRequired: boolean
+  /** Identifies the history that the server writes, the database, and the server's last start. */
+  origin = ''
+  #isBound = false
   #warning: string | undefined
   #firstError: unknown
 
   /** `name`: for pg_stat_activity, unless the URL has one. `closing` ends the session in any state. */
   constructor(url: string, name: string, closing?: AbortSignal) {
-    this.#url = url
+    const { connectionString, binding } = readUrl(url)
+    this.#isBindingRequired = binding === 'require'
+    this.#options = { connectionString, enableChannelBinding: binding !== 'disable' }
     const options = { application_name: name, pipeline: true, keepAlive: true }
-    this.#client = new pg.Client({ connectionString: url, ...options })
+    this.#client = new pg.Client({ ...this.#options, ...options })
     if (closing) addAbortSignal(closing, this.#client.connection.stream)
     const { host, port, database } = this.#client
     this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
@@ -56,25 +56,33 @@ export class Session {
     this.#client.on('notice', ({ message }) => {
       this.#warning = String(message)
     })
+    // pg then prefers the mechanism that is bound to the TLS connection.
+    this.#client.connection.on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
+      this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
+    })
   }
 
   async connect(): Promise<void> {
     await this.#client.connect()
-    await refuseSharedSessions(this.#client, this.#url)
+    if (this.#isBindingRequired && !this.#isBound)
+      throw new StoreRefused(
+        'it does not bind the password to the TLS connection: remove channel_binding from the URL, or change pg_hba.conf to hostssl and scram-sha-256',
+      )
+    await refuseSharedSessions(this.#client, this.#options)
   }
 
   /**
-   * Connects, to write or to read what was written. Rejects when the server accepts no writes, or has lost its standbys.
+   * Connects, to write or to read what was written. Rejects if the server accepts no writes, or has lost its standbys.
    * `timeoutMs`: the server ends statements that take longer; 0: it ends none.
    */
   async open(timeoutMs: number): Promise<void> {
     await this.connect()
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
-    const { read_only, is_backed, system, timeline, place } = rows[0] as Prepared
+    const { read_only, is_backed, timeline, place } = rows[0] as Prepared
     if (timeline === null) throw new Error('it is a standby, and accepts no writes')
     refuseAlone(is_backed)
     if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
-    this.origin = { name: `${system}/${timeline}/${place}`, system, timeline }
+    this.origin = `${timeline}/${place}`
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
@@ -91,13 +99,13 @@ export class Session {
     throw this.#firstError
   }
 
-  /** Reads the rows of a SELECT without parameters, their fields as bytes; see `CopiedRows`. */
-  copy(select: string): Promise<Buffer[][]> {
-    const rows = new Promise<Buffer[][]>((resolve, reject) => {
-      const query = new CopiedRows(select, (error) => (error ? reject(error) : resolve(query.copied)))
+  /** Reads the fields of the one row of a SELECT as bytes; see `CopiedRow`. */
+  copy(select: string): Promise<Buffer[]> {
+    const row = new Promise<Buffer[]>((resolve, reject) => {
+      const query = new CopiedRow(select, (error) => (error ? reject(error) : resolve(query.fields)))
       this.#client.query(query)
     })
-    return rows.catch(this.#fail)
+    return row.catch(this.#fail)
   }
 
   /**
@@ -131,13 +139,9 @@ export class Session {
   }
 }
 
-/** Milliseconds since 1970 by the database's clock, as the clocks of replicas may differ by days. */
-export const databaseMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
-
 /**
- * The session's settings, which override those of the role, the database and the server. A commit waits for stable
- * storage here and on the standbys (remote_apply waits for even more). A client that vanished holds no lock for long.
- * Plans are kept, and suit a log of any length, as everything goes by an index, in its order.
+ * The session's settings, which override those of the role, the database and the server. A client that vanished holds no
+ * lock for long. Plans are kept, and suit a log of any length, as everything goes by an index, in its order.
  */
 const settings = {
   array_nulls: 'on',
@@ -158,13 +162,7 @@ const settings = {
   jit: 'off',
 }
 
-type Prepared = {
-  read_only: string
-  is_backed: boolean
-  system: string
-  timeline: string | null
-  place: string
-}
+type Prepared = { read_only: string; is_backed: boolean; timeline: string | null; place: string }
 
 const barrier = "SELECT pg_logical_emit_message(true, 'plant-store', 'barrier')"
 
@@ -174,14 +172,15 @@ const endBarriers = `
     AND clock_timestamp() - query_start > interval '${attemptMs} ms'`
 
 /**
- * Applies the settings that the server knows, and reads the origin. The timeline is the current one;
- * pg_control_checkpoint() would report it a checkpoint late.
+ * Applies the settings that the server knows, and reads the origin. A commit waits for stable storage here and on the
+ * standbys; remote_apply waits for even more. The timeline is the current one: pg_control_checkpoint() reports it a
+ * checkpoint late.
  */
 const prepareSession = `
   SELECT current_setting('transaction_read_only') AS read_only, ${isBacked} AS is_backed,
-    (SELECT system_identifier::text FROM pg_control_system()) AS system,
     CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END AS timeline,
-    (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
+    (SELECT system_identifier FROM pg_control_system()) || '/' ||
+      (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS place,
     (SELECT count(set_config(name, value, false)) FROM (VALUES
       ${Object.entries(settings).map(([name, value]) => `('${name}', '${value}')`)}) AS setting (name, value)

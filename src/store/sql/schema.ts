@@ -32,12 +32,13 @@ export const steps: Step[] = [
       CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
         BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
       ${tokens}`,
-    // A batch locks the row of `head`, and leaves a row in `writers`, by which a lost COMMIT is found again.
+    // A batch locks the row of `head`. A COMMIT whose answer is lost is found again by its mark: in the plants that it
+    // added, or in `commits` if it added none.
     postgres: `
       CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
       CREATE TABLE head (lock BIGINT NOT NULL);
       INSERT INTO head VALUES (0);
-      CREATE TABLE writers (id TEXT, batch BIGINT, seen_at BIGINT NOT NULL, PRIMARY KEY (id, batch));
+      CREATE TABLE commits (mark TEXT PRIMARY KEY, made_at BIGINT NOT NULL);
       CREATE TABLE plants (
         position BIGINT PRIMARY KEY,
         id BIGINT,

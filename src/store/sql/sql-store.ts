@@ -4,7 +4,9 @@ import { StoreUnavailable } from '../errors.ts'
 import type { Dialect, Sql, SqlStore, Value } from './sql.ts'
 import { makeTokens, putToken } from './sql-tokens.ts'
 
-type Shared = Pick<SqlStore, 'sql' | 'tokens' | 'notes' | 'plants' | 'join' | 'find' | 'checks' | 'copy'>
+type Shared = Required<
+  Pick<SqlStore, 'sql' | 'tokens' | 'notes' | 'plants' | 'join' | 'find' | 'checks' | 'copy'>
+>
 
 export function makeSqlStore(sql: Sql, dialect: Dialect): Shared {
   const { select, execute } = sql

@@ -27,9 +27,7 @@ const closeMs = 1500
 export async function openSqlite(url: string, options: OpenOptions): Promise<SqlStore> {
   const { logger, mode, create = false } = options
   const path = create ? sqlitePath(url) : existingPath(url)
-  if (mode === 'read') {
-    return makeStore(path, makeReader(openReadOnly(path), logger))
-  }
+  if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path), logger))
   if (create) makeDirectory(dirname(path))
   const isNew = identify(path) === undefined
   const writer = await startWriter({ path, create }, options)

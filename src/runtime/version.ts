@@ -1,2 +1,0 @@
-// Moved to ../version.ts.
-export * from '../version.ts'

@@ -1,0 +1,207 @@
+// Verdicts on tokens: how long they are cached, how many tokens are looked up at once, and when a use is noted.
+import { setImmediate } from 'node:timers/promises'
+import pino from 'pino'
+import { type Test, test } from 'tap'
+import type { TokenTable } from '../../src/store/engine.ts'
+import { makeToken } from '../../src/tokens/format.ts'
+import { scopes, Tokens } from '../../src/tokens/tokens.ts'
+import { makeVerifier } from '../../src/tokens/verifier.ts'
+import { engines, sqlite } from '../support/engines.ts'
+import { openStore } from '../support/stores.ts'
+import { until } from '../support/until.ts'
+import { idOf, silent } from './start.ts'
+
+/** A verifier with a clock that is set by hand, on a store of which `change` replaces parts. */
+async function open(
+  t: Test,
+  change: (table: TokenTable) => Partial<TokenTable> = () => ({}),
+  logger = silent,
+) {
+  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  t.teardown(() => store.close())
+  const clock = { ms: 1_000_000_000_000 }
+  const now = () => clock.ms
+  const table: TokenTable = Object.assign(Object.create(store.tokens), change(store.tokens))
+  const tokens = new Tokens(table, now)
+  const create = async (name: string, expiresAt: number | null = null) =>
+    (await new Tokens(store.tokens, now).create({ name, expiresAt })) as string
+  const verify = makeVerifier(tokens, { accessTokens: [], logger, now, monotonicNow: now })
+  return { store, clock, tokens, create, verify }
+}
+
+for (const engine of engines)
+  test(`${engine.name}: a revoked token is refused within 5 seconds, an expired one at once`, async (t) => {
+    const store = await openStore(await engine.createDatabase(t), { logger: silent })
+    t.teardown(() => store.close())
+    let nowMs = 1_000_000_000_000
+    const now = () => nowMs
+    const tokens = new Tokens(store.tokens, now)
+    const verify = makeVerifier(tokens, { accessTokens: [], logger: silent, now, monotonicNow: now })
+    const text = (await tokens.create({ name: 'a', expiresAt: nowMs + 10_000 })) as string
+    t.same((await verify(text))?.scopes, new Set(scopes))
+    await tokens.revoke(idOf(text))
+    nowMs += 4999
+    t.equal(await verify(text), undefined)
+    const short = (await tokens.create({ name: 'b', expiresAt: nowMs + 500 })) as string
+    t.ok(await verify(short))
+    nowMs += 500
+    t.equal(await verify(short), undefined)
+  })
+
+test('a verdict is cached for seconds, whether the token is valid or not', async (t) => {
+  let lookUps = 0
+  const { clock, tokens, create, verify } = await open(t, (table) => ({
+    find(ids) {
+      lookUps++
+      return table.find(ids)
+    },
+  }))
+  const text = await create('a')
+  for (let n = 0; n < 10; n++) t.ok(await verify(text))
+  t.notOk(verify(text) instanceof Promise, 'a cached verdict is there at once')
+  t.equal(lookUps, 1)
+  await tokens.revoke(idOf(text))
+  clock.ms += 5000
+  for (let n = 0; n < 10; n++) t.equal(await verify(text), undefined)
+  t.equal(lookUps, 2)
+  const { token: unknown } = makeToken()
+  for (let n = 0; n < 10; n++) t.equal(await verify(unknown), undefined)
+  t.equal(lookUps, 3)
+})
+
+test('a token without the form or the checksum is refused with no look-up', async (t) => {
+  let lookUps = 0
+  const { verify } = await open(t, () => ({
+    async find() {
+      lookUps++
+      return []
+    },
+  }))
+  const { token: good } = makeToken()
+  const junk = [
+    '',
+    'x',
+    good.slice(0, -1),
+    `${good}0`,
+    ` ${good}`,
+    good.replace('plant_', 'tree_'),
+    good.slice(0, 20) + (good[20] === '0' ? '1' : '0') + good.slice(21),
+    good.slice(0, -1) + (good.endsWith('0') ? '1' : '0'),
+  ]
+  for (const text of junk) t.equal(await verify(text), undefined)
+  t.equal(lookUps, 0)
+  await verify(good)
+  t.equal(lookUps, 1)
+})
+
+test('a token of many requests at once is looked up once, and too many unknown ones are 503', async (t) => {
+  const going = Promise.withResolvers<void>()
+  let lookUps = 0
+  let isSlow = false
+  const { clock, create, verify } = await open(t, (table) => ({
+    async find(ids) {
+      lookUps++
+      if (isSlow) await going.promise
+      return table.find(ids)
+    },
+  }))
+  const known = await create('known')
+  await verify(known)
+  clock.ms += 5000
+  isSlow = true
+  lookUps = 0
+  const one = makeToken().token
+  const same = Array.from({ length: 1000 }, () => verify(one))
+  t.equal(lookUps, 1)
+  const others = Array.from({ length: 499 }, () => verify(makeToken().token))
+  t.throws(() => verify(makeToken().token), { name: 'StoreUnavailable', outcome: 'overloaded' })
+  const before = verify(known)
+  t.equal(verify('junk'), undefined, 'junk is refused at once')
+  going.resolve()
+  t.ok(await before, 'a token that was valid before is looked up')
+  await Promise.all([...same, ...others])
+  t.equal(await verify(makeToken().token), undefined, 'the next is looked up again')
+})
+
+test('a look-up that fails leaves no verdict and no count behind', async (t) => {
+  let isBroken = true
+  const { create, verify } = await open(t, (table) => ({
+    find: (ids) => (isBroken ? Promise.reject(new Error('no database')) : table.find(ids)),
+  }))
+  const text = await create('a')
+  const attempt = async () => verify(makeToken().token)
+  for (let round = 0; round < 3; round++) {
+    const all = await Promise.allSettled(Array.from({ length: 500 }, attempt))
+    t.ok(all.every((one) => one.status === 'rejected' && one.reason.message === 'no database'))
+  }
+  await t.rejects(Promise.resolve(verify(text)), { message: 'no database' })
+  isBroken = false
+  t.ok(await verify(text))
+})
+
+test('a verdict is as old as its question, so that a slow answer delays no revocation', async (t) => {
+  const { clock, create, verify } = await open(t, (table) => ({
+    async find(ids) {
+      const found = await table.find(ids)
+      clock.ms += 1500
+      return found
+    },
+  }))
+  const text = await create('a')
+  const grant = await verify(text)
+  t.equal(grant?.untilMs, clock.ms + 500)
+})
+
+test('the use of a token is noted once a minute, however many requests use it', async (t) => {
+  let notes = 0
+  const { store, clock, create, verify } = await open(t, (table) => ({
+    touch(...change) {
+      notes++
+      return table.touch(...change)
+    },
+  }))
+  const text = await create('a')
+  const noted = async () => (await store.tokens.all())[0]?.lastUsedAt
+  t.equal(await noted(), null)
+  const first = clock.ms
+  await Promise.all(Array.from({ length: 1000 }, () => verify(text)))
+  await until(async () => (await noted()) === first)
+  for (let n = 0; n < 10; n++) {
+    clock.ms += 5900
+    await verify(text)
+  }
+  t.equal(notes, 1)
+  clock.ms = first + 61_000
+  await verify(text)
+  await until(async () => (await noted()) === clock.ms)
+  t.equal(notes, 2)
+})
+
+test('while a note of use waits or has failed, no other one is begun within the minute', async (t) => {
+  const lines: string[] = []
+  const logger = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
+  const failing = Promise.withResolvers<void>()
+  let notes = 0
+  const touch = () => {
+    notes++
+    return failing.promise
+  }
+  const { clock, create, verify } = await open(t, () => ({ touch }), logger)
+  const text = await create('a')
+  for (let n = 0; n < 10; n++) {
+    t.ok(await verify(text))
+    clock.ms += 5000
+  }
+  t.equal(notes, 1)
+  failing.reject(new Error('no database'))
+  await setImmediate()
+  t.same(lines, ['the last use of a token could not be stored'])
+  t.ok(await verify(text), 'the token is as valid as before')
+})
+
+test('a token has the form that scanners look for, and differs each time', async (t) => {
+  const texts = Array.from({ length: 1000 }, () => makeToken().token)
+  t.ok(texts.every((text) => /^plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}$/.test(text)))
+  t.equal(new Set(texts.map((text) => text.slice(15, 47))).size, 1000)
+  t.ok(32 * Math.log2(62) >= 190)
+})

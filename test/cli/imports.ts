@@ -1,0 +1,121 @@
+// Inputs to import, imports in this process, and what the log holds after them.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import pino from 'pino'
+import type { Test } from 'tap'
+import { runCommand } from '../support/commands.ts'
+import { createDirectory } from '../support/engines.ts'
+import { inherited, noteProcess } from '../support/processes.ts'
+import { openStore, type Store } from '../support/stores.ts'
+
+export type Plant = { name: string; tag: string; id?: number }
+
+export const fixture: Plant[] = JSON.parse(
+  readFileSync(new URL('../fixtures/plants.json', import.meta.url), 'utf8'),
+)
+
+/** The same plants in each format. */
+export const written: Record<string, (plants: Plant[]) => string> = {
+  ndjson: (plants) => plants.map((plant) => `${JSON.stringify(plant)}\n`).join(''),
+  json: (plants) => JSON.stringify(plants, null, 2),
+  csv: (plants) => `name,tag\r\n${plants.map(({ name, tag }) => `${cell(name)},${cell(tag)}\r\n`).join('')}`,
+}
+
+function cell(text: string): string {
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** Writes a file that goes when the test ends. Its name is `input`. */
+export function writeInput(t: Test, bytes: string | Buffer): string {
+  const path = join(createDirectory(t), 'input')
+  writeFileSync(path, bytes)
+  return path
+}
+
+export function open(url: string): Promise<Store> {
+  return openStore(url, { logger: pino({ level: 'silent' }) })
+}
+
+/** All plants in the log after a position, in its order; `id` where there is one. */
+export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
+  const text = 'SELECT item, id FROM plants WHERE position > $1 ORDER BY position'
+  return (await sql.select(text, [after])).map(({ item, id }) => ({
+    ...JSON.parse(String(item)),
+    ...(id !== null && { id: Number(id) }),
+  }))
+}
+
+/** The same of the database at a URL. */
+export async function readPlants(url: string): Promise<Plant[]> {
+  const store = await open(url)
+  return plantsIn(store).finally(() => store.close())
+}
+
+/** What an import came to: its counts, and its lines on stderr with `input` for the path. */
+export type Imported = {
+  code: number | null
+  counts: Record<string, unknown>
+  said: string[]
+  plants: Plant[]
+}
+
+/** A store for many imports, one after the other: `next` runs one with options, and reads what it has added. */
+export async function shareStore(t: Test, url: string) {
+  const store = await open(url)
+  t.teardown(() => store.close())
+  let head = 0
+  return {
+    store,
+    async next(path: string, ...options: string[]): Promise<Imported> {
+      const ran = await runCommand(['import', path, '--json', ...options], { DATABASE_URL: url })
+      const plants = await plantsIn(store, head)
+      head += plants.length
+      const said = ran.stderr.replaceAll(path, 'input').split('\n').slice(0, -1)
+      return { code: ran.code, counts: JSON.parse(ran.stdout || '{}'), said, plants }
+    },
+  }
+}
+
+export const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
+
+/** Starts a program with nothing but this in its environment. It is killed when the test ends. */
+function start(t: Test, program: string, args: string[], env: NodeJS.ProcessEnv) {
+  const child = spawn(program, args, { env: { ...inherited(), ...env } })
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  child.stdin.on('error', () => {})
+  const outputs = [text(child.stdout), text(child.stderr), once(child, 'close')] as const
+  const ended = Promise.all(outputs).then(([stdout, stderr, [code, signal]]) => ({
+    code,
+    signal,
+    stdout,
+    stderr,
+  }))
+  return { child, ended }
+}
+
+/** Starts `plant-store ARGUMENTS`. */
+export function startProgram(t: Test, args: string[], url: string) {
+  return start(t, process.execPath, [cli, ...args], { DATABASE_URL: url })
+}
+
+/** Runs a program to its end. */
+export function runProgram(
+  t: Test,
+  program: string,
+  args: string[],
+  { input = '', ...env }: NodeJS.ProcessEnv & { input?: string } = {},
+) {
+  const { child, ended } = start(t, program, args, env)
+  child.stdin.end(input)
+  return ended
+}
+
+/** Runs `plant-store import -` with this on its stdin. */
+export function pipeImport(t: Test, url: string, input: string, ...args: string[]) {
+  return runProgram(t, process.execPath, [cli, 'import', '-', ...args], { DATABASE_URL: url, input })
+}

@@ -1,0 +1,105 @@
+// token: what each of its commands says, and which token it means.
+import { test } from 'tap'
+import { runCommand } from '../support/commands.ts'
+import { open } from '../support/copies.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
+
+test('tokens are created, listed and revoked', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  await open(t, DATABASE_URL)
+  const token = (...args: string[]) => runCommand(['token', ...args], { DATABASE_URL })
+  const created = [
+    await token('create', '--name', 'all'),
+    await token('create', '--name', 'reader', '--scope', 'plants:read', 'plants:read', '--expires', '90d'),
+    await token('create', '--name', 'writer', '--scope', 'plants:write', '--expires', '2100-01-31'),
+  ]
+  for (const { code, stdout, stderr } of created) {
+    const ends = stderr === '' ? '' : `${stdout.slice(6, 14)} expires at `
+    t.match({ code, stderr }, { code: 0, stderr: ends })
+    t.match(stdout, /^plant_[0-9A-Za-z]{8}_[0-9A-Za-z]{32}_[0-9A-Za-z]{6}\n$/)
+  }
+  t.match(created[2]?.stderr, / expires at 2100-02-01T00:00:00\.000Z\n$/, 'through that day')
+  const { token: text, ...made } = JSON.parse((await token('create', '--name', '花', '--json')).stdout)
+  const { id: last } = made
+  t.strictSame(made, { id: last, name: '花', scopes: ['plants:read', 'plants:write'], expires: null })
+  t.equal(text.slice(6, 14), last)
+  t.strictSame(JSON.parse((await token('revoke', text, '--json')).stdout), { id: last, name: '花' })
+  const ids = created.map(({ stdout }) => stdout.slice(6, 14))
+  t.match(await token('revoke', ids[0] as string), { code: 0, stdout: `revoked ${ids[0]}\n` })
+  t.match(await token('create', '--name', 'reader'), {
+    code: 1,
+    stdout: '',
+    stderr: /^plant-store: a valid token named "reader" already exists: [^\n]+\n$/,
+  })
+
+  const list = JSON.parse((await token('list', '--json')).stdout)
+  const never = { expires: null, lastUsed: null }
+  const expires = '2100-02-01T00:00:00.000Z'
+  t.match(list, [
+    { id: ids[0], name: 'all', scopes: ['plants:read', 'plants:write'], ...never },
+    { id: ids[1], name: 'reader', scopes: ['plants:read'], revoked: null },
+    { id: ids[2], name: 'writer', scopes: ['plants:write'], expires, revoked: null },
+    { name: '花' },
+  ])
+  t.ok(Math.abs(Date.parse(list[1].expires) - Date.parse(list[1].created) - 90 * 86_400_000) < 60_000)
+  const table = (await token('list')).stdout
+  t.equal(table.split('\n').length, 6)
+  t.match(table, / {2}花 {6}plants:read/, 'a wide letter takes two columns')
+  for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
+  const timed = await token('create', '--name', '🌱'.repeat(100), '--expires', '2100-01-31T12:00+02:00')
+  t.match(timed.stderr, / expires at 2100-01-31T10:00:00\.000Z\n$/)
+})
+
+test('during the overlap of a rotation revoke asks for an id, and says which token is the old one', async (t) => {
+  const DATABASE_URL = await sqlite.createDatabase(t)
+  await open(t, DATABASE_URL)
+  const token = (...args: string[]) => runCommand(['token', ...args], { DATABASE_URL })
+  const old = (await token('create', '--name', 'app')).stdout.slice(6, 14)
+  const rotated = await token('rotate', 'app', '--overlap', '1h')
+  const fresh = rotated.stdout.slice(6, 14)
+  t.match(rotated.stderr, new RegExp(`^${fresh} replaces ${old}, which expires at \\d{4}-\\S+Z\n$`))
+  const { code, stdout, stderr } = await token('revoke', 'app')
+  t.strictSame([code, stdout], [1, ''])
+  const [both, oldOne, newOne] = [
+    `plant-store: 2 tokens are "app": give the id: `,
+    `${old} (the old one, created at \\S+Z, expires at \\S+Z) or `,
+    `${fresh} (the new one, created at \\S+Z)\n$`,
+  ]
+  t.match(stderr, new RegExp(`^${both}${`${oldOne}${newOne}`.replaceAll(/[()]/g, '\\$&')}`))
+  t.match(await token('revoke', old), { code: 0, stdout: `revoked ${old}\n` })
+  t.match(await token('revoke', 'app'), { code: 0, stdout: `revoked ${fresh}\n` }, 'now the name is enough')
+})
+
+test('a token that cannot be meant is refused in one line, which repeats no secret', async (t) => {
+  const [DATABASE_URL, other] = [await sqlite.createDatabase(t), await sqlite.createDatabase(t)]
+  for (const url of [DATABASE_URL, other]) await open(t, url)
+  const foreign = (
+    await runCommand(['token', 'create', '--name', 'a'], { DATABASE_URL: other })
+  ).stdout.trim()
+  const cases: [text: string, reason: RegExp][] = [
+    ['abcdefgh', /there is no token abcdefgh/],
+    ['nobody', /that is neither the name of a valid token, nor an id, nor a whole token \(\S.* token list\)/],
+    [foreign, /there is no token \w{8}/],
+  ]
+  for (const command of ['revoke', 'rotate'])
+    for (const [text, reason] of cases) {
+      const { code, stderr } = await runCommand(['token', command, text], { DATABASE_URL })
+      t.match({ code, stderr }, { code: 1, stderr: reason })
+      t.match(stderr, /^plant-store: [^\n]+\n$/)
+      t.notMatch(stderr, foreign.slice(15))
+    }
+})
+
+test('only a database that exists has tokens, and explain needs an issuer', async (t) => {
+  const directory = createDirectory(t)
+  for (const args of ['create --name a', 'list', 'revoke a', 'rotate a'])
+    t.match(await runCommand(['token', ...args.split(' ')], { DATABASE_URL: 'file:none.db' }, directory), {
+      code: 1,
+      stdout: '',
+      stderr: /^plant-store: there is no file \S+\/none\.db: DATABASE_URL or --database-url names [^\n]+\n$/,
+    })
+  t.match(await runCommand(['token', 'explain']), {
+    code: 1,
+    stderr: 'plant-store: OIDC_ISSUER is not set: there is no issuer\n',
+  })
+})

@@ -1,0 +1,200 @@
+// The log: bounded, whole lines in order; no secrets; text for people.
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, openSync, readFileSync, readSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { stripVTControlCharacters } from 'node:util'
+import fastify from 'fastify'
+import { type Test, test } from 'tap'
+import { makeMask, openLog } from '../../src/log.ts'
+import { toTextLines } from '../../src/log-text.ts'
+import { createDirectory } from '../support/engines.ts'
+
+const options = { logLevel: 'info', logFormat: 'json', accessTokens: [] } as const
+const own = 'plant_01234567_0123456789abcdefghijABCDEFGHIJ0123_012345'
+
+/** Opens a log on a file. */
+function open(t: Test, more: Partial<Parameters<typeof openLog>[0]> = {}) {
+  const path = join(createDirectory(t), 'log')
+  const descriptor = openSync(path, 'w')
+  t.teardown(() => closeSync(descriptor))
+  const log = openLog({ ...options, accessTokens: [], ...more }, descriptor)
+  return { log, text: () => readFileSync(path, 'utf8') }
+}
+
+const megabyte = `${'x'.repeat(2 ** 20 - 1)}\n`
+
+test('lines are written in order, text as well as bytes, and the end waits for all of them', async (t) => {
+  const { log, text } = open(t)
+  let expected = ''
+  for (let n = 0; n < 3000; n++) {
+    const line = `{"n":"${n} ñ ${'x'.repeat(n % 500)}"}\n`
+    expected += line
+    const bytes = Buffer.from(line)
+    log.sink.write(n % 2 === 0 ? line : bytes)
+    bytes.fill(0)
+  }
+  await log.end()
+  t.equal(text(), expected)
+  t.equal(log.droppedLines(), 0)
+  const first = await Promise.race([log.end().then(() => 'at once'), setImmediate('later')])
+  t.equal(first, 'at once', 'there is nothing to wait for')
+})
+
+test('lines beyond 8 MiB are dropped and counted, and their number is logged once there is room', async (t) => {
+  const { log, text } = open(t)
+  for (let n = 0; n < 12; n++) log.sink.write(megabyte)
+  const dropped = log.droppedLines()
+  t.ok(dropped >= 3 && dropped <= 5, `${dropped}`)
+  await log.end()
+  await log.end()
+  const lines = text().trimEnd().split('\n')
+  t.equal(lines.length, 12 - dropped + 1)
+  t.match(JSON.parse(String(lines.at(-1))), { level: 40, lines: dropped, msg: /^log lines were dropped/ })
+})
+
+test('a log that could not be written goes on once it can be', async (t) => {
+  const path = join(createDirectory(t), 'log')
+  writeFileSync(path, '')
+  const descriptor = openSync(path, 'r')
+  const log = openLog({ ...options, accessTokens: [] }, descriptor)
+  log.sink.write('{"n":1}\n')
+  await log.end()
+  closeSync(descriptor)
+  const writable = openSync(path, 'a')
+  t.teardown(() => closeSync(writable))
+  t.equal(writable, descriptor, 'the number is free, and the lowest one')
+  log.sink.write('{"n":2}\n')
+  await log.end()
+  t.equal(readFileSync(path, 'utf8'), '{"n":1}\n{"n":2}\n')
+})
+
+/** Opens a log on a pipe that does not block. */
+function openPipe(t: Test) {
+  const path = join(createDirectory(t), 'pipe')
+  execFileSync('mkfifo', [path])
+  const openReader = () => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const reader = openReader()
+  const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  t.teardown(() => closeSync(descriptor))
+  return { log: openLog({ ...options, accessTokens: [] }, descriptor), reader, openReader }
+}
+
+function readAvailable(descriptor: number): string {
+  const chunk = Buffer.alloc(2 ** 20)
+  try {
+    return chunk.toString('latin1', 0, readSync(descriptor, chunk))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return ''
+    throw error
+  }
+}
+
+test('a slow reader of a pipe gets all lines', async (t) => {
+  const { log, reader } = openPipe(t)
+  t.teardown(() => closeSync(reader))
+  const lines = `${'a'.repeat(99)}\n`.repeat(5000)
+  log.sink.write(lines)
+  let read = ''
+  while (read.length < lines.length) {
+    await setImmediate()
+    read += readAvailable(reader)
+  }
+  t.equal(read, lines)
+  t.equal(log.droppedLines(), 0)
+})
+
+test('lines for a reader that is gone are counted, and the next reader gets what follows', async (t) => {
+  const { log, reader, openReader } = openPipe(t)
+  closeSync(reader)
+  log.sink.write('a\nb\n')
+  await log.end()
+  t.equal(log.droppedLines(), 2)
+  const next = openReader()
+  t.teardown(() => closeSync(next))
+  log.sink.write('c\n')
+  await log.end()
+  t.match(readAvailable(next), /^c\n/)
+})
+
+test('LOG_LEVEL says what is logged', async (t) => {
+  const { log, text } = open(t, { logLevel: 'warn' })
+  log.logger.info('no')
+  log.logger.warn('yes')
+  await log.end()
+  t.match(JSON.parse(text()), { level: 40, pid: process.pid, msg: 'yes' })
+})
+
+test('tokens, passwords and values of a query are masked, wherever they are', async (t) => {
+  const secret = 'a/secret "of" mine'
+  const { log, text } = open(t, { accessTokens: [secret, 'short'] })
+  const { logger } = log
+  const jwt = `eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2VjcmV0`
+  const spaced = jwt.replace(/^eyJh/, 'ewog')
+  logger.warn(
+    { err: new Error(`cannot reach postgres://a:secret@b/c for ${own}`) },
+    `${secret} ${jwt} ${spaced}`,
+  )
+  logger.warn({
+    headers: { authorization: 'secret' },
+    options: { password: 'secret' },
+    connectionString: 'secret',
+  })
+  logger.warn(
+    { url: `/x/${encodeURIComponent(secret)}/${own.slice(0, -7)}` },
+    'external-collector.observability.example stays',
+  )
+  const app = fastify({ loggerInstance: logger })
+  t.teardown(() => app.close())
+  app.get('/plants', async () => [])
+  await app.inject({ url: '/plants?token=secret&a=secret', headers: { authorization: 'secret' } })
+  await log.end()
+  t.match(text(), 'external-collector.observability.example stays')
+  t.match(text(), '"url":"/plants"')
+  t.match(text(), 'postgres://a:***@b/c')
+  t.notMatch(text(), /secret|0123456789abc|c2VjcmV0/)
+})
+
+test('a text with many beginnings of tokens is scanned in one pass', async (t) => {
+  const mask = makeMask(['a-token-for-tests'])
+  for (const part of ['eyJ', 'eyJa.', 'plant_', '://', 'e-', '://a:']) {
+    const startMs = performance.now()
+    mask(part.repeat(2 ** 17 / part.length))
+    t.ok(performance.now() - startMs < 500, part)
+  }
+})
+
+const plain = (line: object) =>
+  stripVTControlCharacters(toTextLines(Buffer.from(`${JSON.stringify(line)}\n`)))
+const time = new Date(2030, 0, 2, 3, 4, 5, 6).getTime()
+
+test('for people a request is one readable line, which cannot control the terminal', async (t) => {
+  const line = {
+    level: 30,
+    time,
+    requestId: 'a-1',
+    method: 'GET',
+    url: '/a\u001b[2J\n',
+    status: 200,
+    bytes: 12,
+  }
+  t.equal(
+    plain({ ...line, token: 'a b', pid: 1, msg: 'request' }),
+    '03:04:05.006 GET /a\\x1b[2J\\x0a 200 requestId=a-1 bytes=12 token="a b"\n',
+  )
+})
+
+test('for people any other line has its level, its details, and the stack of an error', async (t) => {
+  const err = { type: 'Error', message: 'odd', stack: 'Error: odd\n    at a\u009b' }
+  const shown = plain({ level: 50, time, pid: 1, msg: 'failed', lines: 3, words: 'a b', err })
+  t.equal(shown, '03:04:05.006 ERROR failed lines=3 words="a b"\n    Error: odd\n        at a\\x9b\n')
+  t.equal(toTextLines(Buffer.from('{"time":17***}\n')), '{"time":17***}\n', 'a line that a mask has broken')
+})
+
+test('LOG_FORMAT=text writes text', async (t) => {
+  const { log, text } = open(t, { logFormat: 'text' })
+  log.logger.info({ a: 1 }, 'one')
+  log.sink.write('{"level":30,"time":0,"method":"GET","url":"/","status":404,"msg":"request"}\n')
+  await log.end()
+  t.match(stripVTControlCharacters(text()), /^\S+ INFO one a=1\n\S+ GET \/ 404\n$/)
+})

@@ -1,0 +1,70 @@
+// Starts test/support/appender.ts and speaks with it, a line at a time.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { noteProcess } from '../support/processes.ts'
+
+const script = fileURLToPath(new URL('appender.ts', import.meta.url))
+
+export type Appender = {
+  /** Adds a plant; resolves to what the process answers. */
+  add(name: string): Promise<string>
+  /** Ends the process in good order; resolves to its exit code or signal. */
+  end(): Promise<number | string>
+  pid: number
+  /** What it has written to standard error. */
+  errors(): string
+}
+
+/**
+ * `wrap`: the program that starts it, and its arguments, such as `strace`. The process is killed when the test ends.
+ */
+export async function startAppender(
+  t: Test,
+  path: string,
+  { wrap = [], env = {} }: { wrap?: string[]; env?: NodeJS.ProcessEnv } = {},
+): Promise<Appender> {
+  const [command = '', ...args] = [...wrap, process.execPath, script, path]
+  const child = spawn(command, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, NODE_OPTIONS: '', ...env },
+  })
+  noteProcess(child)
+  t.teardown(() => child.kill('SIGKILL'))
+  child.stdin.on('error', () => {})
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const next = async () => String((await lines.next()).value ?? (await ended))
+  await next()
+  return {
+    pid: child.pid as number,
+    errors: () => errors,
+    add(name) {
+      child.stdin.write(`${name}\n`)
+      return next()
+    },
+    end() {
+      child.stdin.end()
+      return ended
+    },
+  }
+}
+
+/** Adds so many plants; resolves to the names of those that were added, and to what was answered for the others. */
+export async function addMany(
+  appender: Appender,
+  count: number,
+): Promise<{ added: string[]; answers: string[] }> {
+  const added: string[] = []
+  const answers: string[] = []
+  for (let n = 0; n < count; n++) {
+    const answer = await appender.add(`${n}`)
+    if (/^\d+$/.test(answer)) added.push(`${n}`)
+    else answers.push(answer)
+  }
+  return { added, answers }
+}

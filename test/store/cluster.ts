@@ -1,0 +1,149 @@
+// A cluster of PostgreSQL servers for tests: a primary and its standbys. The test itself is the fail-over manager: it
+// promotes, points the others to the new primary, and puts new servers in the place of lost ones.
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import type { Test } from 'tap'
+import { findPorts, PostgresServer } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+
+export type ClusterOptions = { standbys: number; synchronous: boolean }
+
+export class Cluster {
+  primary: PostgresServer
+  standbys: PostgresServer[] = []
+  readonly ports: number[]
+  readonly #servers: PostgresServer[]
+
+  /** `ports`: of all servers there will ever be, the primary's first. */
+  constructor(ports: number[], synchronous: boolean) {
+    this.ports = ports
+    const settings = [
+      'max_connections = 50',
+      'shared_buffers = 32MB',
+      'wal_keep_size = 512MB',
+      'wal_retrieve_retry_interval = 100ms',
+      "include_if_exists = 'primary.conf'",
+      ...(synchronous ? ["synchronous_standby_names = 'ANY 1 (*)'"] : []),
+    ]
+    this.#servers = ports.map((port) => new PostgresServer({ port, settings }))
+    this.primary = this.#servers[0] as PostgresServer
+  }
+
+  /** Names all servers, as the service is given them. */
+  url(database = 'postgres'): string {
+    return `postgres://postgres@${this.ports.map((port) => `127.0.0.1:${port}`).join()}/${database}`
+  }
+
+  async start(): Promise<void> {
+    await this.primary.init()
+    await this.primary.start()
+    for (const server of this.#servers.slice(1)) await this.#join(server)
+    await this.streaming()
+  }
+
+  /**
+   * Promotes the standby that has received most; all acknowledged plants are on it. The old primary is lost, or lives on
+   * alone: what it wrote to one standby only could not be taken back there.
+   */
+  async failOver(): Promise<void> {
+    for (const standby of this.standbys) this.#follow(standby, undefined)
+    for (const standby of this.standbys) await until(async () => !(await isReceiving(standby)))
+    const received = new Map<PostgresServer, bigint>()
+    for (const standby of this.standbys) received.set(standby, await receivedPosition(standby))
+    const [next, ...others] = this.standbys.sort((a, b) =>
+      (received.get(a) as bigint) < (received.get(b) as bigint) ? 1 : -1,
+    ) as [PostgresServer, ...PostgresServer[]]
+    await next.promote()
+    this.primary = next
+    this.standbys = others
+    for (const standby of others) this.#follow(standby, next)
+  }
+
+  /** Puts a new standby in the place of each lost server. */
+  async rebuild(): Promise<void> {
+    for (const server of this.#servers)
+      if (server !== this.primary && !this.standbys.includes(server)) {
+        server.kill()
+        await this.#join(server)
+      }
+    await this.streaming()
+  }
+
+  /** Resolves when all standbys receive what the primary writes. */
+  async streaming(): Promise<void> {
+    const text = "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'"
+    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20))
+      if ((await this.primary.query(text)).length === this.standbys.length) return
+    throw new Error('the standbys do not follow')
+  }
+
+  /** Resolves when the standbys have received all that the primary has written so far. */
+  async caughtUp(): Promise<void> {
+    const [row] = await this.primary.query<{ bytes: string }>(
+      "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::text AS bytes",
+    )
+    const goal = BigInt(row?.bytes ?? 0)
+    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
+      const received = await Promise.all(this.standbys.map(receivedPosition))
+      if (received.every((position) => position >= goal)) return
+    }
+    throw new Error('the standbys do not catch up')
+  }
+
+  /** Resolves to a session of the primary that waits for the standbys; `others`: not one of these. */
+  async waitingSession(others: number[] = []): Promise<number> {
+    const text = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY query_start"
+    for (const end = performance.now() + 20_000; performance.now() < end; await sleep(20)) {
+      const rows = await this.primary.query<{ pid: number }>(text)
+      const found = rows.find(({ pid }) => !others.includes(pid))
+      if (found) return found.pid
+    }
+    throw new Error('no session waits for the standbys')
+  }
+
+  destroy(): void {
+    for (const server of this.#servers) server.destroy()
+  }
+
+  #follow(standby: PostgresServer, primary: PostgresServer | undefined): void {
+    const conninfo = primary ? `host=127.0.0.1 port=${primary.port} user=postgres` : ''
+    standby.write('primary.conf', `primary_conninfo = '${conninfo}'\n`)
+    standby.signal('SIGHUP')
+  }
+
+  /** A standby is a copy of the running primary: postgresql.org/docs/18/continuous-archiving.html, low-level API. */
+  async #join(server: PostgresServer): Promise<void> {
+    const client = new pg.Client({ connectionString: this.primary.url() })
+    await client.connect()
+    await client.query("SELECT pg_backup_start('standby', true)")
+    await server.copyFiles(this.primary)
+    const { rows } = await client.query('SELECT labelfile FROM pg_backup_stop(false)')
+    await client.end()
+    server.write('backup_label', rows[0].labelfile)
+    server.write('standby.signal', '')
+    this.#follow(server, this.primary)
+    await server.start()
+    this.standbys.push(server)
+  }
+}
+
+/** Starts a cluster, which goes when the test ends. */
+export async function startCluster(t: Test, { standbys, synchronous }: ClusterOptions): Promise<Cluster> {
+  const cluster = new Cluster(await findPorts(1 + standbys), synchronous)
+  t.teardown(() => cluster.destroy())
+  await cluster.start()
+  return cluster
+}
+
+async function isReceiving(standby: PostgresServer): Promise<boolean> {
+  return (await standby.query('SELECT 1 FROM pg_stat_wal_receiver')).length > 0
+}
+
+/** How far the write-ahead log is on this standby's stable storage. */
+async function receivedPosition(standby: PostgresServer): Promise<bigint> {
+  const [row] = await standby.query<{ bytes: string }>(
+    "SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::text AS bytes",
+  )
+  return BigInt(row?.bytes ?? 0)
+}

@@ -1,0 +1,192 @@
+// Three servers under Patroni, with etcd, each on an address of its own on the loopback interface; configured by the file
+// that deploy/patroni has.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import type { Test } from 'tap'
+import { findPorts } from '../support/postgres.ts'
+import { createServerDirectory, own } from '../support/postgres-programs.ts'
+import { descendantsOf, noteProcess } from '../support/processes.ts'
+import { until } from '../support/until.ts'
+
+const deploy = fileURLToPath(new URL('../../deploy/patroni/', import.meta.url))
+const debian = '/usr/lib/postgresql'
+const password = 'secret'
+
+/** The programs of Debian's newest PostgreSQL; undefined without any. Debian's Patroni knows no newer one. */
+export function findServerPrograms(): string | undefined {
+  const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : []
+  return versions
+    .map((version) => join(debian, version, 'bin'))
+    .find((path) => existsSync(join(path, 'initdb')))
+}
+
+/** Starts a program as a user that PostgreSQL accepts, in a process group of its own. */
+function start(directory: string, program: string, args: string[]): ChildProcess {
+  const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+  const log = openSync(join(directory, 'log'), 'a')
+  const env = { PATH: `${process.env.PATH}:/usr/bin`, HOME: directory, LC_ALL: 'C.UTF-8' }
+  const child = spawn(program, args, { cwd: directory, env, stdio: ['ignore', log, log], ...user })
+  noteProcess(child)
+  return child
+}
+
+/** What Patroni says of a member: its role is leader, sync_standby or replica. */
+type Member = { name: string; role: string; state: string; timeline?: number }
+
+export class Node {
+  readonly name: string
+  readonly host: string
+  readonly directory = createServerDirectory()
+  readonly #ports: { sql: number; rest: number }
+  #patroni: ChildProcess | undefined
+
+  constructor(number: number, ports: { sql: number; rest: number; etcd: number }, programs: string) {
+    this.name = `pg${number}`
+    this.host = `127.0.0.${10 + number}`
+    this.#ports = ports
+    const changes: [string, string][] = [
+      ['name: pg1', `name: ${this.name}`],
+      ['10.0.0.11:8008', `${this.host}:${ports.rest}`],
+      ['10.0.0.11:5432', `${this.host}:${ports.sql}`],
+      // Of the package's version, etcd3 lets a leader that was frozen take its lock back.
+      ['etcd3:', 'etcd:'],
+      ['10.0.0.21:2379,10.0.0.22:2379,10.0.0.23:2379', `127.0.0.21:${ports.etcd}`],
+      ['/usr/lib/postgresql/15/bin', programs],
+      ['/var/lib/postgresql/15/plants', join(this.directory, 'data')],
+      ['/var/lib/postgresql/plants.pgpass', join(this.directory, 'pgpass')],
+      ['10.0.0.0/24', '127.0.0.0/8'],
+      ['mode: required', "mode: 'off'"],
+    ]
+    let text = readFileSync(join(deploy, 'patroni.yml'), 'utf8')
+    for (const [from, to] of changes) {
+      if (!text.includes(from)) throw new Error(`patroni.yml has no "${from}"`)
+      text = text.replaceAll(from, to)
+    }
+    // No socket where others may have one.
+    const sockets = `  parameters: { unix_socket_directories: '${this.directory}' }\n  authentication:`
+    writeFileSync(join(this.directory, 'patroni.yml'), text.replace('  authentication:', sockets))
+    own(join(this.directory, 'patroni.yml'))
+  }
+
+  get address(): string {
+    return `${this.host}:${this.#ports.sql}`
+  }
+
+  start(): void {
+    this.#patroni = start(this.directory, '/usr/bin/patroni', ['patroni.yml'])
+  }
+
+  /** Asks its Patroni; undefined: no answer. */
+  async ask(path: string, body?: object): Promise<Response | undefined> {
+    const options = {
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(30_000),
+    }
+    return fetch(`http://${this.host}:${this.#ports.rest}${path}`, options).catch(() => undefined)
+  }
+
+  /** Sends a signal to Patroni alone. */
+  signalPatroni(name: NodeJS.Signals): void {
+    this.#patroni?.kill(name)
+  }
+
+  /** Kills the postmaster alone. */
+  killServer(): void {
+    process.kill(this.#postmaster as number, 'SIGKILL')
+  }
+
+  /** As when the machine fails. */
+  kill(): void {
+    const server = this.#postmaster
+    this.signalPatroni('SIGKILL')
+    if (server === undefined) return
+    for (const pid of [server, ...descendantsOf(server)]) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // It has just ended.
+      }
+    }
+  }
+
+  get #postmaster(): number | undefined {
+    const path = join(this.directory, 'data', 'postmaster.pid')
+    return existsSync(path) ? Number.parseInt(readFileSync(path, 'utf8'), 10) : undefined
+  }
+}
+
+export class PatroniCluster {
+  readonly nodes: Node[]
+
+  constructor(nodes: Node[]) {
+    this.nodes = nodes
+  }
+
+  get url(): string {
+    return `postgres://plants:${password}@${this.nodes.map(({ address }) => address)}/plants`
+  }
+
+  /** The members as the first Patroni that answers sees them. */
+  async members(by = this.nodes): Promise<Member[]> {
+    for (const node of by) {
+      const answer = await node.ask('/cluster')
+      if (answer?.ok) return ((await answer.json()) as { members: Member[] }).members
+    }
+    return []
+  }
+
+  /** Resolves to the node with a role, as soon as all three are there, one of them synchronous. */
+  async whole(): Promise<{ leader: Node; standby: Node; others: Node[] }> {
+    let found: Member[] = []
+    await until(async () => {
+      found = await this.members()
+      const isUp = ({ state }: Member) => state === 'running' || state === 'streaming'
+      const roles = found.filter(isUp).map(({ role }) => role)
+      return roles.length === 3 && roles.includes('leader') && roles.includes('sync_standby')
+    })
+    const nodeOf = (role: string) =>
+      this.nodes.find(({ name }) => found.some((one) => one.name === name && one.role === role)) as Node
+    const leader = nodeOf('leader')
+    return { leader, standby: nodeOf('sync_standby'), others: this.nodes.filter((node) => node !== leader) }
+  }
+}
+
+/** Starts etcd and three nodes, with the role and the database of deploy/patroni; all end with the test. */
+export async function startPatroni(t: Test, programs: string): Promise<PatroniCluster> {
+  const [etcd, peer, sql, rest] = (await findPorts(4)) as [number, number, number, number]
+  const directory = createServerDirectory()
+  mkdirSync(join(directory, 'data'), { mode: 0o700 })
+  own(join(directory, 'data'))
+  const url = (port: number) => `http://127.0.0.21:${port}`
+  const places = { 'listen-client-urls': etcd, 'advertise-client-urls': etcd, 'listen-peer-urls': peer }
+  const flags = Object.entries(places).map(([name, port]) => `--${name}=${url(port)}`)
+  const peers = [`--initial-advertise-peer-urls=${url(peer)}`, `--initial-cluster=default=${url(peer)}`]
+  const args = ['--enable-v2', `--data-dir=${join(directory, 'data')}`, ...flags, ...peers]
+  const child = start(directory, '/usr/bin/etcd', args)
+  const nodes = [1, 2, 3].map((number) => new Node(number, { sql, rest, etcd }, programs))
+  t.teardown(async () => {
+    for (const node of nodes) node.kill()
+    child.kill('SIGKILL')
+    await once(child, 'close')
+  })
+  await until(() =>
+    fetch(`${url(etcd)}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  )
+  const cluster = new PatroniCluster(nodes)
+  for (const node of nodes) node.start()
+  const { leader } = await cluster.whole()
+  const client = new pg.Client(`postgres://postgres:SUPERUSER_PASSWORD@${leader.address}/postgres`)
+  await client.connect()
+  const text = readFileSync(join(deploy, 'plants.sql'), 'utf8').replace(/^--.*$/gm, '')
+  const statements = text.replace(":'password'", `'${password}'`).split(';')
+  for (const statement of statements) await client.query(statement)
+  await client.end()
+  return cluster
+}

@@ -1,0 +1,105 @@
+// A disk whose power can be cut: processes with a library preloaded (test/support/unsynced-disk.c) keep, beside each
+// database, an image of what they have synced.
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+import { createDirectory } from '../support/engines.ts'
+import { skipWithout } from '../support/tools.ts'
+import { until } from '../support/until.ts'
+
+export const skip = process.platform === 'linux' ? skipWithout('cc') : 'only Linux preloads libraries'
+
+const source = fileURLToPath(new URL('unsynced-disk.c', import.meta.url))
+const pageBytes = 4096
+const names = ['plants.db', 'plants.db-wal']
+
+export class Disk {
+  readonly #t: Test
+  readonly #library: string
+  /** What the processes see, and what is stored. */
+  readonly #cache: string
+  readonly #stored: string
+
+  constructor(t: Test) {
+    const directory = createDirectory(t)
+    this.#t = t
+    this.#library = join(directory, 'unsynced-disk.so')
+    this.#cache = join(directory, 'cache')
+    this.#stored = join(directory, 'stored')
+    for (const name of [this.#cache, this.#stored]) mkdirSync(name)
+    const args = ['-shared', '-fPIC', '-o', this.#library, source, '-ldl']
+    const built = spawnSync('cc', args, { encoding: 'utf8' })
+    if (built.status !== 0) throw new Error(built.stderr)
+  }
+
+  /** The environment of a process on this disk. `cutAt`: the first operation that it does not live to do. */
+  env(cutAt?: number): NodeJS.ProcessEnv {
+    const cut = cutAt === undefined ? {} : { CUT_AT: String(cutAt) }
+    return { LD_PRELOAD: this.#library, DISK: this.#stored, DATABASE_URL: `file:${this.path}`, ...cut }
+  }
+
+  get path(): string {
+    return join(this.#cache, 'plants.db')
+  }
+
+  /** From now on the syncs of files whose name ends so fail, or hang. */
+  fault(kind: 'fail' | 'hang', ending: string): void {
+    writeFileSync(join(this.#stored, 'fault'), `${kind} ${ending}`)
+  }
+
+  mend(): void {
+    rmSync(join(this.#stored, 'fault'))
+  }
+
+  async hung(): Promise<void> {
+    await until(() => existsSync(join(this.#stored, 'hung')))
+  }
+
+  /** How many operations there were since `restart`. */
+  get steps(): number {
+    return Number(readFileSync(join(this.#stored, 'steps'), 'utf8'))
+  }
+
+  restart(): void {
+    rmSync(join(this.#stored, 'steps'), { force: true })
+  }
+
+  /** Remembers all of it; the function that it returns brings it back. */
+  remember(): () => void {
+    const kept = createDirectory(this.#t)
+    const folders = [this.#cache, this.#stored]
+    for (const [n, folder] of folders.entries()) cpSync(folder, join(kept, String(n)), { recursive: true })
+    return () => {
+      for (const [n, folder] of folders.entries()) {
+        rmSync(folder, { recursive: true })
+        cpSync(join(kept, String(n)), folder, { recursive: true })
+      }
+    }
+  }
+
+  /**
+   * Cuts the power: returns the path of what the disk has then. `isWritten` says for each page that no sync has waited
+   * for whether the kernel has written it already.
+   */
+  cutPower(isWritten: () => boolean = () => false): string {
+    const directory = createDirectory(this.#t)
+    for (const name of names) {
+      const [cached, image] = [this.#cache, this.#stored].map((folder) => join(folder, name)) as [
+        string,
+        string,
+      ]
+      if (!existsSync(image)) continue
+      const dirty = readFileSync(`${image}.dirty`)
+      const there = readFileSync(cached)
+      const bytes = Buffer.alloc(Math.max(there.length, readFileSync(image).length))
+      readFileSync(image).copy(bytes)
+      for (const [page, isDirty] of dirty.entries())
+        if (isDirty && isWritten())
+          there.copy(bytes, page * pageBytes, page * pageBytes, (page + 1) * pageBytes)
+      writeFileSync(join(directory, name), bytes)
+    }
+    return join(directory, 'plants.db')
+  }
+}

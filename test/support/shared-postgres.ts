@@ -1,0 +1,24 @@
+// The PostgreSQL server of a run of tap: the first test file that needs it starts this in the background, and it ends soon
+// after the run. `node shared-postgres.ts FOLDER PID`: of the runner.
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startServer } from './postgres.ts'
+
+const [folder = '', pid] = process.argv.slice(2)
+const pauseMs = 200
+
+function isRunning(): boolean {
+  try {
+    return process.kill(Number(pid), 0)
+  } catch {
+    return false
+  }
+}
+
+const server = await startServer()
+writeFileSync(join(folder, 'draft'), String(server.port))
+renameSync(join(folder, 'draft'), join(folder, 'port'))
+while (isRunning()) await sleep(pauseMs)
+server.destroy()
+rmSync(folder, { recursive: true, force: true })
