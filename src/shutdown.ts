@@ -8,12 +8,12 @@ const echoMs = 500
 
 /**
  * Calls `finish` on SIGTERM, SIGINT, SIGHUP or an uncaught error, and exits when it resolves, with 0 or 1, or after
- * `limitMs`. `hurry` is aborted by a second signal. Returns a function that ends the process at once on a signal again.
+ * `limitMs`. `hurry` is aborted by a second signal.
  */
 export function finishOnSignal(
   finish: (cause: Cause, hurry: AbortSignal) => Promise<void>,
   limitMs: number,
-): () => void {
+): void {
   const hurry = new AbortController()
   let startMs: number | undefined
 
@@ -34,11 +34,4 @@ export function finishOnSignal(
   // Process 1 of a container receives only signals that it listens for, so they are listened for until the end.
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, hear)
   process.on('uncaughtException', fail)
-  return () => {
-    process.off('uncaughtException', fail)
-    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-      process.off(name, hear)
-      process.on(name, () => process.exit(0))
-    }
-  }
 }

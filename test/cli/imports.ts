@@ -7,8 +7,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import type { Test } from 'tap'
-import type { ImportOptions, ImportResult } from '../../src/maintenance/import/import-options.ts'
-import { importPlants } from '../../src/maintenance/import/import-plants.ts'
+import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { inherited, noteProcess } from '../support/processes.ts'
 import { openStore, type Store } from '../support/stores.ts'
@@ -41,39 +40,6 @@ export function open(url: string): Promise<Store> {
   return openStore(url, { logger: pino({ level: 'silent' }) })
 }
 
-export type Imported = {
-  result: ImportResult | undefined
-  error: Error | undefined
-  /** What was said, with `input` for the path. */
-  said: string[]
-}
-
-/** Imports a file into the database at a URL. */
-export async function runImport(
-  url: string,
-  path: string,
-  options: Partial<ImportOptions> = {},
-): Promise<Imported> {
-  const said: string[] = []
-  const name = (text: string) => text.replaceAll(path, 'input')
-  const all: ImportOptions = {
-    path,
-    signal: new AbortController().signal,
-    openStore: () => open(url),
-    say: (line) => said.push(name(line)),
-    batchPlants: 2500,
-    patienceMs: 0,
-    ...options,
-  }
-  try {
-    return { result: await importPlants(all), error: undefined, said }
-  } catch (error) {
-    const fault = error as Error
-    fault.message = name(fault.message)
-    return { result: undefined, error: fault, said }
-  }
-}
-
 /** All plants in the log after a position, in its order; `id` where there is one. */
 export async function plantsIn({ sql }: Store, after = 0): Promise<Plant[]> {
   const text = 'SELECT item, id FROM plants WHERE position > $1 ORDER BY position'
@@ -89,19 +55,27 @@ export async function readPlants(url: string): Promise<Plant[]> {
   return plantsIn(store).finally(() => store.close())
 }
 
-/** A store for many imports, one after the other: `next` runs one and says what it has added. */
+/** What an import came to: its counts, and its lines on stderr with `input` for the path. */
+export type Imported = {
+  code: number | null
+  counts: Record<string, unknown>
+  said: string[]
+  plants: Plant[]
+}
+
+/** A store for many imports, one after the other: `next` runs one with options, and reads what it has added. */
 export async function shareStore(t: Test, url: string) {
   const store = await open(url)
   t.teardown(() => store.close())
-  const openStore = async () => ({ ...store, close: async () => {} })
   let head = 0
   return {
     store,
-    async next(path: string, options: Partial<ImportOptions> = {}) {
-      const imported = await runImport(url, path, { openStore, ...options })
+    async next(path: string, ...options: string[]): Promise<Imported> {
+      const ran = await runCommand(['import', path, '--json', ...options], { DATABASE_URL: url })
       const plants = await plantsIn(store, head)
       head += plants.length
-      return { ...imported, plants }
+      const said = ran.stderr.replaceAll(path, 'input').split('\n').slice(0, -1)
+      return { code: ran.code, counts: JSON.parse(ran.stdout || '{}'), said, plants }
     },
   }
 }

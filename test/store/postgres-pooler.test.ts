@@ -4,15 +4,17 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import pino from 'pino'
 import tap, { type Test } from 'tap'
-import { readStatus } from '../../src/maintenance/status/read-status.ts'
 import { findEngine, sharedServer } from '../support/engines.ts'
 import { entries, namesIn, openLog } from '../support/logs.ts'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
 import { noteProcess } from '../support/processes.ts'
+import { openStore } from '../support/stores.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
 
+const logger = pino({ level: 'silent' })
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 const skip = noPostgres || skipWithout('pgbouncer')
 
@@ -54,7 +56,7 @@ for (const mode of ['transaction', 'transaction\nserver_round_robin = 1', 'trans
     const told = { message: /shares sessions between transactions: set its pool_mode to session, or name / }
     await t.rejects(openLog(t, url), told)
     const store = await openLog(t, direct)
-    await t.rejects(readStatus(url), told, 'to read it, too')
+    await t.rejects(openStore(url, { logger, mode: 'read' }), told, 'also to read')
     const text = 'SELECT count(*)::int AS count FROM pg_tables'
     t.ok((await store.sql.select(text))[0]?.count, 'the server itself works')
   })
@@ -68,5 +70,7 @@ tap.test('pool_mode = session works', { skip }, async (t) => {
     await store.ready()
   }
   t.strictSame(await namesIn(store), names)
-  t.match(await readStatus(url), { head: 20 })
+  const reader = await openStore(url, { logger, mode: 'read' })
+  t.equal((await reader.log.head()).position, 20)
+  await reader.close()
 })

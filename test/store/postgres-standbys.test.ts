@@ -3,9 +3,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import tap from 'tap'
-import { backedMs } from '../../src/limits.ts'
-import { makeHeadReader } from '../../src/store/postgres/epoch-notes.ts'
+import { makeLook } from '../../src/store/postgres/reader.ts'
 import type { Session } from '../../src/store/postgres/session.ts'
+import { backedMs } from '../../src/store/postgres/time-outs.ts'
 import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
 import { collectLines } from '../support/stores.ts'
 import { until } from '../support/until.ts'
@@ -14,24 +14,21 @@ import { startCluster } from './cluster.ts'
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 const timeout = 120_000
 
-tap.test(
-  'that a server has its standbys is believed for a moment, however often it is asked meanwhile',
-  async (t) => {
-    const { now } = performance
-    t.teardown(() => Object.assign(performance, { now }))
-    let nowMs = 0
-    Object.assign(performance, { now: () => nowMs })
-    const asked: string[] = []
-    const query = async ({ name }: { name: string }) => {
-      asked.push(name)
-      return { rows: [{ position: 0, is_backed: true, epochs: null }] }
-    }
-    const read = makeHeadReader(() => {})
-    const session = { query } as unknown as Session
-    for (; nowMs < 4 * backedMs; nowMs += backedMs / 2) await read(session)
-    t.strictSame(asked, Array.from({ length: 4 }, () => ['head-backed', 'head']).flat())
-  },
-)
+tap.test('believes for a moment that a server has its standbys, however often it is asked', async (t) => {
+  const { now } = performance
+  t.teardown(() => Object.assign(performance, { now }))
+  let nowMs = 0
+  Object.assign(performance, { now: () => nowMs })
+  const asked: string[] = []
+  const query = async ({ name }: { name: string }) => {
+    asked.push(name)
+    return { rows: [{ position: null, mark: null, is_backed: true, marks: null }] }
+  }
+  const look = makeLook(() => {})
+  const session = { query } as unknown as Session
+  for (; nowMs < 4 * backedMs; nowMs += backedMs / 2) await look(session, [])
+  t.strictSame(asked, Array.from({ length: 4 }, () => ['look-backed', 'look']).flat())
+})
 
 tap.test('a replica that only reads does not believe a deposed primary', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })

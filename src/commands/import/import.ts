@@ -6,14 +6,12 @@ import { count, makeLogger, printResult, separate } from '../../cli/console.ts'
 import { doLongWork } from '../../cli/long-work.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions } from '../../cli/options.ts'
 import { openStore } from '../../store/engines.ts'
-import type { RecordOptions } from './batches.ts'
 import { formats } from './form.ts'
-import { type ImportResult, importPlants, makeResult } from './import-plants.ts'
+import { type ImportOptions, importPlants } from './import-plants.ts'
 import { type FieldOptions, fieldNames, required } from './plants.ts'
 import { maxRecordBytes } from './records.ts'
 
-type Flags = WorkOptions &
-  RecordOptions & { skipInvalid?: true; rejects?: string; dryRun?: true; again?: true; create?: true }
+type Flags = WorkOptions & Omit<ImportOptions, 'path' | 'say'> & { create?: true }
 
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
@@ -67,82 +65,56 @@ async function run(path: string, flags: Flags): Promise<void> {
   // Hardly any object outlives its batch, so a larger young or old generation would only waste memory.
   setFlagsFromString('--semi-space-growth-factor=1')
   setFlagsFromString('--heap-growing-percent=100')
-  const databaseUrl = findDatabase(flags)
+  const { dryRun, json, rejects } = flags
+  const url = findDatabase(flags)
   const startMs = performance.now()
-  const result = makeResult()
-  let [database, made, isReported] = [undefined as string | undefined, false, false]
+  const reasons: object[] = []
+  const counts = { valid: 0, added: 0, replayed: 0, conflicting: 0, rejected: 0, skipped: 0 }
+  const place = { database: undefined as string | undefined, made: false }
+  let isReported = false
   const report = async () => {
     if (isReported) return
     isReported = true
-    await reportImport(result, { ...flags, seconds: (performance.now() - startMs) / 1000, database, made })
+    const { valid, skipped, ...others } = counts
+    const seconds = (performance.now() - startMs) / 1000
+    const plantsPerSecond = Math.round((dryRun ? valid : others.added + others.replayed) / seconds)
+    const shown = dryRun ? { valid, conflicting: others.conflicting, rejected: others.rejected } : others
+    const list = Object.entries(shown).map(([name, number]) => `${separate(number)} ${name}`)
+    const where =
+      place.database &&
+      `${dryRun ? 'compared with' : 'into'} ${place.database}${place.made ? ', made now' : ''}`
+    const speed = `${list.join(', ')} in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
+    const text = [speed, where, dryRun && 'nothing was added'].filter(Boolean).join('; ')
+    const summary = { ...counts, seconds: Number(seconds.toFixed(3)), plantsPerSecond, ...place, reasons }
+    if (others.conflicting + others.rejected > 0) process.exitCode = 1
+    // With --rejects - stdout has only the invalid records.
+    if (rejects === '-') console.error(json ? JSON.stringify(summary) : text)
+    else await printResult(summary, text, json)
   }
-  // The counts are printed however the import ends.
   const describe = () => {
     void report()
-    return `interrupted${flags.dryRun ? '' : '; run the same command again to continue'}`
+    return `interrupted${dryRun ? '' : '; run the same command again to continue'}`
   }
-  await doLongWork({ quiet: flags.quiet || flags.rejects === '-', describe }, async (progress, signal) => {
+  await doLongWork({ quiet: flags.quiet || rejects === '-', describe }, async (progress, signal) => {
     const open = async (create: boolean) => {
       const logger = makeLogger(progress.say)
-      const mode = flags.dryRun ? 'read' : 'write'
-      const onMade = () => (made = true)
-      const options = { logger, mode, create, mustBeAlone: !flags.create, made: onMade } as const
-      const store = await openStore(databaseUrl, options)
+      const mode = dryRun ? 'read' : 'write'
+      const made = () => (place.made = true)
+      const store = await openStore(url, { logger, mode, create, mustBeAlone: !flags.create, made })
       // From here on the import reports errors itself.
       logger.level = 'silent'
-      database = nameDatabase(databaseUrl)
+      place.database = nameDatabase(url)
       return store
     }
-    const { isTTY } = process.stderr
-    const { say, show } = progress
-    await importPlants({
-      ...flags,
-      path,
-      isTerminal: isTTY,
-      signal,
-      openStore: open,
-      say,
-      onProgress: show,
-      result,
-    }).finally(() => {
+    const { isTTY: isTerminal } = process.stderr
+    await importPlants(
+      { ...flags, path, isTerminal, say: progress.say },
+      { ...progress, signal, open, counts, reasons },
+    ).finally(() => {
       progress.end()
-      if (!signal.aborted) return report()
+      return signal.aborted ? undefined : report()
     })
   })
-}
-
-type Run = Pick<Flags, 'dryRun' | 'json' | 'rejects'> & {
-  seconds: number
-  database: string | undefined
-  made: boolean
-}
-
-/** Prints the counts, and makes the exit code 1 when records are invalid. */
-async function reportImport(result: ImportResult, run: Run): Promise<void> {
-  const { seconds, database, made, dryRun, json, rejects } = run
-  const { valid, added, replayed, conflicting, rejected, skipped, reasons } = result
-  const plantsPerSecond = Math.round((dryRun ? valid : added + replayed) / seconds)
-  const counts = { added, replayed, conflicting, rejected }
-  const shown = Object.entries(dryRun ? { valid, conflicting, rejected } : counts)
-  const list = shown.map(([name, number]) => `${separate(number)} ${name}`).join(', ')
-  const where = [database && `${dryRun ? 'compared with' : 'into'} ${database}`, made && 'made now']
-  const speed = `in ${seconds.toFixed(1)} s, ${count(plantsPerSecond, 'plant')}/s`
-  const parts = [`${list} ${speed}`, where.filter(Boolean).join(', '), dryRun && 'nothing was added']
-  const text = parts.filter(Boolean).join('; ')
-  const summary = {
-    valid,
-    ...counts,
-    skipped,
-    seconds: Number(seconds.toFixed(3)),
-    plantsPerSecond,
-    database,
-    made,
-    reasons,
-  }
-  if (conflicting + rejected > 0) process.exitCode = 1
-  // With --rejects - stdout has only the invalid records.
-  if (rejects === '-') console.error(json ? JSON.stringify(summary) : text)
-  else await printResult(summary, text, json)
 }
 
 function parseMap(text: string, map: NonNullable<FieldOptions['map']> = {}) {

@@ -12,8 +12,6 @@ import { InputError, maxRecordBytes } from './records.ts'
 
 const chunkBytes = 128 * 1024
 const headBytes = 64 * 1024
-/** Bytes whose hash is not computed yet: a record may end in them that is known to end only by what follows. */
-const keptBytes = 2 * maxRecordBytes
 const byteOrderMark = Buffer.from('\ufeff')
 
 type Chunks = AsyncGenerator<Buffer, undefined>
@@ -22,64 +20,67 @@ export class Input {
   readonly #file: FileHandle
   /** The path of a regular file without links; undefined for a pipe. */
   readonly path: string | undefined
-  #read = 0
-  #size = 0
+  /** The share of the file that was read. */
+  share = 0
 
   private constructor(file: FileHandle, path?: string) {
     this.#file = file
     this.path = path
   }
 
-  /** Opens a file, or stdin as `-`. Throws CommandError if it cannot be read or copied. */
+  /** Opens a file, or stdin as `-`. */
   static async open(path: string, signal: AbortSignal): Promise<Input> {
-    const file = path === '-' ? undefined : await open(path).catch((error) => refuseInput(path, error))
+    const file = path === '-' ? undefined : await open(path)
     const stats = await file?.stat()
     if (file && stats?.isFile()) return new Input(file, realpathSync(path))
+    const copy = await openUnnamed()
     try {
-      if (stats?.isDirectory()) throw new CommandError(`${path}: is a directory`)
       const stream = file?.createReadStream({ autoClose: false }) ?? process.stdin
-      const copy = await openUnnamed()
       await copy.writeFile(addAbortSignal(signal, stream)).catch(refuseCopy)
       return new Input(copy)
+    } catch (error) {
+      await copy.close()
+      throw error
     } finally {
       if (file) await file.close()
       else process.stdin.destroy()
     }
   }
 
-  /** The share of the file that was read by the last reading. */
-  get share(): number {
-    return this.#size === 0 ? 1 : Math.min(1, this.#read / this.#size)
+  /** Reads the first bytes of the text. */
+  async readHead(): Promise<Buffer> {
+    let head = Buffer.alloc(0)
+    for await (const chunk of this.read()) {
+      head = Buffer.concat([head, chunk])
+      if (head.length >= headBytes) break
+    }
+    return head
   }
 
-  /** Reads it from its beginning: the first bytes, and all of them, decompressed and without a byte order mark. */
-  async read(): Promise<{ head: Buffer; chunks: Chunks }> {
-    this.#size = (await this.#file.stat()).size
-    const bytes = this.#readBytes()
-    const start = await readHead(bytes, 4)
-    const coding = codings.find(({ magic }) => magic.test(start.toString('hex', 0, 4)))
-    const text = coding ? decode(coding, prepend(start, bytes)) : prepend(start, bytes)
-    const begun = await readHead(text, headBytes)
-    const head = begun.indexOf(byteOrderMark) === 0 ? begun.subarray(byteOrderMark.length) : begun
-    return { head, chunks: prepend(head, text) }
+  /** Reads all of the text from its beginning: decompressed, and without a byte order mark. */
+  async *read(): Chunks {
+    const { buffer } = await this.#file.read(Buffer.alloc(4), 0, 4, 0)
+    const coding = codings.find(({ magic }) => magic.test(buffer.toString('hex')))
+    let isFirst = true
+    for await (const chunk of coding ? decode(coding, this.#readBytes()) : this.#readBytes()) {
+      yield isFirst && chunk.indexOf(byteOrderMark) === 0 ? chunk.subarray(byteOrderMark.length) : chunk
+      isFirst = false
+    }
+  }
+
+  async *#readBytes(): Chunks {
+    const { size } = await this.#file.stat()
+    for (let at = 0; ; ) {
+      const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at)
+      if (bytesRead === 0) return
+      at += bytesRead
+      this.share = at / Math.max(at, size)
+      yield buffer.subarray(0, bytesRead)
+    }
   }
 
   close(): Promise<void> {
     return this.#file.close()
-  }
-
-  async *#readBytes(): Chunks {
-    for (this.#read = 0; ; ) {
-      const { bytesRead, buffer } = await this.#file.read(
-        Buffer.allocUnsafe(chunkBytes),
-        0,
-        chunkBytes,
-        this.#read,
-      )
-      if (bytesRead === 0) return
-      this.#read += bytesRead
-      yield buffer.subarray(0, bytesRead)
-    }
   }
 }
 
@@ -92,18 +93,8 @@ export async function openUnnamed(): Promise<FileHandle> {
 }
 
 function refuseCopy(error: NodeJS.ErrnoException): never {
-  if (error.name === 'AbortError' || error.syscall === 'read') throw error
+  if (error.syscall !== 'open' && error.syscall !== 'write') throw error
   throw new CommandError(`cannot write a temporary file in ${tmpdir()} (TMPDIR): ${error.message}`)
-}
-
-/** Throws CommandError for the error of a system call. */
-export function refuseInput(path: string, error: Error): never {
-  throw new CommandError(`cannot read ${nameOf(path)}: ${error.message}`)
-}
-
-/** Names an input in messages. */
-export function nameOf(path: string): string {
-  return path === '-' ? 'stdin' : path
 }
 
 /** The hash of the beginning of an input, by which it is recognized. */
@@ -112,26 +103,22 @@ export class Prefix {
   #hashed = 0
   #rest: Buffer = Buffer.alloc(0)
 
-  /** Passes on what is read. */
+  /** Passes on what is read. The last bytes are hashed later: a record may end there that is known to end only behind. */
   async *follow(chunks: Chunks): Chunks {
     for await (const chunk of chunks) {
-      this.#advance(this.#hashed + this.#rest.length - keptBytes)
+      this.hash(this.#hashed + this.#rest.length - 2 * maxRecordBytes)
       this.#rest = Buffer.concat([this.#rest, chunk])
       yield chunk
     }
   }
 
-  /** Computes the SHA-256 (hex) of the first bytes, never of fewer than before. */
+  /** Hashes the first bytes, never fewer than before; resolves to the SHA-256 (hex). */
   hash(bytes: number): string {
-    this.#advance(bytes)
-    return this.#hash.copy().digest('hex')
-  }
-
-  #advance(bytes: number): void {
     const part = this.#rest.subarray(0, Math.max(0, bytes - this.#hashed))
     this.#hash.update(part)
     this.#hashed += part.length
     this.#rest = this.#rest.subarray(part.length)
+    return this.#hash.copy().digest('hex')
   }
 }
 
@@ -153,9 +140,10 @@ async function* decode({ name, padding, open }: (typeof codings)[number], chunks
         fed += chunk.length
         yield chunk
         const unread = fed - decoder.bytesWritten
-        if (unread === 0) continue
-        chunk = chunk.subarray(-unread)
-        return
+        if (unread > 0) {
+          chunk = chunk.subarray(-unread)
+          return
+        }
       }
     }
     const fed = pipeline(feed, decoder)
@@ -170,21 +158,4 @@ async function* decode({ name, padding, open }: (typeof codings)[number], chunks
     }
     while (chunk?.every((byte) => byte === padding)) chunk = (await chunks.next()).value
   }
-}
-
-/** Reads chunks until they have so many bytes, or end. */
-async function readHead(chunks: Chunks, bytes: number): Promise<Buffer> {
-  const head: Buffer[] = []
-  for (let length = 0; length < bytes; ) {
-    const { done, value } = await chunks.next()
-    if (done) break
-    head.push(value)
-    length += value.length
-  }
-  return Buffer.concat(head)
-}
-
-async function* prepend(head: Buffer, rest: Chunks): Chunks {
-  yield head
-  yield* rest
 }

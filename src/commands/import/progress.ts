@@ -1,13 +1,13 @@
-// The progress of imports: one note per import, changed in the same transaction as each batch. None is ever deleted.
-import { CommandError, count } from '../../cli/console.ts'
+// The notes of imports in the store: one per import, changed in the same transaction as each batch, and never deleted.
+import { CommandError } from '../../cli/console.ts'
 import type { Store } from '../../store/engine.ts'
 
 /**
- * `bytes`: how much of the input was consumed; `hash`: SHA-256 (hex) of it; `date`: of the last batch; `isWhole`: all of
- * the input was added; `isAgain`: the import began with --again; `path`: absent for a pipe.
+ * `path`: absent for a pipe; `bytes`, `hash`: how much of the input was consumed, and its SHA-256 (hex); `date`: of the
+ * last batch; `isWhole`: all of the input was added; `isAgain`: the import began with --again.
  */
-type Note = {
-  path: string | undefined
+export type Note = {
+  path?: string | undefined
   bytes: number
   hash: string
   date: string
@@ -23,67 +23,32 @@ export async function readNotes(store: Store | undefined): Promise<NoteRow[]> {
   return rows.map(([key, value]) => ({ key, value, note: JSON.parse(value) }))
 }
 
-/**
- * Finds the import that an input continues: `matching` are the notes of what it begins with. An interrupted import with
- * --again comes before the longest one. Throws CommandError if the input was changed since it was imported.
- */
-export function findEarlier<T extends { row: NoteRow }>(
-  rows: NoteRow[],
-  matching: T[],
-  { path, name, again }: { path: string | undefined; name: string; again: boolean },
-): T | undefined {
-  const interrupted = matching.findLast(({ row: { note } }) => note.isAgain && !note.isWhole)
-  if (interrupted || again) return interrupted
-  const own = rows
-    .filter(({ note }) => path !== undefined && note.path === path)
-    .sort((a, b) => a.note.date.localeCompare(b.note.date))
-    .at(-1)
-  if (own && !matching.some(({ row }) => row === own))
-    throw new CommandError(
-      `${name} no longer begins with what was imported from it on ${own.note.date} (${count(own.note.bytes, 'byte')}): ` +
-        'import what is new from another file, or all of it with --again',
-    )
-  return matching.sort((a, b) => a.row.note.bytes - b.row.note.bytes).at(-1)
+/** Names the note of a new import after the hash of its first batch, which two imports of one input have in common. */
+export function noteKey(rows: NoteRow[], hash: string): string {
+  const key = `${prefix}${hash}/`
+  return key + rows.filter((row) => row.key.startsWith(key)).length
 }
 
-/** Writes the note of an import. Two imports of one input have the same note, so only one of them can change it. */
-export class Progress {
-  readonly #rows: NoteRow[]
-  readonly #path: string | undefined
-  readonly #isAgain: boolean
-  #key: string | undefined
-  #before = ''
-
-  /** `earlier`: the import that is continued, in its own note if it was interrupted. */
-  constructor(
-    rows: NoteRow[],
-    earlier: NoteRow | undefined,
-    { path, again }: { path: string | undefined; again: boolean },
-  ) {
-    const interrupted = earlier?.note.isWhole ? undefined : earlier
-    this.#rows = rows
-    this.#path = interrupted ? interrupted.note.path : path
-    this.#isAgain = interrupted?.note.isAgain ?? again
-    this.#key = interrupted?.key
-    this.#before = interrupted?.value ?? ''
-  }
-
-  /** Makes the change for a batch; `first`: the hash of the input up to the first plant that is added, which names it. */
-  change(first: string, { bytes, hash, isWhole }: Pick<Note, 'bytes' | 'hash' | 'isWhole'>) {
-    const key = `${prefix}${first}/`
-    this.#key ??= key + this.#rows.filter((row) => row.key.startsWith(key)).length
-    const date = new Date().toISOString()
-    const value = JSON.stringify({ path: this.#path, bytes, hash, date, isWhole, isAgain: this.#isAgain })
-    return { key: this.#key, before: this.#before, value }
-  }
-
-  committed(value: string): void {
-    this.#before = value
-  }
-
-  /** True if another import has changed the note meanwhile. */
-  async isTaken(store: Store, value: string): Promise<boolean> {
-    const now = (await store.notes.read(this.#key ?? prefix)).get(this.#key ?? '') ?? ''
-    return now !== this.#before && now !== value
-  }
+/**
+ * Finds the import that an input continues, among the notes of what it begins with: an interrupted one with --again, or
+ * else the longest. Throws CommandError if the input was imported from this path before, and was changed since.
+ */
+export function findEarlier<T extends NoteRow>(
+  rows: NoteRow[],
+  matching: T[],
+  path: string | undefined,
+  again: boolean,
+): T | undefined {
+  const interrupted = matching.findLast(({ note }) => note.isAgain && !note.isWhole)
+  if (interrupted || again) return interrupted
+  const [own] = rows
+    .filter(({ note }) => path !== undefined && note.path === path)
+    .sort((a, b) => b.note.date.localeCompare(a.note.date))
+  if (own && !matching.some(({ key }) => key === own.key))
+    throw new CommandError(
+      `${path} no longer begins with what was imported from it on ${own.note.date}: import what is new from another ` +
+        'file, or all of it with --again',
+    )
+  // The matching notes are in the order of their ends.
+  return matching.at(-1)
 }

@@ -1,0 +1,337 @@
+// A connection breaks in the middle of a transaction: it is found again by its mark and done once, or the answer says that
+// the outcome is unknown.
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import pg from 'pg'
+import pino from 'pino'
+import tap, { type Test } from 'tap'
+import { shortestAttemptMs } from '../../src/store/postgres/time-outs.ts'
+import { findEngine } from '../support/engines.ts'
+import { assertWithin } from '../support/full.ts'
+import { entries, namesIn } from '../support/logs.ts'
+import { openStore, type Store } from '../support/stores.ts'
+import { patienceMs, until } from '../support/until.ts'
+import { type Relay, startRelay } from './relay.ts'
+
+const { engine: postgres, skip } = findEngine('PostgreSQL')
+const twoPlants = [
+  { item: '"a"', id: undefined },
+  { item: '"b"', id: undefined },
+]
+
+const promisedMs = 5000
+/** As it is on the wire; BEGIN … READ COMMITTED is another. */
+const commit = 'COMMIT\0'
+
+type Relayed = {
+  relay: Relay
+  store: Store
+  direct: string
+  other: pg.Client
+  port: number
+  lines: PassThrough
+}
+
+/** A store behind a relay. */
+async function open(t: Test): Promise<Relayed> {
+  const direct = await postgres.createDatabase(t)
+  const { relay, url, port } = await startRelay(t, direct)
+  const lines = new PassThrough()
+  const store = await openStore(url, { logger: pino(lines), patienceMs })
+  t.teardown(() => store.close())
+  const other = new pg.Client(direct)
+  await other.connect()
+  t.teardown(() => other.end())
+  return { relay, store, direct, other, port, lines }
+}
+
+/**
+ * Does `work`; the answer to its COMMIT is lost, and while the store cannot ask again, `meddle` is done. `written`: a
+ * query that has a row once the transaction is there.
+ */
+async function meddled<T>(
+  { store, relay, other }: Relayed,
+  work: (store: Store) => Promise<T>,
+  { written, meddle }: { written: string; meddle: () => Promise<unknown> | unknown },
+): Promise<T> {
+  const broken = relay.breakAt(commit, 'after')
+  const answer = work(store)
+  answer.catch(() => {})
+  await broken
+  relay.freeze()
+  await until(async () => (await other.query(written)).rows.length > 0)
+  await meddle()
+  relay.thaw()
+  return answer
+}
+
+const secondPlant = 'SELECT FROM plants WHERE position = 2'
+
+/** Puts a copy of the plants in the place of the table, as it was when this was called. */
+async function keepPlants(other: pg.Client): Promise<() => Promise<unknown>> {
+  await other.query('CREATE TABLE kept AS TABLE plants')
+  return () => other.query('BEGIN; DROP TABLE plants; ALTER TABLE kept RENAME TO plants; COMMIT')
+}
+
+async function items({ log }: Store): Promise<string> {
+  const { position, mark } = await log.head()
+  return String(await log.read(0, position, mark)).slice(1, -1)
+}
+
+/** At the same time, as they mostly wait; more would not have their sessions in time on a busy machine. */
+tap.jobs = 3
+
+for (const fault of ['before', 'after'] as const) {
+  tap.test(`a connection that breaks ${fault} the commit`, { skip, buffered: true }, async (t) => {
+    const { relay, store } = await open(t)
+    const broken = relay.breakAt(commit, fault)
+    t.strictSame(await store.log.append(twoPlants), ['added', 'added'])
+    await broken
+    t.equal(await items(store), '"a","b"', 'plants without an id are there once')
+
+    const brokenAgain = relay.breakAt(commit, fault)
+    const insert =
+      "INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, '', '', '', 0) ON CONFLICT DO NOTHING"
+    t.equal(await store.sql.execute(insert, ['a']), 1, 'a statement is done once, and its count is right')
+    await brokenAgain
+  })
+}
+
+tap.test('a connection that breaks when the lock is taken', { skip, buffered: true }, async (t) => {
+  const { relay, store } = await open(t)
+  await store.log.append(twoPlants)
+  const broken = relay.breakAt('BEGIN', 'after')
+  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+  await broken
+  t.equal(await items(store), '"a","b","c"')
+})
+
+tap.test('a connection that breaks under a reader', { skip, buffered: true }, async (t) => {
+  const { relay, store } = await open(t)
+  await store.log.append(twoPlants)
+  for (const statement of ['look', 'page']) {
+    const broken = relay.breakAt(statement, 'after')
+    t.equal(await items(store), '"a","b"')
+    await broken
+  }
+})
+
+tap.test('a database that does not come back after the commit', { skip, buffered: true }, async (t) => {
+  const { relay, store, port } = await open(t)
+  const answer = t.rejects(store.log.append(twoPlants), {
+    name: 'StoreUnavailable',
+    outcome: 'unknown',
+    message: /127\.0\.0\.1:\d+/,
+  })
+  await relay.breakAt(commit, 'after')
+  relay.close()
+  await answer
+  await relay.listen(port)
+  t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'], 'service resumes by itself')
+  t.match(await items(store), /^("a","b",)?"c"$/)
+})
+
+tap.test('a database that is not there', { skip, buffered: true }, async (t) => {
+  const { relay, store } = await open(t)
+  relay.close()
+  const start = performance.now()
+  const unread = { name: 'StoreUnavailable', outcome: 'unread', message: /ECONNREFUSED/ }
+  const nothingAdded = { ...unread, outcome: 'nothing-added' }
+  await Promise.all([
+    t.rejects(store.log.append(twoPlants), nothingAdded),
+    t.rejects(store.log.append(twoPlants), { ...nothingAdded, message: /ECONNREFUSED|turn/ }),
+    t.rejects(store.sql.execute('DELETE FROM tokens'), { ...nothingAdded, message: /ECONNREFUSED|turn/ }),
+    t.rejects(Promise.resolve(store.log.head()), unread),
+    t.rejects(Promise.resolve(store.log.read(0, 1, '')), unread),
+    t.rejects(store.sql.select('SELECT 1'), unread),
+    t.rejects(store.ready(), { name: 'StoreUnavailable' }),
+  ])
+  assertWithin(t, performance.now() - start, promisedMs, 'said also to those who wait for their turn')
+})
+
+tap.test(
+  'a plant whose time was up before there was a connection is not added later',
+  { skip },
+  async (t) => {
+    const { relay, store, port } = await open(t)
+    relay.close()
+    await relay.listen(port)
+    relay.freeze()
+    const late = store.log.append(twoPlants, { deadlineMs: performance.now() + 3 * shortestAttemptMs })
+    await t.rejects(late, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+    relay.thaw()
+    t.strictSame(await store.log.append([{ item: '"c"', id: 3 }]), ['added'])
+    t.equal(await items(store), '"c"')
+  },
+)
+
+tap.test('a store that was closed says so', { skip }, async (t) => {
+  const { store } = await open(t)
+  await store.close()
+  const closed = { name: 'StoreUnavailable', message: /the store is closed$/ }
+  await t.rejects(store.sql.select('SELECT 1'), { ...closed, outcome: 'unread' })
+  await t.rejects(store.log.append(twoPlants), { ...closed, outcome: 'nothing-added' })
+})
+
+const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
+
+tap.test('finds a commit again that added no plants', { skip, buffered: true }, async (t) => {
+  const opened = await open(t)
+  const { store } = opened
+  await store.log.append([{ item: '"a"', id: 1 }])
+  const note = { key: 'far', before: '', value: 'x' }
+  const written = "SELECT FROM meta WHERE key = 'far'"
+  // Another changes the note meanwhile, so that its value alone does not tell.
+  const meddle = () => opened.other.query("UPDATE meta SET value = 'y' WHERE key = 'far'")
+  const append = () => store.log.append([{ item: '"a"', id: 1 }], { note })
+  t.strictSame(await meddled(opened, append, { written, meddle }), ['replayed'])
+  t.strictSame(await store.notes.read('far'), new Map([['far', 'y']]))
+  const token = { id: '1', name: 'a', hash: '', scopes: [], createdAt: 1, ...none }
+  const add = () => store.tokens.add(token)
+  t.ok(await meddled(opened, add, { written: 'SELECT FROM tokens', meddle: () => {} }))
+})
+
+tap.test(
+  'says that nothing was added when a batch of known plants fails',
+  { skip, buffered: true },
+  async (t) => {
+    const { store, relay, port } = await open(t)
+    await store.log.append([{ item: '"a"', id: 1 }])
+    const answer = store.log.append([{ item: '"a"', id: 1 }])
+    const refused = t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+    await relay.breakAt(commit, 'after')
+    relay.close()
+    await refused
+    await relay.listen(port)
+  },
+)
+
+tap.test(
+  'adds a batch to the log that there is now, if it was added to one that is gone',
+  {
+    skip,
+    buffered: true,
+  },
+  async (t) => {
+    const opened = await open(t)
+    const { store, other } = opened
+    await store.log.append(entries('a'))
+    const restore = await keepPlants(other)
+    const append = () => store.log.append(entries('b'))
+    t.strictSame(await meddled(opened, append, { written: secondPlant, meddle: restore }), ['added'])
+    t.strictSame(await namesIn(store), ['a', 'b'], 'once')
+    const again = await open(t)
+    await again.store.log.append(entries('a'))
+    const restoreAgain = await keepPlants(again.other)
+    const meddle = async () => {
+      await restoreAgain()
+      await again.other.query("INSERT INTO plants VALUES (2, NULL, '\"x\"', 'another', 0)")
+    }
+    const lost = await meddled(again, () => again.store.log.append(entries('b')), {
+      written: secondPlant,
+      meddle,
+    })
+    t.strictSame(lost, ['added'])
+    t.strictSame(await namesIn(again.store), ['a', 'x', 'b'], 'behind what another has added')
+  },
+)
+
+tap.test(
+  'a batch that was found and not confirmed is unknown if it is not found again',
+  {
+    skip,
+    buffered: true,
+  },
+  async (t) => {
+    const opened = await open(t)
+    const { store, relay, other } = opened
+    await store.log.append(entries('a'))
+    const restore = await keepPlants(other)
+    const confirmed = Promise.withResolvers<void>()
+    const meddle = () => confirmed.resolve(relay.breakAt(commit, 'before'))
+    const lost = meddled(opened, () => store.log.append(entries('b')), { written: secondPlant, meddle })
+    lost.catch(() => {})
+    await confirmed.promise
+    relay.freeze()
+    // As on a server that has not got it, and takes nothing.
+    await restore()
+    await other.query('ALTER TABLE plants ADD CONSTRAINT refused CHECK (position < 0) NOT VALID')
+    relay.thaw()
+    await t.rejects(lost, { name: 'StoreUnavailable', outcome: 'unknown' })
+  },
+)
+
+tap.test('leaves no dead rows behind an open snapshot', { skip, buffered: true }, async (t) => {
+  const { store, other } = await open(t)
+  await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
+  const names = Array.from({ length: 250 }, (_, n) => `${n}`)
+  for (const name of names) await store.log.append(entries(name))
+  for (let n = 0; n < 3; n++) await store.ready()
+  t.strictSame(await namesIn(store), names)
+  await store.close()
+  await other.query('COMMIT')
+  const { rows } = await other.query(
+    'SELECT relname FROM pg_stat_user_tables WHERE n_tup_upd > 0 OR n_tup_del > 0',
+  )
+  t.strictSame(rows, [], 'nothing was updated or deleted')
+  t.strictSame((await other.query('SELECT FROM commits')).rows, [], 'the plants have the marks themselves')
+})
+
+tap.test('removes old marks of commits, by the clock of the database', { skip }, async (t) => {
+  const { other, direct } = await open(t)
+  const hours = (count: number) => `(extract(epoch FROM now()) * 1000)::bigint - ${count} * 3600000`
+  await other.query(`INSERT INTO commits VALUES ('old', ${hours(25)}), ('young', ${hours(23)})`)
+  // A replica whose own clock is days ahead.
+  const now = Date.now
+  t.teardown(() => {
+    Date.now = now
+  })
+  Date.now = () => now() + 10 * 24 * 3600 * 1000
+  const ahead = await openStore(direct, { logger: pino({ level: 'silent' }) })
+  await ahead.sql.execute('DELETE FROM tokens')
+  await ahead.close()
+  Date.now = now
+  const { rows } = await other.query('SELECT mark FROM commits WHERE length(mark) < 10')
+  t.strictSame(rows, [{ mark: 'young' }])
+  const future = await other.query(`SELECT FROM commits WHERE made_at > ${hours(-1)}`)
+  t.strictSame(future.rows, [], 'and no mark is from the future')
+})
+
+tap.test('the use of a token is noted outside of the line of additions', { skip }, async (t) => {
+  const { store, other } = await open(t)
+  const ids = Array.from({ length: 1000 }, (_, n) => `token ${n}`)
+  await other.query({
+    text: "INSERT INTO tokens (id, name, hash, scopes, created_at) SELECT id, '', '', '', 0 FROM unnest($1::text[]) AS id",
+    values: [ids],
+  })
+  await store.tokens.touch('token 0', 1, 0)
+  await other.query('BEGIN; SELECT FROM head FOR UPDATE')
+  const added = store.log.append(entries('a'))
+  await Promise.all(ids.map((id) => store.tokens.touch(id, 5, 4)))
+  await other.query('COMMIT')
+  t.strictSame(await added, ['added'], 'while an addition waits')
+  const { rows } = await other.query('SELECT FROM tokens WHERE last_used_at = 5')
+  t.equal(rows.length, 1000)
+  const versions = await other.query(
+    'SELECT count(DISTINCT xmin::text)::int AS transactions FROM tokens WHERE last_used_at = 5',
+  )
+  t.ok(versions.rows[0].transactions <= 3, `in ${versions.rows[0].transactions} transactions`)
+})
+
+for (const [title, work, result] of [
+  ['a batch', (store: Store) => store.log.append(twoPlants), ['added', 'added']],
+  ['a statement', (store: Store) => store.sql.execute('DELETE FROM tokens'), 0],
+] as const)
+  tap.test(`${title} waits for a lock that is held for long`, { skip, buffered: true }, async (t) => {
+    const { store, direct, lines } = await open(t)
+    const other = new pg.Client(direct)
+    await other.connect()
+    await other.query('BEGIN; SELECT FROM head FOR UPDATE')
+    lines.read()
+    const answer = work(store)
+    const [line] = await once(lines, 'data')
+    t.match(String(line), /lock timeout/, 'the wait ends on the server first')
+    await other.query('COMMIT')
+    await other.end()
+    t.strictSame(await answer, result)
+  })

@@ -1,0 +1,71 @@
+// TLS between the service and its server, as URLs of providers ask for it.
+import { execFileSync } from 'node:child_process'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import pino from 'pino'
+import tap, { type Test } from 'tap'
+import { findEngine } from '../support/engines.ts'
+import { findPorts, PostgresServer, passwordRole } from '../support/postgres.ts'
+import { own } from '../support/postgres-programs.ts'
+import { startService } from '../support/service.ts'
+import { openStore } from '../support/stores.ts'
+import { skipWithout } from '../support/tools.ts'
+
+const skip = findEngine('PostgreSQL').skip || skipWithout('openssl')
+const password = 'a secret'
+
+/** Starts a server that has a certificate, and a role with a password; resolves to the URL of that role. */
+async function start(t: Test): Promise<string> {
+  const [port] = await findPorts(1)
+  const settings = ['fsync = off', 'ssl = on', "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'"]
+  const server = new PostgresServer({ port: port as number, settings })
+  t.teardown(() => server.destroy())
+  await server.init()
+  const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(server.data, name)) as [string, string]
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+  const args = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-keyout', key, '-out', cert]
+  execFileSync('openssl', [...args, ...subject], { stdio: 'ignore' })
+  chmodSync(key, 0o600)
+  for (const path of [key, cert]) own(path)
+  await server.start()
+  await server.query(`CREATE ROLE ${passwordRole} LOGIN PASSWORD '${password}'`)
+  await server.query(`CREATE DATABASE plants OWNER ${passwordRole}`)
+  const root = join(server.directory, 'root.pem')
+  writeFileSync(root, execFileSync('openssl', ['x509', '-in', cert]))
+  return `postgres://${passwordRole}:${encodeURIComponent(password)}@127.0.0.1:${port}/plants?sslrootcert=${root}`
+}
+
+tap.test(
+  "accepts a provider's URL, and prints nothing of the driver among the lines of the log",
+  {
+    skip,
+  },
+  async (t) => {
+    const url = `${await start(t)}&sslmode=require&channel_binding=require`
+    const service = await startService(t, { DATABASE_URL: url })
+    service.child.kill('SIGTERM')
+    await service.ended
+    const lines = service.output().stderr.trimEnd().split('\n')
+    for (const line of lines) t.doesNotThrow(() => JSON.parse(line), line)
+    t.notMatch(service.output().stderr, /without encryption/)
+  },
+)
+
+tap.test(
+  'refuses a password that is not bound to the connection where that is required',
+  {
+    skip,
+  },
+  async (t) => {
+    const url = await start(t)
+    const open = (end: string) => openStore(url + end, { logger: pino({ level: 'silent' }) })
+    const message = /does not bind the password to the TLS connection: remove channel_binding from the URL/
+    await t.rejects(open('&sslmode=disable&channel_binding=require'), { message })
+    for (const binding of ['prefer', 'disable']) {
+      const store = await open(`&sslmode=verify-full&channel_binding=${binding}`)
+      await store.close()
+    }
+    const strange = url.replace(/sslrootcert=[^&]*/, 'sslmode=require')
+    await t.rejects(openStore(strange, { logger: pino({ level: 'silent' }) }), { message: /self-signed/ })
+  },
+)
