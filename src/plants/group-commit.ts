@@ -3,11 +3,14 @@
 import { type Meter, noMeter, type Observe, secondBounds } from '../metrics.ts'
 import type { Entry, Outcome, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
+import { inTime, storeLimitMs } from './in-time.ts'
 
 /** The most plants that may wait for the next batch. */
 const maxWaiting = 4096
 /** A plant with less time left than this is not added: its whole batch would be given up with it. */
 const shortestAttemptMs = 500
+/** A store gives up by itself at the deadline, and says more; one that does not is given up this long after it. */
+const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 
 /** `deadlineMs`: time of `performance.now()` at which the store gives up; `isGone`: true once the client has left. */
@@ -85,7 +88,8 @@ export class GroupCommit {
     let outcome = 'failed'
     this.#countPlants(batch.length)
     try {
-      const outcomes = await this.#log.append(entries, { deadlineMs })
+      const limitMs = Math.min(deadlineMs - startMs, storeLimitMs) + graceMs
+      const outcomes = await inTime(this.#log.append(entries, { deadlineMs }), limitMs, 'unknown')
       if (outcomes.length !== batch.length)
         throw new StoreUnavailable('unknown', `${outcomes.length} outcomes for ${batch.length} plants`)
       outcome = 'committed'

@@ -8,14 +8,15 @@ import { etagOf, isNamed, linkTo, type Range, rangeOf, readCursor } from './name
 import { type Page, Pages } from './pages.ts'
 import { SharedHead } from './shared-head.ts'
 
-/** `ifNoneMatch`, `acceptEncoding`: the headers of the request. */
+/** `ifNoneMatch`, `acceptEncoding`: the headers of the request; `isHead`: only the headers are asked for. */
 export type ListRequest = {
   query: ListQuery
+  isHead?: boolean
   ifNoneMatch?: string | undefined
   acceptEncoding?: string | undefined
 }
 
-/** `body`: absent with 304. */
+/** `body`: absent with 304, and for HEAD. */
 export type ListAnswer = { status: 200 | 304; headers: Record<string, string>; body?: Page | Readable }
 
 /** A cursor that no list of this store has, or one whose plants the log has lost. */
@@ -32,19 +33,23 @@ export function makeListPlants({ log, path, meter }: ListOptions) {
   let latest: { look: Head; query: ListQuery; listed: Listed } | undefined
 
   return async function listPlants(request: ListRequest): Promise<ListAnswer | typeof badCursor> {
-    const { query, ifNoneMatch, acceptEncoding } = request
+    const { query, isHead, ifNoneMatch, acceptEncoding } = request
     const { limit = Number.POSITIVE_INFINITY } = query
     const start = query.after === undefined ? beginning : readCursor(query.after)
-    const end = start.position + limit
+    if (start === undefined) return badCursor
+    const { last: after, mark } = start
+    const end = after + limit
 
-    const look = await head.read(Number.isSafeInteger(end) ? [start.position, end] : [start.position])
-    if (look.markOf(start.position) !== start.mark) return badCursor
+    const look = await head.read(Number.isSafeInteger(end) ? [after, end] : [after])
+    if (look.markOf(after) !== mark) return badCursor
     if (latest?.look !== look || !isSame(latest.query, query))
-      latest = { look, query, listed: describe(rangeOf(start.position, Math.min(end, look.position), look)) }
+      latest = { look, query, listed: describe(rangeOf(after, Math.min(end, look.position), look)) }
     const { listed } = latest
 
     if (ifNoneMatch !== undefined && isNamed(listed.etag, ifNoneMatch))
       return { status: 304, headers: listed.headers }
+
+    if (isHead) return { status: 200, headers: headersOf(listed, 'identity') }
 
     const { coding, bytes } = await pages.get(listed.range, negotiate(acceptEncoding))
     return { status: 200, headers: headersOf(listed, coding), body: bytes }
@@ -62,7 +67,7 @@ type Headers = Record<string, string>
 /** `headers`: of a 304; `ofCodings`: of a 200, by its coding. */
 type Listed = { range: Range; etag: string; headers: Headers; ofCodings: Partial<Record<Coding, Headers>> }
 
-const beginning = { position: 0, mark: '' }
+const beginning = { last: 0, mark: '' }
 
 function isSame(one: ListQuery, other: ListQuery): boolean {
   return one.limit === other.limit && one.after === other.after

@@ -35,10 +35,10 @@ export function cursorOf({ last, mark }: Pick<Range, 'last' | 'mark'>): string {
   return `${last.toString(36)}-${mark}`
 }
 
-/** Reads a cursor that has the form of `ListQuery.after`. */
-export function readCursor(cursor: string): { position: number; mark: string } {
-  const hyphen = cursor.indexOf('-')
-  return { position: Number.parseInt(cursor, 36), mark: cursor.slice(hyphen + 1) }
+/** Reads a cursor that has the form of `ListQuery.after`; undefined for one that is not written as `cursorOf` does. */
+export function readCursor(cursor: string): { last: number; mark: string } | undefined {
+  const read = { last: Number.parseInt(cursor, 36), mark: cursor.slice(cursor.indexOf('-') + 1) }
+  return cursorOf(read) === cursor ? read : undefined
 }
 
 /** Makes the `Link` to the page behind a range (RFC 8288). `path`: of the list as clients see it. */

@@ -4,7 +4,7 @@ import type { Entry } from '../../src/store/engine.ts'
 import type { Fault } from '../support/memory-log.ts'
 
 export type Action =
-  | { kind: 'add'; id: number | undefined; ends: 'answered' | 'leaves' | 'time is up' | 'is late' }
+  | { kind: 'add'; id: number | undefined; ends: 'answered' | 'leaves' | 'is late' }
   | { kind: 'list'; after: number; limit: number; leaves: boolean }
   | { kind: 'cut'; lose: number }
   | { kind: 'fault'; fault: Fault }
@@ -15,7 +15,7 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('add' as const),
       id: fc.option(fc.integer({ min: 0, max: 2 }), { nil: undefined }),
-      ends: fc.constantFrom('answered', 'answered', 'answered', 'leaves', 'time is up', 'is late'),
+      ends: fc.constantFrom('answered', 'answered', 'answered', 'leaves', 'is late'),
     }),
   },
   {

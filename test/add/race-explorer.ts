@@ -1,61 +1,51 @@
 // Explores schedules with fast-check's scheduler, and tells its parent how many kept every promise, or which did not.
 // A thread of its own: the test runner follows every promise of its own thread, which takes longer than the races.
+import { Readable } from 'node:stream'
 import { parentPort, workerData } from 'node:worker_threads'
 import fc, { type Scheduler } from 'fast-check'
-import type { FastifyReply } from 'fastify'
-import { GroupCommit } from '../../src/plants/add/group-commit.ts'
-import { SharedHead } from '../../src/plants/list/answer/shared-head.ts'
-import { rangeOf } from '../../src/plants/list/range.ts'
-import type { Entry, Head } from '../../src/store/engine.ts'
-import type { StoreUnavailable } from '../../src/store/errors.ts'
+import { noMeter } from '../../src/metrics.ts'
+import { GroupCommit } from '../../src/plants/group-commit.ts'
+import { badCursor, makeListPlants } from '../../src/plants/list-plants.ts'
+import { cursorOf } from '../../src/plants/names.ts'
+import type { Entry } from '../../src/store/engine.ts'
+import { StoreUnavailable } from '../../src/store/errors.ts'
 import { seed } from '../support/full.ts'
 import { MemoryLog } from '../support/memory-log.ts'
-import { makePages, readPlain } from '../support/pages.ts'
 import { type Action, beginning, beginnings, scripts } from './race-actions.ts'
 import { type Adding, type Listing, Oracle } from './race-oracle.ts'
-import { makeReply } from './replies.ts'
 
 /** Far more turns of the event loop than any delay of a batch takes: then nothing happens any more. */
 const mostIdleTurns = 1_000_000
 
-/** One process of the service, as the operations join its parts. */
+/** One process of the service: both operations without HTTP. */
 function startReplica(log: MemoryLog, oracle: Oracle) {
-  const adding = new Map<FastifyReply, Adding>()
-  const listing = new Map<FastifyReply, Listing>()
-  const commits = new GroupCommit(log, (outcome, reply) => oracle.told(adding.get(reply) as Adding, outcome))
-  const { pages } = makePages(log)
-  const head = new SharedHead(log, (seen, reply) => void answerList(seen, listing.get(reply) as Listing))
+  const commits = new GroupCommit(log)
+  const listPlants = makeListPlants({ log, path: '/plants', meter: noMeter })
 
   function add(one: Adding, deadlineMs: number): void {
-    const reply = makeReply({
-      isGone: () => one.gone || one.told.length > 0,
-      fail: (error) => oracle.told(one, (error as StoreUnavailable).outcome),
-      noteOutcome(outcome) {
-        one.lost = outcome
-      },
-    })
-    adding.set(reply, one)
-    commits.append(one.entry, reply, deadlineMs)
+    commits.append(one.entry, { deadlineMs, isGone: () => one.gone }).then(
+      (outcome) => oracle.told(one, outcome),
+      (error: StoreUnavailable) => oracle.told(one, error.outcome),
+    )
   }
 
-  function list(one: Listing): void {
-    const reply = makeReply({ isGone: () => one.gone, fail: (error) => oracle.failed(error, one) })
-    listing.set(reply, one)
-    head.wait(reply)
-  }
-
-  async function answerList({ position, epochs }: Head, listing: Listing): Promise<void> {
-    const { after, limit } = listing.ask
-    const from = Math.min(after, position)
-    const page = rangeOf(from, Math.min(from + limit, position), epochs)
+  async function list(one: Listing): Promise<void> {
+    const { after, limit } = one.ask
+    const last = Math.min(after, log.rows.length)
+    const cursor = last === 0 ? {} : { after: cursorOf({ last, mark: log.rows[last - 1]?.mark ?? '' }) }
+    const query = { ...cursor, ...(Number.isFinite(limit) && { limit }) }
     try {
-      const read = await readPlain(pages, page)
+      const answer = await listPlants({ query })
+      // The log was cut below the cursor.
+      if (answer === badCursor) return oracle.failed(new StoreUnavailable('unread', 'cut'), one)
+      const name = String(answer.headers.etag)
       let text = ''
-      if (Buffer.isBuffer(read)) text = read.toString()
-      else for await (const part of read) text += part
-      oracle.listed(page.name, text, listing, log.listOf(page.after, page.last, epochs.owner(page.last)))
+      if (answer.body instanceof Readable) for await (const part of answer.body) text += part
+      else text = String(answer.body)
+      const [, from, to, mark = ''] = /^W\/"1\.(\d+)-(\d+)\.(.*)"$/.exec(name) ?? []
+      oracle.listed(name, text, one, log.listOf(Number(from), Number(to), mark))
     } catch (error) {
-      oracle.failed(error, listing)
+      oracle.failed(error, one)
     }
   }
   return { add, list }
@@ -71,15 +61,8 @@ async function play({ s, oracle, log }: World, replica: Replica, actions: Action
   function add({ id, ends }: Extract<Action, { kind: 'add' }>): Promise<void> {
     return new Promise((resolve) => {
       const item = id === undefined ? oracle.nextName() : `"plant ${id}, ${oracle.nextVariant()}"`
-      const late = ends === 'is late' || ends === 'time is up'
-      const adding: Adding = {
-        entry: { item, id },
-        lost: 'nothing-added',
-        late,
-        gone: false,
-        told: [],
-        done: resolve,
-      }
+      const late = ends === 'is late'
+      const adding: Adding = { entry: { item, id }, late, gone: false, told: [], done: resolve }
       oracle.asked(adding)
       replica.add(adding, ends === 'is late' ? performance.now() : Number.POSITIVE_INFINITY)
       if (ends === 'leaves')
@@ -87,8 +70,6 @@ async function play({ s, oracle, log }: World, replica: Replica, actions: Action
           adding.gone = true
           resolve()
         })
-      if (ends === 'time is up')
-        void later('the time is up').then(() => adding.told.length === 0 && oracle.told(adding, adding.lost))
     })
   }
 
@@ -96,7 +77,7 @@ async function play({ s, oracle, log }: World, replica: Replica, actions: Action
     const promised = ask.after === 0 && ask.limit === Number.POSITIVE_INFINITY ? oracle.promised() : []
     const text = await new Promise<string | undefined>((resolve) => {
       const listing: Listing = { ask, gone: false, cuts: oracle.cuts, done: resolve }
-      replica.list(listing)
+      void replica.list(listing)
       if (ask.leaves)
         void later('a reader leaves').then(() => {
           listing.gone = true

@@ -6,7 +6,6 @@ import type { Action } from './race-actions.ts'
 
 export type Adding = {
   entry: Entry
-  lost: FailedOutcome
   late: boolean
   gone: boolean
   told: (Outcome | FailedOutcome)[]
@@ -71,7 +70,7 @@ export class Oracle {
         this.object(`${what}, but nothing was there before`)
       if (this.#cut.size === 0 && (same[0]?.item === entry.item) !== (what === 'replayed'))
         this.object(`${what}, but it is the other`)
-    } else if (this.faults === 0 && !adding.late) this.object(`${what} without a fault`)
+    } else if (this.faults === 0 && !adding.late && !adding.gone) this.object(`${what} without a fault`)
     adding.done()
   }
 
@@ -112,14 +111,13 @@ export class Oracle {
 
   /** Once all is quiet: who was told what, and what is in the log. */
   checkEnd(): void {
-    for (const { entry, told, gone, lost } of this.#adding) {
+    for (const { entry, told, gone } of this.#adding) {
       const times = this.#log.entries.filter((one) => one === entry).length
       const there = times > 0 || this.#cut.has(entry)
       if (times > 1) this.object('a plant was added twice')
       if (told.length !== 1 && !gone) this.object(`${told.length} answers`)
       if (told.length > 1) this.object('two answers')
       if (there && told[0] === 'nothing-added') this.object('nothing-added, and it is there')
-      if (there && lost === 'nothing-added') this.object('added without a word that it was handed over')
     }
   }
 }

@@ -1,4 +1,4 @@
-// Races between the shared head, group commit, pages and epochs: the store answers in any order, loses outcomes and is
+// Races between the shared head, group commit, pages and marks: the store answers in any order, loses outcomes and is
 // cut, clients leave or run out of time, and an oracle knows what must hold.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'

@@ -1,5 +1,5 @@
 // import: what each input comes to. All of an input is checked before anything of it is added.
-import { execFileSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import {
   appendFileSync,
   chownSync,
@@ -81,13 +81,13 @@ const sound: [title: string, input: string | Buffer, options: string[], plants: 
   ],
   [
     'TAB-separated lines with quotation marks in the text',
-    'name\ttag\nFern\t9 "x 7\nMoss\tthe "wet" form\nOak\t"a\tb ""c"""\n',
+    'name\ttag\nFern\t9 "x 7\nMoss\tthe "wet" form\nOak\t"a ""b"""\n',
     [],
     [
       { name: 'Fern', tag: '9 "x 7' },
       { name: 'Moss', tag: 'the "wet" form' },
-      { name: 'Oak', tag: 'a\tb "c"'.replace('\t', ' ') },
-    ].slice(0, 2),
+      { name: 'Oak', tag: 'a "b"' },
+    ],
   ],
   [
     'a remark that begins with a quotation mark, and a later one that ends with one, between tabs',
@@ -125,9 +125,9 @@ const sound: [title: string, input: string | Buffer, options: string[], plants: 
   ],
   [
     '7.0 as an id',
-    'name,tag,id\na,,7.0\nb,,8.000\n',
+    'name,tag,id\na,,117.0\nb,,118.000\n',
     [],
-    [{ ...a[0], id: 7 } as Plant, { name: 'b', tag: '', id: 8 }],
+    [{ ...a[0], id: 117 } as Plant, { name: 'b', tag: '', id: 118 }],
   ],
   ['quotation marks as text', 'name,tag\n"a,9 "x 7\n', ['--quote', 'none'], [{ name: '"a', tag: '9 "x 7' }]],
   [
@@ -285,7 +285,7 @@ const refused: [title: string, input: string | Buffer, reason: RegExp, ...option
   [
     'a string without an end in an array',
     `[${good},{"name":"b,\n"tag":""}]`,
-    /^input, line 3: the JSON array does not end/,
+    /^input, line 2: the JSON array does not end/,
   ],
   ['an object that should be an array', good, /^input, line 1: is not a JSON array$/, '--format', 'json'],
   [
@@ -340,14 +340,15 @@ test('an input of another form is refused in one sentence, and makes no database
 })
 
 /** Records with a fault: what is said, and what --rejects gets. Where that is undefined, it gets the whole input. */
-const faulty: [title: string, input: string, said: RegExp[], rejects?: string, ...options: string[]][] = [
+const faulty: [
+  title: string,
+  input: string,
+  said: RegExp[],
+  rejects?: string | undefined,
+  ...options: string[],
+][] = [
   ['a line that is no JSON', `{"name":\n`, [/^input, line 1: is not JSON$/]],
-  [
-    'a line that is too long',
-    `{"name":"${long}"}\n`,
-    [/line 1: is longer than 64 KiB; left out of the rejects$/],
-    '',
-  ],
+  ['a line that is too long', `{"name":"${long}"}\n`, [/line 1: is longer than 64 KiB/], ''],
   [
     'a line that fills several chunks',
     `{"name":"${long.repeat(9)}"}\n{}\n`,
@@ -750,7 +751,7 @@ test('options that are not understood end with 2', async (t) => {
 test('on a terminal ten reasons are shown', async (t) => {
   const path = writeInput(t, '{}\n'.repeat(12))
   const script = `stty cols 200; '${process.execPath}' '${cli}' import '${path}' --dry-run`
-  const shown = execFileSync('script', ['-qec', script, '/dev/null'], {
+  const { stdout: shown } = spawnSync('script', ['-qec', script, '/dev/null'], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
@@ -772,10 +773,10 @@ test('what root makes belongs to the owner of the directory', {
 
 /** Runs an import in a process of its own; resolves to the most memory that it had, in MiB. */
 async function measure(t: Test, path: string, DATABASE_URL: string): Promise<number> {
-  const report = `process.on('exit', () => console.error('rss', process.resourceUsage().maxRSS >> 10))`
+  const report = `process.on('exit', () => console.error(fs.readFileSync('/proc/self/status', 'utf8')))`
   const args = [
     '--import',
-    `data:text/javascript,${encodeURIComponent(report)}`,
+    `data:text/javascript,${encodeURIComponent(`import fs from 'node:fs'; ${report}`)}`,
     cli,
     'import',
     path,
@@ -783,7 +784,7 @@ async function measure(t: Test, path: string, DATABASE_URL: string): Promise<num
   ]
   const { stderr } = await runProgram(t, process.execPath, args, { DATABASE_URL })
   t.match(stderr, /line 2: is longer than 64 KiB\n/)
-  return Number(/^rss (\d+)/m.exec(stderr)?.[1])
+  return Number(/^VmHWM:\s+(\d+)/m.exec(stderr)?.[1]) / 1024
 }
 
 test('an endless line, and one that was a kilobyte compressed, take little memory', async (t) => {

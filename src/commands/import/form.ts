@@ -38,11 +38,12 @@ function detectFormat(text: string): Form['format'] {
     throw new InputError(
       `is UTF-16; this converts it: iconv -f ${/^(\xff|[^\0\xfe]\0)/.test(text) ? 'utf-16le' : 'utf-16be'} -t utf-8 FILE`,
     )
-  if (/[\0\x1a]/.test(text.slice(0, 1024))) throw new InputError('is not text: expected NDJSON, JSON or CSV')
   const [first] = text.trimStart()
   if (first === '[') return 'json'
   if (first === '{') refuseLongJson(text.trimStart())
-  return first === '{' ? 'ndjson' : 'csv'
+  if (first === '{') return 'ndjson'
+  if (/[\0\x1a]/.test(text.slice(0, 1024))) throw new InputError('is not text: expected NDJSON, JSON or CSV')
+  return 'csv'
 }
 
 /** Refuses JSON that is not one object per line. A damaged first line is left to be a fault of its own. */

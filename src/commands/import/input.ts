@@ -33,11 +33,14 @@ export class Input {
     const file = path === '-' ? undefined : await open(path)
     const stats = await file?.stat()
     if (file && stats?.isFile()) return new Input(file, realpathSync(path))
+    const copy = await openUnnamed()
     try {
       const stream = file?.createReadStream({ autoClose: false }) ?? process.stdin
-      const copy = await openUnnamed()
       await copy.writeFile(addAbortSignal(signal, stream)).catch(refuseCopy)
       return new Input(copy)
+    } catch (error) {
+      await copy.close()
+      throw error
     } finally {
       if (file) await file.close()
       else process.stdin.destroy()
