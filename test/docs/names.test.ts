@@ -66,9 +66,5 @@ check('command', /(?:^|[`\s/])plant-store ([a-z]+)((?: [^`\n|&;]+)?)/gm, 60, (na
 
 check('flag', /`(--[a-z-]+)(?:[ =][^`]*)?`/g, 15, (flag) => {
   const all = program.commands.flatMap((command) => [command, ...command.commands]).flatMap(flagsOf)
-  return (
-    all.includes(flag) ||
-    source.includes(flag) ||
-    /^--(omit|tty|quick|grep|global|cacert|resolve|compressed)$/.test(flag)
-  )
+  return all.includes(flag) || /^--(env|omit|tty|quick|grep|global|cacert|resolve|compressed)$/.test(flag)
 })
