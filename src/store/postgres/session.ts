@@ -148,6 +148,7 @@ const settings = {
   enable_seqscan: 'off',
   enable_bitmapscan: 'off',
   jit: 'off',
+  plan_cache_mode: 'force_generic_plan',
 }
 
 type Prepared = { read_only: string; is_backed: boolean; timeline: string | null; place: string }
