@@ -13,12 +13,12 @@ import { type Meter, noMeter } from '../../src/runtime/meter.ts'
 import type { PlantLog } from '../../src/store/engine.ts'
 import { Epochs } from '../../src/store/epochs.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
-import { makePages, readPlain } from '../support/pages.ts'
 import { request, startApp } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { compose } from '../support/wire.ts'
 import { askList, compressions, decode, type Reply } from './coded.ts'
+import { makePages, readPlain } from './pages.ts'
 
 const plants = Array.from({ length: 60 }, (_, n) => ({ name: `plant ${n}`, tag: `tag ${n % 7}` }))
 

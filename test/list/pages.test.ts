@@ -8,7 +8,7 @@ import type { PlantLog } from '../../src/store/engine.ts'
 import { Epochs } from '../../src/store/epochs.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { MemoryLog } from '../support/memory-log.ts'
-import { makePages, readPlain } from '../support/pages.ts'
+import { makePages, readPlain } from './pages.ts'
 
 /** 2,060 bytes: no plant is larger. */
 const largest = `{"name":"${'🌿'.repeat(255)}","tag":"${'🌿'.repeat(255)}"}`
