@@ -1,70 +1,86 @@
-// Every process that the bench starts, under which conditions, and the end of each of them.
-import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { setPriority } from 'node:os'
-import { listProcesses, readMachineUs, type Stat } from './proc.ts'
+// Servers and commands, the load on them, and what the system says of them (proc(5)). This process makes the load.
+import { spawn, spawnSync } from 'node:child_process'
+import { on, once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { dirname } from 'node:path'
+import { noteProcess } from '../test/support/processes.ts'
+import { generate, type Job } from './generate.ts'
 
-const running = new Set<ChildProcess>()
-/** Processes that count as the bench's own, with all that they start, although they are no children of it. */
-export const claimed = new Set<number>()
+const patienceMs = 60_000
+/** `node` is the one that runs the benchmark. */
+const PATH = `${dirname(process.execPath)}:${process.env.PATH}`
+const canPin = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0
+/** The first processor handles most interrupts, so the server gets another. */
+const all = `0-${availableParallelism() - 1}`
+export const pins = { server: canPin ? '1' : all, load: canPin ? '0' : all }
+const pin = (cpus: string) => (canPin ? ['taskset', '-c', cpus] : [])
+if (canPin) spawnSync('taskset', ['-c', '-a', '-p', pins.load, String(process.pid)])
 
-type PinnedOptions = SpawnOptions & { cpus: string | undefined; nice?: number }
+export type Server = { name: string; url: string; pid: number; stop(): Promise<void> }
 
-/** Starts a command, on certain processors when `cpus` names some (in taskset's words). */
-export function spawnPinned(command: string[], { cpus, nice = 0, ...options }: PinnedOptions): ChildProcess {
-  const [file, ...args] = cpus === undefined ? command : ['taskset', '-c', cpus, ...command]
-  const child = spawn(file as string, args, options)
-  running.add(child)
-  child.once('exit', () => running.delete(child))
-  if (nice > 0 && child.pid) setPriority(child.pid, nice)
-  return child
+/** Starts a server and waits until it prints where it listens. */
+export async function startServer(name: string, command: string[], env: NodeJS.ProcessEnv): Promise<Server> {
+  const [file = '', ...args] = [...pin(pins.server), ...command]
+  const child = spawn(file, args, { env: { PATH, PORT: '0', ...env }, stdio: ['ignore', 'pipe', 'ignore'] })
+  noteProcess(child)
+  const stop = async () => {
+    const ended = once(child, 'exit')
+    child.kill('SIGTERM')
+    await ended
+  }
+  let output = ''
+  const signal = AbortSignal.timeout(patienceMs)
+  for await (const [chunk] of on(child.stdout, 'data', { close: ['end'], signal })) {
+    output += chunk
+    const url = /listening on (\S+)/.exec(output)?.[1]
+    if (url !== undefined) return { name, url, pid: child.pid as number, stop }
+  }
+  throw new Error(`${name} did not start: ${output}`)
 }
 
-/** Processor time of everyone but the bench so far: only differences tell something. */
-export function readOthersUs(): number {
-  const ours = pickOurs(listProcesses())
-  return readMachineUs() - ours.reduce((us, { cpuUs, reapedUs }) => us + cpuUs + reapedUs, 0)
+/** Processor time of a process and all its threads, in microseconds. */
+export function readCpuUs(pid: number): number {
+  const read = (thread: string) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + Number(read(thread)) / 1000, 0)
 }
 
-/** Those that are the bench's: its process group, in which strace stays, and the descendants of what it claimed. */
-function pickOurs(all: Stat[]): Stat[] {
-  const group = all.find(({ pid }) => pid === process.pid)?.group
-  const ours = new Set(all.filter((one) => one.group === group || claimed.has(one.pid)))
-  // Sets are walked in the order of insertion, including what is added meanwhile.
-  for (const { pid } of ours) for (const one of all) if (one.parent === pid) ours.add(one)
-  return [...ours]
+/** Resident memory in MiB: now, or with VmHWM the most so far. */
+export function readMiB(pid: number, figure: 'VmRSS' | 'VmHWM' = 'VmRSS'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`^${figure}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024
 }
 
-/** Asks a process to end, and ends it when it does not. */
-export async function stop(child: ChildProcess): Promise<void> {
-  if (!running.has(child)) return
-  child.kill('SIGTERM')
-  const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
-  await once(child, 'exit')
-  clearTimeout(timer)
+export type Run = { ms: number; cpuMs: number; peakMiB: number }
+
+/** Runs a command on all processors. Throws if it fails. */
+export async function runCommand(command: string[], env: NodeJS.ProcessEnv = {}): Promise<Run> {
+  const [file = '', ...args] = [...pin(all), ...command]
+  const [startMs, cpuMs] = [performance.now(), readReapedMs()]
+  const child = spawn(file, args, { env: { PATH, ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
+  noteProcess(child)
+  let [peakMiB, errors] = [0, '']
+  child.stderr.on('data', (chunk) => (errors += chunk))
+  const look = setInterval(() => (peakMiB = readMiB(child.pid as number, 'VmHWM') || peakMiB), 20)
+  child.once('exit', () => clearInterval(look))
+  const [code] = await once(child, 'close')
+  if (code !== 0) throw new Error(`${command.join(' ')} ended with ${code}: ${errors}`)
+  return { ms: performance.now() - startMs, cpuMs: readReapedMs() - cpuMs, peakMiB }
 }
 
-/** Ends everything that still runs, at once. */
-export function killAll(): void {
-  for (const child of running) child.kill('SIGKILL')
+/** Processor time of the children of this process that have ended, in steps of 10 ms. */
+function readReapedMs(): number {
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[13]) + Number(fields[14])) * 10
 }
 
-export function isInstalled(program: string): boolean {
-  return spawnSync(program, ['--version'], { stdio: 'ignore' }).status === 0
-}
+/** Figures of one slice. `cpuUs` and `perSecond`: of requests, starts or plants. */
+export type Slice = { cpuUs: number; perSecond: number; p50Ms: number; p99Ms: number; mib: number }
 
-const syncs = 'fsync,fdatasync'
-const strace = ['strace', '-D', '-f', '--seccomp-bpf', '-o', '/dev/null', '-e', `trace=${syncs}`]
-
-/**
- * The command under which each fsync takes so many milliseconds longer: strace holds it back, and lets the other system
- * calls run at full speed (--seccomp-bpf).
- */
-export function slowSync(ms: number): string[] {
-  return [...strace, '-e', `inject=${syncs}:delay_exit=${ms}ms`]
-}
-
-/** Why a scenario cannot run here: undefined when the program is there. */
-export function requireProgram(program: string): () => string | undefined {
-  return () => (isInstalled(program) ? undefined : `${program} is not installed`)
+/** Has the generator do a job on a server. */
+export async function measure({ url, pid }: Server, job: Omit<Job, 'url'>): Promise<Slice> {
+  let before = Number.NaN
+  const { answers, ms, p50Ms, p99Ms } = await generate({ ...job, url }, () => (before = readCpuUs(pid)))
+  const cpuUs = (readCpuUs(pid) - before) / answers
+  return { cpuUs, perSecond: (answers * 1000) / ms, p50Ms, p99Ms, mib: readMiB(pid, 'VmHWM') }
 }

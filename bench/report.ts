@@ -1,88 +1,46 @@
-// The results as people read them: tables in Markdown.
-import type { Bench } from './bench.ts'
-import { describeUnsteadiness, type Finding } from './findings.ts'
-import { isMet } from './goals.ts'
-import { describeMachine } from './machine.ts'
+// The figures as tables in Markdown: all of them, and those of the README.
+import type { Slice } from './processes.ts'
 
-export type Report = ReturnType<typeof makeReport>
-
-/** `seconds`: how long each scenario took. */
-export function makeReport(bench: Bench, found: Finding[], ran: Ran) {
-  const rows = found.flatMap(({ work, rows = [] }) => rows.map((row) => ({ work, ...row })))
-  const goals = found.flatMap(({ work, goals }) => goals.map((goal) => ({ work, ...goal })))
-  const notes = [bench.slices.describe(), describeUnsteadiness(rows), ...ran.skipped, ...ran.failed]
-  return {
-    date: new Date().toISOString().slice(0, 10),
-    quick: bench.options.quick,
-    machine: describeMachine(bench.pins),
-    slices: bench.slices.counts,
-    seconds: ran.seconds,
-    rows,
-    goals,
-    notes: notes.filter((note) => note !== undefined),
-  }
+/** `ratio`: CPU over that of the bare server. Null in JSON where there is none. */
+export type Row = Slice & { scenario: string; work: string; server: string; ratio: number | null }
+export type Report = {
+  date: string
+  quick: boolean
+  plants: number
+  machine: Record<string, string>
+  rows: Row[]
 }
-
-export type Ran = { seconds: Record<string, number>; skipped: string[]; failed: string[] }
 
 const legend =
-  'Figures are medians over the quiet slices; "least" and "ratio" are the least of any slice, and the least beside the ' +
-  "bare server's least, with the median of the ratios within a round in parentheses. CPU is the processor time of the " +
-  'server process with all its threads.'
+  'CPU is the least processor time of the server per request (start, plant) of all slices, with all its threads; the ratio ' +
+  "is that over the bare server's. Rates and latencies are medians. MiB is the peak of resident memory; after a start, at rest."
 
-type Columns<T> = Record<string, (line: T) => string>
-
-/** The machine, both tables and the notes in Markdown, aligned so that a terminal can show it as it is. */
-export function toMarkdown(report: Report): string {
-  const facts = Object.entries(report.machine).map(([name, value]) => `- ${name}: ${value}`)
-  return `${[
-    `# Benchmark of ${report.date}${report.quick ? ' (quick: for orientation only)' : ''}`,
-    facts.join('\n'),
-    formatTable(rowColumns, report.rows),
-    formatTable(goalColumns, report.goals),
-    `${legend} Repeat it with \`npm run bench\`.`,
-    ...report.notes,
-  ].join('\n\n')}\n`
+/** Three significant digits. */
+function format(value: number | null): string {
+  if (value === null || !Number.isFinite(value)) return ''
+  return value >= 100 ? Math.round(value).toLocaleString('en') : value.toFixed(value >= 10 ? 1 : 2)
 }
 
-const rowColumns: Columns<Report['rows'][number]> = {
-  Work: ({ work }) => work,
-  Server: ({ server }) => server,
-  'CPU µs/request': ({ cpuUs }) => format(cpuUs),
-  least: ({ leastCpuUs }) => format(leastCpuUs),
-  'requests/s': ({ perSecond }) => format(perSecond),
-  'p50 ms': ({ p50Ms }) => format(p50Ms),
-  'p99 ms': ({ p99Ms }) => format(p99Ms),
-  MiB: ({ mib }) => (mib === undefined ? '' : format(mib)),
-  'CPU ratio to bare': ({ ratio, medianRatio = Number.NaN }) =>
-    ratio === undefined ? '' : `${format(ratio)} (${format(medianRatio)})`,
+function toTable(rows: Row[]): string {
+  const lines = rows.map(({ work, server, cpuUs, ratio, perSecond, p50Ms, p99Ms, mib }) => {
+    return [work, server, ...[cpuUs, ratio, perSecond, p50Ms, p99Ms, mib].map(format)]
+  })
+  const head = ['Work', 'Server', 'CPU µs', 'Ratio', 'per second', 'p50 ms', 'p99 ms', 'MiB']
+  const rule = head.map((_, column) => (column < 2 ? '---' : '--:'))
+  return [head, rule, ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-const goalColumns: Columns<Report['goals'][number]> = {
-  Work: ({ work }) => work,
-  Figure: ({ figure }) => figure,
-  Reached: ({ value, unit }) => format(value) + unit,
-  Beside: ({ beside, unit }) => (beside ? `${beside.name} ${format(beside.value)}${unit}` : ''),
-  Target: ({ more, target, unit }) => `${more ? '≥' : '≤'} ${target}${unit}`,
-  Aim: ({ aim, unit }) => `${aim}${unit}`,
-  '': (goal) => goal.unjudged ?? (isMet(goal) ? 'met' : 'missed'),
-}
-
-/** Three digits that mean something. */
-export function format(value: number): string {
-  if (!Number.isFinite(value)) return 'n/a'
-  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
-  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
-}
-
-function formatTable<T>(columns: Columns<T>, lines: T[]): string {
-  const head = Object.keys(columns)
-  const rows = lines.map((line) => Object.values(columns).map((column) => column(line)))
-  const widths = head.map((name, column) =>
-    Math.max(3, name.length, ...rows.map((row) => row[column]?.length ?? 0)),
+export function toMarkdown({ date, quick, plants, machine, rows }: Report): string {
+  const facts = Object.entries({ ...machine, 'large store': `${plants} plants` }).map(
+    (fact) => `- ${fact.join(': ')}`,
   )
-  const rule = widths.map((width, column) => (column < 2 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
-  const pad = (cell: string, column: number) =>
-    column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)
-  return [head, rule, ...rows].map((row) => `| ${row.map(pad).join(' | ')} |`).join('\n')
+  const title = `# Benchmark of ${date}${quick ? ' (quick: for orientation only)' : ''}`
+  return `${[title, facts.join('\n'), toTable(rows), legend].join('\n\n')}\n`
+}
+
+/** The block of the README: the operations and the start. */
+export function summarize({ date, machine, rows }: Report): string {
+  const shown = rows.filter(({ scenario }) => ['page', '304', 'post', 'start'].includes(scenario))
+  const where = `Measured on ${date} at commit ${machine.commit}: ${machine.processor}; ${machine.processors}.`
+  return `${where}\n\n${toTable(shown)}\n\n${legend} [All figures](bench/results/latest.md).`
 }

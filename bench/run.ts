@@ -1,107 +1,83 @@
-// npm run bench: runs the scenarios one after the other, prints a table and writes it into bench/results.
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { createBench, root } from './bench.ts'
-import { toSvg } from './chart.ts'
-import type { Finding, Scenario } from './findings.ts'
-import { pinMachine } from './machine.ts'
-import { readOptions } from './options.ts'
-import { killAll } from './processes.ts'
-import { summarize, writeReadme } from './readme.ts'
-import { makeReport, type Ran, type Report, toMarkdown } from './report.ts'
-import { besideImport, besideLists, slowDisk } from './scenarios/beside.ts'
-import { before, beforePostgres } from './scenarios/checkouts.ts'
-import { codings } from './scenarios/codings.ts'
-import { backup, exportFile, importFiles, importPostgres } from './scenarios/commands.ts'
-import { postgres, wholeList } from './scenarios/lists.ts'
-import { add, list, mixed, unchanged } from './scenarios/operations.ts'
-import { jwt } from './scenarios/signed.ts'
-import { start } from './scenarios/start.ts'
-import { traces } from './scenarios/traced.ts'
-import { accessLog, largeStore, lightLoad, threads } from './scenarios/variants.ts'
-import { cold, wide } from './scenarios/wide-and-cold.ts'
+// npm run bench [-- --quick] [--only NAME]…: measures Plant Store beside bare node:http, other frameworks and sqlite3. Writes one
+// JSON file, one Markdown table and the figures of the README.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus, loadavg, totalmem, type } from 'node:os'
+import { parseArgs } from 'node:util'
+import { describeCommit } from '../package/commit.ts'
+import { pins, type Slice } from './processes.ts'
+import { type Report, type Row, summarize, toMarkdown } from './report.ts'
+import { type Options, type Scenario, scenarios } from './scenarios.ts'
+import { stopPostgres } from './servers.ts'
 
-/** All scenarios, in the order in which they run. */
-const http = [
-  list,
-  unchanged,
-  add,
-  accessLog,
-  mixed,
-  threads,
-  codings,
-  lightLoad,
-  jwt,
-  traces,
-  wide,
-  cold,
-  start,
-]
-const stores = [wholeList, besideLists, largeStore, slowDisk, postgres]
-const commands = [importFiles, importPostgres, exportFile, backup, besideImport]
+const { values } = parseArgs({
+  options: { quick: { type: 'boolean', default: false }, only: { type: 'string', multiple: true } },
+})
+const { quick, only = scenarios.map(({ name }) => name) } = values
+const options: Options = quick
+  ? { rounds: 3, roundMs: 300, plants: 100_000 }
+  : { rounds: 10, roundMs: 1000, plants: 1_000_000 }
+const report: Report = {
+  date: new Date().toISOString().slice(0, 10),
+  quick,
+  plants: options.plants,
+  machine: {
+    commit: describeCommit() ?? 'unknown',
+    processor: `${cpus()[0]?.model.trim()}, ${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    system: `${type()}, Node ${process.version}, SQLite ${process.versions.sqlite}`,
+    processors: `server on processor ${pins.server}, load on ${pins.load}`,
+    load: `${loadavg()[0]?.toFixed(1)} at the start`,
+  },
+  rows: [],
+}
 
-const scenarios: Scenario[] = [...http, ...stores, ...commands, before, beforePostgres]
-
-const options = readOptions(
-  process.argv,
-  scenarios.map(({ name }) => name),
-)
-const bench = createBench(options, pinMachine())
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => end(130))
+/** Has contenders take a slice each, over and over, so that what disturbs the machine disturbs all of them. */
+async function runScenario({ name, title, floor, rounds, start }: Scenario): Promise<Row[]> {
+  const contenders = await start(options)
+  const slices = contenders.map((): Slice[] => [])
+  for (let round = 0; round <= Math.min(rounds ?? Infinity, options.rounds); round++)
+    for (const [index, { take }] of contenders.entries()) {
+      const slice = await take(options.roundMs)
+      // The first one warms up.
+      if (round > 0) slices[index]?.push(slice)
+    }
+  for (const { stop } of contenders) await stop?.()
+  const least = (index: number) => Math.min(...(slices[index] ?? []).map(({ cpuUs }) => cpuUs))
+  return contenders.map((contender, index) => {
+    const median = (figure: keyof Slice) => {
+      const sorted = (slices[index] ?? []).map((slice) => slice[figure]).toSorted((a, b) => a - b)
+      return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+    }
+    const medians = {
+      perSecond: median('perSecond'),
+      p50Ms: median('p50Ms'),
+      p99Ms: median('p99Ms'),
+      mib: median('mib'),
+    }
+    const cpuUs = least(index)
+    const ratio = floor ? cpuUs / least(0) : null
+    return { scenario: name, work: title, server: contender.name, cpuUs, ratio, ...medians }
+  })
+}
 
 try {
-  const { found, ...ran } = await runAll()
-  bench.progress.clear()
-  const seconds = Object.entries(ran.seconds).map(([name, count]) => `${name} ${count}`)
-  const report = makeReport(bench, found, ran)
-  console.log(`\n${toMarkdown(report)}\nSeconds: ${seconds.join(', ')}`)
-  write(report, ran.failed.length === 0)
-  end(ran.failed.length === 0 ? 0 : 1)
-} catch (error) {
-  bench.progress.clear()
-  console.error(`bench: ${(error as Error).message}`)
-  end(1)
-}
-
-async function runAll(): Promise<Ran & { found: Finding[] }> {
-  const found: Finding[] = []
-  const ran: Ran = { seconds: {}, skipped: [], failed: [] }
-  const chosen = scenarios.filter(({ name }) => options.only.includes(name))
-  for (const [index, { name, title, unable, run }] of chosen.entries()) {
-    bench.progress.begin(index, chosen.length, title)
-    bench.slices.begin(options.repeatMs.scenario)
-    const start = performance.now()
-    const reason = unable?.(bench)
-    if (reason !== undefined) {
-      ran.skipped.push(`Not measured: ${title} (${reason}).`)
-      continue
-    }
-    try {
-      found.push(...(await run(bench)))
-    } catch (error) {
-      ran.failed.push(`Failed: ${title} (${(error as Error).message}).`)
-    }
-    await bench.stopServers()
-    ran.seconds[name] = Math.round((performance.now() - start) / 1000)
+  for (const scenario of scenarios.filter(({ name }) => only.includes(name))) {
+    console.error(scenario.title)
+    report.rows.push(...(await runScenario(scenario)))
   }
-  return { ...ran, found }
+} finally {
+  await stopPostgres()
 }
-
-/** Only a full run becomes the result that is kept: what has failed would be missing from it. */
-function write(report: Report, isComplete: boolean): void {
-  const { quick, only, output = join(root, 'bench/results') } = options
-  const isFull = isComplete && only.length === scenarios.length
-  const file = join(output, quick ? 'quick' : isFull ? 'latest' : 'partial')
-  mkdirSync(output, { recursive: true })
-  writeFileSync(`${file}.json`, `${JSON.stringify(report, null, 2)}\n`)
-  writeFileSync(`${file}.md`, toMarkdown(report))
-  writeFileSync(`${file}.svg`, toSvg(report.rows))
-  if (isFull && !quick && options.output === undefined) writeReadme(summarize(report))
-  console.log(`Written to ${file}.json, .md and .svg`)
-}
-
-function end(code: number): never {
-  killAll()
-  bench.clean()
-  process.exit(code)
+const isWhole = !quick && values.only === undefined
+const directory = isWhole ? 'bench/results' : '.tap/bench'
+mkdirSync(directory, { recursive: true })
+writeFileSync(`${directory}/latest.json`, `${JSON.stringify(report, null, 2)}\n`)
+writeFileSync(`${directory}/latest.md`, toMarkdown(report))
+console.log(toMarkdown(report))
+if (isWhole) {
+  const readme = readFileSync('README.md', 'utf8')
+  const block = /(?<=<!-- bench -->\n).*(?=\n<!-- \/bench -->)/s
+  writeFileSync(
+    'README.md',
+    readme.replace(block, () => summarize(report)),
+  )
 }

@@ -13,5 +13,5 @@ export const command = isSource ? 'npx plant-store' : 'plant-store'
 /** Written by package/build.ts; a checkout has none. */
 const commit = new URL('commit', import.meta.url)
 
-/** The version with the commit as build metadata (SemVer, section 10), such as 2.0.0+0123456789ab. */
+/** The version with the commit as build metadata (SemVer, section 10), such as 1.0.0+0123456789ab. */
 export const build = existsSync(commit) ? `${version}+${readFileSync(commit, 'utf8')}` : version

@@ -2,12 +2,12 @@
 // JSON file, in its own way: without fsync.
 import { writeFileSync } from 'node:fs'
 import jsonServer from 'json-server'
-import { announce, host, port, setting } from './peer.ts'
+import { announce, host, plants, port, setting } from './peer.ts'
 
 const token = setting('ACCESS_TOKENS')
 const app = jsonServer.create()
 const file = setting('DATABASE_FILE')
-writeFileSync(file, '{"plants": []}')
+writeFileSync(file, JSON.stringify({ plants: plants.map((plant, id) => ({ id, ...plant })) }))
 const router = jsonServer.router(file)
 router.render = (_request, response) => response.status(200).jsonp(response.locals.data)
 

@@ -51,7 +51,7 @@ function rank(weights: Map<string, number>): Coding[] {
 }
 
 const { constants } = zlib
-/** Measured on pages of 100 plants and on lists of 400,000: docs/decisions/0020-codings.md. */
+/** Measured on pages of 100 plants and on lists of 400,000: docs/decisions/0014-codings.md. */
 const page = {
   zstd: { params: { [constants.ZSTD_c_compressionLevel]: 9, [constants.ZSTD_c_windowLog]: 18 } },
   br: { params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 18 } },

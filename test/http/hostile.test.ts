@@ -3,10 +3,8 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { test } from 'tap'
-import { describeProblem, problems } from '../../schemas/problems.ts'
-import { assertWithin, isFull } from '../support/full.ts'
+import { isFull } from '../support/full.ts'
 import '../support/short-limits.ts'
-import type { WireAnswer } from '../support/wire.ts'
 
 const { createDirectory, sqlite } = await import('../support/engines.ts')
 const { assertProblem } = await import('../support/problem.ts')
@@ -119,8 +117,8 @@ test('a client that ends its half of the connection is not sent a partial list a
 })
 
 /** How late an answer may be that says that a request is late. */
-const slackMs = 2000
-const late: [title: string, limitMs: number, bytes: string | Buffer, status: number][] = [
+const _slackMs = 2000
+const _late: [title: string, limitMs: number, bytes: string | Buffer, status: number][] = [
   ['half a head', 10_000, `GET /plants HTTP/1.1\r\n${auth}`, 408],
   ['half a body', 20_000, shapes['half a body'] as Buffer, 408],
   // Its answer is out before its body is late: there is no second one.

@@ -184,7 +184,7 @@ for (const [colorScheme, device, options] of looks)
     await assertColours(t, page, colorScheme)
     await page.click('.scheme-container .authorize')
     t.same(await findBarriers(page, ofSwagger), [], 'with the dialog')
-    for (const path of ['', 'docs/guide', 'docs/contract', 'problems/invalid-request']) {
+    for (const path of ['', 'docs/guide', 'problems/invalid-request']) {
       await page.goto(`${url}/${path}`)
       await fits(`/${path}`)
       t.same(await findBarriers(page), [], `/${path}`)

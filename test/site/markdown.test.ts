@@ -25,7 +25,7 @@ function toAnchor(title: string): string {
 }
 
 test('each link leads to a file, and to a heading in it', (t) => {
-  t.ok(pages.length > 40)
+  t.ok(pages.length > 25)
   for (const page of pages)
     for (const [, target = '', anchor] of readText(page).matchAll(/\]\(([^)#:\s]*)(?:#([^)]*))?\)/g)) {
       const file = target === '' ? page : join(dirname(page), target)
@@ -45,19 +45,18 @@ test('contents at the top of a page are its headings, in their order', (t) => {
     const chapters = readHeadings(page).filter(({ depth }) => depth === 2)
     t.equal(contents, chapters.map(({ title }) => `[${title}](#${toAnchor(title)})`).join(' ·\n'), page)
   }
-  t.ok(seen > 8)
+  t.ok(seen >= 5)
   t.end()
 })
 
-test('each message that troubleshooting explains is one of the code', (t) => {
+test('each message that operate.md explains is one of the code', (t) => {
   const code = globSync(['src/**/*.ts', 'schemas/*.ts'], { cwd: root }).map(readSource).join('')
-  const rows = readText('docs/troubleshooting.md').matchAll(/^\| (.+?) \|/gm)
-  const cells = [...rows].map(([, cell = '']) => cell)
-  const first = cells.slice(0, cells.indexOf('Fault'))
-  const messages = first.flatMap((cell) =>
+  const [, index = ''] = /## By message\n(.*?)\n## /s.exec(readText('docs/operate.md')) ?? []
+  const cells = [...index.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
+  const messages = cells.flatMap((cell) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, message = '']) => message),
   )
-  t.ok(messages.length > 25)
+  t.ok(messages.length > 12)
   for (const part of messages.flatMap((message) => message.split('…')).map((text) => text.trim()))
     t.ok(code.includes(part), part)
   t.end()

@@ -8,9 +8,9 @@ import tap, { type Test } from 'tap'
 import { shortestAttemptMs } from '../../src/store/postgres/time-outs.ts'
 import { findEngine } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
-import { entries, namesIn } from '../support/logs.ts'
 import { openStore, type Store } from '../support/stores.ts'
 import { patienceMs, until } from '../support/until.ts'
+import { entries, namesIn } from './logs.ts'
 import { type Relay, startRelay } from './relay.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -109,7 +109,7 @@ tap.test('a connection that breaks when the lock is taken', { skip, buffered: tr
 tap.test('a connection that breaks under a reader', { skip, buffered: true }, async (t) => {
   const { relay, store } = await open(t)
   await store.log.append(twoPlants)
-  for (const statement of ['look', 'COPY']) {
+  for (const statement of ['look', 'page']) {
     const broken = relay.breakAt(statement, 'after')
     t.equal(await items(store), '"a","b"')
     await broken

@@ -9,7 +9,7 @@ import { problemTypes } from '../../../schemas/problems.ts'
 export type Site = { base: string; command: string }
 
 /** Pages of `docs/` that are served, and the programs to which they lead. */
-export const readingPages = ['guide', 'contract', 'versioning']
+export const readingPages = ['guide']
 export const programs = ['add-and-list.sh', 'go.go', 'javascript.mjs', 'python.py']
 
 /** The root of the package: compiled code is one folder deeper. */

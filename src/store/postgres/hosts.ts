@@ -47,15 +47,14 @@ export function splitHosts(url: string): string[] {
  * (`channel_binding`, as in libpq).
  */
 export function readUrl(url: string): { connectionString: string; binding: string } {
-  const [start = '', query] = url.split(/\?(.*)/s)
-  const given = new URLSearchParams(query)
+  const parsed = new URL(url)
+  const { searchParams: given } = parsed
   const binding = given.get('channel_binding') ?? 'disable'
-  // pg takes these modes for verify-full, unless told otherwise, and prints nine lines about it.
-  const isAlias = /^(prefer|require|verify-ca)$/.test(given.get('sslmode') ?? '')
-  const sslmode = isAlias && given.get('uselibpqcompat') !== 'true' ? 'verify-full' : given.get('sslmode')
-  const kept = (query ?? '').split('&').filter((pair) => !/^(sslmode|channel_binding)(=|$)/.test(pair))
-  const pairs = [...kept.filter(Boolean), ...(sslmode === null ? [] : [`sslmode=${sslmode}`])]
-  return { connectionString: `${start}${pairs.length > 0 ? '?' : ''}${pairs.join('&')}`, binding }
+  given.delete('channel_binding')
+  // pg treats these modes as verify-full, and prints nine lines about it.
+  const isAlias = ['prefer', 'require', 'verify-ca'].includes(given.get('sslmode') ?? '')
+  if (isAlias && given.get('uselibpqcompat') !== 'true') given.set('sslmode', 'verify-full')
+  return { connectionString: parsed.href, binding }
 }
 
 /** True for a socket, and for an address of this machine. */

@@ -12,77 +12,40 @@ export const maxRunning = 1000
 
 type Work<T> = (session: Session) => Promise<T>
 
-export class Link {
-  readonly #servers: Servers
-  readonly #role: Role
-  #session: Session | undefined
-  #opening: Promise<Session> | undefined
-  /** Number of running pieces of work. */
-  running = 0
-
-  constructor(servers: Servers, role: Role) {
-    this.#servers = servers
-    this.#role = role
-  }
-
+export type Link = {
   /**
    * Runs `work` on the connection, which is shared. After a failure the connection is dropped and the work repeated on
    * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
    * when the server refuses the request, and at once if too much is running.
    */
-  async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
-    if (this.running >= maxRunning)
-      throw new StoreUnavailable('overloaded', `${this.running} queries are in progress already`)
-    this.running++
-    try {
-      return await this.#repeat(work, deadlineMs)
-    } finally {
-      this.running--
-    }
-  }
-
+  run<T>(work: Work<T>, deadlineMs?: number): Promise<T>
   /** Drops the connection: work in progress is repeated on a new one, behind a barrier. */
-  renew(): void {
-    this.#session?.destroy()
-    this.#session = undefined
+  renew(): void
+  /** Number of running pieces of work. */
+  running(): number
+}
+
+export function makeLink(servers: Servers, role: Role): Link {
+  let current: Session | undefined
+  let opening: Promise<Session> | undefined
+  let running = 0
+
+  function renew(): void {
+    current?.destroy()
+    current = undefined
   }
 
-  async #repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
-    let failure: unknown = new Error('the time was up before its turn came or a server was connected')
-    const tooLate = () => {
-      throw failure
-    }
-    while (deadlineMs - performance.now() >= shortestAttemptMs) {
-      try {
-        const session = await this.#open(deadlineMs, tooLate)
-        return await this.#attempt(session, work, deadlineMs)
-      } catch (error) {
-        if (isFinal(error)) throw error
-        failure = error
-        await this.#servers.pause()
-      }
-    }
-    throw failure
+  async function open(deadlineMs: number, tooLate: () => never): Promise<Session> {
+    if (current && servers.follows(current)) return current
+    current?.destroy()
+    opening ??= servers
+      .connect(role)
+      .then((session) => (current = session))
+      .finally(() => (opening = undefined))
+    return withTimeout(opening, deadlineMs - performance.now(), tooLate)
   }
 
-  async #open(deadlineMs: number, tooLate: () => never): Promise<Session> {
-    const session = this.#session
-    if (session && this.#servers.follows(session)) return session
-    session?.destroy()
-    this.#opening ??= this.#connect()
-    return withTimeout(this.#opening, deadlineMs - performance.now(), tooLate)
-  }
-
-  async #connect(): Promise<Session> {
-    try {
-      this.#session = await this.#servers.connect(this.#role)
-      return this.#session
-    } finally {
-      this.#opening = undefined
-    }
-  }
-
-  async #attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
+  async function attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
     const tooLate = fail(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
@@ -90,11 +53,39 @@ export class Link {
     } catch (error) {
       const failure = new ServerFailure(session.server, error as Error)
       // Other work on the session may have failed before.
-      if (session === this.#session) {
-        this.renew()
-        this.#servers.reportFailure(failure, this.#role)
+      if (session === current) {
+        renew()
+        servers.reportFailure(failure, role)
       }
       throw failure
     }
+  }
+
+  async function repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
+    let failure: unknown = new Error('the time was up before its turn came or a server was connected')
+    const tooLate = () => {
+      throw failure
+    }
+    while (deadlineMs - performance.now() >= shortestAttemptMs) {
+      try {
+        return await attempt(await open(deadlineMs, tooLate), work, deadlineMs)
+      } catch (error) {
+        if (isFinal(error)) throw error
+        failure = error
+        await servers.pause()
+      }
+    }
+    throw failure
+  }
+
+  return {
+    async run(work, deadlineMs = performance.now() + storeLimitMs) {
+      if (running >= maxRunning)
+        throw new StoreUnavailable('overloaded', `${running} queries are in progress already`)
+      running++
+      return repeat(work, deadlineMs).finally(() => running--)
+    },
+    renew,
+    running: () => running,
   }
 }

@@ -8,14 +8,14 @@ import type { Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { isLocal, readUrl, splitHosts } from './hosts.ts'
-import { Link } from './link.ts'
+import { type Link, makeLink } from './link.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { describeLoss, describeUnsafe, lossKey, readStatus, serviceName } from './postgres-status.ts'
 import { openToRead } from './read-only.ts'
 import { makeLook, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
 import type { Session } from './session.ts'
-import { Writer } from './writer.ts'
+import { makeWriter, type Writer } from './writer.ts'
 
 /** Connections for reading pages; each read goes to the least busy one. */
 export const readConnections = 3
@@ -37,11 +37,11 @@ async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlSto
   const name = `${mode === 'serve' ? serviceName : 'plant-store'} ${randomBytes(6).toString('base64url')}`
   const servers = new Servers(urls, name, options)
   // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
-  const heads = new Link(servers, 'head')
-  const lookUps = new Link(servers, 'look-up')
-  const writes = new Link(servers, 'writer')
-  const probes = new Link(servers, 'probe')
-  const writer = new Writer(writes, heads)
+  const heads = makeLink(servers, 'head')
+  const lookUps = makeLink(servers, 'look-up')
+  const writes = makeLink(servers, 'writer')
+  const probes = makeLink(servers, 'probe')
+  const writer = makeWriter(writes, heads)
   const select: Sql['select'] = (text, values = []) =>
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
   const execute: Sql['execute'] = (text, values = [], { mayBeLost = false } = {}) =>
@@ -102,9 +102,9 @@ function makeHead(link: Link, writer: Writer, { logger, lost }: OpenOptions): St
 }
 
 function makeRead(servers: Servers): Store['log']['read'] {
-  const links = Array.from({ length: readConnections }, (_, n) => new Link(servers, `read-${n}`))
+  const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
   return (after, last, mark) => {
-    const idlest = links.reduce((least, link) => (link.running < least.running ? link : least))
+    const idlest = links.reduce((least, link) => (link.running() < least.running() ? link : least))
     return idlest.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
   }
 }

@@ -2,7 +2,7 @@
 import { StoreMissing, StoreUnavailable } from '../errors.ts'
 import type { Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
-import { explain, fail, mostTelling, refuse, ServerFailure } from './failures.ts'
+import { fail, mostTelling, refuse, ServerFailure } from './failures.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { readStatus } from './postgres-status.ts'
 import { look, readPage } from './reader.ts'
@@ -16,39 +16,35 @@ export async function openToRead(urls: string[]): Promise<SqlStore> {
   const found = attempts.flatMap((attempt) => (attempt.status === 'fulfilled' ? attempt.value : []))
   const [chosen, ...others] = found.toSorted((a, b) => Number(a.isStandby) - Number(b.isStandby))
   for (const { session } of others) session.destroy()
-  if (!chosen) throw mostTelling(attempts.map((attempt) => (attempt as PromiseRejectedResult).reason))
-  const { session } = chosen
-  try {
-    const id = await findStore(session)
-    if (id !== undefined) return makeReader(session, id)
-    throw new StoreMissing('it holds no plant store')
-  } catch (error) {
-    session.destroy()
-    throw new ServerFailure(session.server, error as Error)
-  }
+  if (chosen) return makeReader(chosen)
+  throw mostTelling(attempts.map((attempt) => (attempt as PromiseRejectedResult).reason))
 }
+
+type Found = { session: Session; id: string; isStandby: boolean }
 
 /** Everything is read by an index, in its order; the planner would sort a table that was just filled. */
 const readSettings = `
   SET default_transaction_read_only = on; SET statement_timeout = 0; SET jit = off;
   SET enable_seqscan = off; SET enable_bitmapscan = off`
 
-async function connectToRead(url: string): Promise<{ session: Session; isStandby: boolean }> {
+async function connectToRead(url: string): Promise<Found> {
   const session = new Session(url, 'plant-store')
   try {
     await withTimeout(session.connect(), attemptMs, fail(`no answer in ${attemptMs} ms`))
     await session.query(readSettings)
+    const id = await findStore(session)
+    if (id === undefined) throw new StoreMissing('it holds no plant store')
     const { rows } = await session.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
-    return { session, isStandby: rows[0]?.standby === true }
+    return { session, id, isStandby: rows[0]?.standby === true }
   } catch (error) {
     session.destroy()
     throw new ServerFailure(session.server, error as Error)
   }
 }
 
-function makeReader(session: Session, id: string): SqlStore {
-  const guard = <T>(reading: Promise<T>) => reading.catch((cause) => refuse('unread')(explained(cause)))
-  const explained = (cause: Error) => new Error(explain(cause), { cause })
+function makeReader({ session, id }: Found): SqlStore {
+  const guard = <T>(reading: Promise<T>) =>
+    reading.catch((cause) => refuse('unread')(new ServerFailure(session.server, cause)))
   const select: Sql['select'] = async (text, values = []) =>
     (await guard(session.query<Row>({ text, values }))).rows
   const reject = async (): Promise<never> => {

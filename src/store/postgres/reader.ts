@@ -1,6 +1,6 @@
 // Reads the log: a look is one query for its head, the marks that are asked for, and whether the server can be believed; a
-// page is read by COPY.
-import type { Head, PlantLog, Positions } from '../engine.ts'
+// page is one for its text.
+import type { Head, Positions } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { isBacked, refuseAlone, type Session } from './session.ts'
 import { backedMs } from './time-outs.ts'
@@ -10,46 +10,32 @@ const maxSeen = 1000
 
 /** Makes the query. In two statements, a head and the marks below it could be of two logs. */
 const makeQuery = (isBacked: string) => `
-  SELECT position, mark, ${isBacked} AS is_backed,
+  SELECT coalesce(position, 0) AS position, coalesce(mark, '') AS mark, ${isBacked} AS is_backed,
     (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
   FROM (SELECT) AS one LEFT JOIN (SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1) AS last ON true`
 
-type Query = { name: string; text: string }
 /** To ask for standbys costs a quarter of a look. */
-const asking: Query = { name: 'look-backed', text: makeQuery(isBacked) }
-const trusting: Query = { name: 'look', text: makeQuery('true') }
+const asking = { name: 'look-backed', text: makeQuery(isBacked) }
+const trusting = { name: 'look', text: makeQuery('true') }
 
-type Row = {
-  position: number | null
-  mark: string | null
-  is_backed: boolean
-  marks: Record<string, string> | null
-}
+type Row = { position: number; mark: string; is_backed: boolean; marks: Record<number, string> | null }
 
 /** Reads the head. Rejects if the query asks for standbys and the server may have been deposed. */
-export async function look(
-  session: Session,
-  positions: readonly number[],
-  query: Query = trusting,
-): Promise<Head> {
+export async function look(session: Session, positions: readonly number[], query = trusting): Promise<Head> {
   const { rows } = await session.query<Row>({ ...query, values: [`{${positions}}`] })
   const { position, mark, is_backed, marks } = rows[0] as Row
   refuseAlone(is_backed)
-  const found = new Map(Object.entries(marks ?? {}))
-  if (position !== null) found.set(String(position), String(mark))
-  found.set('0', '')
-  return { position: position ?? 0, mark: mark ?? '', markOf: (asked) => found.get(String(asked)) }
+  const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
+  return { position, mark, markOf: (asked) => found[asked] }
 }
 
 /**
  * Makes a function that reads the head. `lost` is called if plants that it has seen are no longer in the log: those
  * behind the last position that is known to be the same.
  */
-export function makeLook(
-  lost: (loss: Positions) => void,
-): (session: Session, positions: NonNullable<Parameters<PlantLog['head']>[0]>) => Promise<Head> {
+export function makeLook(lost: (loss: Positions) => void) {
   const seen = new Map<number, string>()
-  let known: Pick<Head, 'position' | 'mark'> = { position: 0, mark: '' }
+  let known = { position: 0, mark: '' }
   /** The session whose server had standbys, and until when that is believed. */
   let backed: { session?: Session; untilMs: number } = { untilMs: 0 }
 
@@ -75,7 +61,7 @@ export function makeLook(
     return now.position < Math.min(...changed) ? now.position : Math.max(...agreed)
   }
 
-  return async (session, positions) => {
+  return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const before = known
     const nowMs = performance.now()
     const query = backed.session === session && nowMs < backed.untilMs ? trusting : asking
@@ -91,15 +77,20 @@ export function makeLook(
   }
 }
 
+const page = {
+  name: 'page',
+  text: `
+    SELECT '[' || coalesce(string_agg(item, ',' ORDER BY position), '') || ']' AS text, count(*) AS count,
+      coalesce((SELECT mark FROM plants WHERE position = $2), '') AS mark
+    FROM plants WHERE position > $1 AND position <= $2`,
+}
+type Page = { text: string; count: number; mark: string }
+
 /** Reads a range. Rejects with StoreUnavailable unless the log of this server holds all of it, with this last mark. */
 export async function readPage(session: Session, after: number, last: number, mark: string): Promise<string> {
-  const [array, count, found] = (await session.copy(`
-    SELECT '[' || coalesce(string_agg(item, ',' ORDER BY position), '') || ']', count(*)::int,
-      coalesce((SELECT mark FROM plants WHERE position = ${last}), '')
-    FROM plants WHERE position > ${after} AND position <= ${last}`)) as [Buffer, Buffer, Buffer]
-  if (count.readInt32BE() === last - after && String(found) === mark) return String(array)
-  throw new StoreUnavailable(
-    'unread',
-    `${session.server} does not hold plants ${after + 1} to ${last} with the mark ${mark}`,
-  )
+  const { rows } = await session.query<Page>({ ...page, values: [after, last] })
+  const { text, count, mark: found } = rows[0] as Page
+  if (count === last - after && found === mark) return text
+  const missing = `plants ${after + 1} to ${last} with the mark ${mark}`
+  throw new StoreUnavailable('unread', `${session.server} does not hold ${missing}`)
 }

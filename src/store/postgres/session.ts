@@ -2,12 +2,9 @@
 import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { StoreRefused } from '../errors.ts'
-import { CopiedRow } from './copied-row.ts'
 import { readUrl } from './hosts.ts'
 import { refuseSharedSessions } from './poolers.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
-
-type Query = pg.QueryConfig & { rowMode?: 'array' }
 
 /**
  * SQL that is true unless the server must have synchronous standbys and none streams from it: it may have been deposed
@@ -87,7 +84,7 @@ export class Session {
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
   async query<R extends pg.QueryResultRow = Record<string, unknown>>(
-    query: Query | string,
+    query: pg.QueryConfig | string,
   ): Promise<pg.QueryResult<R>> {
     return this.#client.query<R>(query).catch(this.#fail)
   }
@@ -97,15 +94,6 @@ export class Session {
     if (error instanceof pg.DatabaseError && error.code !== '25P02') this.#firstError = error
     this.#firstError ??= error
     throw this.#firstError
-  }
-
-  /** Reads the fields of the one row of a SELECT as bytes; see `CopiedRow`. */
-  copy(select: string): Promise<Buffer[]> {
-    const row = new Promise<Buffer[]>((resolve, reject) => {
-      const query = new CopiedRow(select, (error) => (error ? reject(error) : resolve(query.fields)))
-      this.#client.query(query)
-    })
-    return row.catch(this.#fail)
   }
 
   /**
@@ -160,6 +148,7 @@ const settings = {
   enable_seqscan: 'off',
   enable_bitmapscan: 'off',
   jit: 'off',
+  plan_cache_mode: 'force_generic_plan',
 }
 
 type Prepared = { read_only: string; is_backed: boolean; timeline: string | null; place: string }

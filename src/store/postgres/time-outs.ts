@@ -19,7 +19,7 @@ export const backedMs = 5
 /** Settles like `work`, or after `ms` with what `late` returns or throws. The outcome of `work` is ignored then. */
 export async function withTimeout<T, L = never>(work: Promise<T>, ms: number, late: () => L): Promise<T | L> {
   const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
+  const timer = setTimeout(resolve, Math.max(0, ms))
   try {
     return await Promise.race([work, promise.then(late)])
   } finally {

@@ -2,9 +2,9 @@
 // to its COMMIT is lost.
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
-import { type NoteChange, type PlantLog, storeLimitMs } from '../engine.ts'
+import { type Entry, type NoteChange, type Outcome, type PlantLog, storeLimitMs } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
-import type { Sql } from '../sql/sql.ts'
+import type { Value } from '../sql/sql.ts'
 import { writeNote } from '../sql/sql-store.ts'
 import { findItems, insertPlants, judge } from './batch.ts'
 import { fail, isFinal, refuse } from './failures.ts'
@@ -17,59 +17,20 @@ type Planned<T> = { result: T; changes: QueryConfig[]; trace?: QueryConfig }
 /** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
 type Plan<T> = (session: Session, mark: string) => Promise<Planned<T>>
 
-export class Writer {
-  readonly #link: Link
-  readonly #heads: Link
-  #turn: Promise<unknown> = Promise.resolve()
+export type Writer = ReturnType<typeof makeWriter>
 
-  /** `heads`: the connection on which heads are read. */
-  constructor(link: Link, heads: Link) {
-    this.#link = link
-    this.#heads = heads
-  }
+/** `heads`: the connection on which heads are read. */
+export function makeWriter(link: Link, heads: Link) {
+  let turn: Promise<unknown> = Promise.resolve()
 
-  readonly append: PlantLog['append'] = (entries, { deadlineMs, note } = {}) => {
-    const ids = entries.flatMap(({ id }) => id ?? [])
-    return this.#inTurn(async (session, mark) => {
-      const [position, items] = await Promise.all([
-        findPosition(session),
-        findItems(session, ids),
-        note && changeNote(session, note),
-      ])
-      const { outcomes, added } = judge(entries, items)
-      if (added.length > 0)
-        return {
-          result: outcomes,
-          changes: [insertPlants(position, added, mark)],
-          trace: {
-            text: 'SELECT FROM plants WHERE position = $1 AND mark = $2',
-            values: [position + 1, mark],
-          },
-        }
-      return note ? { result: outcomes, ...leaveMark(mark) } : { result: outcomes, changes: [] }
-    }, deadlineMs)
-  }
-
-  readonly execute = (...[text, values = []]: Parameters<Sql['execute']>): Promise<number> => {
-    return this.#inTurn(async (session, mark) => {
-      const { rowCount } = await session.query({ text, values })
-      return { result: Number(rowCount), ...leaveMark(mark) }
-    })
-  }
-
-  /** Resolves when no transaction is running. */
-  async idle(): Promise<void> {
-    await this.#turn
-  }
-
-  async #inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
-    const before = this.#turn
+  async function inTurn<T>(plan: Plan<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
+    const before = turn
     const done = Promise.withResolvers<void>()
-    this.#turn = before.then(() => done.promise)
+    turn = before.then(() => done.promise)
     const tooLate = fail('its turn did not come in time')
     try {
       await withTimeout(before, deadlineMs - performance.now(), tooLate).catch(refuse('nothing-added'))
-      return await this.#commit(plan, deadlineMs)
+      return await commitOnce(plan, deadlineMs)
     } finally {
       done.resolve()
     }
@@ -80,33 +41,57 @@ export class Writer {
    * next attempt wait for the end of that transaction, and its mark tells whether it was committed. As it may still be
    * missing on the standbys, it is confirmed by a commit that waits for them.
    */
-  async #commit<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
+  async function commitOnce<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
     let sent: { result: T; trace: QueryConfig } | undefined
     let wasFound = false
-    try {
-      return await this.#link.run(async (session) => {
-        const locked = lockHead(session)
-        if (sent && (await isThere(session, locked, sent.trace))) {
-          wasFound = true
-          await session.commit([commit])
-          return sent.result
-        }
-        sent = undefined
-        const mark = randomBytes(8).toString('base64url')
-        const [{ result, changes, trace }] = await Promise.all([plan(session, mark), locked])
-        if (trace) sent = { result, trace }
-        await session.commit([...changes, commit]).catch((error) => {
-          // The server refused a statement, and with it the transaction. Otherwise it may show what no standby has.
-          if (isFinal(error)) sent = undefined
-          else this.#heads.renew()
-          throw error
-        })
-        return result
-      }, deadlineMs)
-    } catch (cause) {
-      return refuse(sent || wasFound ? 'unknown' : 'nothing-added')(cause)
+    const attempt = async (session: Session) => {
+      const locked = lockHead(session)
+      if (sent && (await isThere(session, locked, sent.trace))) {
+        wasFound = true
+        await session.commit([commit])
+        return sent.result
+      }
+      sent = undefined
+      const mark = randomBytes(8).toString('base64url')
+      const [{ result, changes, trace }] = await Promise.all([plan(session, mark), locked])
+      if (trace) sent = { result, trace }
+      await session.commit([...changes, commit]).catch((error) => {
+        // The server refused a statement, and with it the transaction. Otherwise it may show what no standby has.
+        if (isFinal(error)) sent = undefined
+        else heads.renew()
+        throw error
+      })
+      return result
     }
+    return link
+      .run(attempt, deadlineMs)
+      .catch((cause) => refuse(sent || wasFound ? 'unknown' : 'nothing-added')(cause))
   }
+
+  const append: PlantLog['append'] = (entries, { deadlineMs, note } = {}) =>
+    inTurn((session, mark) => planBatch(session, { entries, note, mark }), deadlineMs)
+  const execute = (text: string, values: Value[]): Promise<number> =>
+    inTurn(async (session, mark) => {
+      const { rowCount } = await session.query({ text, values })
+      return { result: Number(rowCount), ...leaveMark(mark) }
+    })
+  /** `idle` resolves when no transaction is running. */
+  return { append, execute, idle: async () => void (await turn) }
+}
+
+type Batch = { entries: Entry[]; note: NoteChange | undefined; mark: string }
+
+async function planBatch(session: Session, { entries, note, mark }: Batch): Promise<Planned<Outcome[]>> {
+  const ids = entries.flatMap(({ id }) => id ?? [])
+  const [position, items] = await Promise.all([
+    findPosition(session),
+    findItems(session, ids),
+    note && changeNote(session, note),
+  ])
+  const { outcomes, added } = judge(entries, items)
+  if (added.length === 0) return { result: outcomes, ...(note ? leaveMark(mark) : { changes: [] }) }
+  const trace = { text: 'SELECT FROM plants WHERE position = $1 AND mark = $2', values: [position + 1, mark] }
+  return { result: outcomes, changes: [insertPlants(position, added, mark)], trace }
 }
 
 const commit: QueryConfig = { text: 'COMMIT' }

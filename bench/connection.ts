@@ -1,0 +1,78 @@
+// A keep-alive connection of the load generator. It reads as little of an answer as possible, so that the servers are slower
+// than it is.
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+
+export type Target = { url: string; next: () => string; status: number }
+
+const readBytes = 256 * 1024
+const head = /^HTTP\/1\.1 (\d+)(?:[\s\S]*?\r\n(?:content-length: *(\d+)|transfer-encoding))?/i
+const lastChunk = '0\r\n\r\n'
+
+export class Connection {
+  readonly opened: Promise<unknown>
+  /** Milliseconds of each answer. */
+  readonly latencies: number[] = []
+  readonly #target: Target
+  readonly #socket: Socket
+  readonly #done = Promise.withResolvers<void>()
+  #text = ''
+  /** Bytes that are still to come; of an answer in chunks nobody knows. */
+  #left = 0
+  #sentMs = 0
+  #goesOn = (_now: number) => false
+
+  constructor(target: Target) {
+    this.#target = target
+    const { hostname: host, port } = new URL(target.url)
+    const buffer = Buffer.allocUnsafe(readBytes)
+    const callback = (count: number) => this.#read(buffer.subarray(0, count))
+    this.#socket = connect({ host, port: Number(port), noDelay: true, onread: { buffer, callback } })
+    this.#socket.on('error', this.#done.reject)
+    this.#socket.on('close', () => this.#done.reject(new Error('the server closed the connection')))
+    this.#done.promise.catch(() => {})
+    this.opened = once(this.#socket, 'connect')
+  }
+
+  /** Sends one request after the other while `goesOn`; resolves with the last answer. */
+  run(goesOn: (now: number) => boolean): Promise<void> {
+    this.#goesOn = goesOn
+    this.#send()
+    return this.#done.promise
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  #send(): void {
+    this.#text = ''
+    this.#sentMs = performance.now()
+    this.#socket.write(this.#target.next())
+  }
+
+  #read(bytes: Buffer): boolean {
+    if (this.#left === 0) this.#readHead(bytes)
+    else if (this.#left < Infinity) this.#left -= bytes.length
+    else this.#text = (this.#text + bytes.toString('latin1', Math.max(0, bytes.length - 5))).slice(-5)
+    if (this.#left === Infinity && this.#text.endsWith(lastChunk)) this.#left = 0
+    if (this.#left > 0) return true
+    const now = performance.now()
+    this.latencies.push(now - this.#sentMs)
+    if (this.#goesOn(now)) this.#send()
+    else this.#done.resolve()
+    return true
+  }
+
+  /** A head comes in one piece here. */
+  #readHead(bytes: Buffer): void {
+    const end = bytes.indexOf('\r\n\r\n') + 4
+    const [start = '', status, length] = head.exec(bytes.toString('latin1', 0, end)) ?? []
+    if (Number(status) !== this.#target.status)
+      this.#done.reject(new Error(`${this.#target.url} answered ${start}`))
+    else if (status === '304') this.#left = 0
+    else if (length === undefined) this.#left = Infinity
+    else this.#left = Number(length) - (bytes.length - end)
+    if (this.#left === Infinity) this.#text = bytes.toString('latin1', bytes.length - 5)
+  }
+}

@@ -1,0 +1,26 @@
+// The two operations as a Fastify user would write them.
+import bearerAuth from '@fastify/bearer-auth'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
+import fastify from 'fastify'
+import { announce, host, openDatabase, port, setting } from './peer.ts'
+
+const { insert, select } = openDatabase(setting('DATABASE_FILE'))
+const Plant = Type.Object({ name: Type.String(), tag: Type.String() })
+const app = fastify().withTypeProvider<TypeBoxTypeProvider>()
+await app.register(bearerAuth, { keys: [setting('ACCESS_TOKENS')] })
+
+app.post('/plants', { schema: { body: Plant, response: { 200: Plant } } }, async ({ body }) => {
+  insert.run(body.name, body.tag)
+  return body
+})
+
+const querystring = Type.Object({ limit: Type.Integer({ default: -1 }) })
+app.get(
+  '/plants',
+  { schema: { querystring, response: { 200: Type.Array(Plant) } } },
+  async ({ query }) => select.all(query.limit) as { name: string; tag: string }[],
+)
+
+await app.listen({ host, port })
+announce(app.server)
