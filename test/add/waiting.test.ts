@@ -2,6 +2,7 @@
 import { test } from 'tap'
 import { GroupCommit } from '../../src/plants/group-commit.ts'
 import type { Entry, Outcome, PlantLog } from '../../src/store/engine.ts'
+import { unavailable } from '../support/stores.ts'
 
 /** A log whose batches are committed when `commit` is called. */
 function makeLog() {
@@ -42,8 +43,8 @@ test('a client that has left, or is nearly late, is not added', async (t) => {
   const gone = commits.append(entry('gone'), { ...stays(), isGone: () => true })
   const late = commits.append(entry('late'), { deadlineMs: performance.now() + 100, isGone: () => false })
   const added = commits.append(entry('added'), stays())
-  await t.rejects(gone, { outcome: 'nothing-added' })
-  await t.rejects(late, { outcome: 'nothing-added' })
+  await t.rejects(gone, unavailable('nothing-added'))
+  await t.rejects(late, unavailable('nothing-added'))
   t.same(
     batches.map(({ entries }) => entries),
     [[entry('added')]],
@@ -56,7 +57,7 @@ test('beyond 4096 plants in the line one is refused as overloaded', async (t) =>
   const { batches, log } = makeLog()
   const commits = new GroupCommit(log)
   const all = Array.from({ length: 4096 }, (_, n) => commits.append(entry(`${n}`), stays()))
-  await t.rejects(commits.append(entry('one more'), stays()), { outcome: 'overloaded' })
+  await t.rejects(commits.append(entry('one more'), stays()), unavailable('overloaded'))
   while (batches.length === 0) await turn()
   batches[0]?.commit()
   t.equal((await Promise.all(all)).length, 4096)
@@ -68,5 +69,5 @@ test('a wrong number of outcomes is an unknown outcome for the whole batch', asy
   const both = [commits.append(entry('a'), stays()), commits.append(entry('b'), stays())]
   while (batches.length === 0) await turn()
   batches[0]?.commit(['added'])
-  for (const one of both) await t.rejects(one, { outcome: 'unknown' })
+  for (const one of both) await t.rejects(one, unavailable('unknown'))
 })

@@ -7,7 +7,6 @@ import { isFull } from '../support/full.ts'
 import '../support/short-limits.ts'
 
 const { createDirectory, sqlite } = await import('../support/engines.ts')
-const { assertProblem } = await import('../support/problem.ts')
 const { request, startApp, startService, token } = await import('../support/service.ts')
 const { compose, readAnswers } = await import('../support/wire.ts')
 
