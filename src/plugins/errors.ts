@@ -57,9 +57,13 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
+/** Other requests are served meanwhile, so there is no end to report. */
+const overloadWords = { gone: overloaded, still: overloaded, back: '' }
+
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
+const overloaded = 'requests were refused: too many are in progress'
 const outageWords = {
   gone: 'the store could not be used',
   still: 'the store still cannot be used',
@@ -71,7 +75,17 @@ export type ErrorsOptions = { basePath: string; fault: () => string | undefined 
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   const outage = new Outage(app.log as Logger, outageWords)
+  const overload = new Outage(app.log as Logger, overloadWords)
+  /** True from a failure of the store until a request with a token is served. */
+  let isFailing = false
   app.decorateReply('problem', undefined)
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    if (isFailing && reply.statusCode < 400 && request.grant) {
+      isFailing = false
+      outage.reportRecovery()
+    }
+    done()
+  })
 
   // What cannot be served is refused before its body is read.
   app.addHook('onRequest', (request, _reply, done) => {
@@ -100,13 +114,16 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
     throw describeMiss(request)
   })
 
-  /** Logs an internal error whole; an unavailable store that has not logged it itself, now and then. */
+  /** Logs an internal error whole; why the store refuses requests, when it begins and now and then. */
   function logFailure(error: Error, { id: requestId }: FastifyRequest): void {
     // An issuer that is away is logged where its keys are loaded.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
-    else if (!error.isLogged)
+    else if (error.outcome === 'overloaded') overload.reportFailure(error, { requestId })
+    else if (!error.isLogged) {
+      isFailing = true
       outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })
+    }
   }
 })
 

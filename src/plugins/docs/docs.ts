@@ -73,8 +73,10 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
 
 /** Serves the pages and the contract, each made at its request. */
 function servePages(app: FastifyInstance, site: pages.Site): void {
-  const serve = (path: string, make: () => string, type = 'text/html') =>
-    app.get(path, async (_request, reply) => reply.type(`${type}; charset=utf-8`).send(make()))
+  const serve = (path: string, make: () => string, type = 'text/html') => {
+    let text: string | undefined
+    app.get(path, async (_request, reply) => reply.type(`${type}; charset=utf-8`).send((text ??= make())))
+  }
   const serveMarkdown = (path: string, write: () => string) =>
     serve(path, () => pages.renderMarkdown(site, write()))
 
