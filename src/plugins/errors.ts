@@ -57,6 +57,9 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
+/** The longest request target. */
+const maxUrlLength = 8 * 1024
+
 const outageWords = {
   gone: 'the store could not be used',
   still: 'the store still cannot be used',
@@ -69,6 +72,15 @@ export type ErrorsOptions = { basePath: string; fault: () => string | undefined 
 export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   const outage = new Outage(app.log as Logger, outageWords)
   app.decorateReply('problem', undefined)
+
+  // What cannot be served is refused before its body is read.
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { url, headers, httpVersionMinor } = request.raw
+    if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
+    else if (headers.host === undefined && httpVersionMinor > 0)
+      done(invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }]))
+    else done(request.is404 ? describeMiss(request) : undefined)
+  })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const problem = toProblem(error, request)
@@ -83,7 +95,7 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
       .send(body)
   })
 
-  // For routes that find nothing; unknown paths are refused before their body is read, see `requests`.
+  // For routes that find nothing.
   app.setNotFoundHandler((request) => {
     throw describeMiss(request)
   })
@@ -101,7 +113,9 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
 /** Makes the error for a request without a route: 405 if its path has other methods. */
 export function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
   const path = url.split('?', 1)[0] as string
-  const allowed = server.supportedMethods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
+  // CORS has a route for the OPTIONS of every path.
+  const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
+  const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
   // A route that found nothing, such as that of the files of the docs.
   if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.nothingHere)
   return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
