@@ -37,7 +37,7 @@ const accepted: [header: string | undefined, codings: string][] = [
 ]
 
 test('codings follow the weights that a client gives', async (t) => {
-  for (const [header, codings] of accepted) t.equal(negotiate(header).join(), codings, header)
+  for (const [header, codings] of accepted) t.equal(negotiate(header).join(), codings, String(header))
 })
 
 /** A service with so many plants, which counts what is read of its log. */
