@@ -57,9 +57,6 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
-/** Other requests are served meanwhile, so there is no end to report. */
-const overloadWords = { gone: overloaded, still: overloaded, back: '' }
-
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
@@ -69,6 +66,8 @@ const outageWords = {
   still: 'the store still cannot be used',
   back: 'the store can be used again',
 }
+/** Other requests are served meanwhile, so there is no end to report. */
+const overloadWords = { gone: overloaded, still: overloaded, back: '' }
 
 /** `basePath`: ends with a slash; pages of problems are below it. `fault`: what the database's servers said last. */
 export type ErrorsOptions = { basePath: string; fault: () => string | undefined }
