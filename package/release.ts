@@ -2,7 +2,7 @@
 // makes the archive of that platform alone, `--archives none` no archive.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { makeArchive, platforms } from './archive.ts'
@@ -56,6 +56,8 @@ function findNotes(): string {
 }
 
 function requireFigures(): void {
+  if (!existsSync(new URL('../bench/results/latest.json', import.meta.url)))
+    refuse('there are no figures; run npm run bench on a quiet machine')
   const { commit } = JSON.parse(read('bench/results/latest.json')).machine
   const { status } = spawnSync('git', ['diff', '--quiet', `${commit}`, '--', ...requestPath], { cwd: root })
   if (status === 0) return
