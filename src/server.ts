@@ -5,6 +5,7 @@ import { type AddressInfo, isIPv6 } from 'node:net'
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { type Log, openLog } from './log.ts'
 import { type Meter, noMeter } from './metrics.ts'
@@ -34,24 +35,23 @@ export async function runService({ settings, warnings }: Service): Promise<void>
   const close = async () => {
     for (const one of closers.toReversed()) await one()
   }
+  let drain = async (_hurry: AbortSignal) => {}
+  const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
+    if (err) logger.fatal({ err }, 'the service failed')
+    else {
+      logger.info({ signal }, 'stopping')
+      await drain(hurry)
+    }
+    await close()
+    await log.end(signal)
+  }
+  finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
     const admin = settings.adminPort === undefined ? undefined : await startAdmin(settings, log)
     if (admin) closers.push(admin.close)
     const meter = admin?.meter ?? noMeter
 
-    let isNew = false
-    const made = () => {
-      isNew = true
-    }
-    const { reconnected, lost } = watchStore(meter)
-    const store = await openStore(settings.databaseUrl, {
-      logger,
-      mode: 'serve',
-      create: true,
-      made,
-      reconnected,
-      lost,
-    })
+    const { store, isNew } = await openWatched(settings.databaseUrl, logger, meter)
     closers.push(() => store.close())
     const tokens = new Tokens(store.tokens)
     const issuer = issuerOf(settings)
@@ -72,16 +72,10 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     })
     closers.push(() => app.close())
 
-    const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
+    drain = async (hurry) => {
       admin?.drain()
-      if (err) logger.fatal({ err }, 'the service failed')
-      else logger.info({ signal }, 'stopping')
-      await sleep(err ? 0 : settings.drainDelayMs, undefined, { signal: hurry }).catch(() => {})
-      await close()
-      await log.end(signal)
+      await sleep(settings.drainDelayMs, undefined, { signal: hurry }).catch(() => {})
     }
-    finishOnSignal(finish, settings.drainDelayMs + stopMs)
-
     const address = await listen(app, settings)
     admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
@@ -103,21 +97,24 @@ async function startAdmin(settings: Settings, log: Log) {
   return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
 }
 
-/** Counts what happens to the connections of a store. */
-function watchStore(meter: Meter) {
-  let [reconnects, lost] = [0, 0]
+/** Opens the store, and counts what happens to its connections. `isNew`: it was made now. */
+async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
+  let [isNew, reconnects, lost] = [false, 0, 0]
   const again = 'Connections to the database that were made again.'
   meter.counter('plant_store_database_reconnects_total', again, () => reconnects)
   const gone = 'Plants that were in the log and were lost below the service.'
   meter.gauge('plant_store_lost_plants', gone, () => lost)
-  return {
-    reconnected() {
-      reconnects++
+  const store = await openStore(databaseUrl, {
+    logger,
+    mode: 'serve',
+    create: true,
+    made: () => {
+      isNew = true
     },
-    lost(plants: number) {
-      lost += plants
-    },
-  }
+    reconnected: () => reconnects++,
+    lost: (plants) => (lost += plants),
+  })
+  return { store, isNew }
 }
 
 async function listen(app: FastifyInstance, { host, port, maxConnections }: Settings): Promise<AddressInfo> {

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 
-/** A shutdown resets connections that are still being answered after this time. */
-const drainMs = 8000
+/** A shutdown closes the connections that are left after this time. */
+const drainMs = 8500
 
 /** Browsers must not guess another media type. */
 export const nosniff = ['x-content-type-options', 'nosniff'] as const
@@ -36,7 +36,7 @@ export const requests = fp(async (app) => {
 
   app.addHook('preClose', async () => {
     isDraining = true
-    // A client that was cut off must not take a part of an answer for the whole: Node would end its connection normally.
+    // Later than long lists are reset: these connections end normally, and a part could be mistaken for the whole.
     setTimeout(() => app.server.closeAllConnections(), drainMs).unref()
   })
 })

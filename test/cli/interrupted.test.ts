@@ -3,18 +3,16 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import pg from 'pg'
 import tap, { before, type Test, test } from 'tap'
 import { doLongWork } from '../../src/cli/long-work.ts'
 import { cli } from '../support/commands.ts'
 import { open } from '../support/copies.ts'
-import { createDirectory, findEngine, sqlite } from '../support/engines.ts'
+import { createDirectory, sqlite } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { inherited, noteProcess, preload } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 const promisedMs = 1000
-const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
 
 /** Sends a signal and asserts that it ends the process: a shell shows 128 + its number as the exit code. */
 async function stop(t: Test, child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
@@ -104,21 +102,6 @@ test('an export into a file that the shell opened stops in the middle', async (t
   await until(() => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
   await stop(t, child, 'SIGINT')
   t.ok(readFileSync(file, 'utf8').split('\n').length < plants)
-})
-
-test('a check of a server that does not answer stops', { skip: noPostgres }, async (t) => {
-  const url = await postgres.createDatabase(t)
-  await open(t, url)
-  const other = new pg.Client(url)
-  await other.connect()
-  t.teardown(() => other.end())
-  await other.query('BEGIN; LOCK TABLE plants')
-  const { child, said } = start(t, 'verify', url)
-  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-  await until(async () => (await other.query(waiting)).rows.length > 0)
-  await stop(t, child, 'SIGINT')
-  await other.query('COMMIT')
-  t.equal(said(), '')
 })
 
 test('work that does not end by itself is ended, and further signals change nothing', async (t) => {

@@ -167,7 +167,6 @@ test('the client and the service pass it on, and an answer without it is not fro
 test('help and contract name it', async (t) => {
   const { run } = await makeRunner(t)
   const help = (await run('import', '--help')).stdout.replace(/\s+/g, ' ')
-  t.match(help, `read ${joinWords(columns, 'or')} from this column`)
   t.match(
     help,
     'note (optional), height (optional), rings (optional), evergreen (optional) and id (optional), as in',
