@@ -75,14 +75,12 @@ export type ErrorsOptions = { basePath: string; fault: () => string | undefined 
 export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   const outage = new Outage(app.log as Logger, outageWords)
   const overload = new Outage(app.log as Logger, overloadWords)
-  /** True from a failure of the store until a request with a token is served. */
-  let isFailing = false
+  /** Methods of requests that the store has failed and not served since: it may only be readable. */
+  const failing = new Set<string>()
   app.decorateReply('problem', undefined)
   app.addHook('onSend', (request, reply, _payload, done) => {
-    if (isFailing && reply.statusCode < 400 && request.grant) {
-      isFailing = false
-      outage.reportRecovery()
-    }
+    if (failing.size > 0 && reply.statusCode < 400 && request.grant && failing.delete(request.method))
+      if (failing.size === 0) outage.reportRecovery()
     done()
   })
 
@@ -114,13 +112,15 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   })
 
   /** Logs an internal error whole; why the store refuses requests, when it begins and now and then. */
-  function logFailure(error: Error, { id: requestId }: FastifyRequest): void {
+  function logFailure(error: Error, { id: requestId, method }: FastifyRequest): void {
     // An issuer that is away is logged where its keys are loaded.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
-    else if (error.outcome === 'overloaded') overload.reportFailure(error, { requestId })
-    else if (!error.isLogged) {
-      isFailing = true
+    else if (error.outcome === 'overloaded') {
+      // During an outage an overload is part of it.
+      if (failing.size === 0) overload.reportFailure(error, { requestId })
+    } else if (!error.isLogged) {
+      failing.add(method)
       outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })
     }
   }
