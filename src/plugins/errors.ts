@@ -1,6 +1,6 @@
 // Answers every failure with problem details (RFC 9457): thrown errors, unknown paths and methods, and what is not HTTP.
 import type { Socket } from 'node:net'
-import type { FastifyError, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Fault } from '../../schemas/problem.ts'
@@ -77,10 +77,15 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   const overload = new Outage(app.log as Logger, overloadWords)
   /** Methods of requests that the store has failed and not served since: it may only be readable. */
   const failing = new Set<string>()
+  /** When the last outage ended: a request that waited through it, and fails later, begins no other. */
+  let backMs = 0
   app.decorateReply('problem', undefined)
   app.addHook('onSend', (request, reply, _payload, done) => {
     if (failing.size > 0 && reply.statusCode < 400 && request.grant && failing.delete(request.method))
-      if (failing.size === 0) outage.reportRecovery()
+      if (failing.size === 0) {
+        outage.reportRecovery()
+        backMs = performance.now()
+      }
     done()
   })
 
@@ -96,7 +101,7 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const problem = toProblem(error, request)
     const body = describe(problem, basePath)
-    if (body.status >= 500) logFailure(error, request)
+    if (body.status >= 500) logFailure(error, reply)
     reply.problem = problem.code
     if (body.status === 503) reply.header('retry-after', '1')
     return reply
@@ -112,14 +117,14 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   })
 
   /** Logs an internal error whole; why the store refuses requests, when it begins and now and then. */
-  function logFailure(error: Error, { id: requestId, method }: FastifyRequest): void {
+  function logFailure(error: Error, { request: { id: requestId, method }, elapsedTime }: FastifyReply): void {
     // An issuer that is away is logged where its keys are loaded.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
     else if (error.outcome === 'overloaded') {
       // During an outage an overload is part of it.
       if (failing.size === 0) overload.reportFailure(error, { requestId })
-    } else if (!error.isLogged) {
+    } else if (!error.isLogged && performance.now() - elapsedTime > backMs) {
       failing.add(method)
       outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })
     }
