@@ -1,5 +1,4 @@
 // Linters of the document: Redocly, and Spectral with the rules of OWASP. What we do otherwise is in spectral.yaml.
-import { writeFileSync } from 'node:fs'
 import { bin, folder, type Outcome, run, type Subject, versionOf } from './tools.ts'
 
 /** Redocly's strictest set of recommendations, without an exception. */
