@@ -38,7 +38,7 @@ const ofList = ['ETag', 'Link', 'Cache-Control', 'Vary', ...ofRate] as const
 const errors = {
   400: problem('The request is not valid. `errors` lists its faults and their places.', ofRate),
   401: problem('The token is missing, wrong, expired or revoked.', ['WWW-Authenticate']),
-  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate', ...ofRate]),
+  403: problem('The token lacks the scope of this operation.', ['WWW-Authenticate']),
   408: early(problems.late.detail),
   414: problem(problems.urlTooLong.detail),
   429: problem('The token sent too many requests in a short time. Nothing was changed.', [
