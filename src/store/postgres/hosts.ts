@@ -47,14 +47,15 @@ export function splitHosts(url: string): string[] {
  * (`channel_binding`, as in libpq).
  */
 export function readUrl(url: string): { connectionString: string; binding: string } {
-  const parsed = new URL(url)
-  const { searchParams: given } = parsed
+  // Not a URL to WHATWG's rules: that of a socket has no host.
+  const [start = '', query] = url.split(/\?(.*)/s)
+  const given = new URLSearchParams(query)
   const binding = given.get('channel_binding') ?? 'disable'
   given.delete('channel_binding')
   // pg treats these modes as verify-full, and prints nine lines about it.
   const isAlias = ['prefer', 'require', 'verify-ca'].includes(given.get('sslmode') ?? '')
   if (isAlias && given.get('uselibpqcompat') !== 'true') given.set('sslmode', 'verify-full')
-  return { connectionString: parsed.href, binding }
+  return { connectionString: given.size > 0 ? `${start}?${given}` : start, binding }
 }
 
 /** True for a socket, and for an address of this machine. */

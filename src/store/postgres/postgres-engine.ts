@@ -52,8 +52,9 @@ async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlSto
   try {
     const plain = findPlainHosts(urls)
     await writes.run(async () => {}, performance.now() + Math.max(patienceMs, storeLimitMs))
-    if (mode === 'serve')
-      for (const risk of describeRisks(plain, (await status()).cluster?.unsafe)) logger.warn(risk)
+    const unsafe = mode === 'serve' ? (await status()).cluster?.unsafe : undefined
+    if (unsafe && plain.length > 0) logger.warn(describePlain(plain))
+    for (const name of unsafe ?? []) logger.warn(describeUnsafe(name))
   } catch (error) {
     servers.close()
     throw error
@@ -116,9 +117,8 @@ async function executeLazily(session: Session, text: string, values: unknown[]):
   return Number(results[2]?.rowCount)
 }
 
-function describeRisks(plainHosts: string[], unsafe: string[] = []): string[] {
-  const plain = `passwords and plants go to ${plainHosts.join(', ')} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`
-  return [...(plainHosts.length > 0 ? [plain] : []), ...unsafe.map(describeUnsafe)]
+function describePlain(hosts: string[]): string {
+  return `passwords and plants go to ${hosts.join(', ')} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`
 }
 
 /**
