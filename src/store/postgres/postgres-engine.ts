@@ -50,10 +50,11 @@ async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlSto
       : writer.execute(text, values)
   const status = () => readStatus(select)
   try {
-    const plain = findPlainHosts(urls)
+    const plain = describePlain(findPlainHosts(urls))
     await writes.run(async () => {}, performance.now() + Math.max(patienceMs, storeLimitMs))
     if (mode === 'serve')
-      for (const risk of describeRisks(plain, (await status()).cluster?.unsafe)) logger.warn(risk)
+      for (const risk of [...plain, ...((await status()).cluster?.unsafe ?? []).map(describeUnsafe)])
+        logger.warn(risk)
   } catch (error) {
     servers.close()
     throw error
@@ -116,9 +117,11 @@ async function executeLazily(session: Session, text: string, values: unknown[]):
   return Number(results[2]?.rowCount)
 }
 
-function describeRisks(plainHosts: string[], unsafe: string[] = []): string[] {
-  const plain = `passwords and plants go to ${plainHosts.join(', ')} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`
-  return [...(plainHosts.length > 0 ? [plain] : []), ...unsafe.map(describeUnsafe)]
+function describePlain(hosts: string[]): string[] {
+  if (hosts.length === 0) return []
+  return [
+    `passwords and plants go to ${hosts.join(', ')} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`,
+  ]
 }
 
 /**
@@ -127,7 +130,7 @@ function describeRisks(plainHosts: string[], unsafe: string[] = []): string[] {
  */
 export function findPlainHosts(urls: string[]): string[] {
   return urls.flatMap((url) => {
-    const { host, port, ssl } = new pg.Client({ connectionString: readUrl(url).connectionString })
+    const { host, port, ssl } = new pg.Client(readUrl(url).options)
     const { rejectUnauthorized = true } = Object(ssl)
     const isSafe = ssl && rejectUnauthorized
     return isSafe || isLocal(host) ? [] : [`${host}:${port}`]

@@ -40,22 +40,19 @@ const services = `
   FROM pg_stat_activity
   WHERE datname = current_database() AND application_name LIKE $1 || ' %' GROUP BY 1 ORDER BY 1`
 
-type Server = {
+type Server = Omit<ClusterStatus, 'standbys' | 'loss'> & {
   version: string
-  server: string
-  role: ClusterStatus['role']
   bytes: number
   loss: string | null
-  unsafe: string[]
 }
 
 export async function readStatus(select: Sql['select']): Promise<EngineStatus> {
   const rows = await select(server, [`{${tables}}`, `{${Object.keys(consequences)}}`])
-  const { version, server: address, role, bytes, loss, unsafe } = rows[0] as unknown as Server
+  const { version, bytes, loss: text, ...known } = rows[0] as unknown as Server
   const found = (await select(standbys)) as unknown[] as Standby[]
-  const noted: Loss | null = loss === null ? null : JSON.parse(loss)
-  const cluster = { server: address, role, standbys: found, unsafe, loss: noted }
-  return { engineVersion: version, bytes, cluster, service: await findService(select, role) }
+  const loss: Loss | null = text === null ? null : JSON.parse(text)
+  const cluster = { ...known, standbys: found, loss }
+  return { engineVersion: version, bytes, cluster, service: await findService(select, known.role) }
 }
 
 /** Finds running services; unknown on a standby, as services use the primary. */

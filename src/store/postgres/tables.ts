@@ -1,7 +1,6 @@
 // Finds the store in a PostgreSQL database, or makes it in one without. Any number of replicas may do so at once. Tables of
 // others are never written.
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
 import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { checkVersion, earlierSchemaKey, refuseEarlier, schemaKey, steps } from '../sql/schema.ts'
@@ -17,9 +16,6 @@ const ownColumns: Record<string, string[]> = {
 }
 export const tables = Object.keys(ownColumns)
 
-/** SQLSTATEs if another replica creates the same table at the same moment; the next attempt finds it. */
-const overtaken = ['23505', '42P07', '42710']
-const attempts = 10
 const shownTables = 5
 
 /**
@@ -27,18 +23,17 @@ const shownTables = 5
  * StoreRefused, with the database untouched.
  */
 export async function prepareStore(session: Session, options: OpenOptions): Promise<string> {
-  for (let attempt = 1; ; attempt++) {
-    const found = await findStore(session)
-    if (found !== undefined) return found
-    if (!options.create) throw new StoreMissing('it holds no plant store')
-    try {
-      await createStore(session, options)
-      options.made?.()
-    } catch (error) {
-      if (attempt === attempts || !overtaken.includes(codeOf(error))) throw error
-      await session.query('ROLLBACK')
-    }
-  }
+  const found = await findStore(session)
+  if (found !== undefined) return found
+  if (!options.create) throw new StoreMissing('it holds no plant store')
+  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+  await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
+  // Another replica may have made it before this one had the lock.
+  const made = await findStore(session)
+  const id = made ?? (await createStore(session, options))
+  await session.query('COMMIT')
+  if (made === undefined) options.made?.()
+  return id
 }
 
 type FoundTable = { name: string; schema: string; columns: string[] }
@@ -82,7 +77,8 @@ function refuseForeign({ schema, name }: FoundTable): StoreRefused {
   )
 }
 
-async function createStore(session: Session, { mustBeAlone }: OpenOptions): Promise<void> {
+/** Makes the tables; resolves to the id of the store. */
+async function createStore(session: Session, { mustBeAlone }: OpenOptions): Promise<string> {
   const others = mustBeAlone ? await nameTables(session) : []
   if (others.length > 0)
     throw new StoreRefused(
@@ -92,14 +88,14 @@ async function createStore(session: Session, { mustBeAlone }: OpenOptions): Prom
   const { encoding, schema } = (await session.query(text)).rows[0] as Record<string, string>
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: make a database with ENCODING 'UTF8'`)
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   for (const { postgres } of steps)
     await session.query(postgres).catch((error) => {
-      throw codeOf(error) === '42501' ? refuseCreation(String(schema), error) : error
+      throw error.code === '42501' ? refuseCreation(String(schema), error) : error
     })
-  const values = [schemaKey, String(steps.length), randomBytes(16).toString('base64url')]
+  const id = randomBytes(16).toString('base64url')
+  const values = [schemaKey, String(steps.length), id]
   await session.query({ text: "INSERT INTO meta VALUES ($1, $2), ('store', $3)", values })
-  await session.query('COMMIT')
+  return id
 }
 
 /** Since PostgreSQL 15 only the owner of a database may make tables in its schema `public`. */
@@ -112,8 +108,4 @@ function refuseCreation(schema: string, { message }: Error): StoreRefused {
 async function nameTables(session: Session): Promise<string[]> {
   const text = "SELECT schemaname || '.' || relname AS name FROM pg_stat_user_tables ORDER BY 1"
   return (await session.query(text)).rows.map(({ name }) => String(name))
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof pg.DatabaseError ? String(error.code) : ''
 }
