@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
-import { fail, isAnswer, mostTelling, ServerFailure } from './failures.ts'
+import { isAnswer, mostTelling, ServerFailure } from './failures.ts'
 import { Session } from './session.ts'
 import { prepareStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs, withTimeout } from './time-outs.ts'
@@ -71,10 +71,11 @@ export class Servers {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
     const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
-    const late = `${sessions.map(({ server }) => server)}: no session was ready in ${attemptMs} ms`
+    const names = sessions.map(({ server }) => server)
+    const makeError = () => new Error(`${names}: no session was ready in ${attemptMs} ms`)
     const admitted = sessions.map((session) => this.#admit(session, role === 'writer' ? 0 : attemptMs))
     try {
-      const winner = await withTimeout(Promise.any(admitted), attemptMs, fail(late))
+      const winner = await withTimeout(Promise.any(admitted), attemptMs, makeError)
       this.#follow(winner, before)
       for (const other of sessions) if (other !== winner) other.destroy()
       this.#noteMade(role)

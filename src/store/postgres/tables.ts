@@ -36,22 +36,25 @@ export async function prepareStore(session: Session, options: OpenOptions): Prom
   return id
 }
 
-type FoundTable = { name: string; schema: string; columns: string[] }
+type FoundTable = { name: string; schema: string; isOurs: boolean }
+
+/** A table on the search path with one of our names. It may be a view. */
+const namesakes = `
+  SELECT name, relnamespace::regnamespace::text AS schema, columns <@ ARRAY(
+    SELECT attname::text FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped) AS "isOurs"
+  FROM (VALUES ${Object.entries(ownColumns).map(([name, columns]) => `('${name}', '{${columns}}'::text[])`)})
+    AS own (name, columns) JOIN pg_class ON pg_class.oid = to_regclass(name)`
 
 /** Finds the id of the store; undefined if no table on the search path has one of our names. Throws StoreRefused. */
 export async function findStore(session: Session): Promise<string | undefined> {
-  const text = `
-    SELECT name, relnamespace::regnamespace::text AS schema, ARRAY(
-      SELECT attname::text FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped) AS columns
-    FROM unnest($1::text[]) AS name JOIN pg_class ON pg_class.oid = to_regclass(name)`
-  const found = (await session.query<FoundTable>({ text, values: [tables] })).rows
+  const found = (await session.query<FoundTable>(namesakes)).rows
   const [first] = found
   if (first === undefined) return undefined
   const meta = found.find(({ name }) => name === 'meta')
-  if (!meta || !hasOwnColumns(meta)) throw refuseForeign(meta ?? first)
+  if (!meta?.isOurs) throw refuseForeign(meta ?? first)
   const values = await readMeta(session)
   if (values.store !== undefined && values[earlierSchemaKey] !== undefined) throw refuseEarlier('it')
-  const foreign = found.find((table) => table.schema !== meta.schema || !hasOwnColumns(table))
+  const foreign = found.find((table) => table.schema !== meta.schema || !table.isOurs)
   const version = Number(values[schemaKey])
   if (foreign) throw refuseForeign(foreign)
   if (found.length < tables.length || values.store === undefined || !(version > 0)) throw refuseForeign(meta)
@@ -65,10 +68,6 @@ async function readMeta(session: Session): Promise<Record<string, string>> {
   const keys = ['store', schemaKey, earlierSchemaKey]
   const { rows } = await session.query<{ values: Record<string, string> | null }>({ text, values: [keys] })
   return rows[0]?.values ?? {}
-}
-
-function hasOwnColumns({ name, columns }: FoundTable): boolean {
-  return (ownColumns[name] as string[]).every((column) => columns.includes(column))
 }
 
 function refuseForeign({ schema, name }: FoundTable): StoreRefused {

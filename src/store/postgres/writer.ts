@@ -7,7 +7,7 @@ import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { checksumOf } from '../sql/checksum.ts'
 import type { Value } from '../sql/sql.ts'
 import { writeNote } from '../sql/sql-store.ts'
-import { fail, isFinal, refuse } from './failures.ts'
+import { isFinal, refuse } from './failures.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
 import { withTimeout } from './time-outs.ts'
@@ -27,9 +27,9 @@ export function makeWriter(link: Link, heads: Link) {
     const before = turn
     const done = Promise.withResolvers<void>()
     turn = before.then(() => done.promise)
-    const tooLate = fail('its turn did not come in time')
+    const makeError = () => new Error('its turn did not come in time')
     try {
-      await withTimeout(before, deadlineMs - performance.now(), tooLate).catch(refuse('nothing-added'))
+      await withTimeout(before, deadlineMs - performance.now(), makeError).catch(refuse('nothing-added'))
       return await commitOnce(plan, deadlineMs)
     } finally {
       done.resolve()
