@@ -5,7 +5,6 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { makeZip } from './zip.ts'
 
 /** The platforms that there are archives for, and npm's words for each. */
 export const platforms: Record<string, [os: string, cpu: string]> = {
@@ -37,9 +36,9 @@ export function makeArchive(tarball: string, platform: string, directory: string
     mkdirSync(folder)
     execFileSync('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1'])
     installPackages(folder, platform)
-    return platform.startsWith('win')
-      ? writeNew(join(directory, `${name}.zip`), makeZip(folder))
-      : writeNew(join(directory, `${name}.tar.gz`), gzipSync(makeTar(place, name), { level: 9 }))
+    const archive = join(directory, `${name}.tar.gz`)
+    writeFileSync(archive, gzipSync(makeTar(place, name), { level: 9 }), { flag: 'wx' })
+    return archive
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
@@ -79,9 +78,4 @@ function makeTar(place: string, name: string): Buffer {
   const same = ['--sort=name', `--mtime=${time}`, '--owner=0', '--group=0', '--numeric-owner']
   const args = ['--create', '--format=ustar', ...same, '--mode=u+rwX,go+rX,go-w', '-C', place, name]
   return execFileSync('tar', args, { maxBuffer: 2 ** 30 })
-}
-
-function writeNew(path: string, content: Buffer): string {
-  writeFileSync(path, content, { flag: 'wx' })
-  return path
 }

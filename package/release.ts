@@ -18,7 +18,7 @@ const { version } = JSON.parse(read('package.json'))
 const artefact = (ending: string) => join(directory, `plant-store-${version}${ending}`)
 
 /** What a request passes through; the documents and the other commands are not measured by the README's figures. */
-const requestPath = ['schemas', 'src', ...['cli', 'maintenance', 'site'].map((room) => `:!src/${room}`)]
+const requestPath = ['schemas', 'src', ...['cli', 'commands', 'plugins/docs'].map((room) => `:!src/${room}`)]
 
 requireCleanTree()
 const notes = findNotes()

@@ -71,14 +71,16 @@ export async function buildApp(options: AppOptions) {
       request.server.errorHandler(error, request, reply.header(...nosniff)),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
+  // A client that has closed its sending side still gets its answers, and no list that ends early.
+  Object.assign(app.server, { httpAllowHalfOpen: true })
   for (const schema of components) app.addSchema(schema)
   await app.register(accessLog, { write, mask, count })
   if (settings.otlpEndpoint !== undefined) await app.register(tracing, { meter, mask })
-  await app.register(errors, { basePath, fault })
   await app.register(requests)
-  await app.register(json)
   if (corsOrigin !== false)
     await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
+  await app.register(errors, { basePath, fault })
+  await app.register(json)
   const issuer = issuerOf(settings)
   const resource = issuer && describeResource(issuer)
   await app.register(docs, {

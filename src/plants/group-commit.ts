@@ -3,7 +3,7 @@
 import { type Meter, noMeter, type Observe, secondBounds } from '../metrics.ts'
 import type { Entry, Outcome, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { inTime, storeLimitMs } from './in-time.ts'
+import { inTime, storeLimitMs } from '../store/in-time.ts'
 
 /** The most plants that may wait for the next batch. */
 const maxWaiting = 4096

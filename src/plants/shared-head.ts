@@ -1,7 +1,7 @@
 // Reads the head of the log once for all lists that wait at one moment.
 import type { Head, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
-import { inTime } from './in-time.ts'
+import { inTime } from '../store/in-time.ts'
 
 /** The most lists that may wait for a look at the log. */
 const maxWaiting = 10_000

@@ -23,6 +23,8 @@ declare module 'fastify' {
   }
 }
 
+type End = { status: number; durationMs: number; address: string }
+
 export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
   app.decorateReply('sentBytes', 0)
   /** Parts of lines that repeat. */
@@ -31,8 +33,21 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
 
   app.addHook('onRequest', (request, reply, done) => {
     const startMs = performance.now()
+    // A connection that is gone has no address.
+    const address = addressOf(request)
     // Unlike `finish`, it comes too when the client leaves before it has the whole answer.
-    reply.raw.on('close', () => add(request, reply, performance.now() - startMs))
+    reply.raw.on('close', () => {
+      const durationMs = performance.now() - startMs
+      // 499: the client left first.
+      const status = reply.raw.writableFinished ? reply.raw.statusCode : 499
+      if (count) {
+        const { method, routeOptions } = request
+        count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
+      }
+      if (!write) return
+      lines += format(request, reply, { status, durationMs, address })
+      if (lines.length >= chunkBytes) flush()
+    })
     done()
   })
 
@@ -42,25 +57,17 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     flush()
   })
 
-  function add(request: FastifyRequest, reply: FastifyReply, durationMs: number): void {
-    // 499: the client left first.
-    const status = reply.raw.writableFinished ? reply.raw.statusCode : 499
-    if (count) {
-      const { method, routeOptions } = request
-      count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
-    }
-    if (!write) return
-    lines += format(request, reply, status, durationMs)
-    if (lines.length >= chunkBytes) flush()
-  }
-
-  function format(request: FastifyRequest, reply: FastifyReply, status: number, durationMs: number): string {
+  function format(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { status, durationMs, address }: End,
+  ): string {
     const { grant } = request
     const bytes = Number(reply.getHeader('content-length') ?? reply.sentBytes)
     return (
       `{"level":30,"time":${Date.now()},"requestId":"${request.id}"${describeTarget(request)},"status":${status}` +
       `,"bytes":${bytes},"durationMs":${Math.round(durationMs * 1000) / 1000}` +
-      `,"remoteAddress":${JSON.stringify(addressOf(request))}` +
+      `,"remoteAddress":${JSON.stringify(address)}` +
       `${grant ? `,"token":${JSON.stringify(grant.id)}` : ''}${reply.problem ? `,"problem":"${reply.problem}"` : ''}` +
       `,"pid":${process.pid},"msg":"request"}\n`
     )

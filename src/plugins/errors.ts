@@ -57,18 +57,43 @@ const frameworkProblems: Record<string, KnownProblem> = {
   FST_STATIC_FORBIDDEN_PATH: problems.nothingHere,
 }
 
+/** The longest request target. */
+const maxUrlLength = 8 * 1024
+
+const overloaded = 'requests were refused: too many are in progress'
 const outageWords = {
   gone: 'the store could not be used',
   still: 'the store still cannot be used',
   back: 'the store can be used again',
 }
+/** Other requests are served meanwhile, so there is no end to report. */
+const overloadWords = { gone: overloaded, still: overloaded, back: '' }
 
 /** `basePath`: ends with a slash; pages of problems are below it. `fault`: what the database's servers said last. */
 export type ErrorsOptions = { basePath: string; fault: () => string | undefined }
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   const outage = new Outage(app.log as Logger, outageWords)
+  const overload = new Outage(app.log as Logger, overloadWords)
+  /** True from a failure of the store until a request with a token is served. */
+  let isFailing = false
   app.decorateReply('problem', undefined)
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    if (isFailing && reply.statusCode < 400 && request.grant) {
+      isFailing = false
+      outage.reportRecovery()
+    }
+    done()
+  })
+
+  // What cannot be served is refused before its body is read.
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { url, headers, httpVersionMinor } = request.raw
+    if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
+    else if (headers.host === undefined && httpVersionMinor > 0)
+      done(invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }]))
+    else done(request.is404 ? describeMiss(request) : undefined)
+  })
 
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const problem = toProblem(error, request)
@@ -83,25 +108,30 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
       .send(body)
   })
 
-  // For routes that find nothing; unknown paths are refused before their body is read, see `requests`.
+  // For routes that find nothing.
   app.setNotFoundHandler((request) => {
     throw describeMiss(request)
   })
 
-  /** Logs an internal error whole; an unavailable store that has not logged it itself, now and then. */
+  /** Logs an internal error whole; why the store refuses requests, when it begins and now and then. */
   function logFailure(error: Error, { id: requestId }: FastifyRequest): void {
     // An issuer that is away is logged where its keys are loaded.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
-    else if (!error.isLogged)
+    else if (error.outcome === 'overloaded') overload.reportFailure(error, { requestId })
+    else if (!error.isLogged) {
+      isFailing = true
       outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })
+    }
   }
 })
 
 /** Makes the error for a request without a route: 405 if its path has other methods. */
 export function describeMiss({ server, url, method }: FastifyRequest): ProblemError {
   const path = url.split('?', 1)[0] as string
-  const allowed = server.supportedMethods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
+  // CORS has a route for the OPTIONS of every path.
+  const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
+  const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
   // A route that found nothing, such as that of the files of the docs.
   if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.nothingHere)
   return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })

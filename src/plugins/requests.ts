@@ -1,12 +1,8 @@
-// What every request gets: a check of its head, an id, headers of its answer, and a gentle end when the service stops.
+// What every request gets: an id, headers of its answer, and a gentle end when the service stops.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
-import { problems } from '../../schemas/problems.ts'
-import { describeMiss, invalid, ProblemError } from './errors.ts'
 
-/** The longest request target. */
-const maxUrlLength = 8 * 1024
 /** A shutdown resets connections that are still being answered after this time. */
 const drainMs = 8000
 
@@ -30,11 +26,7 @@ export const requests = fp(async (app) => {
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(...nosniff).header('x-request-id', request.id)
-    const { url, headers, httpVersionMinor } = request.raw
-    if (String(url).length > maxUrlLength) done(new ProblemError(problems.urlTooLong))
-    else if (headers.host === undefined && httpVersionMinor > 0)
-      done(invalid([{ code: 'required', detail: 'is required', parameter: 'Host' }]))
-    else done(request.is404 ? describeMiss(request) : undefined)
+    done()
   })
 
   app.addHook('onSend', (_request, reply, _payload, done) => {

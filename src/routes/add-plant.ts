@@ -6,11 +6,11 @@ import { problems } from '../../schemas/problems.ts'
 import { addPlantResponses } from '../../schemas/responses.ts'
 import type { Meter } from '../metrics.ts'
 import { GroupCommit } from '../plants/group-commit.ts'
-import { storeLimitMs } from '../plants/in-time.ts'
 import { serializeItem } from '../plants/item.ts'
 import { ProblemError } from '../plugins/errors.ts'
 import { prepareInput } from '../plugins/json.ts'
 import type { PlantLog } from '../store/engine.ts'
+import { storeLimitMs } from '../store/in-time.ts'
 
 /** A verdict on a token is that old at most, and a revocation takes effect within five seconds. */
 const revocationMs = 3000

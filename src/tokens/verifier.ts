@@ -6,6 +6,7 @@ import type { Logger } from 'pino'
 import { Outage } from '../outage.ts'
 import type { Token } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
+import { inTime } from '../store/in-time.ts'
 import { hashToken, readTokenId } from './format.ts'
 import { isJwt } from './jwt.ts'
 import { scopes, type Tokens, touchMs } from './tokens.ts'
@@ -101,7 +102,7 @@ function makeLookUp(tokens: Tokens, { touch, now, monotonicNow }: LookUpOptions)
   return async (id: string, digest: string): Promise<Grant | undefined> => {
     // A slow answer says nothing of a revocation in the meantime.
     const askedMs = monotonicNow()
-    const token = await tokens.find(id)
+    const token = await inTime(tokens.find(id))
     if (!token || !timingSafeEqual(Buffer.from(token.hash), Buffer.from(digest))) return undefined
     const leftMs = (token.expiresAt ?? Number.POSITIVE_INFINITY) - now()
     if (token.revokedAt !== null || leftMs <= 0) return undefined

@@ -361,14 +361,6 @@ const faulty: [
     [/line 1: name is required; tag is required$/, /line 2: is empty, expected JSON$/],
   ],
   ['NUL in JSON', `{"name":"\0","tag":""}\n`, [/line 1: is not JSON$/], undefined, '--format', 'ndjson'],
-  [
-    'NUL in CSV',
-    'name,tag\nb\0,\n',
-    [/line 2: name must have no control characters/],
-    undefined,
-    '--format',
-    'csv',
-  ],
   ['an escaped NUL', `{"name":"b\\u0000","tag":""}\n`, [/line 1: name must have no control characters/]],
   ['a lone surrogate', `{"name":"\\ud800","tag":""}\n`, [/line 1: name must have no lone surrogates$/]],
   [
@@ -649,7 +641,7 @@ test('a file of rejects that cannot be created is reported before anything is re
   const path = writeInput(t, `{}\n${good}`)
   for (const [file, reason] of [
     ['/dev/full', /cannot write \/dev\/full: it exists; name a new file$/],
-    [join(createDirectory(t), 'no/rejects'), /cannot write \S+: ENOENT[^\n]+$/],
+    [join(createDirectory(t), 'no/rejects'), /cannot write \S+: its directory is missing$/],
     [path, /cannot write input: it exists; name a new file$/],
   ] as const)
     t.match(await next(path, '--skip-invalid', '--rejects', file), { code: 1, plants: [], said: [reason] })

@@ -14,9 +14,8 @@ const answers: [title: string, status: number, parts: Parts | string][] = [
   ['a list', 200, {}],
   ['the head of a list', 200, { method: 'HEAD' }],
   ['a list that the client has', 304, { headers: { 'If-None-Match': '*' } }],
-  ['what a path allows', 204, { method: 'OPTIONS' }],
   ['a preflight', 204, { method: 'OPTIONS', headers: preflight }],
-  ['the way to the docs', 302, { target: '/', headers: open }],
+  ['the home page', 200, { target: '/', headers: open }],
   ['the docs', 200, { target: '/docs', headers: open }],
   ['their head', 200, { target: '/docs', method: 'HEAD', headers: open }],
   ['a problem', 200, { target: '/problems/id-conflict', headers: open }],
@@ -28,13 +27,11 @@ const answers: [title: string, status: number, parts: Parts | string][] = [
   ['an unknown path', 404, { target: '/x' }],
   ['another method', 405, { method: 'PUT' }],
   ['a conflict', 409, { body: '{"name":"c","tag":"b","id":1}' }],
-  ['a false condition', 412, { headers: { 'If-Match': '"x"' } }],
   ['a large body', 413, { body: ' '.repeat(20_000) }],
   ['a long URL', 414, { target: `/${'x'.repeat(9000)}` }],
   ['another media type', 415, { body: '{}', headers: { 'Content-Type': 'text/plain' } }],
   ['large headers', 431, { headers: { 'X-Long': 'x'.repeat(20_000) } }],
   ['what is no HTTP', 400, 'hello\r\n\r\n'],
-  ['a tunnel', 404, 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
 ]
 
 /** The head of an answer: there may be no body, or one in chunks. */

@@ -1,6 +1,4 @@
 // HEAD says what GET would, without a body: also where the request is refused (RFC 9110, section 9.3.2).
-import { connect } from 'node:net'
-import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { type Test, test } from 'tap'
 import { StoreUnavailable } from '../../src/store/errors.ts'
@@ -17,7 +15,8 @@ async function start(t: Test) {
   const store = await openStore(database, { logger: pino({ level: 'silent' }) })
   await store.log.append(['"a"', '"b"'].map((name) => ({ item: `{"name":${name},"tag":""}`, id: undefined })))
   const failing: { failure?: Error } = {}
-  const head = () => (failing.failure ? Promise.reject(failing.failure) : store.log.head())
+  const head: typeof store.log.head = (positions) =>
+    failing.failure ? Promise.reject(failing.failure) : store.log.head(positions)
   return { ...(await startApp(t, database, { store: { ...store, log: { ...store.log, head } } })), failing }
 }
 
@@ -26,10 +25,7 @@ const requests: [status: number, parts: Parts, failure?: Error][] = [
   [304, { target: '/plants?limit=1', headers: { 'If-None-Match': '*' } }],
   [400, { target: '/plants?limit=x' }],
   [401, { headers: { Authorization: undefined } }],
-  [412, { headers: { 'If-Match': '"other"' } }],
   [414, { target: `/plants?limit=${'1'.repeat(9000)}` }],
-  [417, { headers: { Expect: 'much' } }],
-  [431, { headers: { 'X-Long': 'x'.repeat(20_000) } }],
   [500, {}, new Error('broken')],
   [503, {}, new StoreUnavailable('unread', 'broken')],
 ]
@@ -44,13 +40,6 @@ test('HEAD has the status and the headers that GET has', async (t) => {
     t.equal(head.text, '')
     for (const name of names) t.equal(head.headers.get(name), get.headers.get(name), `${name} of ${status}`)
   }
-})
-
-test('an unparsable request after a HEAD request is answered with a body', async (t) => {
-  const { port } = await start(t)
-  const socket = connect(port, '127.0.0.1')
-  socket.write(Buffer.concat([compose({ method: 'HEAD' }), Buffer.from('no request\r\n\r\n')]))
-  t.match(await text(socket), /^HTTP\/1\.1 200 .*HTTP\/1\.1 400 .*"status":400.*\}$/s)
 })
 
 test('a HEAD request that does not arrive in time is 408', async (t) => {

@@ -29,8 +29,5 @@ test('lists and answers show that text, and their ETags name its format', async 
     t.equal((await request(`${url}/plants`, { body: { tag, name } })).text, text)
   const list = await request(`${url}/plants`)
   t.equal(list.text, `[${golden.map(([, , text]) => text).join()}]`)
-  t.match(
-    list.headers.get('etag'),
-    new RegExp(`^"[\\w-]{8}\\.[\\w-]+\\.${itemFormat}\\.0-${golden.length}"$`),
-  )
+  t.match(list.headers.get('etag'), new RegExp(`^W/"${itemFormat}\\.0-${golden.length}\\.`))
 })

@@ -2,7 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
-import { stopMs } from '../../src/limits.ts'
+
+/** A shutdown takes at most this long. */
+const stopMs = 10_000
+
 import { settingRows } from '../../src/settings.ts'
 
 const names = settingRows.flatMap(({ name, hasFile }) => (hasFile ? [name, `${name}_FILE`] : [name]))

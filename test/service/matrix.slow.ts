@@ -1,14 +1,12 @@
 // The README's first commands with each npm on each Node that people have; npm 9 and 10 make no link to the Node of the
-// lockfile. In full all of them, otherwise one by turns.
+// lockfile.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, symlinkSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import tap, { type Test } from 'tap'
-import { readTurn } from '../run/turn.ts'
 import { createDirectory } from '../support/engines.ts'
-import { isFull } from '../support/full.ts'
 import { descendantsOf, isRunning, noteProcess, run } from '../support/processes.ts'
 import { listeningOn } from '../support/service.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
@@ -144,9 +142,7 @@ const tries: [title: string, work: (t: Test) => Promise<void>][] = [
 const isPossible = process.platform === 'linux' && findProgram('git') !== undefined
 const skip = isPossible ? skipWithout('curl') : 'it needs Linux and git'
 if (!skip) copyFiles()
-const turn = skip ? 0 : readTurn('auto', tries.length)
-for (const [title, work] of isFull ? tries : tries.slice(turn, turn + 1))
-  tap.test(title, { skip, timeout: 600_000 }, work)
+for (const [title, work] of tries) tap.test(title, { skip, timeout: 600_000 }, work)
 tap.teardown(() => {
   const head = ['| npm | Node | links node | processes below npm | npm ci |', '|---|---|---|---|---|']
   console.error([...head, ...rows].join('\n'))

@@ -73,7 +73,7 @@ test('npm run release makes the artefacts and their sums, and leaves the clone a
   t.match(await make(), { code: 1, stderr: /the working tree has changes/ })
   commitChanges(clone)
   t.match(await make(), { stderr: /is not empty/ }, 'no request passes through it')
-  change('src/limits.ts')
+  change('src/plants/pages.ts')
   commitChanges(clone)
   const old = /the figures are of [0-9a-f]{12}, the code of requests has changed/
   t.match(await make(), { code: 1, stderr: old })

@@ -8,8 +8,8 @@ import * as stores from '../../src/store/engines.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { seed, tellSeed } from '../support/full.ts'
-import { eventually } from '../support/logs.ts'
 import { patienceMs } from '../support/until.ts'
+import { eventually } from './logs.ts'
 import './ndjson-engine.ts'
 
 const logger = pino({ level: 'silent' })

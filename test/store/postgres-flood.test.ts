@@ -4,8 +4,8 @@ import tap from 'tap'
 import { maxRunning } from '../../src/store/postgres/link.ts'
 import { readConnections } from '../../src/store/postgres/postgres-engine.ts'
 import { findEngine } from '../support/engines.ts'
-import { entries, namesIn, openLog } from '../support/logs.ts'
 import { connect } from '../support/postgres.ts'
+import { entries, namesIn, openLog } from './logs.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 

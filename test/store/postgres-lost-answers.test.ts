@@ -8,9 +8,9 @@ import tap, { type Test } from 'tap'
 import { shortestAttemptMs } from '../../src/store/postgres/time-outs.ts'
 import { findEngine } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
-import { entries, namesIn } from '../support/logs.ts'
 import { openStore, type Store } from '../support/stores.ts'
 import { patienceMs, until } from '../support/until.ts'
+import { entries, namesIn } from './logs.ts'
 import { type Relay, startRelay } from './relay.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 
 const { findEngine, sharedServer } = await import('../support/engines.ts')
 const { collectLines } = await import('../support/stores.ts')
-const { entries, eventually, openLog } = await import('../support/logs.ts')
+const { entries, eventually, openLog } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { findEngine, sharedServer } from '../support/engines.ts'
-import { entries, namesIn, openLog } from '../support/logs.ts'
 import { findPorts } from '../support/postgres.ts'
 import { createServerDirectory, own } from '../support/postgres-programs.ts'
 import { noteProcess } from '../support/processes.ts'
 import { openStore } from '../support/stores.ts'
 import { findProgram, skipWithout } from '../support/tools.ts'
+import { entries, namesIn, openLog } from './logs.ts'
 
 const logger = pino({ level: 'silent' })
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')

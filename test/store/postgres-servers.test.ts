@@ -2,10 +2,10 @@
 // holds, and a name (epoch and position) never stands for two texts. The servers write to stable storage here.
 import tap from 'tap'
 import { Tokens } from '../../src/tokens/tokens.ts'
-import { entries, eventually, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { collectLines, openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { startCluster } from './cluster.ts'
+import { entries, eventually, namesIn, openLog, Sightings } from './logs.ts'
 import { startRelays } from './relay.ts'
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }

@@ -6,10 +6,10 @@ import tap from 'tap'
 import { makeLook } from '../../src/store/postgres/reader.ts'
 import type { Session } from '../../src/store/postgres/session.ts'
 import { backedMs } from '../../src/store/postgres/time-outs.ts'
-import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
 import { collectLines } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { startCluster } from './cluster.ts'
+import { entries, eventually, namesIn, openLog } from './logs.ts'
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 const timeout = 120_000

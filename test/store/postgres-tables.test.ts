@@ -3,10 +3,10 @@ import pino from 'pino'
 import tap from 'tap'
 import { steps } from '../../src/store/sql/schema.ts'
 import { findEngine } from '../support/engines.ts'
-import { entries, namesIn, openLog, Sightings } from '../support/logs.ts'
 import { connect } from '../support/postgres.ts'
 import { openStore } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { entries, namesIn, openLog, Sightings } from './logs.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })

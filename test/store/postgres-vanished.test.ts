@@ -12,7 +12,7 @@ const { attemptMs, vanishedMs } = await import('../../src/store/postgres/time-ou
 const { openStore } = await import('../support/stores.ts')
 const { findEngine, sharedServer } = await import('../support/engines.ts')
 const { startCluster } = await import('./cluster.ts')
-const { entries, eventually, namesIn, openLog } = await import('../support/logs.ts')
+const { entries, eventually, namesIn, openLog } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')

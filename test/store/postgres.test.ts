@@ -8,11 +8,11 @@ import { maxRunning } from '../../src/store/postgres/link.ts'
 import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, findEngine, sharedServer } from '../support/engines.ts'
-import { entries, eventually, namesIn, openLog } from '../support/logs.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
 import { spawnCli } from '../support/service.ts'
 import { collectLines, openStore, type Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
+import { entries, eventually, namesIn, openLog } from './logs.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })

@@ -3,23 +3,29 @@ import { CommandError, count, separate } from '../../cli/console.ts'
 import type { Progress } from '../../cli/long-work.ts'
 import type { Store } from '../../store/engine.ts'
 import { StoreMissing } from '../../store/errors.ts'
+import { addPlants } from './add.ts'
+import { checkInput } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
-import { Input } from './input.ts'
-import { addPlants, checkInput, type Pass } from './passes.ts'
-import type { FieldOptions } from './plants.ts'
-import { findEarlier, readNotes } from './progress.ts'
+import { openInput } from './input.ts'
+import { findEarlier, readNotes } from './notes.ts'
 import { InputError } from './records.ts'
-import { type RejectOptions, Rejects } from './rejects.ts'
+import { makeRejects } from './rejects.ts'
 
-type Choices = { path: string; skipInvalid?: true; again?: true; dryRun?: true }
-export type ImportOptions = Choices & FormOptions & FieldOptions & RejectOptions
+export type ImportOptions = FormOptions & {
+  skipInvalid?: true
+  again?: true
+  dryRun?: true
+  rejects?: string
+  json?: true
+}
 
 /**
- * `open`: throws StoreMissing if there is no store and it may not create one; `counts` and `reasons` change while the import
- * runs. `valid`: records that can be added, or were before; `skipped`: those that were; `conflicting`: valid, but with an
- * id that exists with another plant; `rejected`: other invalid records.
+ * `open`: throws StoreMissing if there is no store and it may not create one. `counts` change while the import runs: `valid`:
+ * records that can be added, or were before; `skipped`: those that were; `conflicting`: with an id that exists with another
+ * plant; `rejected`: other invalid records; `reasons`: why.
  */
-export type Work = Pick<Progress, 'show'> & {
+type Work = Progress & {
+  path: string
   signal: AbortSignal
   open: (create: boolean) => Promise<Store>
   counts: Record<'valid' | 'added' | 'replayed' | 'conflicting' | 'rejected' | 'skipped', number>
@@ -28,48 +34,49 @@ export type Work = Pick<Progress, 'show'> & {
 
 /** Throws CommandError, StoreRefused or StoreUnavailable; batches that are committed stay. */
 export async function importPlants(options: ImportOptions, work: Work): Promise<void> {
-  const { path } = options
-  const name = path === '-' ? 'stdin' : path
-  const { signal, reasons } = work
-  let [input, store, rejects]: [Input?, Store?, Rejects?] = []
-  const open = async (create: boolean) => (store = await work.open(create))
+  const name = work.path === '-' ? 'stdin' : work.path
+  const closers: (() => unknown)[] = []
   try {
-    rejects = new Rejects(options, reasons)
-    input = await Input.open(path, signal)
-    await open(false).catch(ignoreMissing)
-    const form = detectForm(await input.readHead(), options)
-    const pass = { name, input, form, fields: options, store, rows: await readNotes(store), signal }
-    await checkAndAdd(pass, rejects, options, { ...work, open })
+    await checkAndAdd(name, options, work, (close) => closers.push(close))
   } catch (error) {
     const { message, line, syscall } = error as InputError & NodeJS.ErrnoException
-    if (syscall !== undefined) throw new CommandError(`cannot read ${name}: ${message}`)
-    if (!(error instanceof InputError)) throw error
-    throw new CommandError(`${name}${line === undefined ? '' : `, line ${line}`}: ${message}`)
+    if (error instanceof InputError)
+      throw new CommandError(`${name}${line ? `, line ${line}` : ''}: ${message}`)
+    throw syscall === undefined ? error : new CommandError(`cannot read ${name}: ${message}`)
   } finally {
-    for (const one of [input, rejects, store]) await one?.close()
+    for (const close of closers) await close()
   }
 }
 
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof StoreMissing)) throw error
-}
-
 async function checkAndAdd(
-  pass: Pass,
-  rejects: Rejects,
+  name: string,
   options: ImportOptions,
-  { show, open, counts }: Work,
+  work: Work,
+  closeLater: (close: () => unknown) => void,
 ) {
-  const { name, input, form, rows, signal } = pass
-  const { skipInvalid = false, again = false, dryRun = false, say } = options
-  const onRecords = (records: number) => show(records, Math.round(records / input.share), 'record')
-  const checked = await checkInput(pass, rejects, onRecords)
+  const { skipInvalid, again = false, dryRun, json } = options
+  const { path, signal, say, show, counts } = work
+  const open = async (create: boolean) => {
+    const store = await work.open(create)
+    closeLater(() => store.close())
+    return store
+  }
+  const rejects = makeRejects(name, options.rejects, json && work.reasons, say)
+  closeLater(rejects.close)
+  const input = await openInput(path, signal)
+  closeLater(input.close)
+  const store = await open(false).catch(ignoreMissing)
+  const rows = await readNotes(store)
+  const form = detectForm(await input.readHead(), options)
+  const checked = await checkInput({ input, form, store, rows }, rejects, (records) => {
+    signal.throwIfAborted()
+    show(records, undefined, 'record')
+  })
   const { records, plants, conflicts } = checked
   Object.assign(counts, { valid: plants - conflicts, conflicting: conflicts, rejected: records - plants })
-  const invalid = records - counts.valid
-  const isRefused = invalid > 0 && !skipInvalid
   const publish = () => rejects.publish(form.format === 'json' ? '\n]\n' : '', signal)
-  if (isRefused) {
+  const invalid = records - counts.valid
+  if (invalid > 0 && !skipInvalid) {
     await publish()
     if (dryRun) return
     const shown = `${separate(invalid)} of ${count(records, 'record')}`
@@ -82,16 +89,28 @@ async function checkAndAdd(
   if (earlier) say(`${name}: ${count(counts.skipped, 'plant')} already imported`)
   if (plants === counts.skipped) say(`${name}: nothing is new`)
   else if (!dryRun) {
-    const store = pass.store ?? (await open(true))
-    const onProgress = (done: number) => show(done, plants)
+    const addition = {
+      input,
+      form,
+      name,
+      rows,
+      checked,
+      earlier,
+      again,
+      signal,
+      store: store ?? (await open(true)),
+    }
     const outcomes = { added: 0, replayed: 0, conflict: 0 }
-    await addPlants(
-      { ...pass, store },
-      { checked, earlier, again, skipInvalid, outcomes, onProgress },
-    ).finally(() => {
+    const onBatch = (done: number) => {
       const { conflict, ...others } = outcomes
       Object.assign(counts, { ...others, conflicting: Math.max(conflicts, conflict) })
-    })
+      show(done, plants)
+    }
+    await addPlants({ ...addition, outcomes, onBatch })
   }
   await publish()
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!(error instanceof StoreMissing)) throw error
 }

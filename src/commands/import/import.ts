@@ -6,51 +6,38 @@ import { count, makeLogger, printResult, separate } from '../../cli/console.ts'
 import { doLongWork } from '../../cli/long-work.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions } from '../../cli/options.ts'
 import { openStore } from '../../store/engines.ts'
-import { formats } from './form.ts'
+import { type FormOptions, formats } from './form.ts'
 import { type ImportOptions, importPlants } from './import-plants.ts'
-import { type FieldOptions, fieldNames, required } from './plants.ts'
-import { maxRecordBytes } from './records.ts'
+import { fieldNames, required } from './plants.ts'
 
-type Flags = WorkOptions & Omit<ImportOptions, 'path' | 'say'> & { create?: true }
+type Flags = WorkOptions & ImportOptions & { create?: true }
 
 const members = fieldNames.map((field) => (required.has(field) ? field : `${field} (optional)`))
 
 const help = `
-FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row; - is stdin. gzip and
-zstd are decompressed. Members and columns are ${joinWords(members, 'and')}, as in POST /plants; an empty cell of an
-optional column means no value. Other members and columns are faults, unless --map or --ignore-unknown is given.
+FILE holds one JSON object per line (NDJSON), a JSON array of objects, or CSV with a header row (between cells commas,
+semicolons, | or tabs; a first line like sep=; is understood); - is stdin. gzip and zstd are decompressed. Members and
+columns are ${joinWords(members, 'and')}, as in POST /plants. Others are faults, unless --map or --ignore-unknown is given.
 
-CSV has commas, semicolons, | or tabs between cells, as its header row shows, or a first line like sep=;. A quoted cell may
-span lines. Between tabs and |, a line is a row, and quotation marks are text unless they enclose a whole cell.
+The whole input is checked first. If a record has a fault, or an id that exists with a different ${listShown('or')}, nothing
+is added, and each fault is reported with its line. --skip-invalid adds the other records; --rejects writes the invalid ones
+to a new file, as they are in the input: correct them there, and import that file.
 
-The whole input is checked before anything is added. If a record has a fault, or an id that already exists with a different
-${listShown('or')}, nothing is added. Each fault is reported with its line; on a terminal the first ten. --skip-invalid adds
-the other records. --rejects writes the invalid ones to a new file, as they are in the input: correct them there, and import
-that file. A record of more than ${maxRecordBytes / 1024} KiB is left out of it.
+Plants are added in batches, each with the progress; a service may run meanwhile. If the import is interrupted, run the same
+command again: it continues where it stopped. An input that begins with one that was imported before continues behind that,
+so a file that has grown adds what is new. A file that was changed since is refused. --again adds all of it regardless.
 
-Plants are added in batches, each with the progress of the import. If it is interrupted, run the same command again: it
-continues where it stopped. An input that begins with what was imported before continues behind that, so a file that has
-grown adds what is new. A file that was imported and changed since is refused. --again adds all of it regardless. A service
-may run on the database meanwhile. The counts are printed however the import ends.
-
-Exit codes: 0 all imported, 1 some records invalid or the import failed, 2 usage error; 129, 130 or 143 interrupted by
-SIGHUP, SIGINT or SIGTERM.`
+Exit codes: 0 all imported, 1 some records invalid or the import failed, 2 usage error; 129, 130 or 143 interrupted.`
 
 export function define(command: Command): void {
+  const choose = (flags: string, text: string, ...choices: string[]) =>
+    new Option(flags, text).choices(choices)
   command
     .argument('<file>', 'the input; - is stdin')
-    .addOption(
-      new Option('--format <format>', 'format of the input, instead of detecting it').choices(formats),
-    )
+    .addOption(choose('--format <format>', 'format of the input, instead of detecting it', ...formats))
     .option('--delimiter <character>', 'what is between the cells of CSV, or tab', parseDelimiter)
-    .addOption(
-      new Option('--quote <kind>', 'quotation marks in CSV: none means they are text').choices(['none']),
-    )
-    .option(
-      '--map <field=column>',
-      `read ${joinWords(fieldNames, 'or')} from this column or member (repeatable)`,
-      parseMap,
-    )
+    .addOption(choose('--quote <kind>', 'quotation marks in CSV: none means they are text', 'none'))
+    .option('--map <field=column>', `read a field from this column or member (repeatable)`, parseMap)
     .option('--ignore-unknown', 'ignore other columns or members')
     .option('--trim', 'remove white space around texts, and blanks around quoted cells')
     .option('--skip-invalid', 'add the valid records although others are invalid')
@@ -106,18 +93,14 @@ async function run(path: string, flags: Flags): Promise<void> {
       place.database = nameDatabase(url)
       return store
     }
-    const { isTTY: isTerminal } = process.stderr
-    await importPlants(
-      { ...flags, path, isTerminal, say: progress.say },
-      { ...progress, signal, open, counts, reasons },
-    ).finally(() => {
+    await importPlants(flags, { ...progress, path, signal, open, counts, reasons }).finally(() => {
       progress.end()
       return signal.aborted ? undefined : report()
     })
   })
 }
 
-function parseMap(text: string, map: NonNullable<FieldOptions['map']> = {}) {
+function parseMap(text: string, map: NonNullable<FormOptions['map']> = {}) {
   const [, name, column] = /^(\w+)=(.+)$/s.exec(text) ?? []
   const field = fieldNames.find((one) => one === name)
   if (field === undefined || column === undefined || field in map)

@@ -10,77 +10,41 @@ import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { CommandError } from '../../cli/console.ts'
 import { InputError, maxRecordBytes } from './records.ts'
 
+/** What is read at a time, whose plants are added in one transaction. */
 const chunkBytes = 128 * 1024
-const headBytes = 64 * 1024
 const byteOrderMark = Buffer.from('\ufeff')
 
-type Chunks = AsyncGenerator<Buffer, undefined>
+export type Chunks = AsyncGenerator<Buffer, undefined>
+export type Input = Awaited<ReturnType<typeof openInput>>
 
-export class Input {
-  readonly #file: FileHandle
-  /** The path of a regular file without links; undefined for a pipe. */
-  readonly path: string | undefined
-  /** The share of the file that was read. */
-  share = 0
-
-  private constructor(file: FileHandle, path?: string) {
-    this.#file = file
-    this.path = path
+/**
+ * Opens a file, or stdin as `-`. `path`: of a regular file, without links; `read`: reads the text from its beginning;
+ * `readHead`: its first bytes.
+ */
+export async function openInput(name: string, signal: AbortSignal) {
+  const given = name === '-' ? undefined : await open(name)
+  const isFile = (await given?.stat())?.isFile() === true
+  const file = given && isFile ? given : await copyPipe(given, signal)
+  const readHead = async () => {
+    for await (const chunk of readText(file)) return chunk
+    return Buffer.alloc(0)
   }
+  const path = isFile ? realpathSync(name) : undefined
+  return { path, read: () => readText(file), readHead, close: () => file.close() }
+}
 
-  /** Opens a file, or stdin as `-`. */
-  static async open(path: string, signal: AbortSignal): Promise<Input> {
-    const file = path === '-' ? undefined : await open(path)
-    const stats = await file?.stat()
-    if (file && stats?.isFile()) return new Input(file, realpathSync(path))
-    const copy = await openUnnamed()
-    try {
-      const stream = file?.createReadStream({ autoClose: false }) ?? process.stdin
-      await copy.writeFile(addAbortSignal(signal, stream)).catch(refuseCopy)
-      return new Input(copy)
-    } catch (error) {
-      await copy.close()
-      throw error
-    } finally {
-      if (file) await file.close()
-      else process.stdin.destroy()
-    }
-  }
-
-  /** Reads the first bytes of the text. */
-  async readHead(): Promise<Buffer> {
-    let head = Buffer.alloc(0)
-    for await (const chunk of this.read()) {
-      head = Buffer.concat([head, chunk])
-      if (head.length >= headBytes) break
-    }
-    return head
-  }
-
-  /** Reads all of the text from its beginning: decompressed, and without a byte order mark. */
-  async *read(): Chunks {
-    const { buffer } = await this.#file.read(Buffer.alloc(4), 0, 4, 0)
-    const coding = codings.find(({ magic }) => magic.test(buffer.toString('hex')))
-    let isFirst = true
-    for await (const chunk of coding ? decode(coding, this.#readBytes()) : this.#readBytes()) {
-      yield isFirst && chunk.indexOf(byteOrderMark) === 0 ? chunk.subarray(byteOrderMark.length) : chunk
-      isFirst = false
-    }
-  }
-
-  async *#readBytes(): Chunks {
-    const { size } = await this.#file.stat()
-    for (let at = 0; ; ) {
-      const { bytesRead, buffer } = await this.#file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at)
-      if (bytesRead === 0) return
-      at += bytesRead
-      this.share = at / Math.max(at, size)
-      yield buffer.subarray(0, bytesRead)
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#file.close()
+async function copyPipe(pipe: FileHandle | undefined, signal: AbortSignal): Promise<FileHandle> {
+  const copy = await openUnnamed()
+  try {
+    await copy.writeFile(
+      addAbortSignal(signal, pipe?.createReadStream({ autoClose: false }) ?? process.stdin),
+    )
+    return copy
+  } catch (error) {
+    await copy.close()
+    return refuseCopy(error as Error)
+  } finally {
+    await (pipe ? pipe.close() : process.stdin.destroy())
   }
 }
 
@@ -97,28 +61,29 @@ function refuseCopy(error: NodeJS.ErrnoException): never {
   throw new CommandError(`cannot write a temporary file in ${tmpdir()} (TMPDIR): ${error.message}`)
 }
 
-/** The hash of the beginning of an input, by which it is recognized. */
-export class Prefix {
-  readonly #hash = createHash('sha256')
-  #hashed = 0
-  #rest: Buffer = Buffer.alloc(0)
-
-  /** Passes on what is read. The last bytes are hashed later: a record may end there that is known to end only behind. */
-  async *follow(chunks: Chunks): Chunks {
-    for await (const chunk of chunks) {
-      this.hash(this.#hashed + this.#rest.length - 2 * maxRecordBytes)
-      this.#rest = Buffer.concat([this.#rest, chunk])
-      yield chunk
-    }
+/** Reads the text, decompressed and without a byte order mark, in chunks of at least `chunkBytes` but the last. */
+async function* readText(file: FileHandle): Chunks {
+  const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
+  const coding = codings.find(({ magic }) => magic.test(buffer.toString('hex')))
+  let [rest, isFirst] = [Buffer.alloc(0), true]
+  const take = () => {
+    const chunk = isFirst && rest.indexOf(byteOrderMark) === 0 ? rest.subarray(byteOrderMark.length) : rest
+    ;[rest, isFirst] = [Buffer.alloc(0), false]
+    return chunk
   }
+  for await (const chunk of coding ? decode(coding, readBytes(file)) : readBytes(file)) {
+    rest = Buffer.concat([rest, chunk])
+    if (rest.length >= chunkBytes) yield take()
+  }
+  yield take()
+}
 
-  /** Hashes the first bytes, never fewer than before; resolves to the SHA-256 (hex). */
-  hash(bytes: number): string {
-    const part = this.#rest.subarray(0, Math.max(0, bytes - this.#hashed))
-    this.#hash.update(part)
-    this.#hashed += part.length
-    this.#rest = this.#rest.subarray(part.length)
-    return this.#hash.copy().digest('hex')
+async function* readBytes(file: FileHandle): Chunks {
+  for (let at = 0; ; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
   }
 }
 
@@ -140,10 +105,9 @@ async function* decode({ name, padding, open }: (typeof codings)[number], chunks
         fed += chunk.length
         yield chunk
         const unread = fed - decoder.bytesWritten
-        if (unread > 0) {
-          chunk = chunk.subarray(-unread)
-          return
-        }
+        if (unread === 0) continue
+        chunk = chunk.subarray(-unread)
+        return
       }
     }
     const fed = pipeline(feed, decoder)
@@ -158,4 +122,26 @@ async function* decode({ name, padding, open }: (typeof codings)[number], chunks
     }
     while (chunk?.every((byte) => byte === padding)) chunk = (await chunks.next()).value
   }
+}
+
+/** Follows what is read. `hash` returns the SHA-256 (hex) of its first bytes, never of fewer than before. */
+export function makePrefix() {
+  const sha256 = createHash('sha256')
+  let [hashed, rest] = [0, Buffer.alloc(0)]
+  const hash = (bytes: number): string => {
+    const part = rest.subarray(0, Math.max(0, bytes - hashed))
+    sha256.update(part)
+    hashed += part.length
+    rest = rest.subarray(part.length)
+    return sha256.copy().digest('hex')
+  }
+  const follow = async function* (chunks: Chunks): Chunks {
+    for await (const chunk of chunks) {
+      // A record may end in the last bytes that is known to end only behind them.
+      hash(hashed + rest.length - 2 * maxRecordBytes)
+      rest = Buffer.concat([rest, chunk])
+      yield chunk
+    }
+  }
+  return { follow, hash }
 }

@@ -11,8 +11,9 @@ export type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
 export const required: ReadonlySet<string> = new Set(NewPlant.required)
 
-/** `map`: names of members or columns that are not those of their fields; it implies `ignoreUnknown`. */
-export type FieldOptions = { map?: Partial<Record<FieldName, string>>; ignoreUnknown?: boolean }
+type Members = Record<string, unknown>
+/** `columns`: index of each field's column; `width`: the number of columns without empty ones at the end. */
+type Header = { cells: string[]; columns: Record<FieldName, number>; width: number }
 type Read = { plant?: NewPlant; faults?: Fault[] }
 
 const byteOrderMark = '\xef\xbb\xbf'
@@ -25,78 +26,69 @@ const cellForms: Record<string, { form: RegExp; read: (cell: string) => unknown 
 
 export class PlantReader {
   /** The header row of CSV with its end of line, and a line like `sep=;` before it. */
-  header = ''
+  headerText = ''
   readonly #form: Form
   readonly #names: Record<FieldName, string>
   readonly #ignoreUnknown: boolean
   readonly #findFaults = makePlantCheck()
-  /** Cells of the header row, the index of each field's column, and the number of columns without empty ones at the end. */
-  #cells: string[] | undefined
-  readonly #columns = {} as Record<FieldName, number>
-  #width = 0
+  #header: Header | undefined
 
-  constructor(form: Form, { map = {}, ignoreUnknown = Object.keys(map).length > 0 }: FieldOptions) {
+  constructor(form: Form) {
+    const { map = {}, ignoreUnknown = Object.keys(map).length > 0 } = form
     this.#form = form
-    this.#names = {
-      ...(Object.fromEntries(fieldNames.map((name) => [name, name])) as Record<FieldName, string>),
-      ...map,
-    }
+    this.#names = Object.fromEntries(fieldNames.map((name) => [name, map[name] ?? name])) as Record<
+      FieldName,
+      string
+    >
     this.#ignoreUnknown = ignoreUnknown
   }
 
-  /** Undefined for an empty line and for the header row, until which nothing else is read. Throws InputError. */
+  /** Undefined for an empty line, for the header row, and for all others with `isHeaderOnly`. Throws InputError. */
   read(record: InputRecord, isHeaderOnly: boolean): Read | undefined {
-    const { text, cells, line, fault, eol } = record
-    if ((text === '' && eol !== undefined) || (isHeaderOnly && this.#isReady)) return undefined
+    const { text, cells = [], line, fault, eol } = record
+    const isHeader = this.#form.format === 'csv' && !this.#header
+    if ((text === '' && eol !== undefined) || (isHeaderOnly && !isHeader)) return undefined
     const isAscii = !/[\x80-\xff]/.test(text)
     if (!isAscii && !fault && !isUtf8(Buffer.from(text, 'latin1'))) throw new InputError(notUtf8, line)
-    if (!this.#isReady) return this.#readHeader(record)
+    const decode = (latin1: string) => (isAscii ? latin1 : Buffer.from(latin1, 'latin1').toString())
+    if (isHeader) return this.#readHeader(record, cells.map(decode))
     if (fault) return { faults: [fault] }
-    if (cells && this.#isHeader(cells)) return refuse('is the header row again')
+    const { width } = this.#header ?? { width: 0 }
+    const isAgain = (cell: string, index: number) =>
+      cell === this.#header?.cells[index] || (index === 0 && cell === byteOrderMark + this.#header?.cells[0])
+    if (cells.length > 0 && cells.length === this.#header?.cells.length && cells.every(isAgain))
+      return refuse('is the header row again')
     if (text.startsWith(byteOrderMark))
       return refuse('begins with a byte order mark (U+FEFF): two files were joined')
-    const decode = (latin1: string) => (isAscii ? latin1 : Buffer.from(latin1, 'latin1').toString())
-    const read = cells ? this.#readRow(cells, decode) : this.#readJson(decode(text))
-    const isShort = cells && cells.length < this.#width
-    if (eol !== '' || (!read.faults && !isShort)) return read
-    const reason = read.faults ? describeFaults(read.faults) : `has ${cells?.length} of ${this.#width} cells`
+    if (cells.slice(width).some((cell) => cell !== ''))
+      return refuse(`has ${cells.length} cells, but the header row has ${width}`)
+    const read = this.#header ? this.#readRow(cells, this.#header, decode) : this.#readJson(decode(text))
+    if (eol !== '' || (read.plant && cells.length >= width)) return read
+    const reason = read.faults ? describeFaults(read.faults) : `has ${cells.length} of ${width} cells`
     return refuse(`is cut short: it has no end of line, and ${reason}`)
   }
 
-  get #isReady(): boolean {
-    return this.#form.format !== 'csv' || this.#cells !== undefined
-  }
-
-  #isHeader(cells: string[]): boolean {
-    const bare = cells[0]?.startsWith(byteOrderMark) ? cells[0].slice(byteOrderMark.length) : cells[0]
-    if (bare !== this.#cells?.[0] || cells.length !== this.#cells?.length) return false
-    return cells.every((cell, index) => index === 0 || cell === this.#cells?.[index])
-  }
-
   #readJson(text: string): Read {
-    let value: Record<string, unknown>
+    let value: Members
     try {
       value = JSON.parse(text)
     } catch {
       return refuse(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
     }
-    const { trim } = this.#form
-    if (typeof value !== 'object' || !value || Array.isArray(value) || (!trim && !this.#ignoreUnknown))
-      return this.#check(value)
-    const plant: Record<string, unknown> = this.#ignoreUnknown ? {} : { ...value }
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (!isObject || (!this.#form.trim && !this.#ignoreUnknown)) return this.#check(value)
+    const plant: Members = this.#ignoreUnknown ? {} : { ...value }
     for (const field of fieldNames.filter((name) => Object.hasOwn(value, this.#names[name]))) {
       const member = value[this.#names[field]]
-      plant[field] = trim && typeof member === 'string' ? member.trim() : member
+      plant[field] = this.#form.trim && typeof member === 'string' ? member.trim() : member
     }
     return this.#check(plant)
   }
 
-  #readRow(cells: string[], decode: (latin1: string) => string): Read {
-    if (cells.slice(this.#width).some((cell) => cell !== ''))
-      return refuse(`has ${cells.length} cells, but the header row has ${this.#width}`)
-    const plant: Record<string, unknown> = {}
+  #readRow(cells: string[], { columns }: Header, decode: (latin1: string) => string): Read {
+    const plant: Members = {}
     for (const field of fieldNames) {
-      const cell = decode(cells[this.#columns[field]] ?? '')
+      const cell = decode(cells[columns[field]] ?? '')
       const text = this.#form.trim ? cell.trim() : cell
       // An empty cell of an optional field means no value.
       if (text === '' && !required.has(field)) continue
@@ -121,28 +113,26 @@ export class PlantReader {
   }
 
   /** Columns that are not used may have no name, or the same one. */
-  #readHeader({ text, line, fault, eol, cells = [] }: InputRecord): undefined {
+  #readHeader({ text, line, fault, eol, cells = [] }: InputRecord, decoded: string[]): undefined {
     const refuse = (reason: string) => new InputError(reason, line)
     if (fault) throw refuse(`the header row: ${fault.detail}`)
-    this.header += text + (eol || '\n')
+    this.headerText += text + (eol || '\n')
     if (/^sep=.$/i.test(text)) return
-    const decoded = cells.map((cell) => Buffer.from(cell, 'latin1').toString())
-    const columns = this.#form.trim ? decoded.map((cell) => cell.trim()) : decoded
+    const all = this.#form.trim ? decoded.map((cell) => cell.trim()) : decoded
+    const columns = {} as Header['columns']
     for (const field of fieldNames) {
       const name = this.#names[field]
-      const index = columns.indexOf(name)
-      if (index === -1 && (required.has(field) || name !== field))
+      columns[field] = all.indexOf(name)
+      if (columns[field] === -1 && (required.has(field) || name !== field))
         throw refuse(
-          `no column "${name}" for the ${field}; use --map ${field}=COLUMN with one of: ${list(columns)}`,
+          `no column "${name}" for the ${field}; use --map ${field}=COLUMN with one of: ${list(all)}`,
         )
-      if (columns.lastIndexOf(name) !== index) throw refuse(`duplicate column "${name}"`)
-      this.#columns[field] = index
+      if (all.lastIndexOf(name) !== columns[field]) throw refuse(`duplicate column "${name}"`)
     }
-    const unknown = columns.filter((column) => column !== '' && !Object.values(this.#names).includes(column))
+    const unknown = all.filter((column) => column !== '' && !Object.values(this.#names).includes(column))
     if (unknown.length > 0 && !this.#ignoreUnknown)
       throw refuse(`unknown columns: ${list(unknown)}; --ignore-unknown ignores them`)
-    this.#cells = cells
-    this.#width = columns.findLastIndex((column) => column !== '') + 1
+    this.#header = { cells, columns, width: all.findLastIndex((column) => column !== '') + 1 }
   }
 }
 

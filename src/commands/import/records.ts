@@ -66,30 +66,25 @@ export async function* splitLines(chunks: AsyncIterable<Buffer>): Groups {
 export async function* splitArray(chunks: AsyncIterable<Buffer>): Groups {
   let [rest, offset, line, place] = ['', 0, 1, 'before' as 'before' | 'first' | 'next' | 'behind']
   const drop = (length: number) => {
-    for (let i = rest.indexOf('\n'); i !== -1 && i < length; i = rest.indexOf('\n', i + 1)) line++
+    line += rest.slice(0, length).split('\n').length - 1
     offset += length
     rest = rest.slice(length)
   }
-  const dropSpace = () => drop((/^[ \t\r\n]*/.exec(rest) as RegExpExecArray)[0].length)
+  const dropSpace = () => drop(rest.search(/[^ \t\r\n]|$/))
   for await (const chunk of chunks) {
     rest += chunk.toString('latin1')
     const records: InputRecord[] = []
     for (dropSpace(); rest !== ''; dropSpace()) {
       if (place === 'behind') throw new InputError('text follows the JSON array', line)
-      if (place === 'before') {
-        if (rest[0] !== '[') throw new InputError('is not a JSON array', line)
-        place = 'first'
-        drop(1)
-        continue
-      }
-      const end = findEnd(rest)
+      if (place === 'before' && rest[0] !== '[') throw new InputError('is not a JSON array', line)
+      const end = place === 'before' ? 0 : findEnd(rest)
       if ((end ?? rest.length) > maxRecordBytes) throw new InputError(`an element ${tooLong.detail}`, line)
       if (end === undefined) break
       const text = rest.slice(0, end).replace(/[ \t\r\n]+$/, '')
-      // Without an element it is empty; an element that is missing is a fault, as its text is.
-      if (text !== '' || rest[end] === ',' || place === 'next')
-        records.push({ line, text, end: offset + text.length })
-      place = rest[end] === ',' ? 'next' : 'behind'
+      // A missing element is a fault, unless the array is empty.
+      const isElement = text !== '' || rest[end] === ',' || place === 'next'
+      if (place !== 'before' && isElement) records.push({ line, text, end: offset + text.length })
+      place = place === 'before' ? 'first' : rest[end] === ',' ? 'next' : 'behind'
       drop(end + 1)
     }
     yield records

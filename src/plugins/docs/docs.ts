@@ -71,10 +71,15 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
   }
 }
 
-/** Serves the pages and the contract, each made at its request. */
+/** Serves the pages and the contract, each made at its first request. */
 function servePages(app: FastifyInstance, site: pages.Site): void {
-  const serve = (path: string, make: () => string, type = 'text/html') =>
-    app.get(path, async (_request, reply) => reply.type(`${type}; charset=utf-8`).send(make()))
+  const serve = (path: string, make: () => string, type = 'text/html') => {
+    let text: string | undefined
+    app.get(path, async (_request, reply) => {
+      text ??= make()
+      return reply.type(`${type}; charset=utf-8`).send(text)
+    })
+  }
   const serveMarkdown = (path: string, write: () => string) =>
     serve(path, () => pages.renderMarkdown(site, write()))
 

@@ -45,14 +45,16 @@ export function splitHosts(url: string): string[] {
 
 /** Reads the URL of one server for pg. `isBindingRequired`: the password must be bound to the TLS connection. */
 export function readUrl(url: string): { options: pg.ClientConfig; isBindingRequired: boolean } {
-  const parsed = new URL(url)
-  const { searchParams: given } = parsed
+  // Not a URL to WHATWG's rules: that of a socket has no host.
+  const [start = '', query] = url.split(/\?(.*)/s)
+  const given = new URLSearchParams(query)
   const binding = given.get('channel_binding') ?? 'disable'
   given.delete('channel_binding')
   // pg treats these modes as verify-full, and prints nine lines about it.
   const isAlias = ['prefer', 'require', 'verify-ca'].includes(given.get('sslmode') ?? '')
   if (isAlias && given.get('uselibpqcompat') !== 'true') given.set('sslmode', 'verify-full')
-  const options = { connectionString: parsed.href, enableChannelBinding: binding !== 'disable' }
+  const connectionString = given.size > 0 ? `${start}?${given}` : start
+  const options = { connectionString, enableChannelBinding: binding !== 'disable' }
   return { options, isBindingRequired: binding === 'require' }
 }
 

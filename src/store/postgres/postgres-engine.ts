@@ -50,11 +50,11 @@ async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlSto
       : writer.execute(text, values)
   const status = () => readStatus(select)
   try {
-    const plain = describePlain(findPlainHosts(urls))
+    const plain = findPlainHosts(urls)
     await writes.run(async () => {}, performance.now() + Math.max(patienceMs, storeLimitMs))
-    if (mode === 'serve')
-      for (const risk of [...plain, ...((await status()).cluster?.unsafe ?? []).map(describeUnsafe)])
-        logger.warn(risk)
+    const unsafe = mode === 'serve' ? (await status()).cluster?.unsafe : undefined
+    if (unsafe && plain.length > 0) logger.warn(describePlain(plain))
+    for (const name of unsafe ?? []) logger.warn(describeUnsafe(name))
   } catch (error) {
     servers.close()
     throw error
@@ -117,11 +117,8 @@ async function executeLazily(session: Session, text: string, values: unknown[]):
   return Number(results[2]?.rowCount)
 }
 
-function describePlain(hosts: string[]): string[] {
-  if (hosts.length === 0) return []
-  return [
-    `passwords and plants go to ${hosts.join(', ')} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`,
-  ]
+function describePlain(hosts: string[]): string {
+  return `passwords and plants go to ${hosts.join(', ')} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`
 }
 
 /**

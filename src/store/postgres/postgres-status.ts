@@ -1,7 +1,7 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
 import type { Positions } from '../engine.ts'
 import type { Sql } from '../sql/sql.ts'
-import type { ClusterStatus, EngineStatus, Loss, ServiceStatus, Standby } from '../status.ts'
+import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../status.ts'
 import { tables } from './tables.ts'
 
 /** The name of a service's sessions; the random id of the process follows it. */
@@ -48,11 +48,13 @@ type Server = Omit<ClusterStatus, 'standbys' | 'loss'> & {
 
 export async function readStatus(select: Sql['select']): Promise<EngineStatus> {
   const rows = await select(server, [`{${tables}}`, `{${Object.keys(consequences)}}`])
-  const { version, bytes, loss: text, ...known } = rows[0] as unknown as Server
-  const found = (await select(standbys)) as unknown[] as Standby[]
-  const loss: Loss | null = text === null ? null : JSON.parse(text)
-  const cluster = { ...known, standbys: found, loss }
-  return { engineVersion: version, bytes, cluster, service: await findService(select, known.role) }
+  const { version, bytes, loss, ...found } = rows[0] as unknown as Server
+  const cluster: ClusterStatus = {
+    ...found,
+    standbys: (await select(standbys)) as unknown[] as Standby[],
+    loss: loss === null ? null : JSON.parse(loss),
+  }
+  return { engineVersion: version, bytes, cluster, service: await findService(select, found.role) }
 }
 
 /** Finds running services; unknown on a standby, as services use the primary. */

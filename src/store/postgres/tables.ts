@@ -78,18 +78,17 @@ function refuseForeign({ schema, name }: FoundTable): StoreRefused {
 
 /** Makes the tables; resolves to the id of the store. */
 async function createStore(session: Session, { mustBeAlone }: OpenOptions): Promise<string> {
-  const others = mustBeAlone ? await nameTables(session) : []
-  if (others.length > 0)
+  const { rows } = await session.query<Place>(findPlace)
+  const { encoding, schema, others } = rows[0] as Place
+  if (mustBeAlone && others.length > 0)
     throw new StoreRefused(
       `it holds no plant store, but other tables (${others.slice(0, shownTables).join(', ')}): --create makes one beside them, if it is the right database`,
     )
-  const text = "SELECT current_setting('server_encoding') AS encoding, current_schema() AS schema"
-  const { encoding, schema } = (await session.query(text)).rows[0] as Record<string, string>
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: make a database with ENCODING 'UTF8'`)
   for (const { postgres } of steps)
     await session.query(postgres).catch((error) => {
-      throw error.code === '42501' ? refuseCreation(String(schema), error) : error
+      throw error.code === '42501' ? refuseCreation(schema, error) : error
     })
   const id = randomBytes(16).toString('base64url')
   const values = [schemaKey, String(steps.length), id]
@@ -97,14 +96,15 @@ async function createStore(session: Session, { mustBeAlone }: OpenOptions): Prom
   return id
 }
 
+type Place = { encoding: string; schema: string; others: string[] }
+
+const findPlace = `
+  SELECT current_setting('server_encoding') AS encoding, current_schema()::text AS schema,
+    ARRAY(SELECT schemaname || '.' || relname FROM pg_stat_user_tables ORDER BY 1) AS others`
+
 /** Since PostgreSQL 15 only the owner of a database may make tables in its schema `public`. */
 function refuseCreation(schema: string, { message }: Error): StoreRefused {
   return new StoreRefused(
     `the role may not make tables in the schema ${schema}: GRANT CREATE ON SCHEMA ${schema} to it, or make it the owner of the database (${message})`,
   )
-}
-
-async function nameTables(session: Session): Promise<string[]> {
-  const text = "SELECT schemaname || '.' || relname AS name FROM pg_stat_user_tables ORDER BY 1"
-  return (await session.query(text)).rows.map(({ name }) => String(name))
 }

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pino from 'pino'
 import type { Test } from 'tap'
 import type { Entry } from '../../src/store/engine.ts'
-import { openStore, type Store } from './stores.ts'
-import { patienceMs } from './until.ts'
+import { openStore, type Store } from '../support/stores.ts'
+import { patienceMs } from '../support/until.ts'
 
 /** Opens the store at a URL, however long its server takes on a busy machine; it closes when the test ends. */
 export async function openLog(t: Test, url: string, logger = pino({ level: 'silent' })): Promise<Store> {

@@ -1,5 +1,5 @@
 // Bounds the time for which a request waits for the store.
-import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
+import { type FailedOutcome, StoreUnavailable } from './errors.ts'
 
 /** Time within which the store answers, or the request fails. */
 export const storeLimitMs = 4500

@@ -7,7 +7,7 @@ import type { Store } from '../../store/engine.ts'
  * last batch; `isWhole`: all of the input was added; `isAgain`: the import began with --again.
  */
 export type Note = {
-  path?: string | undefined
+  path: string | undefined
   bytes: number
   hash: string
   date: string
@@ -23,32 +23,30 @@ export async function readNotes(store: Store | undefined): Promise<NoteRow[]> {
   return rows.map(([key, value]) => ({ key, value, note: JSON.parse(value) }))
 }
 
-/** Names the note of a new import after the hash of its first batch, which two imports of one input have in common. */
-export function noteKey(rows: NoteRow[], hash: string): string {
+/** Names the note of a new import after the input up to its first plant, which two imports of one input have in common. */
+export function nameNote(rows: NoteRow[], hash: string): string {
   const key = `${prefix}${hash}/`
   return key + rows.filter((row) => row.key.startsWith(key)).length
 }
 
 /**
- * Finds the import that an input continues, among the notes of what it begins with: an interrupted one with --again, or
- * else the longest. Throws CommandError if the input was imported from this path before, and was changed since.
+ * Finds the import that an input continues, among the notes of what it begins with, in the order of their ends: an
+ * interrupted one with --again, or else the longest. Throws CommandError if the input was changed since it was imported.
  */
 export function findEarlier<T extends NoteRow>(
   rows: NoteRow[],
   matching: T[],
   path: string | undefined,
   again: boolean,
-): T | undefined {
+) {
   const interrupted = matching.findLast(({ note }) => note.isAgain && !note.isWhole)
   if (interrupted || again) return interrupted
-  const [own] = rows
-    .filter(({ note }) => path !== undefined && note.path === path)
-    .sort((a, b) => b.note.date.localeCompare(a.note.date))
+  const named = rows.filter(({ note }) => path !== undefined && note.path === path)
+  const [own] = named.sort((a, b) => b.note.date.localeCompare(a.note.date))
   if (own && !matching.some(({ key }) => key === own.key))
     throw new CommandError(
       `${path} no longer begins with what was imported from it on ${own.note.date}: import what is new from another ` +
         'file, or all of it with --again',
     )
-  // The matching notes are in the order of their ends.
   return matching.at(-1)
 }
