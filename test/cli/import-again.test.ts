@@ -178,9 +178,11 @@ for (const { name, createDatabase } of engines)
         if (head >= names.length + before.length) break
       }
       t.ok(kills > 0, `${kills} kills`)
-      const { code, stderr } = await startProgram(t, command, url).ended
+      // A last batch may have been committed before the last kill; --again would begin anew.
+      const isWhole = (await store.log.head()).position === names.length + before.length
+      const { code, stderr } = await startProgram(t, isWhole ? ['import', path] : command, url).ended
       t.equal(code, 0, stderr)
-      t.match(stderr, /: [\d,]+ plants already imported\n/)
+      t.match(stderr, /: [\d,]+ plants? already imported\n/)
       t.strictSame(named(await readPlants(url)), [...before, ...names])
       t.match(await startProgram(t, ['import', path], url).ended, { code: 0, stderr: /: nothing is new\n$/ })
     })
