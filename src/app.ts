@@ -13,7 +13,7 @@ import { docs } from './plugins/docs/docs.ts'
 import { errors, makeClientErrorHandler } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
 import { rateLimit } from './plugins/rate-limit.ts'
-import { makeRequestId, nosniff, requests } from './plugins/requests.ts'
+import { makeRequestIds, nosniff, requests } from './plugins/requests.ts'
 import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
@@ -57,7 +57,7 @@ export async function buildApp(options: AppOptions) {
     // The access line is written by a plugin, and a child logger for each request would cost as much again.
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (parent) => parent,
-    genReqId: makeRequestId,
+    genReqId: makeRequestIds(mask),
     trustProxy,
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,

@@ -83,9 +83,34 @@ const ownToken = /plant_[0-9A-Za-z]{8}_[0-9A-Za-z_]+/g
 const word = /(?<![\w-])e[w-z0-9_-][\w-]{8,}(?:\.[\w-]*){0,4}/g
 const passwordInUrl = /(:\/\/[^\s/?#"@:]*:)[^\s/?#"]*(?=@)/g
 
-/** Makes a function that masks secrets in a text. Very short tokens would match within ordinary words. */
+/**
+ * Makes a function that masks secrets in a text, also percent-encoded ones. Very short tokens would match within ordinary
+ * words.
+ */
 export function makeMask(accessTokens: readonly string[]): (text: string) => string {
-  const spell = (token: string) => [token, JSON.stringify(token).slice(1, -1), encodeURIComponent(token)]
+  const mask = makePlainMask(accessTokens)
+  return (text) => {
+    const masked = mask(text)
+    if (!text.includes('%')) return masked
+    const plain = decodePrintable(text)
+    const maskedPlain = mask(plain)
+    return maskedPlain === plain ? masked : maskedPlain
+  }
+}
+
+/** Decodes percent-encoded characters, also those encoded several times, that need no escape in a line of JSON. */
+function decodePrintable(text: string): string {
+  return text.replace(/%(?:25)*([0-9a-f]{2})/gi, (_, hex) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16))
+    return /[ -~]/.test(character) && !/["\\]/.test(character) ? character : `%${hex.toUpperCase()}`
+  })
+}
+
+function makePlainMask(accessTokens: readonly string[]): (text: string) => string {
+  const spell = (token: string) => {
+    const encoded = encodeURIComponent(token)
+    return [token, JSON.stringify(token).slice(1, -1), encoded, decodePrintable(encoded)]
+  }
   const secrets = accessTokens.filter(({ length }) => length >= 8).flatMap(spell)
   return (text) => {
     const masked = text.replace(ownToken, '***').replace(word, maskJwt).replace(passwordInUrl, '$1***')

@@ -35,30 +35,28 @@ export async function runService({ settings, warnings }: Service): Promise<void>
   const close = async () => {
     for (const one of closers.toReversed()) await one()
   }
-  let drain = async (_hurry: AbortSignal) => {}
+  let admin: Awaited<ReturnType<typeof startAdmin>> | undefined
+  let isListening = false
   const finish = async ({ signal, err }: Cause, hurry: AbortSignal) => {
+    admin?.drain()
     if (err) logger.fatal({ err }, 'the service failed')
-    else {
-      logger.info({ signal }, 'stopping')
-      await drain(hurry)
-    }
+    else logger.info({ signal }, 'stopping')
+    const delayMs = err || !isListening ? 0 : settings.drainDelayMs
+    await sleep(delayMs, undefined, { signal: hurry }).catch(() => {})
     await close()
     await log.end(signal)
   }
+  // From here on, as a database may take long to answer.
   finishOnSignal(finish, settings.drainDelayMs + stopMs)
   try {
-    const admin = settings.adminPort === undefined ? undefined : await startAdmin(settings, log)
+    if (settings.adminPort !== undefined) admin = await startAdmin(settings, log)
     if (admin) closers.push(admin.close)
     const meter = admin?.meter ?? noMeter
 
     const { store, isNew } = await openWatched(settings.databaseUrl, logger, meter)
     closers.push(() => store.close())
     const tokens = new Tokens(store.tokens)
-    const issuer = issuerOf(settings)
-    // Loaded when it is on, with its library.
-    const verifyIssued =
-      issuer && (await import('./tokens/issued-tokens.ts')).acceptIssuer(issuer, { logger, meter })
-    const verify = makeVerifier(tokens, { accessTokens: settings.accessTokens, logger, verifyIssued })
+    const verify = await joinTokens(tokens, settings, { logger, meter })
     const app = await buildApp({
       log: store.log,
       settings,
@@ -72,11 +70,8 @@ export async function runService({ settings, warnings }: Service): Promise<void>
     })
     closers.push(() => app.close())
 
-    drain = async (hurry) => {
-      admin?.drain()
-      await sleep(settings.drainDelayMs, undefined, { signal: hurry }).catch(() => {})
-    }
     const address = await listen(app, settings)
+    isListening = true
     admin?.serve(store)
     console.log(`store: ${nameDatabase(settings.databaseUrl)}${isNew ? ' (created)' : ''}`)
     await announceTokens(tokens, settings, address)
@@ -95,6 +90,15 @@ async function startAdmin(settings: Settings, log: Log) {
   const { openAdmin } = await import('./plugins/admin.ts')
   const { adminHost: host, adminPort: port = 0, databaseUrl } = settings
   return openAdmin({ host, port, databaseUrl, logger: log.logger, droppedLines: log.droppedLines })
+}
+
+/** Joins the tokens of the store, of the settings and of an issuer. */
+async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: Logger; meter: Meter }) {
+  const issuer = issuerOf(settings)
+  // Loaded when it is on, with its library.
+  const verifyIssued = issuer && (await import('./tokens/issued-tokens.ts')).acceptIssuer(issuer, parts)
+  const { accessTokens } = settings
+  return makeVerifier(tokens, { accessTokens, logger: parts.logger, verifyIssued })
 }
 
 /** Opens the store, and counts what happens to its connections. `isNew`: it was made now. */

@@ -20,8 +20,8 @@ const known = new LRUCache<string, Coding[]>({ max: 200 })
 const maxKnownLength = 100
 
 /**
- * Returns the codings that an Accept-Encoding accepts, best first: those that it names, then those that `*` stands for,
- * then identity unless it is refused. A header that refuses every coding is treated as absent.
+ * Returns the codings that an Accept-Encoding accepts, best first: by weight, and of equal ones those that it names first;
+ * last identity, unless it is refused. A header that refuses every coding is treated as absent.
  */
 export function negotiate(accepted: string | undefined): Coding[] {
   if (accepted === undefined) return ['identity']
@@ -41,13 +41,18 @@ function readWeights(accepted: string): Map<string, number> {
 }
 
 function rank(weights: Map<string, number>): Coding[] {
-  const weigh = (coding: Coding) => weights.get(coding) ?? 0
-  const named = preferred.filter((coding) => weigh(coding) > 0).sort((a, b) => weigh(b) - weigh(a))
-  const others = weights.get('*') ? unnamed : weights.has('*') ? [] : (['identity'] as const)
-  const all = [...named, ...others.filter((coding) => !weights.has(coding))]
+  const any = weights.get('*')
+  // Identity is acceptable by itself, after all that is named.
+  const weigh = (coding: Coding) =>
+    weights.get(coding) ?? any ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
+  const named = preferred.filter((coding) => weights.has(coding))
+  const others = unnamed.filter((coding) => !weights.has(coding))
+  const all = [...named, ...others]
+    .filter((coding) => weigh(coding) > 0)
+    .sort((one, other) => weigh(other) - weigh(one))
   if (all.length > 0) return all
   // A client that refuses plain bytes and names no coding gets one that all clients have.
-  return weights.get('identity') === 0 && !weights.has('*') ? ['gzip', 'identity'] : ['identity']
+  return weights.get('identity') === 0 && weights.size === 1 ? ['gzip', 'identity'] : ['identity']
 }
 
 const { constants } = zlib

@@ -75,9 +75,12 @@ export class GroupCommit {
     this.#line = []
     const soonMs = performance.now() + shortestAttemptMs
     return line.filter(({ isGone, deadlineMs, reject }) => {
-      const reason = isGone() ? 'its client has left' : deadlineMs < soonMs ? 'it is late' : undefined
-      if (reason) reject(new StoreUnavailable('nothing-added', `a plant was not added: ${reason}`))
-      return reason === undefined
+      const hasLeft = isGone()
+      const reason = hasLeft ? 'its client has left' : deadlineMs < soonMs ? 'it is late' : undefined
+      if (reason === undefined) return true
+      // A client that left is no failure of the store, and its access line reports it.
+      reject(new StoreUnavailable('nothing-added', `not added: ${reason}`, { isLogged: hasLeft }))
+      return false
     })
   }
 

@@ -1,10 +1,11 @@
 // What every request gets: an id, headers of its answer, and a gentle end when the service stops.
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import fp from 'fastify-plugin'
 
-/** A shutdown closes the connections that are left after this time. */
-const drainMs = 8500
+/** A shutdown resets connections that are still being answered after this time. */
+const drainMs = 8000
 
 /** Browsers must not guess another media type. */
 export const nosniff = ['x-content-type-options', 'nosniff'] as const
@@ -14,15 +15,25 @@ const wellFormedId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 const prefix = randomBytes(5).toString('hex')
 let made = 0
 
-/** Takes the id of a request from `X-Request-Id` if it is well-formed, and makes one otherwise. */
-export function makeRequestId({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id']
-  if (typeof given === 'string' && wellFormedId.test(given)) return given
-  return `${prefix}-${(++made).toString(36)}`
+/**
+ * Makes the function that takes the id of a request from `X-Request-Id` if it is well-formed, and makes one otherwise.
+ * `mask`: masks tokens, which are no ids, as ids are logged.
+ */
+export function makeRequestIds(mask: (text: string) => string) {
+  return ({ headers }: IncomingMessage): string => {
+    const given = headers['x-request-id']
+    if (typeof given === 'string' && wellFormedId.test(given) && mask(given) === given) return given
+    return `${prefix}-${(++made).toString(36)}`
+  }
 }
 
 export const requests = fp(async (app) => {
   let isDraining = false
+  const connections = new Set<Socket>()
+  app.server.on('connection', (socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(...nosniff).header('x-request-id', request.id)
@@ -36,7 +47,12 @@ export const requests = fp(async (app) => {
 
   app.addHook('preClose', async () => {
     isDraining = true
-    // Later than long lists are reset: these connections end normally, and a part could be mistaken for the whole.
-    setTimeout(() => app.server.closeAllConnections(), drainMs).unref()
+    // Connections that were opened for later, as browsers do: Node closes only those that were used.
+    for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
+    // A client that was cut off must not take a part of an answer for the whole: Node would end its connection normally.
+    const reset = () => {
+      for (const socket of connections) socket.resetAndDestroy()
+    }
+    setTimeout(reset, drainMs).unref()
   })
 })

@@ -27,14 +27,6 @@ export type ListPlantsOptions = { log: PlantLog; path: string; meter: Meter }
 
 export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (app, { log, path, meter }) => {
   const list = makeListPlants({ log, path, meter })
-  /** Break off the long lists that are being sent. */
-  const resets = new Set<() => void>()
-  app.addHook('preClose', async () => {
-    const breakOff = () => {
-      for (const reset of resets) reset()
-    }
-    setTimeout(breakOff, drainMs).unref()
-  })
 
   app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
     const answer = await list({
@@ -56,7 +48,7 @@ export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (a
     reply.code(status).headers(headers)
     // CORS has one of its own.
     if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
-    if (body instanceof Readable) return sendStream(reply, body, resets)
+    if (body instanceof Readable) return sendStream(reply, body)
     // Fastify would say that the body of a HEAD without one has no bytes.
     if (request.method === 'HEAD' && status === 200) return reply.send(Readable.from([]))
     // Each item was serialized once, by the schema of a plant, when it was added; Fastify sends text and bytes as they are.
@@ -64,15 +56,10 @@ export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (a
   })
 }
 
-/** Time of a shutdown after which long lists that are still being sent are broken off. */
-const drainMs = 8000
-
 /** Sends a long list. When it fails, the connection is reset, so that no client takes a part for the whole. */
-function sendStream(reply: FastifyReply, list: Readable, resets: Set<() => void>): FastifyReply {
+function sendStream(reply: FastifyReply, list: Readable): FastifyReply {
   const { request, raw } = reply
   const reset = () => void request.raw.socket.resetAndDestroy()
-  resets.add(reset)
-  raw.once('close', () => resets.delete(reset))
   list.once('error', (err) => {
     request.log.error({ err, requestId: request.id }, 'a list was broken off')
     reset()

@@ -1,9 +1,12 @@
 // Every answer of the app names its request, and the log calls the request by the same name.
 import { type Test, test } from 'tap'
+import { makeMask } from '../../src/log.ts'
+import { makeToken } from '../../src/tokens/format.ts'
 import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { compose, send } from '../support/wire.ts'
 
+const mask = makeMask(['a-token-for-tests'])
 const made = /^[0-9a-f]{10}-[0-9a-z]+$/
 
 /** Starts an app; `close` ends it and resolves to the ids in its access log. */
@@ -12,7 +15,7 @@ async function start(t: Test) {
   const write = (more: string) => {
     lines += more
   }
-  const { app, port, url } = await startApp(t, await sqlite.createDatabase(t), { write })
+  const { app, port, url } = await startApp(t, await sqlite.createDatabase(t), { write, mask })
   const close = async () => {
     await app.close()
     return lines
@@ -49,6 +52,20 @@ test('without a well-formed one an id is made, and each is unique', async (t) =>
   }
   t.equal(ids.size, given.length)
   t.same(await close(), [...ids])
+})
+
+test('a token is no id, as ids are logged', async (t) => {
+  const { url, close } = await start(t)
+  const given = [
+    'a-token-for-tests',
+    `x:${makeToken().token}`,
+    'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2Vj',
+  ]
+  for (const id of given) {
+    const { headers } = await request(`${url}/plants`, { headers: { 'x-request-id': id } })
+    t.match(headers.get('x-request-id'), made)
+  }
+  for (const id of await close()) t.match(id, made)
 })
 
 test('every kind of answer has the id of its request', async (t) => {

@@ -16,10 +16,11 @@ const { openStore } = await import('../support/stores.ts')
 const { makeToken } = await import('../../src/tokens/format.ts')
 const { createDirectory, sqlite } = await import('../support/engines.ts')
 const { assertProblem } = await import('../support/problem.ts')
-const { request, startApp, startService } = await import('../support/service.ts')
+const { request, startApp, startService, token } = await import('../support/service.ts')
 const { compose, readAnswers } = await import('../support/wire.ts')
 
 const promisedMs = 5000
+const stallMs = 30_000
 /** With a third of the time, a writer on a busy machine may say so too late to be heard. */
 const refused = isFull ? /nothing was added/ : /nothing was added|is unknown/
 
@@ -139,4 +140,25 @@ test('a look-up that never ends is not waited for', async (t) => {
   assertInTime(t, await time(request(`${url}/plants`, { headers: known })), /cannot be read/)
   const added = time(request(`${url}/plants`, { headers: known, body: { name: 'a', tag: '' } }))
   assertInTime(t, await added, /cannot be read/)
+})
+
+test('a client that takes nothing of a list is cut off, and cannot take a part for the whole', async (t) => {
+  const database = await sqlite.createDatabase(t)
+  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
+  for (let n = 0; n < 40_000; n += 1000)
+    await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))
+  const { app, port } = await startApp(t, database, { store: store as Store })
+  const opened = once(app.server, 'connection')
+  const client = connect(port, '127.0.0.1')
+  t.teardown(() => client.destroy())
+  client.pause().write(`GET /plants HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`)
+  const [socket] = await opened
+  const startMs = performance.now()
+  await once(socket, 'close')
+  const tookMs = performance.now() - startMs
+  // Node begins its time anew once, when it finds that a part of a chunk was taken.
+  assertWithin(t, tookMs, 2 * stallMs + 2000)
+  t.ok(tookMs > (isFull ? stallMs : stallMs / 3) - 100, `${tookMs} ms`)
+  await t.rejects(client.resume().toArray(), { code: 'ECONNRESET' })
 })

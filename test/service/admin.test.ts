@@ -7,11 +7,13 @@ import { type Test, test } from 'tap'
 import type { Store } from '../../src/store/engine.ts'
 import { createDirectory, engines, ownServer, sqlite } from '../support/engines.ts'
 import { findPorts } from '../support/postgres.ts'
+import { assertProblem } from '../support/problem.ts'
 import { run } from '../support/processes.ts'
 import { ask, findAdmin, request, spawnCli, startAdmin, startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 import { until } from '../support/until.ts'
+import { send } from '../support/wire.ts'
 
 const ready = { status: 200, text: '{"status":"ready"}' }
 const unready = (reason: string) => ({ status: 503, text: `{"status":"unready","reason":"${reason}"}` })
@@ -54,6 +56,18 @@ test('a store that cannot be written, or does not answer, is the reason for not 
   hanging.resolve()
   t.match(await early, unready('draining'))
   t.match(await ask(`${url}/readyz`), unready('draining'))
+})
+
+test('the admin server answers whatever goes wrong with a problem', async (t) => {
+  const { url } = await startAdmin(t)
+  const port = Number(new URL(url).port)
+  const bytes = (line: string) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`
+  for (const [line, status] of [
+    ['NONSENSE /livez', 400],
+    ['POST /livez', 405],
+    ['GET /nothing', 404],
+  ] as const)
+    assertProblem(t, await send(port, bytes(line)), status)
 })
 
 test('values that the store does not give in time are left out of the metrics', async (t) => {

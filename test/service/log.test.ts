@@ -125,6 +125,31 @@ test('LOG_LEVEL says what is logged', async (t) => {
   t.match(JSON.parse(text()), { level: 40, pid: process.pid, msg: 'yes' })
 })
 
+test('a token is masked in every percent-encoded spelling, and the line stays JSON', async (t) => {
+  const secret = 'a/secret+of"mine\\é'
+  const { log, text } = open(t, { accessTokens: [secret] })
+  const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzZWNyZXQifQ.c2VjcmV0'
+  const encode = (token: string) => Buffer.from(token).toString('hex').replaceAll(/../g, '%$&')
+  const lower = encodeURIComponent(secret).replaceAll(/%../g, (code) => code.toLowerCase())
+  const spellings = [
+    ...[secret, own, jwt].flatMap((token) => [encode(token), encode(token).toUpperCase()]),
+    lower,
+    encodeURIComponent(encodeURIComponent(secret)),
+    own.replaceAll('_', '%5F'),
+    jwt.replaceAll('.', '%2e'),
+  ]
+  for (const spelling of spellings) log.logger.warn(`/x%22%0a%5c/${spelling}`)
+  for (const spelling of spellings) log.logger.warn(log.mask(`/y/${spelling}`))
+  await log.end()
+  const messages = text()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).msg)
+  t.same(messages.slice(0, spellings.length), spellings.fill('/x%22%0A%5C/***'))
+  t.same(messages.slice(spellings.length), spellings.fill('/y/***'))
+  t.equal(log.mask('/100%/%zz/%41'), '/100%/%zz/%41', 'other texts stay as they are')
+})
+
 test('tokens, passwords and values of a query are masked, wherever they are', async (t) => {
   const secret = 'a/secret "of" mine'
   const { log, text } = open(t, { accessTokens: [secret, 'short'] })

@@ -100,6 +100,14 @@ test('idle connections, half-sent requests and slow readers do not hold up the e
   await t.rejects(slow.resume().toArray(), { code: 'ECONNRESET' }, 'a part is not taken for the whole')
 })
 
+test('a connection that was opened for later does not delay the end', async (t) => {
+  const service = await startService(t, {}, createDirectory(t))
+  await open(t, service, '')
+  t.equal((await request(`${service.url}/plants`)).status, 200)
+  const tookMs = await stop(t, service, 'SIGTERM')
+  t.ok(tookMs < (isFull ? 6000 : 2000), `${tookMs} ms`)
+})
+
 test('a delay that is longer than an end may take is waited for', async (t) => {
   const service = await startService(t, { DRAIN_DELAY: isFull ? '12' : '5' }, createDirectory(t))
   service.child.kill('SIGTERM')

@@ -1,4 +1,5 @@
 // Databases and tables that come from elsewhere: of another application, of another store, or put back from a copy.
+import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import tap from 'tap'
 import { steps } from '../../src/store/sql/schema.ts'
@@ -120,6 +121,21 @@ const foreign: [title: string, statements: string, options?: string][] = [
 
 const everything = `
   SELECT schemaname, relname, n_tup_ins::int, n_tup_upd::int, n_tup_del::int FROM pg_stat_user_tables ORDER BY 1, 2`
+
+tap.test('a database that was made before 1.0.0 is refused, and left as it was', { skip }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  const client = await connect(t, url)
+  await client.query(readFileSync(new URL('../fixtures/postgres-1.0.0.sql', import.meta.url), 'utf8'))
+  await client.query('SELECT pg_stat_force_next_flush()')
+  const before = (await client.query(everything)).rows
+  t.equal(before.length, 5)
+  const told = {
+    message: /made by code from before 1\.0\.0: export its plants with that code, then import them/,
+  }
+  for (const mode of ['read', 'write', 'serve'] as const)
+    await t.rejects(openStore(url, { logger, mode, create: mode !== 'read' }), told, mode)
+  t.strictSame((await client.query(everything)).rows, before)
+})
 
 tap.test('tables of another application are refused, and nothing is written', { skip }, async (t) => {
   for (const [title, statements, options = ''] of foreign) {

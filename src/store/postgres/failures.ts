@@ -54,13 +54,6 @@ export function isAnswer({ cause }: Error): boolean {
   return cause instanceof pg.DatabaseError || cause instanceof StoreRefused
 }
 
-/** Makes a function that throws an error. */
-export function fail(message: string): () => never {
-  return () => {
-    throw new Error(message)
-  }
-}
-
 const words: Record<FailedOutcome, string> = {
   'nothing-added': 'nothing was written',
   unknown: 'the database failed during a commit, whose outcome is unknown',

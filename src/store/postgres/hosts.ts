@@ -1,5 +1,6 @@
 // Reads `postgres://` URLs: their servers, their parameters, and how safely they are reached.
 import { isIPv4 } from 'node:net'
+import type pg from 'pg'
 
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
 const channelBindings = ['disable', 'prefer', 'require']
@@ -42,11 +43,8 @@ export function splitHosts(url: string): string[] {
   return (hosts as string).split(',').map((host) => `${start}${host}${end}`)
 }
 
-/**
- * Reads the URL of one server for pg: `connectionString`, and whether the password is bound to the TLS connection
- * (`channel_binding`, as in libpq).
- */
-export function readUrl(url: string): { connectionString: string; binding: string } {
+/** Reads the URL of one server for pg. `isBindingRequired`: the password must be bound to the TLS connection. */
+export function readUrl(url: string): { options: pg.ClientConfig; isBindingRequired: boolean } {
   // Not a URL to WHATWG's rules: that of a socket has no host.
   const [start = '', query] = url.split(/\?(.*)/s)
   const given = new URLSearchParams(query)
@@ -55,7 +53,9 @@ export function readUrl(url: string): { connectionString: string; binding: strin
   // pg treats these modes as verify-full, and prints nine lines about it.
   const isAlias = ['prefer', 'require', 'verify-ca'].includes(given.get('sslmode') ?? '')
   if (isAlias && given.get('uselibpqcompat') !== 'true') given.set('sslmode', 'verify-full')
-  return { connectionString: given.size > 0 ? `${start}?${given}` : start, binding }
+  const connectionString = given.size > 0 ? `${start}?${given}` : start
+  const options = { connectionString, enableChannelBinding: binding !== 'disable' }
+  return { options, isBindingRequired: binding === 'require' }
 }
 
 /** True for a socket, and for an address of this machine. */

@@ -1,11 +1,12 @@
 // A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
 // one that was promoted.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { storeLimitMs } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
-import { fail, isFinal, ServerFailure } from './failures.ts'
+import { isFinal, ServerFailure } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
-import { attemptMs, shortestAttemptMs, withTimeout } from './time-outs.ts'
+import { attemptMs, pauseMs, shortestAttemptMs, withTimeout } from './time-outs.ts'
 
 /** The most pieces of work in progress on a connection. */
 export const maxRunning = 1000
@@ -35,21 +36,21 @@ export function makeLink(servers: Servers, role: Role): Link {
     current = undefined
   }
 
-  async function open(deadlineMs: number, tooLate: () => never): Promise<Session> {
+  async function open(deadlineMs: number, makeError: () => unknown): Promise<Session> {
     if (current && servers.follows(current)) return current
     current?.destroy()
     opening ??= servers
       .connect(role)
       .then((session) => (current = session))
       .finally(() => (opening = undefined))
-    return withTimeout(opening, deadlineMs - performance.now(), tooLate)
+    return withTimeout(opening, deadlineMs - performance.now(), makeError)
   }
 
   async function attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
     const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
-    const tooLate = fail(`no answer in ${Math.round(timeoutMs)} ms`)
+    const makeError = () => new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
-      return await withTimeout(work(session), timeoutMs, tooLate)
+      return await withTimeout(work(session), timeoutMs, makeError)
     } catch (error) {
       const failure = new ServerFailure(session.server, error as Error)
       // Other work on the session may have failed before.
@@ -63,16 +64,13 @@ export function makeLink(servers: Servers, role: Role): Link {
 
   async function repeat<T>(work: Work<T>, deadlineMs: number): Promise<T> {
     let failure: unknown = new Error('the time was up before its turn came or a server was connected')
-    const tooLate = () => {
-      throw failure
-    }
     while (deadlineMs - performance.now() >= shortestAttemptMs) {
       try {
-        return await attempt(await open(deadlineMs, tooLate), work, deadlineMs)
+        return await attempt(await open(deadlineMs, () => failure), work, deadlineMs)
       } catch (error) {
         if (isFinal(error)) throw error
         failure = error
-        await servers.pause()
+        await sleep(pauseMs)
       }
     }
     throw failure

@@ -127,7 +127,7 @@ function describePlain(hosts: string[]): string {
  */
 export function findPlainHosts(urls: string[]): string[] {
   return urls.flatMap((url) => {
-    const { host, port, ssl } = new pg.Client({ connectionString: readUrl(url).connectionString })
+    const { host, port, ssl } = new pg.Client(readUrl(url).options)
     const { rejectUnauthorized = true } = Object(ssl)
     const isSafe = ssl && rejectUnauthorized
     return isSafe || isLocal(host) ? [] : [`${host}:${port}`]

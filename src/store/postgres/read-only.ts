@@ -2,7 +2,7 @@
 import { StoreMissing, StoreUnavailable } from '../errors.ts'
 import type { Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
-import { fail, mostTelling, refuse, ServerFailure } from './failures.ts'
+import { mostTelling, refuse, ServerFailure } from './failures.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { readStatus } from './postgres-status.ts'
 import { look, readPage } from './reader.ts'
@@ -30,7 +30,7 @@ const readSettings = `
 async function connectToRead(url: string): Promise<Found> {
   const session = new Session(url, 'plant-store')
   try {
-    await withTimeout(session.connect(), attemptMs, fail(`no answer in ${attemptMs} ms`))
+    await withTimeout(session.connect(), attemptMs, () => new Error(`no answer in ${attemptMs} ms`))
     await session.query(readSettings)
     const id = await findStore(session)
     if (id === undefined) throw new StoreMissing('it holds no plant store')

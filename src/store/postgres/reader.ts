@@ -39,11 +39,11 @@ export function makeLook(lost: (loss: Positions) => void) {
   /** The session whose server had standbys, and until when that is believed. */
   let backed: { session?: Session; untilMs: number } = { untilMs: 0 }
 
-  function note({ position, mark, markOf }: Head, asked: readonly number[]): void {
-    known = { position, mark }
-    for (const one of [...asked, position]) {
-      const found = markOf(one)
-      if (found !== undefined) seen.set(one, found)
+  function note(head: Head, asked: readonly number[]): void {
+    known = head
+    for (const position of [...asked, head.position]) {
+      const mark = head.markOf(position)
+      if (mark !== undefined) seen.set(position, mark)
     }
     for (const oldest of seen.keys()) {
       if (seen.size <= maxSeen) break
@@ -54,11 +54,10 @@ export function makeLook(lost: (loss: Positions) => void) {
   /** Compares all that was seen with the log as it is now, and forgets what has changed. */
   async function findAgreed(session: Session): Promise<number> {
     const now = await look(session, [...seen.keys()])
-    const [agreed, changed] = [[0], [known.position]]
-    for (const [position, mark] of seen) (now.markOf(position) === mark ? agreed : changed).push(position)
+    const changed = [...seen.keys()].filter((position) => now.markOf(position) !== seen.get(position))
     for (const position of changed) seen.delete(position)
     // A log that is only shorter is the same up to its end.
-    return now.position < Math.min(...changed) ? now.position : Math.max(...agreed)
+    return now.position < Math.min(known.position, ...changed) ? now.position : Math.max(0, ...seen.keys())
   }
 
   return async (session: Session, positions: readonly number[]): Promise<Head> => {

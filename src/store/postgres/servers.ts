@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
-import { fail, isAnswer, mostTelling, ServerFailure } from './failures.ts'
+import { isAnswer, mostTelling, ServerFailure } from './failures.ts'
 import { Session } from './session.ts'
 import { prepareStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs, withTimeout } from './time-outs.ts'
@@ -19,7 +19,7 @@ const words = { gone: 'a connection to the database was lost', back: 'the databa
 const pauseShare = 0.1
 
 /** A time without a server. `scout`: the one attempt to connect that is running. */
-type Absence = { sinceMs: number; lastMs: number; over: PromiseWithResolvers<void>; scout?: Promise<Session> }
+type Absence = { sinceMs: number; lastMs: number; scout?: Promise<Session> }
 
 export class Servers {
   readonly #urls: string[]
@@ -38,7 +38,6 @@ export class Servers {
   fault: string | undefined
   /** The store's id, once a first connection was made. */
   storeId: string | undefined
-  #isAwaited = false
 
   /** `urls`: one per server of the cluster; `name`: of the sessions of this process. */
   constructor(urls: string[], name: string, options: OpenOptions) {
@@ -55,21 +54,16 @@ export class Servers {
   /** Makes a session. While there is no server, one attempt at a time looks for one, and its failure is everybody's. */
   async connect(role: Role): Promise<Session> {
     if (this.#absence?.scout) await this.#absence.scout
-    const absence = this.#absence
-    if (!absence) return this.#connect(role)
-    absence.scout = sleep(Math.max(0, absence.lastMs + pauseMs - performance.now()))
+    const current = this.#absence
+    if (!current) return this.#connect(role)
+    const { sinceMs, lastMs } = current
+    // The longer the outage, the longer the pause; replicas do not come at the same moment.
+    const share = pauseShare * (lastMs - sinceMs) * (1 - Math.random() / 2)
+    const nextMs = lastMs + Math.min(Math.max(share, pauseMs), longestPauseMs)
+    current.scout = sleep(Math.max(0, nextMs - performance.now()))
       .then(() => this.#connect(role))
-      .finally(() => delete absence.scout)
-    return absence.scout
-  }
-
-  /** Resolves when a failed attempt may be repeated: once there is a server, or after a growing pause. */
-  async pause(): Promise<void> {
-    if (!this.#absence) return sleep(pauseMs)
-    const { sinceMs, over } = this.#absence
-    const share = pauseShare * (performance.now() - sinceMs)
-    const ms = Math.min(Math.max(share, pauseMs), longestPauseMs)
-    await withTimeout(over.promise, ms * (1 - Math.random() / 2), () => {})
+      .finally(() => delete current.scout)
+    return current.scout
   }
 
   /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
@@ -77,10 +71,11 @@ export class Servers {
     if (this.#closing.signal.aborted) throw new StoreRefused('the store is closed')
     const before = this.#followed
     const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
-    const late = `${sessions.map(({ server }) => server)}: no session was ready in ${attemptMs} ms`
+    const names = sessions.map(({ server }) => server)
+    const makeError = () => new Error(`${names}: no session was ready in ${attemptMs} ms`)
     const admitted = sessions.map((session) => this.#admit(session, role === 'writer' ? 0 : attemptMs))
     try {
-      const winner = await withTimeout(Promise.any(admitted), attemptMs, fail(late))
+      const winner = await withTimeout(Promise.any(admitted), attemptMs, makeError)
       this.#follow(winner, before)
       for (const other of sessions) if (other !== winner) other.destroy()
       this.#noteMade(role)
@@ -110,9 +105,8 @@ export class Servers {
   }
 
   /** `before`: the origin that was followed when the attempt began. */
-  #follow(session: Session, before: string | undefined): void {
-    if (this.follows(session)) return
-    const { origin, server } = session
+  #follow({ origin, server }: Session, before: string | undefined): void {
+    if (origin === this.#followed) return
     // Two connections found two primaries in the same moment.
     if (before !== this.#followed) throw new Error(`${server} was left for another server meanwhile`)
     if (this.#followed)
@@ -121,10 +115,7 @@ export class Servers {
   }
 
   #noteMade(role: Role): void {
-    this.#absence?.over.resolve()
-    this.#absence = undefined
-    this.#lastWords = undefined
-    this.fault = undefined
+    this.#absence = this.#lastWords = this.fault = undefined
     this.#outage.reportRecovery()
     if (this.#served.has(role)) this.#options.reconnected?.()
     this.#served.add(role)
@@ -132,11 +123,11 @@ export class Servers {
 
   /** Notes that no server can be used; returns the failure, with the last answer of a server unless it is one itself. */
   #noteAbsence(failure: Error, role: Role): Error {
-    const nowMs = performance.now()
-    this.#absence ??= { sinceMs: nowMs, lastMs: nowMs, over: Promise.withResolvers() }
-    this.#absence.lastMs = nowMs
-    const before = this.#lastWords
-    if (before !== undefined && !isAnswer(failure)) failure.message += `; before that, ${before}`
+    const lastMs = performance.now()
+    this.#absence ??= { sinceMs: lastMs, lastMs }
+    this.#absence.lastMs = lastMs
+    if (this.#lastWords !== undefined && !isAnswer(failure))
+      failure.message += `; before that, ${this.#lastWords}`
     this.reportFailure(failure, role)
     return failure
   }
@@ -145,11 +136,10 @@ export class Servers {
   reportFailure(error: Error, role: Role): void {
     if (this.#closing.signal.aborted) return
     if (isAnswer(error)) this.#lastWords ??= error.message
-    this.fault = error.message
     if (this.#followed) this.#outage.reportFailure(error, { role })
-    else if (!this.#isAwaited)
+    else if (this.fault === undefined)
       this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')
-    this.#isAwaited = true
+    this.fault = error.message
   }
 
   /** Ends all sessions; what runs on them rejects. */

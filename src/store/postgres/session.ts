@@ -35,11 +35,10 @@ export class Session {
 
   /** `name`: for pg_stat_activity, unless the URL has one. `closing` ends the session in any state. */
   constructor(url: string, name: string, closing?: AbortSignal) {
-    const { connectionString, binding } = readUrl(url)
-    this.#isBindingRequired = binding === 'require'
-    this.#options = { connectionString, enableChannelBinding: binding !== 'disable' }
-    const options = { application_name: name, pipeline: true, keepAlive: true }
-    this.#client = new pg.Client({ ...this.#options, ...options })
+    const { options, isBindingRequired } = readUrl(url)
+    this.#isBindingRequired = isBindingRequired
+    this.#options = options
+    this.#client = new pg.Client({ ...options, application_name: name, pipeline: true, keepAlive: true })
     if (closing) addAbortSignal(closing, this.#client.connection.stream)
     const { host, port, database } = this.#client
     this.server = [`${host}:${port}`, database].filter(Boolean).join('/')
@@ -131,25 +130,14 @@ export class Session {
  * The session's settings, which override those of the role, the database and the server. A client that vanished holds no
  * lock for long. Plans are kept, and suit a log of any length, as everything goes by an index, in its order.
  */
-const settings = {
-  array_nulls: 'on',
-  client_min_messages: 'warning',
-  default_transaction_isolation: 'read committed',
-  transaction_timeout: '0',
-  lock_timeout: String(lockMs),
-  idle_in_transaction_session_timeout: String(idleInTransactionMs),
-  idle_session_timeout: '0',
-  tcp_user_timeout: String(vanishedMs),
-  tcp_keepalives_idle: '1',
-  tcp_keepalives_interval: '1',
-  tcp_keepalives_count: String(Math.max(1, Math.floor(vanishedMs / 1000) - 1)),
-  enable_indexscan: 'on',
-  enable_indexonlyscan: 'on',
-  enable_seqscan: 'off',
-  enable_bitmapscan: 'off',
-  jit: 'off',
-  plan_cache_mode: 'force_generic_plan',
-}
+const settings = `
+  ('array_nulls', 'on'), ('client_min_messages', 'warning'), ('default_transaction_isolation', 'read committed'),
+  ('transaction_timeout', '0'), ('idle_session_timeout', '0'), ('lock_timeout', '${lockMs}'),
+  ('idle_in_transaction_session_timeout', '${idleInTransactionMs}'), ('tcp_user_timeout', '${vanishedMs}'),
+  ('tcp_keepalives_idle', '1'), ('tcp_keepalives_interval', '1'),
+  ('tcp_keepalives_count', '${Math.max(1, Math.floor(vanishedMs / 1000) - 1)}'),
+  ('enable_indexscan', 'on'), ('enable_indexonlyscan', 'on'), ('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'),
+  ('jit', 'off'), ('plan_cache_mode', 'force_generic_plan')`
 
 type Prepared = { read_only: string; is_backed: boolean; timeline: string | null; place: string }
 
@@ -171,8 +159,7 @@ const prepareSession = `
     (SELECT system_identifier FROM pg_control_system()) || '/' ||
       (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS place,
-    (SELECT count(set_config(name, value, false)) FROM (VALUES
-      ${Object.entries(settings).map(([name, value]) => `('${name}', '${value}')`)}) AS setting (name, value)
+    (SELECT count(set_config(name, value, false)) FROM (VALUES ${settings}) AS setting (name, value)
       WHERE current_setting(name, true) IS NOT NULL),
     set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',

@@ -1,7 +1,6 @@
 // Finds the store in a PostgreSQL database, or makes it in one without. Any number of replicas may do so at once. Tables of
 // others are never written.
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
 import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
 import { checkVersion, earlierSchemaKey, refuseEarlier, schemaKey, steps } from '../sql/schema.ts'
@@ -17,9 +16,6 @@ const ownColumns: Record<string, string[]> = {
 }
 export const tables = Object.keys(ownColumns)
 
-/** SQLSTATEs if another replica creates the same table at the same moment; the next attempt finds it. */
-const overtaken = ['23505', '42P07', '42710']
-const attempts = 10
 const shownTables = 5
 
 /**
@@ -27,36 +23,38 @@ const shownTables = 5
  * StoreRefused, with the database untouched.
  */
 export async function prepareStore(session: Session, options: OpenOptions): Promise<string> {
-  for (let attempt = 1; ; attempt++) {
-    const found = await findStore(session)
-    if (found !== undefined) return found
-    if (!options.create) throw new StoreMissing('it holds no plant store')
-    try {
-      await createStore(session, options)
-      options.made?.()
-    } catch (error) {
-      if (attempt === attempts || !overtaken.includes(codeOf(error))) throw error
-      await session.query('ROLLBACK')
-    }
-  }
+  const found = await findStore(session)
+  if (found !== undefined) return found
+  if (!options.create) throw new StoreMissing('it holds no plant store')
+  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+  await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
+  // Another replica may have made it before this one had the lock.
+  const made = await findStore(session)
+  const id = made ?? (await createStore(session, options))
+  await session.query('COMMIT')
+  if (made === undefined) options.made?.()
+  return id
 }
 
-type FoundTable = { name: string; schema: string; columns: string[] }
+type FoundTable = { name: string; schema: string; isOurs: boolean }
+
+/** A table on the search path with one of our names. It may be a view. */
+const namesakes = `
+  SELECT name, relnamespace::regnamespace::text AS schema, columns <@ ARRAY(
+    SELECT attname::text FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped) AS "isOurs"
+  FROM (VALUES ${Object.entries(ownColumns).map(([name, columns]) => `('${name}', '{${columns}}'::text[])`)})
+    AS own (name, columns) JOIN pg_class ON pg_class.oid = to_regclass(name)`
 
 /** Finds the id of the store; undefined if no table on the search path has one of our names. Throws StoreRefused. */
 export async function findStore(session: Session): Promise<string | undefined> {
-  const text = `
-    SELECT name, relnamespace::regnamespace::text AS schema, ARRAY(
-      SELECT attname::text FROM pg_attribute WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped) AS columns
-    FROM unnest($1::text[]) AS name JOIN pg_class ON pg_class.oid = to_regclass(name)`
-  const found = (await session.query<FoundTable>({ text, values: [tables] })).rows
+  const found = (await session.query<FoundTable>(namesakes)).rows
   const [first] = found
   if (first === undefined) return undefined
   const meta = found.find(({ name }) => name === 'meta')
-  if (!meta || !hasOwnColumns(meta)) throw refuseForeign(meta ?? first)
+  if (!meta?.isOurs) throw refuseForeign(meta ?? first)
   const values = await readMeta(session)
   if (values.store !== undefined && values[earlierSchemaKey] !== undefined) throw refuseEarlier('it')
-  const foreign = found.find((table) => table.schema !== meta.schema || !hasOwnColumns(table))
+  const foreign = found.find((table) => table.schema !== meta.schema || !table.isOurs)
   const version = Number(values[schemaKey])
   if (foreign) throw refuseForeign(foreign)
   if (found.length < tables.length || values.store === undefined || !(version > 0)) throw refuseForeign(meta)
@@ -72,17 +70,14 @@ async function readMeta(session: Session): Promise<Record<string, string>> {
   return rows[0]?.values ?? {}
 }
 
-function hasOwnColumns({ name, columns }: FoundTable): boolean {
-  return (ownColumns[name] as string[]).every((column) => columns.includes(column))
-}
-
 function refuseForeign({ schema, name }: FoundTable): StoreRefused {
   return new StoreRefused(
     `${schema}.${name} is another application's table, not a plant store's: use a database for plants only`,
   )
 }
 
-async function createStore(session: Session, { mustBeAlone }: OpenOptions): Promise<void> {
+/** Makes the tables; resolves to the id of the store. */
+async function createStore(session: Session, { mustBeAlone }: OpenOptions): Promise<string> {
   const { rows } = await session.query<Place>(findPlace)
   const { encoding, schema, others } = rows[0] as Place
   if (mustBeAlone && others.length > 0)
@@ -91,14 +86,14 @@ async function createStore(session: Session, { mustBeAlone }: OpenOptions): Prom
     )
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: make a database with ENCODING 'UTF8'`)
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   for (const { postgres } of steps)
     await session.query(postgres).catch((error) => {
-      throw codeOf(error) === '42501' ? refuseCreation(schema, error) : error
+      throw error.code === '42501' ? refuseCreation(schema, error) : error
     })
-  const values = [schemaKey, String(steps.length), randomBytes(16).toString('base64url')]
+  const id = randomBytes(16).toString('base64url')
+  const values = [schemaKey, String(steps.length), id]
   await session.query({ text: "INSERT INTO meta VALUES ($1, $2), ('store', $3)", values })
-  await session.query('COMMIT')
+  return id
 }
 
 type Place = { encoding: string; schema: string; others: string[] }
@@ -112,8 +107,4 @@ function refuseCreation(schema: string, { message }: Error): StoreRefused {
   return new StoreRefused(
     `the role may not make tables in the schema ${schema}: GRANT CREATE ON SCHEMA ${schema} to it, or make it the owner of the database (${message})`,
   )
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof pg.DatabaseError ? String(error.code) : ''
 }

@@ -16,13 +16,9 @@ export const longestPauseMs = 1000
 /** A server that had its standbys is believed for this long: promoting another one and connecting to it takes longer. */
 export const backedMs = 5
 
-/** Settles like `work`, or after `ms` with what `late` returns or throws. The outcome of `work` is ignored then. */
-export async function withTimeout<T, L = never>(work: Promise<T>, ms: number, late: () => L): Promise<T | L> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, Math.max(0, ms))
-  try {
-    return await Promise.race([work, promise.then(late)])
-  } finally {
-    clearTimeout(timer)
-  }
+/** Settles like `work`, or rejects after `ms` with an error that is made then. The outcome of `work` is ignored then. */
+export async function withTimeout<T>(work: Promise<T>, ms: number, makeError: () => unknown): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(makeError()), Math.max(0, ms))
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
 }

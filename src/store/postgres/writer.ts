@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type Entry, type NoteChange, type Outcome, type PlantLog, storeLimitMs } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
+import { checksumOf } from '../sql/checksum.ts'
 import type { Value } from '../sql/sql.ts'
 import { writeNote } from '../sql/sql-store.ts'
-import { findItems, insertPlants, judge } from './batch.ts'
-import { fail, isFinal, refuse } from './failures.ts'
+import { isFinal, refuse } from './failures.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
 import { withTimeout } from './time-outs.ts'
@@ -27,9 +27,9 @@ export function makeWriter(link: Link, heads: Link) {
     const before = turn
     const done = Promise.withResolvers<void>()
     turn = before.then(() => done.promise)
-    const tooLate = fail('its turn did not come in time')
+    const makeError = () => new Error('its turn did not come in time')
     try {
-      await withTimeout(before, deadlineMs - performance.now(), tooLate).catch(refuse('nothing-added'))
+      await withTimeout(before, deadlineMs - performance.now(), makeError).catch(refuse('nothing-added'))
       return await commitOnce(plan, deadlineMs)
     } finally {
       done.resolve()
@@ -135,4 +135,41 @@ function leaveMark(mark: string): Pick<Required<Planned<unknown>>, 'changes' | '
 async function isThere(session: Session, locked: Promise<void>, trace: QueryConfig): Promise<boolean> {
   await locked
   return (await session.query(trace)).rows.length > 0
+}
+
+/** Finds the items in the log with these ids. */
+async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
+  if (ids.length === 0) return new Map()
+  const text = 'SELECT id, item FROM plants WHERE id = ANY($1) AND id IS NOT NULL'
+  const query = { name: 'known', text, values: [`{${ids}}`] }
+  const { rows } = await session.query<{ id: number; item: string }>(query)
+  return new Map(rows.map(({ id, item }) => [id, item]))
+}
+
+/** Decides the outcomes of the entries, in order; adds new ids to `known`. */
+function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcome[]; added: Entry[] } {
+  const added: Entry[] = []
+  const outcomes = entries.map(({ id, item }): Outcome => {
+    const found = id === undefined ? undefined : known.get(id)
+    if (found !== undefined) return found === item ? 'replayed' : 'conflict'
+    if (id !== undefined) known.set(id, item)
+    added.push({ id, item })
+    return 'added'
+  })
+  return { outcomes, added }
+}
+
+/** Makes the query that inserts entries behind `position`. */
+function insertPlants(position: number, entries: Entry[], mark: string): QueryConfig {
+  const text = `
+    INSERT INTO plants (position, id, item, mark, checksum) SELECT $1::bigint + n, id, item, $4, checksum
+    FROM unnest($2::bigint[], string_to_array($3, chr(10)), $5::bigint[]) WITH ORDINALITY
+      AS added (id, item, checksum, n)`
+  const ids = entries.map(({ id }) => id ?? 'NULL')
+  // Our JSON holds no line feed. Quoting each item for an array would take longer than all the rest.
+  const items = entries.map(({ item }) => item).join('\n')
+  const checksums = entries.map(({ id = null, item }, n) =>
+    checksumOf({ position: position + 1 + n, id, item, mark }),
+  )
+  return { name: 'insert', text, values: [position, `{${ids}}`, items, mark, `{${checksums}}`] }
 }
