@@ -13,7 +13,7 @@ import { createDirectory } from '../support/engines.ts'
 import { inherited } from '../support/processes.ts'
 import { spawnCli } from '../support/service.ts'
 import { add, openFile, openStore } from '../support/stores.ts'
-import { skipUnlessOthersEnter } from '../support/tools.ts'
+import { letOthersEnd, skipUnlessOthersEnter } from '../support/tools.ts'
 
 const isWindows = process.platform === 'win32'
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
@@ -188,6 +188,7 @@ test('a user other than the owner leaves nothing behind that the owner cannot us
   await store.close()
   chmodSync(directory, 0o777)
   chmodSync(path, 0o644)
+  letOthersEnd()
   process.seteuid?.(65_534)
   t.teardown(() => process.seteuid?.(0))
   const refused = { message: /belongs to another user: run this as that user/ }

@@ -8,7 +8,7 @@ import type { Plant } from '../../schemas/plant.ts'
 import { sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
 import { request, startApp } from '../support/service.ts'
-import { skipUnlessOthersEnter } from '../support/tools.ts'
+import { letOthersEnd, skipUnlessOthersEnter } from '../support/tools.ts'
 
 const rounds = isFull ? 25 : 10
 const skip = skipUnlessOthersEnter()
@@ -40,6 +40,7 @@ const faults: Fault[] = [
 function becomeUser(t: Test, path: string): void {
   if (process.geteuid?.() !== 0) return
   chownSync(dirname(path), user, user)
+  letOthersEnd()
   process.seteuid?.(user)
   t.teardown(() => process.seteuid?.(0))
 }
