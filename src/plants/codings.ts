@@ -69,11 +69,8 @@ const compressors = {
 }
 
 /** Compresses a page, in the thread pool. */
-export function compress(bytes: string | Buffer, coding: Compression): Promise<Buffer> {
-  return (compressors[coding] as (bytes: string | Buffer, options: object) => Promise<Buffer>)(
-    bytes,
-    page[coding],
-  )
+export function compress(bytes: Buffer, coding: Compression): Promise<Buffer> {
+  return (compressors[coding] as (bytes: Buffer, options: object) => Promise<Buffer>)(bytes, page[coding])
 }
 
 /** Makes a stream that compresses a long list. */

@@ -5,7 +5,7 @@ import type { Meter } from '../metrics.ts'
 import type { Head, PlantLog } from '../store/engine.ts'
 import { type Coding, negotiate } from './codings.ts'
 import { etagOf, isNamed, linkTo, type Range, rangeOf, readCursor } from './names.ts'
-import { type Page, Pages } from './pages.ts'
+import { Pages } from './pages.ts'
 import { SharedHead } from './shared-head.ts'
 
 /** `ifNoneMatch`, `acceptEncoding`: the headers of the request; `isHead`: only the headers are asked for. */
@@ -17,7 +17,7 @@ export type ListRequest = {
 }
 
 /** `body`: absent with 304, and for HEAD. */
-export type ListAnswer = { status: 200 | 304; headers: Record<string, string>; body?: Page | Readable }
+export type ListAnswer = { status: 200 | 304; headers: Record<string, string>; body?: Buffer | Readable }
 
 /** A cursor that no list of this store has, or one whose plants the log has lost. */
 export const badCursor = Symbol('bad cursor')

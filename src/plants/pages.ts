@@ -20,8 +20,6 @@ const safePlants = Math.floor(pageBytes / (longestItemBytes(Plant) + 1))
 const aimedBytes = 0.9 * pageBytes
 /** Expected size of an item until some were read. */
 const usualBytes = 100
-/** Smaller pages are kept as texts: Node writes a text together with its head. Larger ones would be encoded each time. */
-const textLength = 8 * 1024
 const maxKeptBytes = 32 * 2 ** 20
 /** A page that fits into one packet with its head arrives no sooner when it is compressed. */
 const fewestBytes = 1024
@@ -30,19 +28,18 @@ const maxReads = 200
 const maxCompressions = 16
 const maxStreams = 100
 
-export type Page = string | Buffer
-export type Body = { coding: Coding; bytes: Page | Readable }
+export type Body = { coding: Coding; bytes: Buffer | Readable }
 /** The JSON array of the plants up to position `reached`. */
 type Part = { array: string; reached: number }
 
 export class Pages {
   readonly #log: PlantLog
-  readonly #kept = new LRUCache<string, Page>({
+  readonly #kept = new LRUCache<string, Buffer>({
     maxSize: maxKeptBytes,
     sizeCalculation: (page, name) => page.length + name.length + 200,
   })
   readonly #reading = new Map<string, Promise<Part>>()
-  readonly #compressing = new Map<string, Promise<Page>>()
+  readonly #compressing = new Map<string, Promise<Buffer>>()
   #meanBytes = usualBytes
   #streams = 0
   #hits = 0
@@ -70,7 +67,7 @@ export class Pages {
 
   async #make(range: Range, codings: readonly Coding[]): Promise<Body> {
     const page = this.#kept.get(range.name) ?? (await this.#read(range))
-    if (typeof page === 'object' && 'array' in page) return this.#open(range, page, codings)
+    if ('array' in page) return this.#open(range, page, codings)
     const [best = 'identity'] = codings
     const isPlain = codings.includes('identity')
     const isSmall = page.length < fewestBytes || this.#compressing.size >= maxCompressions
@@ -83,13 +80,13 @@ export class Pages {
   }
 
   /** Reads a page, or the first part of a longer list. */
-  async #read(range: Range): Promise<Page | Part> {
-    if (range.after === range.last) return '[]'
+  async #read(range: Range): Promise<Buffer | Part> {
+    if (range.after === range.last) return Buffer.from('[]')
     this.#misses++
     const read = () => this.#readPart(range, range.after)
     const part = await inTime(this.#once(this.#reading, range.name, maxReads, read))
     if (part.reached < range.last) return part
-    const page = part.array.length <= textLength ? part.array : Buffer.from(part.array)
+    const page = Buffer.from(part.array)
     this.#kept.set(range.name, page)
     return page
   }

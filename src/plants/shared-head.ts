@@ -21,9 +21,9 @@ export class SharedHead {
 
   /**
    * Resolves to the head and the marks of `positions`, read after this call: so it counts every plant that was
-   * acknowledged before. Rejects with StoreUnavailable.
+   * acknowledged before. Throws or rejects with StoreUnavailable.
    */
-  async read(positions: readonly number[]): Promise<Head> {
+  read(positions: readonly number[]): Promise<Head> {
     this.#next ??= this.#prepare()
     if (this.#next.count++ >= maxWaiting)
       throw new StoreUnavailable('overloaded', 'too many lists wait for the head of the log')

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { AnsweredRequest } from '../metrics.ts'
 
 /** Lines are gathered up to this size, or for this long: each write wakes a thread. */
-const chunkBytes = 256 * 1024
+const chunkBytes = 64 * 1024
 const flushMs = 250
 const maxUrlLength = 1024
 

@@ -1,6 +1,6 @@
 // Bearer tokens (RFC 6750) for the routes of a scope: checked before the body is read, and again once it has arrived.
 import bearerAuth from '@fastify/bearer-auth'
-import type { FastifyRequest, preValidationHookHandler } from 'fastify'
+import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import type { Scope } from '../tokens/tokens.ts'
@@ -35,14 +35,13 @@ export const auth = fp<AuthOptions>(
       headers: { 'www-authenticate': `Bearer realm="plant-store"${error}${metadata}` },
     })
 
-    function admit(request: FastifyRequest, grant: Grant | undefined): boolean {
-      if (grant === undefined) return false
-      const { scope } = request.routeOptions.config
-      // Set before it is found wanting, so that the access log names the token.
-      request.grant = grant
-      if (scope !== undefined && grant.scopes.has(scope)) return true
+    /** Makes the hook of a route that needs a scope. */
+    function requireScope(scope: Scope | undefined): onRequestHookHandler {
       const error = `, error="insufficient_scope", scope="${scopePrefix}${scope}"`
-      throw new ProblemError(problems.noScope(String(scope)), challengeWith(error))
+      return ({ grant }, _reply, done) => {
+        if (scope !== undefined && grant.scopes.has(scope)) done()
+        else done(new ProblemError(problems.noScope(String(scope)), challengeWith(error)))
+      }
     }
 
     /** Translates an error of bearer-auth. Without credentials there is no error code (RFC 6750, section 3.1). */
@@ -59,17 +58,24 @@ export const auth = fp<AuthOptions>(
       specCompliance: 'rfc6749',
       verifyErrorLogLevel: 'trace',
       auth(token, request) {
+        const admit = (grant: Grant | undefined): boolean => {
+          if (grant) request.grant = grant
+          return grant !== undefined
+        }
         const grant = verify(token)
         // A cached verdict needs no promise.
-        return grant instanceof Promise ? grant.then((late) => admit(request, late)) : admit(request, grant)
+        return grant instanceof Promise ? grant.then(admit) : admit(grant)
       },
     })
     const check = app.verifyBearerAuth as NonNullable<typeof app.verifyBearerAuth>
-    const authenticate: preValidationHookHandler = (request, reply, done) =>
+    const authenticate: onRequestHookHandler = (request, reply, done) =>
       check(request, reply, (error) => done(error && explain(error, request)))
 
     app.decorateRequest('grant')
     app.addHook('onRequest', authenticate)
+    app.addHook('onRoute', (route) => {
+      route.onRequest = [route.onRequest ?? [], requireScope(route.config?.scope)].flat()
+    })
     // The token may have been revoked, or have expired, while the body arrived.
     app.addHook('preValidation', (request, reply, done) => {
       if (request.grant.untilMs > performance.now()) done()

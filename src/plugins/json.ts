@@ -43,10 +43,11 @@ export function prepareInput({ querystring, body }: { querystring: TObject; body
       if (typeof text === 'string' && integer.test(text) && !Object.is(Number(text), -0))
         query[name] = Number(text)
     }
-    const ofBody = findValueFaults(request.body, members, 'body')
-    const ofQuery = findValueFaults(query, parameters, 'querystring')
-    if (ofBody.length + ofQuery.length === 0) return done()
-    const faults = [...ofBody, ...ofQuery]
+    const faults = [
+      ...findValueFaults(request.body, members, 'body'),
+      ...findValueFaults(query, parameters, 'querystring'),
+    ]
+    if (faults.length === 0) return done()
     // Too many unknown names would take Ajv long.
     if (faults.length < maxFaults) faults.push(...findSchemaFaults(request, faults))
     done(invalid(faults.slice(0, maxFaults)))

@@ -25,7 +25,7 @@ export function readTokenId(text: string): string | undefined {
 }
 
 /** Hashes a token by SHA-256, in hex: so it is stored. */
-export function hashToken(token: string | Buffer): string {
+export function hashToken(token: string): string {
   return hash('sha256', token)
 }
 

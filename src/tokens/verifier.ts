@@ -48,8 +48,14 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
     monotonicNow = () => performance.now(),
   } = options
   const findStored = makeLookUp(tokens, { touch: makeTouch(tokens, logger, now), now, monotonicNow })
-  // By SHA-256, so that the time of a look-up reveals nothing about tokens.
-  const own = new Map(accessTokens.map((token, index) => [hashToken(token), makeOwnGrant(index)]))
+  // By SHA-256, so that the time of a look-up reveals nothing about tokens. Headers are read as Latin-1 (RFC 9110,
+  // section 5.5), and clients put UTF-8 into them.
+  const own = new Map(
+    accessTokens.map((token, index) => [
+      hashToken(Buffer.from(token).toString('latin1')),
+      makeOwnGrant(index),
+    ]),
+  )
   // Separate caches, so that a flood of junk evicts no valid token.
   const good = new LRUCache<string, Grant>({ max: maxVerdicts })
   /** Times until which invalid tokens are not judged again. */
@@ -76,8 +82,7 @@ export function makeVerifier(tokens: Tokens, options: VerifierOptions): Verify {
   }
 
   return function verify(token) {
-    // Headers are read as Latin-1 (RFC 9110, section 5.5), and clients put UTF-8 into them.
-    const digest = hashToken(Buffer.from(token, 'latin1'))
+    const digest = hashToken(token)
     const mine = own.get(digest)
     if (mine) return mine
     const grant = good.get(digest)
