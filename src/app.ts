@@ -34,6 +34,9 @@ const exposedHeaders = [
   'X-Request-Id',
 ]
 
+/** The last answer closes the connection: it bounds what a client that sends without reading leaves behind. */
+const maxRequestsPerSocket = 1000
+
 /**
  * `log`: of an open store; `fault`: what its servers said last, while none can be used. `write`, `mask`, `count`: see the access
  * log.
@@ -63,6 +66,7 @@ export async function buildApp(options: AppOptions) {
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
     keepAliveTimeout: settings.keepAliveMs,
+    maxRequestsPerSocket,
     return503OnClosing: false,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     ajv: { customOptions: ajvOptions },

@@ -74,10 +74,10 @@ function describeUi(site: pages.Site, signIn: SignIn | undefined) {
 /** Serves the pages and the contract, each made at its first request. */
 function servePages(app: FastifyInstance, site: pages.Site): void {
   const serve = (path: string, make: () => string, type = 'text/html') => {
-    let text: string | undefined
+    let bytes: Buffer | undefined
     app.get(path, async (_request, reply) => {
-      text ??= make()
-      return reply.type(`${type}; charset=utf-8`).send(text)
+      bytes ??= Buffer.from(make())
+      return reply.type(`${type}; charset=utf-8`).send(bytes)
     })
   }
   const serveMarkdown = (path: string, write: () => string) =>
