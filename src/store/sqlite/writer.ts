@@ -35,8 +35,8 @@ export async function startWriter(
   options: WriterOptions,
   { logger, reconnected }: Pick<OpenOptions, 'logger' | 'reconnected'>,
 ): Promise<Writer> {
-  // The descriptor of the database stays open: see `syncFile`.
-  const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false })
+  // The descriptor of the database stays open: see `syncFile`. The thread needs nothing that was preloaded here.
+  const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false, execArgv: [] })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
   const [started] = (await once(worker, 'message')) as [Started]
   if ('refused' in started) throw new StoreRefused(started.refused)
