@@ -1,5 +1,5 @@
 // The client as people get it: packed, installed in an empty project, compiled, run and bundled.
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -109,6 +109,33 @@ test('a program that uses it compiles in strict mode and runs, and so do the exa
     names: [alder.name],
     kind: 'invalid-request',
   })
+})
+
+test('CommonJS loads it, compiled by TypeScript with module: commonjs', async (t) => {
+  const directory = join(project, 'commonjs')
+  mkdirSync(directory)
+  writeFileSync(join(directory, 'package.json'), '{ "type": "commonjs" }')
+  const text = `import { type Plant, PlantStore } from 'plant-store-client'
+const plant: Plant = { name: typeof PlantStore, tag: '' }
+declare const console: { log(text: string): void }
+console.log(plant.name)
+`
+  writeFileSync(join(directory, 'program.ts'), text)
+  const options = [
+    '--strict',
+    '--target',
+    'es2022',
+    '--module',
+    'commonjs',
+    '--lib',
+    'es2022,dom',
+    'program.ts',
+  ]
+  const tsc = join(root, 'client/node_modules/typescript/bin/tsc')
+  const compiled = await run(process.execPath, [tsc, ...options], { cwd: directory })
+  t.equal(compiled.stdout, '')
+  const ran = await run(process.execPath, ['program.js'], { cwd: directory })
+  t.equal(ran.stdout, 'function\n', ran.stderr)
 })
 
 test('the examples of its page run', async (t) => {
