@@ -13,8 +13,14 @@ export async function openDocs(
   options: BrowserContextOptions = {},
 ): Promise<Opened> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options })
-  t.teardown(() => page.close())
   const faults: string[] = []
+  t.teardown(async () => {
+    if (!t.passing())
+      t.comment(
+        `${url} reported ${faults.join('; ') || 'no faults'}, and shows: ${await page.innerText('body')}`,
+      )
+    await page.close()
+  })
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) faults.push(message.text())
   })

@@ -1,6 +1,6 @@
 // Sign in on the docs page in a real browser, at a real issuer: oidc-provider.
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 // @ts-expect-error: it has no types of its own.
 import { Provider } from 'oidc-provider'
 import type { Page } from 'playwright-core'
@@ -15,9 +15,10 @@ const scope = 'plants:read plants:write'
 
 /**
  * Starts an issuer with one public client, which answers before a service asks for its metadata. The client is native, so
- * that its redirect URI is valid with any port (RFC 8252, section 7.3): that of the service is not known yet.
+ * that its redirect URI is valid with any port (RFC 8252, section 7.3): that of the service is not known yet. `mayAnswer`:
+ * is waited for before a request is answered.
  */
-async function startProvider(t: Test) {
+async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Promise<unknown> | undefined) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
@@ -47,8 +48,9 @@ async function startProvider(t: Test) {
   /** What the issuer was asked. */
   const asked: URL[] = []
   const answer = provider.callback()
-  server.on('request', (incoming, response) => {
+  server.on('request', async (incoming, response) => {
     asked.push(new URL(String(incoming.url), url))
+    await mayAnswer?.(incoming)
     answer(incoming, response)
   })
   return { url, asked }
@@ -62,11 +64,13 @@ async function start(t: Test, env: NodeJS.ProcessEnv) {
   return { browser, url: `http://localhost:${port}` }
 }
 
+const signInButton = '.auth-container:has-text("authorization_code") .btn.authorize'
+
 /** Opens the dialog and begins to sign in; resolves to the tab of the issuer. */
 async function beginSignIn(page: Page): Promise<Page> {
   await page.click('.scheme-container .authorize')
   const opened = page.context().waitForEvent('page')
-  await page.locator('.auth-container:has-text("authorization_code") .btn.authorize').click()
+  await page.locator(signInButton).click()
   return await opened
 }
 
@@ -104,6 +108,21 @@ test('a reader signs in at the issuer, and the token is used as one that was pas
     code_challenge_method: 'S256',
     code_challenge: /^[\w-]{43}$/,
   })
+})
+
+test('a dialog that was opened before the issuer has answered offers to sign in as soon as it has', async (t) => {
+  const opened = Promise.withResolvers<void>()
+  // Only a page says where it is from.
+  const provider = await startProvider(t, ({ headers }) => (headers.origin ? opened.promise : undefined))
+  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
+  const { browser, url } = await start(t, env)
+  const { page, faults } = await openDocs(t, browser, `${url}/docs`)
+  await page.click('.scheme-container .authorize')
+  await page.locator('.modal-ux input').first().fill('a token')
+  opened.resolve()
+  await page.locator(signInButton).waitFor()
+  t.equal(await page.locator('.modal-ux input').first().inputValue(), 'a token')
+  t.same(faults, [])
 })
 
 test('an issuer that refuses is named, and a token can still be pasted', async (t) => {

@@ -24,6 +24,18 @@ window.plantStorePlugin = function plantStorePlugin({ React }) {
   return {
     afterLoad: ({ getSystem }) => setTimeout(() => useToken(getSystem(), sessionStorage.getItem(tokenKey))),
     statePlugins: {
+      spec: {
+        wrapActions: {
+          // A dialog shows what was known when it was opened: the issuer may answer after that.
+          updateResolvedSubtree: (original, system) => (path, tree) => {
+            const { authActions, authSelectors } = system.getSystem()
+            const updated = original(path, tree)
+            if (authSelectors.shownDefinitions())
+              authActions.showDefinitions(authSelectors.definitionsToAuthorize())
+            return updated
+          },
+        },
+      },
       auth: {
         wrapActions: {
           authorize: (original) => (payload) => {
