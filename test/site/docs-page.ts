@@ -17,7 +17,7 @@ export async function openDocs(
   t.teardown(async () => {
     if (!t.passing())
       t.comment(
-        `${url} reported ${faults.join('; ') || 'no faults'}, and shows: ${await page.innerText('body')}`,
+        `${url} reported ${faults.join('; ') || 'no faults'}, and shows: ${await page.locator('main, body').first().textContent()}`,
       )
     await page.close()
   })
