@@ -1,5 +1,6 @@
 // Group commit: plants that arrive while a batch is being committed form the next batch, so that they share one wait for
 // stable storage.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Meter, noMeter, type Observe, secondBounds } from '../metrics.ts'
 import type { Entry, Outcome, PlantLog } from '../store/engine.ts'
 import { StoreUnavailable } from '../store/errors.ts'
@@ -9,6 +10,9 @@ import { inTime, storeLimitMs } from '../store/in-time.ts'
 const maxWaiting = 4096
 /** A plant with less time left than this is not added: its whole batch would be given up with it. */
 const shortestAttemptMs = 500
+/** The longest wait for a fuller batch, and the resolution of timers: turns of the event loop are shorter. */
+const maxGatherMs = 3
+const timerMs = 1
 /** A store gives up by itself at the deadline, and says more; one that does not is given up this long after it. */
 const graceMs = 200
 const plantBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
@@ -61,13 +65,31 @@ export class GroupCommit {
 
   async #commitAll(): Promise<void> {
     this.#committing = true
+    let [answered, commitMs] = [0, 0]
     while (this.#line.length > 0) {
-      // Requests that were read in this turn of the event loop join the batch, and so do clients that were just answered.
-      await new Promise(setImmediate)
+      await this.#gather(answered + this.#line.length, commitMs)
       const batch = this.#takeBatch()
+      const startMs = performance.now()
       if (batch.length > 0) await this.#commit(batch)
+      commitMs = performance.now() - startMs
+      answered = batch.length
     }
     this.#committing = false
+  }
+
+  /**
+   * Waits until `expected` plants are there: requests of this turn of the event loop, and of clients that were just
+   * answered, which tend to send the next one at once. Gives up when a pause brings none, or takes as long as a commit.
+   */
+  async #gather(expected: number, commitMs: number): Promise<void> {
+    const endMs = performance.now() + Math.min(commitMs, maxGatherMs)
+    const isQuick = commitMs < timerMs
+    let idle = 0
+    do {
+      const present = this.#line.length
+      await (isQuick ? new Promise(setImmediate) : sleep(timerMs))
+      idle = this.#line.length > present ? 0 : idle + 1
+    } while (this.#line.length < expected && idle < (isQuick ? 2 : 1) && performance.now() < endMs)
   }
 
   #takeBatch(): Waiting[] {

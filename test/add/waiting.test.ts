@@ -1,4 +1,5 @@
 // Group commit: who shares a batch, who is left out of it, and what a queue that is full answers.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { GroupCommit } from '../../src/plants/group-commit.ts'
 import type { Entry, Outcome, PlantLog } from '../../src/store/engine.ts'
@@ -35,6 +36,27 @@ test('plants that arrive during a commit form the next batch', async (t) => {
   t.same(batches[1]?.entries, ['b', 'c', 'd'].map(entry))
   batches[1]?.commit(['added', 'replayed', 'conflict'])
   t.same(await Promise.all(others), ['added', 'replayed', 'conflict'])
+})
+
+test('clients that were just answered join the next batch', async (t) => {
+  const sizes: number[] = []
+  const append: PlantLog['append'] = async (entries) => {
+    sizes.push(entries.length)
+    await sleep(5)
+    return entries.map(() => 'added')
+  }
+  const commits = new GroupCommit({ ...makeLog().log, append })
+  const write = async (name: string) => {
+    for (let n = 0; n < 5; n++) {
+      await commits.append(entry(name), stays())
+      for (let turns = 0; turns < 3; turns++) await turn()
+    }
+  }
+  const first = write('a')
+  while (sizes.length === 0) await turn()
+  await Promise.all([first, ...['b', 'c', 'd'].map(write)])
+  // Without a wait the first alone and the others would take turns, which is ten batches.
+  t.ok(sizes.length <= 8, `batches of ${sizes}`)
 })
 
 test('a client that has left, or is nearly late, is not added', async (t) => {
