@@ -1,17 +1,23 @@
 // One line for each request, written by hand: through pino it would cost a quarter of a request.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { LRUCache } from 'lru-cache'
 import type { AnsweredRequest } from '../metrics.ts'
 
-/** Lines are gathered up to this size, or for this long: each write wakes a thread. */
-const chunkBytes = 64 * 1024
+/**
+ * Lines are gathered up to this size, or for this long, as each write wakes a thread; in bytes, which cost the garbage
+ * collector nothing.
+ */
+const chunkBytes = 256 * 1024
 const flushMs = 250
+/** The longest line: an address of the greatest length that Node accepts in a header, every character escaped. */
+const maxLineBytes = 100 * 1024
 const maxUrlLength = 1024
+/** The most targets that are cached; clearing them all costs less than tracking their use. */
+const maxTargets = 1000
 
-/** `write`: takes whole lines; absent: none are made. `mask`: masks tokens in what clients sent. `count`: for metrics. */
+/** `write`: takes whole lines, and copies them; absent: none are made. `mask`: masks tokens in what clients sent. `count`: for metrics. */
 export type AccessLogOptions = {
-  write?: ((lines: string) => void) | undefined
+  write?: ((lines: Uint8Array) => void) | undefined
   mask: (text: string) => string
   count?: ((request: AnsweredRequest) => void) | undefined
 }
@@ -28,8 +34,9 @@ type End = { status: number; durationMs: number; address: string }
 export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }) => {
   app.decorateReply('sentBytes', 0)
   /** Parts of lines that repeat. */
-  const targets = new LRUCache<string, string>({ max: 1000 })
-  let lines = ''
+  const targets = new Map<string, string>()
+  const chunk = Buffer.allocUnsafeSlow(chunkBytes + maxLineBytes)
+  let length = 0
 
   app.addHook('onRequest', (request, reply, done) => {
     const startMs = performance.now()
@@ -45,8 +52,8 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
         count({ method, route: routeOptions.url, status, durationMs, problem: reply.problem })
       }
       if (!write) return
-      lines += format(request, reply, { status, durationMs, address })
-      if (lines.length >= chunkBytes) flush()
+      length += chunk.write(format(request, reply, { status, durationMs, address }), length)
+      if (length >= chunkBytes) flush()
     })
     done()
   })
@@ -80,13 +87,14 @@ export const accessLog = fp<AccessLogOptions>(async (app, { write, mask, count }
     const route = request.routeOptions.url
     const text = `,"method":"${method}","url":${JSON.stringify(mask(withoutValues(url)).slice(0, maxUrlLength))}`
     const target = route === undefined ? text : `${text},"route":"${route}"`
+    if (targets.size >= maxTargets) targets.clear()
     if (url.length <= maxUrlLength) targets.set(method + url, target)
     return target
   }
 
   function flush(): void {
-    if (lines !== '') write?.(lines)
-    lines = ''
+    if (length > 0) write?.(chunk.subarray(0, length))
+    length = 0
   }
 })
 

@@ -12,8 +12,8 @@ const made = /^[0-9a-f]{10}-[0-9a-z]+$/
 /** Starts an app; `close` ends it and resolves to the ids in its access log. */
 async function start(t: Test) {
   let lines = ''
-  const write = (more: string) => {
-    lines += more
+  const write = (more: Uint8Array) => {
+    lines += Buffer.from(more).toString()
   }
   const { app, port, url } = await startApp(t, await sqlite.createDatabase(t), { write, mask })
   const close = async () => {
