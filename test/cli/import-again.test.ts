@@ -11,6 +11,7 @@ import {
   cli,
   open,
   pipeImport,
+  quickest,
   readPlants,
   runProgram,
   shareStore,
@@ -85,7 +86,7 @@ test('with ids, plants that exist are counted, whatever the input', async (t) =>
 })
 
 test('a file that was changed where it was imported is refused, and nothing of it is added', async (t) => {
-  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
   const long = Array.from({ length: 9000 }, (_, n) => line(`plant ${n}`)).join('')
   const flip = (text: string, at: number) =>
     text.slice(0, at) + (text[at] === '1' ? '2' : '1') + text.slice(at + 1)
@@ -115,7 +116,7 @@ test('a file that was changed where it was imported is refused, and nothing of i
 })
 
 test('what was skipped as invalid at the end of an input is added once it is whole', async (t) => {
-  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
   for (const [begun, rest] of [
     [`${a}{"name":"b","ta`, `g":""}\n${c}`],
     ['name,tag\na,\nb', ',\nc,\n'],
@@ -131,7 +132,7 @@ test('what was skipped as invalid at the end of an input is added once it is who
 })
 
 test('a fault behind what was imported before adds nothing', async (t) => {
-  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
   const path = writeInput(t, a)
   await next(path)
   appendFileSync(path, `${b}{}\n`)

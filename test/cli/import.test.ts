@@ -23,6 +23,7 @@ import {
   fixture,
   type Plant,
   pipeImport,
+  quickest,
   readPlants,
   runProgram,
   shareStore,
@@ -181,7 +182,7 @@ const sound: [title: string, input: string | Buffer, options: string[], plants: 
 ]
 
 test('it reads', async (t) => {
-  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
   for (const [title, input, options, plants] of sound)
     await t.test(title, async (t) => {
       const { code, said, plants: added } = await next(writeInput(t, input), '--again', ...options)
@@ -507,7 +508,7 @@ const faulty: [
 ]
 
 test('a record with a fault is reported with its line, and nothing is added', async (t) => {
-  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
   await next(writeInput(t, '{"name":"a","tag":"","id":1}\n'))
   for (const [title, input, said, rejected, ...options] of faulty)
     await t.test(title, async (t) => {
@@ -562,7 +563,7 @@ for (const engine of engines)
   })
 
 test('of the USDA list, rows without a common name are rejected, and all have a scientific one', async (t) => {
-  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
   const rejects = join(createDirectory(t), 'rejects.csv')
   const refused = await next(usda, '--map', 'name=common_name', '--map', 'tag=family')
   t.match(refused, { code: 1, plants: [], counts: { valid: 4960, added: 0, rejected: 40 } })
@@ -605,7 +606,7 @@ test('mended rejects are an ordinary input, in the form of the first', async (t)
     ],
   ]
   for (const [input, expected] of inputs) {
-    const { next } = await shareStore(t, await sqlite.createDatabase(t))
+    const { next } = await shareStore(t, await quickest.createDatabase(t))
     const rejects = join(createDirectory(t), 'rejects')
     await next(writeInput(t, input), '--skip-invalid', '--rejects', rejects)
     t.equal(readFileSync(rejects, 'utf8'), expected)
@@ -637,7 +638,7 @@ test('with --rejects - stdout has the invalid records, and stderr the counts', a
 })
 
 test('a file of rejects that cannot be created is reported before anything is read', async (t) => {
-  const { next } = await shareStore(t, await sqlite.createDatabase(t))
+  const { next } = await shareStore(t, await quickest.createDatabase(t))
   const path = writeInput(t, `{}\n${good}`)
   for (const [file, reason] of [
     ['/dev/full', /cannot write \/dev\/full: it exists; name a new file$/],

@@ -8,9 +8,12 @@ import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import type { Test } from 'tap'
 import { runCommand } from '../support/commands.ts'
-import { createDirectory } from '../support/engines.ts'
+import { createDirectory, type Engine, engines } from '../support/engines.ts'
 import { inherited, noteProcess } from '../support/processes.ts'
 import { openStore, type Store } from '../support/stores.ts'
+
+/** The engine on which a command ends soonest: PostgreSQL, as it needs no thread. For what is the same on all. */
+export const quickest = engines.at(-1) as Engine
 
 export type Plant = { name: string; tag: string; id?: number }
 
