@@ -1,9 +1,11 @@
-// Connections are kept for many requests, not for any number.
+// Connections are kept for many requests, not for any number, and not for requests that do not arrive.
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { test } from 'tap'
 import { sqlite } from '../support/engines.ts'
+import { assertProblem } from '../support/problem.ts'
 import { startApp } from '../support/service.ts'
+import { compose, send } from '../support/wire.ts'
 
 test('the last answer of a connection closes it', async (t) => {
   const { url } = await startApp(t, await sqlite.createDatabase(t))
@@ -19,4 +21,20 @@ test('the last answer of a connection closes it', async (t) => {
     if (answer.statusCode !== 200) t.fail(`request ${n} is answered ${answer.statusCode}`)
   }
   t.same(ends, [most])
+})
+
+test('a request whose head does not arrive in 10 s, or the rest in 20 s, is answered 408', async (t) => {
+  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const half = (bytes: Buffer, less: number) => bytes.subarray(0, -less)
+  const late = [
+    half(compose(), 2),
+    half(compose({ method: 'HEAD' }), 2),
+    half(compose({ body: '{"name":"a","tag":""}' }), 9),
+    half(compose({ headers: { Authorization: undefined } }), 2),
+  ]
+  const answers = await Promise.all(late.map((bytes) => send(port, bytes)))
+  for (const answer of answers) {
+    assertProblem(t, answer, 408)
+    t.equal(answer.headers.get('connection'), 'close')
+  }
 })
