@@ -3,6 +3,8 @@ import fastify from 'fastify'
 import { type Test, test } from 'tap'
 import { errors } from '../../src/plugins/errors.ts'
 import { rateLimit } from '../../src/plugins/rate-limit.ts'
+import { sqlite } from '../support/engines.ts'
+import { request, startApp } from '../support/service.ts'
 
 /** Builds an app whose requests are authenticated by any token; `read` counts the bodies that were read. */
 async function buildLimited(t: Test, count: number, perMs: number) {
@@ -84,4 +86,12 @@ test('what needs no token, and what has none, costs nobody a request', async (t)
   t.match(await send('a', 'GET', '/none'), { statusCode: 404, ratelimit: undefined })
   t.match(await send(undefined), { statusCode: 500, ratelimit: undefined })
   t.match(await send('a'), { statusCode: 200 })
+})
+
+test('RATE_LIMIT counts additions and lists of a token together', async (t) => {
+  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { RATE_LIMIT: '2/h' } })
+  const statuses = []
+  for (const body of [{ name: 'a', tag: '' }, undefined, { name: 'b', tag: '' }, undefined])
+    statuses.push((await request(`${url}/plants`, body && { body })).status)
+  t.same(statuses, [200, 200, 429, 429])
 })

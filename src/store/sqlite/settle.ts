@@ -1,6 +1,6 @@
 // Makes durable what a database is found with, before anything of it is believed. SQLite recovers its log from the page
 // cache, which a power cut does not keep, and a process that was killed may not have synced it.
-import { existsSync, fsyncSync } from 'node:fs'
+import { fsyncSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { isBusy, isFull } from './errors.ts'
 import { resolveLinks, syncFile } from './file-system.ts'
@@ -11,8 +11,12 @@ const lockPollMs = 1
 
 /** Syncs the log, writes it back as far as other readers allow, and syncs the database, which is open as `descriptor`. */
 export function settle(db: DatabaseSync, path: string, descriptor: number): void {
-  const log = `${resolveLinks(path)}-wal`
-  if (existsSync(log)) syncFile(log)
+  try {
+    syncFile(`${resolveLinks(path)}-wal`)
+  } catch (error) {
+    // There is none, or the last other process has written it back and removed it just now.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
   try {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch (error) {
