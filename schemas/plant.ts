@@ -97,7 +97,7 @@ export const PlantList = component(
 )
 export type PlantList = Static<typeof PlantList>
 
-/** The query of the list operation. Integers are sent as decimal digits alone. */
+/** The query of the list operation. Integers are sent as decimal digits only. */
 export const ListQuery = Type.Object(
   {
     limit: Type.Optional(

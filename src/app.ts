@@ -38,7 +38,7 @@ const exposedHeaders = [
 const maxRequestsPerSocket = 1000
 
 /**
- * `log`: of an open store; `fault`: what its servers said last, while none can be used. `write`, `mask`, `count`: see the access
+ * `log`: of an open store; `fault`: the last error of its servers, while none is usable. `write`, `mask`, `count`: see the access
  * log.
  */
 export type AppOptions = AccessLogOptions & {

@@ -143,7 +143,7 @@ function openLineFile(descriptor: number, tellDropped: (lines: number) => void) 
     })
     opened.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code !== 'EPIPE') return
-      // The reader of a pipe is gone; another one may come.
+      // The reader of a named pipe is gone, and another may come.
       drop(pending)
       file = open()
     })

@@ -132,7 +132,7 @@ export function loadSettings(flags: Flags = {}, env = process.env) {
   return { settings, found, warnings: findMistakes(settings, flags) }
 }
 
-/** Reads one setting, for a command that needs no other. Throws SettingError. */
+/** Reads a single setting, for commands. Throws SettingError. */
 export function loadSetting<K extends SettingName>(key: K, flags: Flags = {}): Settings[K] {
   return decode(key, find(rowOf(key), { flags, env: process.env, file: readEnvFile() })) as Settings[K]
 }

@@ -8,7 +8,7 @@ export type Coding = Compression | 'identity'
 
 /** By preference among equal weights: zstd takes the least time for its size. */
 const preferred: readonly Coding[] = ['zstd', 'br', 'gzip', 'identity']
-/** What `*` stands for, the most widely supported first. */
+/** The codings that `*` matches, the most widely supported first. */
 const unnamed: readonly Coding[] = ['identity', 'gzip', 'br', 'zstd']
 
 /** Matches an element of Accept-Encoding with its weight, up to the comma. */

@@ -79,7 +79,7 @@ export class GroupCommit {
 
   /**
    * Waits until `expected` plants are there: requests of this turn of the event loop, and of clients that were just
-   * answered, which tend to send the next one at once. Gives up when a pause brings none, or takes as long as a commit.
+   * answered, which tend to send the next one at once. Gives up when a pause brings none, or after the time of a commit.
    */
   async #gather(expected: number, commitMs: number): Promise<void> {
     const endMs = performance.now() + Math.min(commitMs, maxGatherMs)

@@ -1,4 +1,4 @@
-// Lists plants: what is asked for comes in, what is to be answered goes out, both without HTTP's machinery.
+// Lists plants, without HTTP: takes the parts of a request, and returns status, headers and body.
 import type { Readable } from 'node:stream'
 import type { ListQuery } from '../../schemas/plant.ts'
 import type { Meter } from '../metrics.ts'

@@ -1,4 +1,4 @@
-// The name of a list, which stands for its bytes for ever: its entity tag, its key in the cache; and the cursor and the
+// The name of a list, which identifies its bytes for ever (entity tag, key in the cache), and the cursor and the
 // `Link` of its next page. The mark of the last plant says which log it is of: two logs whose row n has the same mark hold
 // the same plants up to n.
 import type { ListQuery } from '../../schemas/plant.ts'

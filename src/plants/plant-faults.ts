@@ -4,7 +4,7 @@ import { components } from '../../schemas/index.ts'
 import { NewPlant, patternWords } from '../../schemas/plant.ts'
 import type { Fault } from '../../schemas/problem.ts'
 
-/** The most faults that are found and told. */
+/** The most faults that a problem lists. */
 export const maxFaults = 20
 
 /** Options of Ajv, for Fastify and for commands: it coerces nothing, drops nothing, and finds every fault. */
@@ -33,8 +33,8 @@ export function makePlantCheck(): (value: unknown) => readonly Fault[] {
 }
 
 /**
- * Finds what a schema does not: texts with lone surrogates, which no pattern can name for all clients; and more unknown
- * members than are told, which would take Ajv long. `known`: the names of members or parameters.
+ * Finds what a schema does not: texts with lone surrogates, which no portable pattern matches, and more unknown members
+ * than a problem lists, which Ajv would take long to check. `known`: the names of members or parameters.
  */
 export function findValueFaults(value: unknown, known: ReadonlySet<string>, part: Part): readonly Fault[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return none

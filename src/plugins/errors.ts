@@ -69,7 +69,7 @@ const outageWords = {
 /** Other requests are served meanwhile, so there is no end to report. */
 const overloadWords = { gone: overloaded, still: overloaded, back: '' }
 
-/** `basePath`: ends with a slash; pages of problems are below it. `fault`: what the database's servers said last. */
+/** `basePath`: ends with a slash; pages of problems are below it. `fault`: the last error of the database's servers. */
 export type ErrorsOptions = { basePath: string; fault: () => string | undefined }
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
@@ -77,7 +77,7 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   const overload = new Outage(app.log as Logger, overloadWords)
   /** Methods of requests that the store has failed and not served since: it may only be readable. */
   const failing = new Set<string>()
-  /** When the last outage ended: a request that waited through it, and fails later, begins no other. */
+  /** When the last outage ended. A request that began before that and fails later does not start another one. */
   let backMs = 0
   app.decorateReply('problem', undefined)
   app.addHook('onSend', (request, reply, _payload, done) => {
@@ -137,7 +137,7 @@ export function describeMiss({ server, url, method }: FastifyRequest): ProblemEr
   // CORS has a route for the OPTIONS of every path.
   const methods = server.supportedMethods.filter((one) => one !== 'OPTIONS')
   const allowed = methods.filter((one) => server.findRoute({ url: path, method: one }) !== null)
-  // A route that found nothing, such as that of the files of the docs.
+  // A route that found nothing, such as the route of the static files of the docs.
   if (allowed.length === 0 || allowed.includes(method)) return new ProblemError(problems.nothingHere)
   return new ProblemError(problems.otherMethods(allowed), { headers: { allow: allowed.join(', ') } })
 }

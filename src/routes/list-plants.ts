@@ -46,7 +46,7 @@ export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (a
     const { status, headers, body } = answer
     const vary = reply.getHeader('vary')
     reply.code(status).headers(headers)
-    // CORS has one of its own.
+    // CORS may have set another Vary.
     if (vary !== undefined) reply.header('vary', `${vary}, ${headers.vary}`)
     if (body instanceof Readable) return sendStream(reply, body)
     // Fastify would say that the body of a HEAD without one has no bytes.

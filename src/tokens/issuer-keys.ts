@@ -8,7 +8,7 @@ import { hashToken } from './format.ts'
 import type { Issuer } from './issuer.ts'
 import { describeFailure, type KeySet, loadKeys } from './load-keys.ts'
 
-/** Time for a load. From the beginning of a load to that of the next but one two pauses pass. */
+/** Time limit of a load. At most two loads begin within two pauses. */
 const loadMs = 2000
 const pauseMs = 5000
 /** Age at which keys are loaded again, and up to which they are used while the issuer is unavailable. */

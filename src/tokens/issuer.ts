@@ -64,7 +64,7 @@ export function describeSignIn({ oidcDocsClientId, oidcAudience, oidcScopePrefix
   }
 }
 
-/** Serves the metadata, which needs no token and stands outside the base path. */
+/** Serves the metadata, without a token and outside the base path. */
 export const serveResource: FastifyPluginCallback<Resource> = (app, { path, metadata }, done) => {
   // The router matches decoded paths, and reads a single colon as a parameter.
   const url = decodeURI(path).replaceAll(':', '::')

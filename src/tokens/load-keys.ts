@@ -15,7 +15,7 @@ const minRsaBits = 2048
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 
 /**
- * Resolves to the usable keys, and the reasons for dropping others. Rejects with any error if there are none to be had
+ * Resolves to the usable keys, and the reasons for dropping others. Rejects with any error if none could be loaded
  * in `limitMs`; `describeFailure` says why.
  */
 export async function loadKeys(
@@ -33,7 +33,7 @@ export async function loadKeys(
   return { keys: createLocalJWKSet({ keys: chosen }), dropped }
 }
 
-/** Says in words why something could not be fetched. Never throws, whatever was thrown by whoever answered. */
+/** Describes in words why a fetch failed. Never throws: the error may be any value that the network code threw. */
 export function describeFailure(error: unknown): string {
   const texts: string[] = []
   // The cause may say more, and an AggregateError has no message.
