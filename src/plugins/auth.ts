@@ -44,12 +44,14 @@ export const auth = fp<AuthOptions>(
       }
     }
 
-    /** Translates an error of bearer-auth. Without credentials there is no error code (RFC 6750, section 3.1). */
+    // Made once, as a flood of them should be cheap. Without credentials there is no error code (RFC 6750, section 3.1).
+    const noToken = new ProblemError(problems.noToken, challengeWith(''))
+    const badToken = new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
+
+    /** Translates an error of bearer-auth. */
     function explain(error: Error & { code?: string }, { headers }: FastifyRequest): Error {
       if (error.code?.startsWith('FST_BEARER_AUTH_') !== true) return error
-      return /^bearer( |$)/i.test(headers.authorization ?? '')
-        ? new ProblemError(problems.badToken, challengeWith(', error="invalid_token"'))
-        : new ProblemError(problems.noToken, challengeWith(''))
+      return /^bearer( |$)/i.test(headers.authorization ?? '') ? badToken : noToken
     }
 
     await app.register(bearerAuth, {
