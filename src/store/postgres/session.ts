@@ -62,12 +62,14 @@ export class Session {
   }
 
   async connect(): Promise<void> {
-    const failure = await this.#client.connect().catch((error: Error) => error)
-    if (this.#isBindingRequired && !this.#isBound && !(failure && this.#isBound === undefined))
+    await this.#client.connect().catch((error) => {
+      // Otherwise the session was ended, as its password would not be bound.
+      if (!this.#isBindingRequired || this.#isBound !== false) throw error
+    })
+    if (this.#isBindingRequired && !this.#isBound)
       throw new StoreRefused(
         'it does not bind the password to the TLS connection: remove channel_binding from the URL, or change pg_hba.conf to hostssl and scram-sha-256',
       )
-    if (failure) throw failure
     await refuseSharedSessions(this.#client, this.#options)
   }
 
