@@ -45,7 +45,11 @@ export function define(command: Command): void {
     .addOption(choose('--format <format>', 'format of the input, instead of detecting it', ...formats))
     .option('--delimiter <character>', 'what is between the cells of CSV, or tab', parseDelimiter)
     .addOption(choose('--quote <kind>', 'quotation marks in CSV: none means they are text', 'none'))
-    .option('--map <field=column>', `read a field from this column or member (repeatable)`, parseMap)
+    .option(
+      '--map <field=column>',
+      `read ${joinWords(fieldNames, 'or')} from this column or member (repeatable)`,
+      parseMap,
+    )
     .option('--ignore-unknown', 'ignore other columns or members')
     .option('--trim', 'remove white space around texts, and blanks around quoted cells')
     .option('--skip-invalid', 'add the valid records although others are invalid')
