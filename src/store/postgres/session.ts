@@ -29,7 +29,8 @@ export class Session {
   readonly #isBindingRequired: boolean
   /** Identifies the history that the server writes, the database, and the server's last start. */
   origin = ''
-  #isBound = false
+  /** Whether the server asked for a password that is bound to the TLS connection; undefined: it asked for none. */
+  #isBound: boolean | undefined
   #warning: string | undefined
   #firstError: unknown
 
@@ -52,14 +53,19 @@ export class Session {
     this.#client.on('notice', ({ message }) => {
       this.#warning = String(message)
     })
-    // pg then prefers the mechanism that is bound to the TLS connection.
-    this.#client.connection.on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
-      this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
-    })
+    // pg listens later, so that nothing is sent where it must be bound and is not; it prefers the bound mechanism.
+    for (const way of ['authenticationSASL', 'authenticationCleartextPassword', 'authenticationMD5Password'])
+      this.#client.connection.on(way, ({ mechanisms = [] }: { mechanisms?: string[] }) => {
+        this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
+        if (isBindingRequired && !this.#isBound) this.destroy()
+      })
   }
 
   async connect(): Promise<void> {
-    await this.#client.connect()
+    await this.#client.connect().catch((error) => {
+      // Otherwise the session was ended, as its password would not be bound.
+      if (!this.#isBindingRequired || this.#isBound !== false) throw error
+    })
     if (this.#isBindingRequired && !this.#isBound)
       throw new StoreRefused(
         'it does not bind the password to the TLS connection: remove channel_binding from the URL, or change pg_hba.conf to hostssl and scram-sha-256',
