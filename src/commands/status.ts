@@ -52,13 +52,12 @@ async function formatStatus({ cluster, tokens, ...status }: Status): Promise<str
   ].join('\n')
 }
 
-async function formatCluster({ server, role, standbys, unsafe, loss }: ClusterStatus): Promise<string[]> {
-  const { describeLoss, describeUnsafe } = await import('../store/postgres/postgres-status.ts')
+async function formatCluster({ server, role, standbys, unsafe }: ClusterStatus): Promise<string[]> {
+  const { describeUnsafe } = await import('../store/postgres/postgres-status.ts')
   return [
     line('server', `${server}, ${role}`),
     ...standbys.map((standby) => line('standby', formatStandby(standby))),
     ...unsafe.map((name) => line('warning', describeUnsafe(name))),
-    ...(loss ? [line('warning', `${describeLoss(loss)} (${loss.at})`)] : []),
   ]
 }
 

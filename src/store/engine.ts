@@ -21,7 +21,7 @@ export type Engine = {
  * a command, `serve` for a service. `create`: make a missing database (not with `read`); without it a missing one is
  * refused with StoreMissing. `mustBeAlone`: make no tables beside those of others. `made`: called when a database was
  * made. `patienceMs`: time to wait for a server. `reconnected`: called for each connection that was made again. `lost`:
- * called with the number of plants that were in the log and no longer are.
+ * called when plants that were in the log no longer are.
  */
 export type OpenOptions = {
   logger: Logger
@@ -31,11 +31,8 @@ export type OpenOptions = {
   patienceMs?: number
   made?: () => void
   reconnected?: () => void
-  lost?: (plants: number) => void
+  lost?: () => void
 }
-
-/** The time that a store takes at most for an addition, if the caller sets no deadline. */
-export const storeLimitMs = 4500
 
 /** Methods reject with StoreUnavailable when the database cannot be used now. */
 export interface Store {

@@ -13,16 +13,12 @@ export type Standby = {
   lagSeconds: number | null
 }
 
-/** Plants that a service has listed and that were lost below it: those `after` a position, to the `last`. `at`: RFC 3339. */
-export type Loss = { after: number; last: number; at: string }
-
-/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants; `loss`: the latest. */
+/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants. */
 export type ClusterStatus = {
   server: string
   role: 'primary' | 'standby'
   standbys: Standby[]
   unsafe: string[]
-  loss: Loss | null
 }
 
 /** The status of a database. `bytes`: size on disk; `cluster`: null where there is no server. */

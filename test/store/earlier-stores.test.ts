@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { type Test, test } from 'tap'
-import { steps } from '../../src/store/sql/schema.ts'
+import { version } from '../../src/store/sql/schema.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
 import { until } from '../support/until.ts'
@@ -95,7 +95,7 @@ test('of many threads that open a new file at once, none is refused', async (t) 
   t.equal(outcomes.flat().length, threads * files)
   for (const path of paths) {
     const db = new DatabaseSync(path, { readOnly: true })
-    t.equal(db.prepare('PRAGMA user_version').get()?.user_version, steps.length)
+    t.equal(db.prepare('PRAGMA user_version').get()?.user_version, version)
     db.close()
   }
 })

@@ -48,7 +48,7 @@ tap.test(
       message: /not currently accepting connections/,
     })
     relay.close()
-    const message = /ECONNREFUSED.*; before that, .*it was shut down, or told to end this session/
+    const message = /ECONNREFUSED/
     await t.rejects(async () => store.log.head(), { ...unread, message })
     t.match(store.fault?.(), message)
     await query('ALTER DATABASE $name ALLOW_CONNECTIONS true')

@@ -84,7 +84,7 @@ tap.test(
       [`postgres://crowd@${host}/postgres`, /all its connections are in use: .*too many connections/],
       [
         `postgres://stranger@${host}/postgres`,
-        /may not make tables in the schema public: GRANT CREATE ON SCHEMA public .*owner of the database \(permission denied/,
+        /the role lacks rights: .* grant it CREATE on the schema .*\(permission denied/,
       ],
       [
         `postgres://postgres@${host}/postgres?options=-csearch_path%3Dnowhere`,

@@ -139,15 +139,12 @@ test('a path where no file can be made is reported in one line', async (t) => {
 test('a directory that cannot be made is reported in one line', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, 'file'), '')
-  // Within /proc the error is the one of a missing parent.
-  const urls = [
-    'file:file/deep/plants.db',
-    ...(process.platform === 'linux' ? ['file:/proc/none/plants.db'] : []),
-  ]
-  for (const url of urls) {
-    const refused = await runCommand(['serve'], { PORT: '0', DATABASE_URL: url }, directory)
-    t.match(refused, { code: 1, stderr: /^plant-store: cannot make the directory [^\n]+\n$/ }, url)
-  }
+  const refused = await runCommand(
+    ['serve'],
+    { PORT: '0', DATABASE_URL: 'file:file/deep/plants.db' },
+    directory,
+  )
+  t.match(refused, { code: 1, stderr: /^plant-store: cannot make the directory [^\n]+\n$/ })
 })
 
 const twoAddresses = `

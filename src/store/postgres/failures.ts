@@ -12,7 +12,8 @@ const advice: Record<string, string> = {
   '28P01': 'the user or the password is wrong',
   '3D000': 'the database does not exist: create it',
   '3F000': 'search_path names no existing schema',
-  '42501': 'the role lacks rights: it must own the tables, or be granted all rights on them',
+  '42501':
+    'the role lacks rights: make it the owner of the database, or grant it CREATE on the schema and all rights on the tables',
   '53100': 'its disk is full',
   '53300': 'all its connections are in use: raise max_connections, or run fewer processes',
   '57P01': 'it was shut down, or told to end this session',
@@ -46,12 +47,8 @@ export function isFinal(error: unknown): boolean {
 
 /** Picks the most useful failure: a refusal (wrong password, missing database) before an unreachable server. */
 export function mostTelling(failures: ServerFailure[]): Error {
+  const isAnswer = ({ cause }: Error) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused
   return failures.find(isAnswer) ?? new Error(failures.map(({ message }) => message).join('; '))
-}
-
-/** True if a failure is an answer of the server, or was found in one. */
-export function isAnswer({ cause }: Error): boolean {
-  return cause instanceof pg.DatabaseError || cause instanceof StoreRefused
 }
 
 const words: Record<FailedOutcome, string> = {

@@ -1,12 +1,12 @@
 // A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
 // one that was promoted.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeLimitMs } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
+import { storeLimitMs, withTimeout } from '../in-time.ts'
 import { isFinal, ServerFailure } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
-import { attemptMs, pauseMs, shortestAttemptMs, withTimeout } from './time-outs.ts'
+import { attemptMs, pauseMs, shortestAttemptMs } from './time-outs.ts'
 
 /** The most pieces of work in progress on a connection. */
 export const maxRunning = 1000

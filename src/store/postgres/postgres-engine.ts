@@ -2,20 +2,20 @@
 // so that positions have no gaps and follow the order of the commits.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { type OpenOptions, type Store, storeLimitMs } from '../engine.ts'
+import type { OpenOptions, PlantLog } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
+import { storeLimitMs } from '../in-time.ts'
 import type { Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { isLocal, readUrl, splitHosts } from './hosts.ts'
 import { type Link, makeLink } from './link.ts'
 import { postgresDialect } from './postgres-dialect.ts'
-import { describeLoss, describeUnsafe, lossKey, readStatus, serviceName } from './postgres-status.ts'
+import { describeLoss, describeUnsafe, readStatus, serviceName } from './postgres-status.ts'
 import { openToRead } from './read-only.ts'
 import { makeLook, readPage } from './reader.ts'
 import { Servers } from './servers.ts'
-import type { Session } from './session.ts'
-import { makeWriter, type Writer } from './writer.ts'
+import { makeWriter } from './writer.ts'
 
 /** Connections for reading pages; each read goes to the least busy one. */
 export const readConnections = 3
@@ -40,14 +40,9 @@ async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlSto
   const heads = makeLink(servers, 'head')
   const lookUps = makeLink(servers, 'look-up')
   const writes = makeLink(servers, 'writer')
-  const probes = makeLink(servers, 'probe')
-  const writer = makeWriter(writes, heads)
+  const { append, execute, idle } = makeWriter(writes, heads)
   const select: Sql['select'] = (text, values = []) =>
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
-  const execute: Sql['execute'] = (text, values = [], { mayBeLost = false } = {}) =>
-    mayBeLost
-      ? probes.run((session) => executeLazily(session, text, values)).catch(refuse('unknown'))
-      : writer.execute(text, values)
   const status = () => readStatus(select)
   try {
     const plain = findPlainHosts(urls)
@@ -60,7 +55,7 @@ async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlSto
     throw error
   }
   const shared = makeSqlStore({ select, execute }, postgresDialect)
-  const log = { append: writer.append, head: makeHead(heads, writer, options), read: makeRead(servers) }
+  const log = { append, head: makeHead(heads, options), read: makeRead(servers) }
   return {
     id: servers.storeId as string,
     log,
@@ -76,45 +71,31 @@ async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlSto
     status,
     fault: () => servers.fault,
     async ready() {
-      // A server may accept connections while the standbys that a commit waits for are missing.
-      const links = [writes.run(async () => {}), probes.run((session) => session.passBarrier())]
-      await Promise.all([log.head(), ...links.map((link) => link.catch(refuse('nothing-added')))])
+      // The lock of an empty batch makes its COMMIT wait for the standbys.
+      await Promise.all([append([]), log.head()])
     },
     async close() {
-      await writer.idle()
+      await idle()
       servers.close()
     },
   }
 }
 
-const noteLoss =
-  'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value'
-
-/** Makes `head` of the log, which reports a loss of plants in the log of the process, the metrics and the status. */
-function makeHead(link: Link, writer: Writer, { logger, lost }: OpenOptions): Store['log']['head'] {
+/** Makes `head` of the log, which reports that plants were lost. */
+function makeHead(link: Link, { logger, lost }: OpenOptions): PlantLog['head'] {
   const look = makeLook((positions) => {
-    const loss = { ...positions, at: new Date().toISOString() }
-    logger.error(loss, describeLoss(loss))
-    lost?.(loss.last - loss.after)
-    const note = writer.execute(noteLoss, [lossKey, JSON.stringify(loss)])
-    note.catch((error) => logger.warn({ reason: error.message }, 'the loss could not be noted for status'))
+    logger.error(positions, describeLoss(positions))
+    lost?.()
   })
   return (positions = []) => link.run((session) => look(session, positions)).catch(refuse('unread'))
 }
 
-function makeRead(servers: Servers): Store['log']['read'] {
+function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
   return (after, last, mark) => {
     const idlest = links.reduce((least, link) => (link.running() < least.running() ? link : least))
     return idlest.run((session) => readPage(session, after, last, mark)).catch(refuse('unread'))
   }
-}
-
-/** Runs a statement outside of the line of batches, without waiting for stable storage or for standbys. */
-async function executeLazily(session: Session, text: string, values: unknown[]): Promise<number> {
-  const queries = ['BEGIN', 'SET LOCAL synchronous_commit TO off', { text, values }, 'COMMIT']
-  const results = await Promise.all(queries.map((query) => session.query(query)))
-  return Number(results[2]?.rowCount)
 }
 
 function describePlain(hosts: string[]): string {

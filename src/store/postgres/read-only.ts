@@ -1,14 +1,15 @@
 // A store in a read-only session with one server. Nothing is made or changed.
 import { StoreMissing, StoreUnavailable } from '../errors.ts'
+import { withTimeout } from '../in-time.ts'
 import type { Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { mostTelling, refuse, ServerFailure } from './failures.ts'
 import { postgresDialect } from './postgres-dialect.ts'
 import { readStatus } from './postgres-status.ts'
-import { look, readPage } from './reader.ts'
+import { look, readPage, trusting } from './reader.ts'
 import { Session } from './session.ts'
 import { findStore } from './tables.ts'
-import { attemptMs, withTimeout } from './time-outs.ts'
+import { attemptMs } from './time-outs.ts'
 
 /** Opens the store on the server that accepts writes, or on any that answers: a URL may name a standby alone. */
 export async function openToRead(urls: string[]): Promise<SqlStore> {
@@ -54,7 +55,7 @@ function makeReader({ session, id }: Found): SqlStore {
     id,
     log: {
       append: reject,
-      head: (positions = []) => guard(look(session, positions)),
+      head: (positions = []) => guard(look(session, positions, trusting)),
       read: (after, last, mark) => guard(readPage(session, after, last, mark)),
     },
     ...makeSqlStore({ select, execute: reject }, postgresDialect),

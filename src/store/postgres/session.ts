@@ -3,7 +3,6 @@ import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { StoreRefused } from '../errors.ts'
 import { readUrl } from './hosts.ts'
-import { refuseSharedSessions } from './poolers.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
@@ -170,3 +169,34 @@ const prepareSession = `
     set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
+
+/** The order of the questions: irregular, so that even a pooler that alternates between sessions is detected. */
+const askedClients = [0, 1, 1, 0, 0, 1, 0]
+
+/**
+ * Throws StoreRefused if the sessions behind `client` change: a transaction-level pooler, such as PgBouncer, would lose
+ * the settings of our sessions, and leave them to other applications. A second connection, made with `options`, is needed
+ * only if the process id sent at the start is not the server's, as with a pooler.
+ */
+async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig): Promise<void> {
+  const { processID } = client as unknown as { processID: number }
+  if ((await findBackend(client)) === processID) return
+  const other = new pg.Client({ ...options, connectionTimeoutMillis: attemptMs, query_timeout: attemptMs })
+  other.on('error', () => {})
+  try {
+    await other.connect()
+    const backends: number[] = []
+    for (const n of askedClients) backends.push(await findBackend(n === 0 ? client : other))
+    const [first, second] = backends
+    if (first !== second && askedClients.every((n, at) => backends[at] === backends[n])) return
+  } finally {
+    other.connection.stream.destroy()
+  }
+  throw new StoreRefused(
+    'the connection pooler there shares sessions between transactions: set its pool_mode to session, or name the PostgreSQL server itself',
+  )
+}
+
+async function findBackend(client: pg.Client): Promise<number> {
+  return Number((await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid)
+}

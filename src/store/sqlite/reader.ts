@@ -53,27 +53,20 @@ export function makeReader(db: DatabaseSync, logger: Logger) {
 function makeHeadReader(db: DatabaseSync) {
   const [readLast, readMark] = [db.prepare(headQuery), db.prepare(markQuery)]
   for (const statement of [readLast, readMark]) statement.setReturnArrays(true)
-  let marks = new Map<number, string>()
-  let known = makeHead(0, '')
-
-  function makeHead(position: number, mark: string): Head {
-    const own = new Map([
-      [0, ''],
-      [position, mark],
-    ])
-    marks = own
-    return { position, mark, markOf: (asked) => own.get(asked) }
-  }
-
+  let marks = new Map<number, string | undefined>()
+  let known: Head | undefined
   return (positions: readonly number[] = []): Head => {
     const [position, mark] = (readLast.get() ?? [0, '']) as unknown as [number, string]
-    if (position !== known.position || mark !== known.mark || marks.size > maxMarks)
-      known = makeHead(position, mark)
-    for (const asked of positions) {
-      if (asked > position || marks.has(asked)) continue
-      const row = readMark.get(asked) as unknown as [string] | undefined
-      if (row) marks.set(asked, row[0])
+    if (position !== known?.position || mark !== known.mark || marks.size > maxMarks) {
+      const own = new Map<number, string | undefined>([
+        [0, ''],
+        [position, mark],
+      ])
+      marks = own
+      known = { position, mark, markOf: (asked) => own.get(asked) }
     }
+    for (const asked of positions)
+      if (!marks.has(asked)) marks.set(asked, (readMark.get(asked) as unknown as [string] | undefined)?.[0])
     return known
   }
 }

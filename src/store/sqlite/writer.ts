@@ -6,9 +6,11 @@ import type { Logger } from 'pino'
 import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
+import { withTimeout } from '../in-time.ts'
 import type { WriterOptions } from './database.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
-import { type Answer, type Done, type Order, type Started, sharedMs, type Work } from './writer-messages.ts'
+import { sharedMs } from './locks.ts'
+import type { Answer, Done, Request, Started, Work } from './writer-thread.ts'
 
 /** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta.filename)}`)
@@ -89,45 +91,34 @@ function endProcess(logger: Logger, reason: string): never {
   process.exit(1)
 }
 
-/** The requests to the writer. Requests and answers are matched by their numbers. */
-export function openRequests(post: (order: Order) => void) {
-  const waiting = new Map<number, PromiseWithResolvers<Done>>()
-  /** Requests that timed out and are not answered yet: while there are any, the disk is stuck. */
-  const overdue = new Set<number>()
-  let last = 0
+/** The requests to the writer, which answers them in order. */
+export function openRequests(post: (order: Request | 'close') => void) {
+  const waiting: (PromiseWithResolvers<Done> & { isOverdue: boolean })[] = []
   let isEnding = false
   return {
     async send(work: Work, deadlineMs: number): Promise<Done> {
-      if (overdue.size > 0 || isEnding)
+      // While one is overdue, the disk is stuck.
+      if (isEnding || waiting.some(({ isOverdue }) => isOverdue))
         throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
-      const number = ++last
+      const request = { ...Promise.withResolvers<Done>(), isOverdue: false }
       const leftMs = Math.max(0, deadlineMs - performance.now())
-      const request = Promise.withResolvers<Done>()
-      waiting.set(number, request)
-      post({ ...work, number, deadlineMs: sharedMs() + leftMs })
-      const timer = setTimeout(() => {
-        overdue.add(number)
-        request.reject(new StoreUnavailable('unknown', 'the writer thread did not answer in time'))
-      }, leftMs)
-      try {
-        return await request.promise
-      } finally {
-        clearTimeout(timer)
-      }
+      waiting.push(request)
+      post({ ...work, deadlineMs: sharedMs() + leftMs })
+      return withTimeout(request.promise, leftMs, () => {
+        request.isOverdue = true
+        return new StoreUnavailable('unknown', 'the writer thread did not answer in time')
+      })
     },
-    /** Settles a request; one that has timed out was rejected already. */
+    /** Settles the first request; one that has timed out was rejected already. */
     answer(answer: Answer): void {
-      const request = waiting.get(answer.number)
-      waiting.delete(answer.number)
-      overdue.delete(answer.number)
+      const request = waiting.shift()
       if ('done' in answer) request?.resolve(answer.done)
       else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
     },
     /** Rejects the requests that wait, after the thread has ended. */
     abort(): void {
       isEnding = true
-      for (const { reject } of waiting.values())
-        reject(new StoreUnavailable('unknown', 'the writer thread ended'))
+      for (const { reject } of waiting) reject(new StoreUnavailable('unknown', 'the writer thread ended'))
     },
     /** Accepts no more requests, and ends the writer after those that it has. */
     end(): void {
