@@ -2,9 +2,8 @@
 import type { Command } from 'commander'
 import { count, printResult, separate, silent } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
-import type { Store } from '../store/engine.ts'
+import type { ClusterStatus, ServiceStatus, Standby, Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
-import type { ClusterStatus, ServiceStatus, Standby } from '../store/status.ts'
 import { build } from '../version.ts'
 
 const help = `

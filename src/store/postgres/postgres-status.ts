@@ -1,6 +1,6 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
+import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine.ts'
 import type { Sql } from '../sql/sql.ts'
-import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../status.ts'
 import { tables } from './tables.ts'
 
 /** The name of a service's sessions; the random id of the process follows it. */

@@ -10,32 +10,30 @@ const makeQuery = (isBacked: string) => `
     (SELECT json_object_agg(position, mark) FROM plants WHERE position = ANY($1::bigint[])) AS marks
   FROM (SELECT) AS one LEFT JOIN (SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1) AS last ON true`
 
-const asking = { name: 'look', text: makeQuery(isBacked) }
+export const asking = { name: 'look', text: makeQuery(isBacked) }
 /** For a server whose standbys do not matter. */
 export const trusting = { name: 'look-trusting', text: makeQuery('true') }
 
 type Row = { position: number; mark: string; is_backed: boolean; marks: Record<number, string> | null }
 
-/** Reads the head. Rejects if the query asks for standbys and the server may have been deposed. */
-export async function look(session: Session, positions: readonly number[], query = asking): Promise<Head> {
-  const { rows } = await session.query<Row>({ ...query, values: [`{${positions}}`] })
-  const { position, mark, is_backed, marks } = rows[0] as Row
-  refuseAlone(is_backed)
-  const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
-  return { position, mark, markOf: (asked) => found[asked] }
-}
-
-/** Makes a function that reads the head. `lost` is called when the last plant that it has seen is no longer in the log. */
-export function makeLook(lost: (positions: { seen: number; now: number }) => void) {
+/**
+ * Makes a function that reads the head by a query. It rejects if that asks for standbys and the server may have been
+ * deposed. `lost` is called when the last plant that it has seen is no longer in the log.
+ */
+export function makeLook(query: typeof asking, lost: (positions: { seen: number; now: number }) => void) {
   let last = { position: 0, mark: '' }
   return async (session: Session, positions: readonly number[]): Promise<Head> => {
     const before = last
-    const head = await look(session, [...positions, before.position])
+    const values = [`{${[...positions, before.position]}}`]
+    const { rows } = await session.query<Row>({ ...query, values })
+    const { position, mark, is_backed, marks } = rows[0] as Row
+    refuseAlone(is_backed)
+    const found: Record<number, string> = { ...marks, [position]: mark, 0: '' }
     // Another look may have found it meanwhile.
-    if (last === before && head.markOf(before.position) !== before.mark)
-      lost({ seen: before.position, now: head.position })
-    last = head
-    return head
+    if (last === before && found[before.position] !== before.mark)
+      lost({ seen: before.position, now: position })
+    last = { position, mark }
+    return { position, mark, markOf: (asked) => found[asked] }
   }
 }
 

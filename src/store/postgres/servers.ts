@@ -6,7 +6,7 @@ import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { mostTelling, ServerFailure } from './failures.ts'
-import { Session } from './session.ts'
+import { type Access, Session } from './session.ts'
 import { prepareStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
@@ -34,6 +34,10 @@ export class Servers {
   #nextAttemptMs = 0
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
+  /** What sessions are for. A URL may name a standby alone: to read, that will do if there is no primary. */
+  #access: Access
+  /** True for a store that is only read: what reads all of it may take long. */
+  readonly isReading: boolean
   /** The latest failure, while there is no connection. */
   fault: string | undefined
   /** The store's id, once a first connection was made. */
@@ -45,6 +49,8 @@ export class Servers {
     this.#name = name
     this.#options = options
     this.#outage = new Outage(options.logger, words)
+    this.isReading = options.mode === 'read'
+    this.#access = this.isReading ? 'primary' : 'write'
   }
 
   follows({ origin }: Session): boolean {
@@ -68,7 +74,8 @@ export class Servers {
     const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
     const names = sessions.map(({ server }) => server)
     const makeError = () => new Error(`${names}: no session was ready in ${attemptMs} ms`)
-    const admitted = sessions.map((session) => this.#admit(session, role === 'writer' ? 0 : attemptMs))
+    const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
+    const admitted = sessions.map((session) => this.#admit(session, timeoutMs))
     try {
       const winner = await withTimeout(Promise.any(admitted), attemptMs, makeError)
       this.#follow(winner, before)
@@ -84,15 +91,16 @@ export class Servers {
     }
   }
 
-  /** Resolves once a session can be trusted: its server takes writes, has this store, and its log is on the standbys. */
+  /** Resolves once a session can be trusted: its server has this store and, to write, its log is on the standbys. */
   async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
-      await session.open(timeoutMs)
+      await session.open(this.#access, timeoutMs)
       // A server that was restored from a backup may have another store, or none.
       const isFirst = this.storeId === undefined
       const id = await prepareStore(session, isFirst ? this.#options : { ...this.#options, create: false })
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it holds another store (${id})`)
+      if (this.isReading) return session
       if (this.#pauseMs > 0) await session.endBarriers()
       await session.passBarrier()
       return session
@@ -123,6 +131,7 @@ export class Servers {
   #noteAbsence(): void {
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
     this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
+    if (this.#access === 'primary') this.#access = 'any'
   }
 
   /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */

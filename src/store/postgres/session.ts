@@ -12,6 +12,9 @@ import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.
 export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
     SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
 
+/** What a session is for: to write, to read what the primary has, or to read what any server has. */
+export type Access = 'write' | 'primary' | 'any'
+
 /** Throws unless `isBacked`. */
 export function refuseAlone(isBacked: boolean): void {
   if (isBacked) return
@@ -60,7 +63,7 @@ export class Session {
       })
   }
 
-  async connect(): Promise<void> {
+  async #connect(): Promise<void> {
     await this.#client.connect().catch((error) => {
       // Otherwise the session was ended, as its password would not be bound.
       if (!this.#isBindingRequired || this.#isBound !== false) throw error
@@ -73,17 +76,18 @@ export class Session {
   }
 
   /**
-   * Connects, to write or to read what was written. Rejects if the server accepts no writes, or has lost its standbys.
-   * `timeoutMs`: the server ends statements that take longer; 0: it ends none.
+   * Connects. Rejects if the server does not give this access; to write, it must have its standbys. `timeoutMs`: the
+   * server ends statements that take longer; 0: it ends none.
    */
-  async open(timeoutMs: number): Promise<void> {
-    await this.connect()
+  async open(access: Access, timeoutMs: number): Promise<void> {
+    await this.#connect()
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
-    if (timeline === null) throw new Error('it is a standby, and accepts no writes')
+    this.origin = `${timeline}/${place}`
+    if (access !== 'any' && timeline === null) throw new Error('it is a standby, and accepts no writes')
+    if (access !== 'write') return void (await this.query('SET default_transaction_read_only = on'))
     refuseAlone(is_backed)
     if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
-    this.origin = `${timeline}/${place}`
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */

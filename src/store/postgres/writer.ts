@@ -48,7 +48,8 @@ export function makeWriter(link: Link, heads: Link) {
     const attempt = async (session: Session) => {
       if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the answer to a COMMIT was lost')
       const locked = lockHead(session)
-      if (sent && (await isThere(session, locked, sent.trace))) {
+      if (sent) await locked
+      if (sent && (await session.query(sent.trace)).rows.length > 0) {
         wasFound = true
         await session.commit([commit])
         return sent.result
@@ -124,12 +125,6 @@ async function changeNote(session: Session, note: NoteChange): Promise<void> {
   const [text, values] = writeNote(note)
   const { rowCount } = await session.query({ text, values })
   if (rowCount !== 1) throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
-}
-
-/** True if the transaction with a trace was committed. */
-async function isThere(session: Session, locked: Promise<void>, trace: QueryConfig): Promise<boolean> {
-  await locked
-  return (await session.query(trace)).rows.length > 0
 }
 
 /** Finds the items in the log with these ids. */

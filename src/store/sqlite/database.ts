@@ -26,8 +26,9 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
   let db: DatabaseSync | undefined
   try {
     const before = identify(path)
-    if (before) untilFree(() => inspect(path, create))
-    else makeFile(path)
+    if (!before) makeFile(path)
+    // Looks at what is there before changing anything.
+    else if (!create || statSync(path).size > 0) untilFree(() => openReadOnly(path, create).close())
     const opened = new DatabaseSync(path, { timeout: lockMs })
     db = opened
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
@@ -54,27 +55,13 @@ function makeFile(path: string): void {
   giveToOwner(resolveLinks(path))
 }
 
-/** Inspects a file without changing it. Throws StoreRefused. */
-function inspect(path: string, create: boolean): void {
-  if (!create || statSync(path).size > 0) openReadOnly(path, create).close()
-}
-
-/**
- * Sets pragmas and reads them back: if SQLite refuses one (file system without shared memory), only its value tells.
- */
+/** Sets pragmas. Throws StoreRefused if the file system has no shared memory, which SQLite reports in its answer only. */
 function configure(db: DatabaseSync): void {
-  const settings = {
-    journal_mode: 'wal',
-    // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
-    synchronous: 2,
-    fullfsync: 1,
-    wal_autocheckpoint: checkpointPages,
-  }
-  for (const [name, value] of Object.entries(settings)) {
-    db.exec(`PRAGMA ${name} = ${value}`)
-    const actual = pragma(db, name)
-    if (actual !== value) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
-  }
+  const mode = pragma(db, 'journal_mode = wal')
+  if (mode !== 'wal') throw new StoreRefused(`SQLite keeps journal_mode at ${mode} instead of wal`)
+  // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
+  db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
+  db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
 }
 
 /** Makes the tables if they are missing, seen under the lock: another process may have made them. */

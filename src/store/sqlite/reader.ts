@@ -1,11 +1,8 @@
 // The reading connection of the main thread: a read takes microseconds.
 import type { DatabaseSync } from 'node:sqlite'
-import type { Logger } from 'pino'
-import { Outage } from '../../outage.ts'
 import type { Head } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Row, Value } from '../sql/sql.ts'
-import { codeOf } from './errors.ts'
 import { named } from './sqlite-dialect.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
@@ -18,16 +15,9 @@ const pageQuery = `
 /** The most marks that are kept with a head. */
 const maxMarks = 1000
 
-const words = {
-  gone: 'the database cannot be read',
-  still: 'the database still cannot be read',
-  back: 'the database can be read again',
-}
-
 export type Reader = ReturnType<typeof makeReader>
 
-export function makeReader(db: DatabaseSync, logger: Logger) {
-  const guard = makeGuard(logger)
+export function makeReader(db: DatabaseSync) {
   const readPage = db.prepare(pageQuery)
   readPage.setReturnArrays(true)
 
@@ -71,19 +61,13 @@ function makeHeadReader(db: DatabaseSync) {
   }
 }
 
-/** Makes a function whose errors are logged as an outage, and become StoreUnavailable in a rejection. */
-function makeGuard(logger: Logger) {
-  const outage = new Outage(logger, words)
-  return <A extends unknown[], T>(work: (...args: A) => T) =>
-    (...args: A): T | Promise<T> => {
-      try {
-        const result = work(...args)
-        outage.reportRecovery()
-        return result
-      } catch (cause) {
-        const { message } = cause as Error
-        outage.reportFailure(message, { code: codeOf(cause) })
-        return Promise.reject(new StoreUnavailable('unread', message, { cause, isLogged: true }))
-      }
+/** Makes a function whose errors become rejections with StoreUnavailable. */
+function guard<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => T | Promise<T> {
+  return (...args) => {
+    try {
+      return work(...args)
+    } catch (cause) {
+      return Promise.reject(new StoreUnavailable('unread', (cause as Error).message, { cause }))
     }
+  }
 }

@@ -8,9 +8,8 @@ import { checksumOf } from '../sql/checksum.ts'
 import type { Value } from '../sql/sql.ts'
 import { writeNote } from '../sql/sql-store.ts'
 import { type OpenDatabase, openDatabase, type WriterOptions } from './database.ts'
-import { codeOf, isBroken, isBusy, isFull, isSyncFailure } from './errors.ts'
+import { isBroken, isBusy, isFull, isSyncFailure } from './errors.ts'
 import type { FileId } from './file-system.ts'
-import { FilesLost } from './files.ts'
 import { marginMs, sharedMs, untilFree } from './locks.ts'
 import { named } from './sqlite-dialect.ts'
 
@@ -24,35 +23,23 @@ export type Request = Work & { deadlineMs: number }
 /** The first message of the thread: the open files, see `OpenFiles`, or why there are none. */
 export type Started = { opened: FileId[] } | { refused: string }
 export type Done = Outcome[] | number
-/**
- * `lost`: the path no longer names the open files; `broken`: the database must be reopened; `unsynced`: a sync failed,
- * which ends the process.
- */
-export type Failure = {
-  outcome: FailedOutcome
-  failed: string
-  code: number
-  lost: boolean
-  broken: boolean
-  unsynced: boolean
-}
-type Result = { done: Done } | Failure
-/** Requests are answered in order. `reopened`: the database was opened again for this one. */
-export type Answer = { reopened: boolean } & Result
+/** `broken`: the database must be reopened; `unsynced`: a sync failed, which ends the process. */
+type Failure = { outcome: FailedOutcome; failed: string; broken: boolean; unsynced: boolean }
+/** Requests are answered in order. */
+export type Answer = { done: Done } | Failure
 
 const options = workerData as WriterOptions
 const tell = (message: Started | Answer) => parentPort?.postMessage(message)
 
 let database: OpenDatabase
 /** Undefined from an I/O error until the next request. */
-let transact: ((request: Request) => Result) | undefined
+let transact: ((request: Request) => Answer) | undefined
 
 parentPort?.on('message', (order: Request | 'close') => {
   if (order === 'close') end()
-  const wasOpen = transact !== undefined
-  const result = run(order)
-  tell({ reopened: !wasOpen && transact !== undefined, ...result })
-  if (!('failed' in result) || !result.broken) return
+  const answer = run(order)
+  tell(answer)
+  if (!('failed' in answer) || !answer.broken) return
   closeDatabase(database)
   transact = undefined
 })
@@ -66,7 +53,7 @@ try {
   process.exit()
 }
 
-function run(request: Request): Result {
+function run(request: Request): Answer {
   try {
     transact ??= reopen()
   } catch (error) {
@@ -100,7 +87,7 @@ function closeDatabase({ db, files }: OpenDatabase): void {
 }
 
 /** Makes the function that runs requests, each atomically and at most once. */
-function makeTransactions({ db, files }: OpenDatabase): (request: Request) => Result {
+function makeTransactions({ db, files }: OpenDatabase): (request: Request) => Answer {
   // Parsing BEGIN and COMMIT anew takes 4 % of the time of an addition.
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   const readHead = db.prepare('SELECT coalesce(max(position), 0) AS position FROM plants')
@@ -173,12 +160,5 @@ function makeTransactions({ db, files }: OpenDatabase): (request: Request) => Re
 
 function describeFailure(error: unknown, outcome: FailedOutcome): Failure {
   const { message, cause = error } = error as Error
-  return {
-    outcome,
-    failed: message,
-    code: codeOf(error),
-    lost: error instanceof FilesLost,
-    broken: isBroken(error),
-    unsynced: isSyncFailure(cause),
-  }
+  return { outcome, failed: message, broken: isBroken(error), unsynced: isSyncFailure(cause) }
 }

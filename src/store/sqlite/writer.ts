@@ -4,7 +4,6 @@ import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { Outage } from '../../outage.ts'
-import type { OpenOptions } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import type { WriterOptions } from './database.ts'
@@ -17,12 +16,7 @@ const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta
 /** Interval of the checks of the files while nothing is written. */
 const fileCheckMs = 1000
 
-const back = 'the database takes plants again'
-const lostWords = {
-  gone: 'no plants are taken: put the same file back, or restart the service to open the file that is at the path now',
-  back,
-}
-const failedWords = { gone: 'the database failed', still: 'the database still fails', back }
+const words = { gone: 'the database takes no plants', back: 'the database takes plants again' }
 
 export type Writer = {
   readonly files: OpenFiles
@@ -33,10 +27,7 @@ export type Writer = {
 }
 
 /** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
-export async function startWriter(
-  options: WriterOptions,
-  { logger, reconnected }: Pick<OpenOptions, 'logger' | 'reconnected'>,
-): Promise<Writer> {
+export async function startWriter(options: WriterOptions, logger: Logger): Promise<Writer> {
   // The descriptor of the database stays open: see `syncFile`. The thread needs nothing that was preloaded here.
   const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false, execArgv: [] })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
@@ -46,7 +37,6 @@ export async function startWriter(
   const requests = openRequests((order) => worker.postMessage(order))
   const health = watch(files, logger)
   worker.on('message', (answer: Answer) => {
-    if (answer.reopened) reconnected?.()
     health.note(answer)
     requests.answer(answer)
   })
@@ -62,21 +52,18 @@ export async function startWriter(
   }
 }
 
-/** Logs failures of the writer, and losses of the files, also while nothing is written. */
+/** Logs failures of the writer, and of the files, also while nothing is written. */
 function watch(files: OpenFiles, logger: Logger) {
-  const loss = new Outage(logger, lostWords)
-  const failure = new Outage(logger, failedWords)
+  const outage = new Outage(logger, words)
   const checking = setInterval(() => {
     const fault = files.findFault()
-    if (fault === undefined) loss.reportRecovery()
-    else loss.reportFailure(fault)
+    if (fault !== undefined) outage.reportFailure(fault)
   }, fileCheckMs).unref()
   return {
     note(answer: Answer): void {
-      if ('done' in answer) for (const outage of [loss, failure]) outage.reportRecovery()
+      if ('done' in answer) outage.reportRecovery()
       else if (answer.unsynced) endProcess(logger, `${files.path}: ${answer.failed}`)
-      else if (answer.lost) loss.reportFailure(answer.failed)
-      else failure.reportFailure(answer.failed, { code: answer.code })
+      else outage.reportFailure(answer.failed)
     },
     stop: () => clearInterval(checking),
   }
