@@ -103,11 +103,11 @@ async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: L
 
 /** Opens the store, and counts what happens to its connections. `isNew`: it was made now. */
 async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
-  let [isNew, reconnects, lost] = [false, 0, 0]
+  let [isNew, reconnects, losses] = [false, 0, 0]
   const again = 'Connections to the database that were made again.'
   meter.counter('plant_store_database_reconnects_total', again, () => reconnects)
-  const gone = 'Plants that were in the log and were lost below the service.'
-  meter.gauge('plant_store_lost_plants', gone, () => lost)
+  const gone = 'How often plants that were in the log were lost below the service.'
+  meter.counter('plant_store_losses_total', gone, () => losses)
   const store = await openStore(databaseUrl, {
     logger,
     mode: 'serve',
@@ -116,7 +116,7 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
       isNew = true
     },
     reconnected: () => reconnects++,
-    lost: (plants) => (lost += plants),
+    lost: () => losses++,
   })
   return { store, isNew }
 }

@@ -2,9 +2,8 @@
 import type { Command } from 'commander'
 import { count, printResult, separate, silent } from '../cli/console.ts'
 import { addDatabaseOptions, type DatabaseOptions, findDatabase } from '../cli/options.ts'
-import type { Store } from '../store/engine.ts'
+import type { ClusterStatus, ServiceStatus, Standby, Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
-import type { ClusterStatus, ServiceStatus, Standby } from '../store/status.ts'
 import { build } from '../version.ts'
 
 const help = `
@@ -52,13 +51,12 @@ async function formatStatus({ cluster, tokens, ...status }: Status): Promise<str
   ].join('\n')
 }
 
-async function formatCluster({ server, role, standbys, unsafe, loss }: ClusterStatus): Promise<string[]> {
-  const { describeLoss, describeUnsafe } = await import('../store/postgres/postgres-status.ts')
+async function formatCluster({ server, role, standbys, unsafe }: ClusterStatus): Promise<string[]> {
+  const { describeUnsafe } = await import('../store/postgres/postgres-status.ts')
   return [
     line('server', `${server}, ${role}`),
     ...standbys.map((standby) => line('standby', formatStandby(standby))),
     ...unsafe.map((name) => line('warning', describeUnsafe(name))),
-    ...(loss ? [line('warning', `${describeLoss(loss)} (${loss.at})`)] : []),
   ]
 }
 

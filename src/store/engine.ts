@@ -1,7 +1,6 @@
 // What an engine gives. An engine is a folder that implements this page, and a row in `engines.ts`; everything above is
 // written once for all engines.
 import type { Logger } from 'pino'
-import type { EngineStatus } from './status.ts'
 
 export type Engine = {
   readonly name: string
@@ -20,22 +19,18 @@ export type Engine = {
  * `mode`: `read` opens the database read-only: nothing is created or written, and writing methods reject; `write` is for
  * a command, `serve` for a service. `create`: make a missing database (not with `read`); without it a missing one is
  * refused with StoreMissing. `mustBeAlone`: make no tables beside those of others. `made`: called when a database was
- * made. `patienceMs`: time to wait for a server. `reconnected`: called for each connection that was made again. `lost`:
- * called with the number of plants that were in the log and no longer are.
+ * made. `reconnected`: called for each connection that was made again. `lost`:
+ * called when plants that were in the log no longer are.
  */
 export type OpenOptions = {
   logger: Logger
   mode: 'read' | 'write' | 'serve'
   create?: boolean
   mustBeAlone?: boolean
-  patienceMs?: number
   made?: () => void
   reconnected?: () => void
-  lost?: (plants: number) => void
+  lost?: () => void
 }
-
-/** The time that a store takes at most for an addition, if the caller sets no deadline. */
-export const storeLimitMs = 4500
 
 /** Methods reject with StoreUnavailable when the database cannot be used now. */
 export interface Store {
@@ -172,3 +167,32 @@ export interface CopyTarget {
 
 /** A fault of a store. `position`: of the plant with the fault; absent for a fault of the whole store. */
 export type Damage = { position?: number; detail: string }
+
+/** The services on a database. `running`: null when unknown; `by`: names of the processes or clients that use it. */
+export type ServiceStatus = { running: boolean | null; by: string[] }
+
+/** A standby as its primary sees it. Null: not visible to the role of the URL, or not measured yet. */
+export type Standby = {
+  name: string
+  address: string | null
+  state: string | null
+  sync: string | null
+  lagBytes: number | null
+  lagSeconds: number | null
+}
+
+/** `server`: host:port of the one that answered; `unsafe`: settings of it that can lose plants. */
+export type ClusterStatus = {
+  server: string
+  role: 'primary' | 'standby'
+  standbys: Standby[]
+  unsafe: string[]
+}
+
+/** The status of a database. `bytes`: size on disk; `cluster`: null where there is no server. */
+export type EngineStatus = {
+  engineVersion: string
+  bytes: number
+  service: ServiceStatus
+  cluster: ClusterStatus | null
+}

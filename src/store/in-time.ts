@@ -10,9 +10,13 @@ export function inTime<T>(
   limitMs = storeLimitMs,
   outcome: FailedOutcome = 'unread',
 ): Promise<T> {
+  return withTimeout(work, limitMs, () => new StoreUnavailable(outcome, 'the store did not answer in time'))
+}
+
+/** Settles as `work` does, or rejects after `ms` with an error that is made then. */
+export function withTimeout<T>(work: Promise<T>, ms: number, makeError: () => unknown): Promise<T> {
   return new Promise((resolve, reject) => {
-    const late = () => reject(new StoreUnavailable(outcome, 'the store did not answer in time'))
-    const timer = setTimeout(late, limitMs)
+    const timer = setTimeout(() => reject(makeError()), Math.max(0, ms))
     work.then(resolve, reject).finally(() => clearTimeout(timer))
   })
 }

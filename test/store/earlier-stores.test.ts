@@ -1,16 +1,14 @@
 // Stores that were made before 1.0.0 are refused by every command, and left as they were.
 import { once } from 'node:events'
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import { type Test, test } from 'tap'
-import { steps } from '../../src/store/sql/schema.ts'
+import { test } from 'tap'
+import { version } from '../../src/store/sql/schema.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
-import { until } from '../support/until.ts'
 import type { OpenerData } from './opener.ts'
 
 const earlier = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
@@ -66,21 +64,6 @@ async function openInThread(workerData: OpenerData): Promise<string[]> {
   return outcomes
 }
 
-test('waits for another process that makes the same file', async (t: Test) => {
-  const path = join(createDirectory(t), 'plants.db')
-  writeFileSync(path, '')
-  const other = new DatabaseSync(path)
-  other.exec('BEGIN IMMEDIATE')
-  const arrived = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  const outcomes = openInThread({ paths: [path], arrived, threads: 1 })
-  await until(() => Atomics.load(arrived, 0) === 1)
-  // Long enough to be refused in, and shorter than it waits.
-  const early = await Promise.race([outcomes, sleep(700)])
-  other.close()
-  t.equal(early, undefined)
-  t.strictSame(await outcomes, ['open'])
-})
-
 test('of many threads that open a new file at once, none is refused', async (t) => {
   const [threads, files] = [4, 30]
   const directory = createDirectory(t)
@@ -95,7 +78,7 @@ test('of many threads that open a new file at once, none is refused', async (t) 
   t.equal(outcomes.flat().length, threads * files)
   for (const path of paths) {
     const db = new DatabaseSync(path, { readOnly: true })
-    t.equal(db.prepare('PRAGMA user_version').get()?.user_version, steps.length)
+    t.equal(db.prepare('PRAGMA user_version').get()?.user_version, version)
     db.close()
   }
 })

@@ -4,11 +4,10 @@ import pino from 'pino'
 import type { Test } from 'tap'
 import type { Entry } from '../../src/store/engine.ts'
 import { openStore, type Store } from '../support/stores.ts'
-import { patienceMs } from '../support/until.ts'
 
-/** Opens the store at a URL, however long its server takes on a busy machine; it closes when the test ends. */
+/** Opens the store at a URL; it closes when the test ends. */
 export async function openLog(t: Test, url: string, logger = pino({ level: 'silent' })): Promise<Store> {
-  const store = await openStore(url, { logger, patienceMs })
+  const store = await openStore(url, { logger })
   t.teardown(() => store.close())
   return store
 }

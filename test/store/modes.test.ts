@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import pino from 'pino'
 import { type Test, test } from 'tap'
@@ -76,24 +75,6 @@ test('a new database is for its user alone, under any umask and in any directory
   t.equal(modeOf(directory), '777', 'a directory that was there stays as it was')
 })
 
-test('a database that others could read is closed to them when it is opened', {
-  skip: isWindows,
-}, async (t) => {
-  const directory = createDirectory(t)
-  const path = join(directory, 'plants.db')
-  await makeStore(t, path)
-  chmodSync(path, 0o664)
-  // As after a service that was killed.
-  const killed = new DatabaseSync(path)
-  t.teardown(() => killed.close())
-  killed.exec("PRAGMA journal_mode = WAL; INSERT INTO meta VALUES ('left', 'here')")
-  t.same(listModes(directory), { 'plants.db': '664', 'plants.db-shm': '664', 'plants.db-wal': '664' })
-  symlinkSync(path, join(directory, 'link.db'))
-  await openFile(t, join(directory, 'link.db'))
-  const files = { 'plants.db': '600', 'plants.db-shm': '600', 'plants.db-wal': '600' }
-  t.same(listModes(directory), { 'link.db': '600', ...files })
-})
-
 test('a link to where no file is yet leads to one that is private as well', {
   skip: isWindows,
 }, async (t) => {
@@ -159,23 +140,6 @@ test('what root makes belongs to the owner of the directory', {
   }
   for (const name of ['plants.db', 'b.db', 'new/copies/c.db'])
     t.equal((statSync(into(name)).mode & 0o777).toString(8), '600')
-})
-
-test('root leaves the mode of a file that belongs to another user as it is', {
-  skip: process.geteuid?.() === 0 ? false : 'only root can give files away',
-}, async (t) => {
-  const directory = createDirectory(t)
-  const path = join(directory, 'plants.db')
-  await (await openFile(t, path)).store.close()
-  for (const [owner, mode] of [
-    [1234, '640'],
-    [0, '600'],
-  ] as const) {
-    chownSync(path, owner, owner)
-    chmodSync(path, 0o640)
-    await (await openFile(t, path)).store.close()
-    t.equal(modeOf(path), mode)
-  }
 })
 
 test('a user other than the owner leaves nothing behind that the owner cannot use', {

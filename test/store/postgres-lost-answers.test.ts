@@ -5,13 +5,17 @@ import { PassThrough } from 'node:stream'
 import pg from 'pg'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
-import { shortestAttemptMs } from '../../src/store/postgres/time-outs.ts'
-import { findEngine } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
-import { openStore, type Store } from '../support/stores.ts'
-import { patienceMs, until } from '../support/until.ts'
-import { entries, namesIn } from './logs.ts'
-import { type Relay, startRelay } from './relay.ts'
+import '../support/short-limits.ts'
+import type { Store } from '../support/stores.ts'
+import { until } from '../support/until.ts'
+import type { Relay } from './relay.ts'
+
+const { shortestAttemptMs } = await import('../../src/store/postgres/time-outs.ts')
+const { findEngine } = await import('../support/engines.ts')
+const { openStore } = await import('../support/stores.ts')
+const { entries, namesIn } = await import('./logs.ts')
+const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const twoPlants = [
@@ -26,7 +30,6 @@ const commit = 'COMMIT\0'
 type Relayed = {
   relay: Relay
   store: Store
-  direct: string
   other: pg.Client
   port: number
   lines: PassThrough
@@ -37,12 +40,12 @@ async function open(t: Test): Promise<Relayed> {
   const direct = await postgres.createDatabase(t)
   const { relay, url, port } = await startRelay(t, direct)
   const lines = new PassThrough()
-  const store = await openStore(url, { logger: pino(lines), patienceMs })
+  const store = await openStore(url, { logger: pino(lines) })
   t.teardown(() => store.close())
   const other = new pg.Client(direct)
   await other.connect()
   t.teardown(() => other.end())
-  return { relay, store, direct, other, port, lines }
+  return { relay, store, other, port, lines }
 }
 
 /**
@@ -92,7 +95,8 @@ for (const fault of ['before', 'after'] as const) {
     const brokenAgain = relay.breakAt(commit, fault)
     const insert =
       "INSERT INTO tokens (id, name, hash, scopes, created_at) VALUES ($1, '', '', '', 0) ON CONFLICT DO NOTHING"
-    t.equal(await store.sql.execute(insert, ['a']), 1, 'a statement is done once, and its count is right')
+    const unknown = { name: 'StoreUnavailable', outcome: 'unknown' }
+    await t.rejects(store.sql.execute(insert, ['a']), unknown, 'a statement is done once at most')
     await brokenAgain
   })
 }
@@ -165,30 +169,15 @@ tap.test(
   },
 )
 
-tap.test('a store that was closed says so', { skip }, async (t) => {
-  const { store } = await open(t)
-  await store.close()
-  const closed = { name: 'StoreUnavailable', message: /the store is closed$/ }
-  await t.rejects(store.sql.select('SELECT 1'), { ...closed, outcome: 'unread' })
-  await t.rejects(store.log.append(twoPlants), { ...closed, outcome: 'nothing-added' })
-})
-
-const none = { expiresAt: null, lastUsedAt: null, revokedAt: null }
-
 tap.test('finds a commit again that added no plants', { skip, buffered: true }, async (t) => {
   const opened = await open(t)
   const { store } = opened
   await store.log.append([{ item: '"a"', id: 1 }])
   const note = { key: 'far', before: '', value: 'x' }
   const written = "SELECT FROM meta WHERE key = 'far'"
-  // Another changes the note meanwhile, so that its value alone does not tell.
-  const meddle = () => opened.other.query("UPDATE meta SET value = 'y' WHERE key = 'far'")
   const append = () => store.log.append([{ item: '"a"', id: 1 }], { note })
-  t.strictSame(await meddled(opened, append, { written, meddle }), ['replayed'])
-  t.strictSame(await store.notes.read('far'), new Map([['far', 'y']]))
-  const token = { id: '1', name: 'a', hash: '', scopes: [], createdAt: 1, ...none }
-  const add = () => store.tokens.add(token)
-  t.ok(await meddled(opened, add, { written: 'SELECT FROM tokens', meddle: () => {} }))
+  t.strictSame(await meddled(opened, append, { written, meddle: () => {} }), ['replayed'])
+  t.strictSame(await store.notes.read('far'), new Map([['far', 'x']]))
 })
 
 tap.test(
@@ -264,7 +253,7 @@ tap.test(
 tap.test('leaves no dead rows behind an open snapshot', { skip, buffered: true }, async (t) => {
   const { store, other } = await open(t)
   await other.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM plants')
-  const names = Array.from({ length: 250 }, (_, n) => `${n}`)
+  const names = Array.from({ length: 50 }, (_, n) => `${n}`)
   for (const name of names) await store.log.append(entries(name))
   for (let n = 0; n < 3; n++) await store.ready()
   t.strictSame(await namesIn(store), names)
@@ -274,64 +263,15 @@ tap.test('leaves no dead rows behind an open snapshot', { skip, buffered: true }
     'SELECT relname FROM pg_stat_user_tables WHERE n_tup_upd > 0 OR n_tup_del > 0',
   )
   t.strictSame(rows, [], 'nothing was updated or deleted')
-  t.strictSame((await other.query('SELECT FROM commits')).rows, [], 'the plants have the marks themselves')
 })
 
-tap.test('removes old marks of commits, by the clock of the database', { skip }, async (t) => {
-  const { other, direct } = await open(t)
-  const hours = (count: number) => `(extract(epoch FROM now()) * 1000)::bigint - ${count} * 3600000`
-  await other.query(`INSERT INTO commits VALUES ('old', ${hours(25)}), ('young', ${hours(23)})`)
-  // A replica whose own clock is days ahead.
-  const now = Date.now
-  t.teardown(() => {
-    Date.now = now
-  })
-  Date.now = () => now() + 10 * 24 * 3600 * 1000
-  const ahead = await openStore(direct, { logger: pino({ level: 'silent' }) })
-  await ahead.sql.execute('DELETE FROM tokens')
-  await ahead.close()
-  Date.now = now
-  const { rows } = await other.query('SELECT mark FROM commits WHERE length(mark) < 10')
-  t.strictSame(rows, [{ mark: 'young' }])
-  const future = await other.query(`SELECT FROM commits WHERE made_at > ${hours(-1)}`)
-  t.strictSame(future.rows, [], 'and no mark is from the future')
-})
-
-tap.test('the use of a token is noted outside of the line of additions', { skip }, async (t) => {
-  const { store, other } = await open(t)
-  const ids = Array.from({ length: 1000 }, (_, n) => `token ${n}`)
-  await other.query({
-    text: "INSERT INTO tokens (id, name, hash, scopes, created_at) SELECT id, '', '', '', 0 FROM unnest($1::text[]) AS id",
-    values: [ids],
-  })
-  await store.tokens.touch('token 0', 1, 0)
+tap.test('a batch waits for a lock that is held for long', { skip, buffered: true }, async (t) => {
+  const { store, other, lines } = await open(t)
   await other.query('BEGIN; SELECT FROM head FOR UPDATE')
-  const added = store.log.append(entries('a'))
-  await Promise.all(ids.map((id) => store.tokens.touch(id, 5, 4)))
+  lines.read()
+  const answer = store.log.append(twoPlants)
+  const [line] = await once(lines, 'data')
+  t.match(String(line), /lock timeout/, 'the wait ends on the server first')
   await other.query('COMMIT')
-  t.strictSame(await added, ['added'], 'while an addition waits')
-  const { rows } = await other.query('SELECT FROM tokens WHERE last_used_at = 5')
-  t.equal(rows.length, 1000)
-  const versions = await other.query(
-    'SELECT count(DISTINCT xmin::text)::int AS transactions FROM tokens WHERE last_used_at = 5',
-  )
-  t.ok(versions.rows[0].transactions <= 3, `in ${versions.rows[0].transactions} transactions`)
+  t.strictSame(await answer, ['added', 'added'])
 })
-
-for (const [title, work, result] of [
-  ['a batch', (store: Store) => store.log.append(twoPlants), ['added', 'added']],
-  ['a statement', (store: Store) => store.sql.execute('DELETE FROM tokens'), 0],
-] as const)
-  tap.test(`${title} waits for a lock that is held for long`, { skip, buffered: true }, async (t) => {
-    const { store, direct, lines } = await open(t)
-    const other = new pg.Client(direct)
-    await other.connect()
-    await other.query('BEGIN; SELECT FROM head FOR UPDATE')
-    lines.read()
-    const answer = work(store)
-    const [line] = await once(lines, 'data')
-    t.match(String(line), /lock timeout/, 'the wait ends on the server first')
-    await other.query('COMMIT')
-    await other.end()
-    t.strictSame(await answer, result)
-  })

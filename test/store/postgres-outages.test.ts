@@ -1,4 +1,4 @@
-// What an outage of PostgreSQL leaves behind: no session, no word of it in the next one, and no hurry while it lasts.
+// What an outage of PostgreSQL leaves behind: one failure, and no session.
 import pg from 'pg'
 import tap, { type Test } from 'tap'
 import '../support/short-limits.ts'
@@ -6,7 +6,7 @@ import { until } from '../support/until.ts'
 
 const { findEngine, sharedServer } = await import('../support/engines.ts')
 const { collectLines } = await import('../support/stores.ts')
-const { entries, eventually, openLog } = await import('./logs.ts')
+const { entries, openLog } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -14,7 +14,7 @@ const { engine: postgres, skip } = findEngine('PostgreSQL')
 /** A store behind a relay, and an operator's connection to another database of its server. */
 async function open(t: Test) {
   const direct = await postgres.createDatabase(t)
-  const { relay, url, port } = await startRelay(t, direct)
+  const { relay, url } = await startRelay(t, direct)
   const name = new URL(direct).pathname.slice(1)
   const operator = new pg.Client((await sharedServer()).url())
   await operator.connect()
@@ -23,7 +23,6 @@ async function open(t: Test) {
   const query = async (text: string) => (await operator.query(text.replaceAll('$name', name))).rows
   return {
     relay,
-    port,
     query,
     store: await openLog(t, url, logger),
     find,
@@ -32,33 +31,6 @@ async function open(t: Test) {
       query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '$name'"),
   }
 }
-
-tap.test(
-  'what a server said first is told while it is away, and not in the next outage',
-  { skip },
-  async (t) => {
-    const { relay, port, store, query, endSessions } = await open(t)
-    await store.log.head()
-    t.equal(store.fault?.(), undefined)
-    await query('ALTER DATABASE $name ALLOW_CONNECTIONS false')
-    await endSessions()
-    const unread = { name: 'StoreUnavailable', outcome: 'unread' }
-    await t.rejects(async () => store.log.head(), {
-      ...unread,
-      message: /not currently accepting connections/,
-    })
-    relay.close()
-    const message = /ECONNREFUSED.*; before that, .*it was shut down, or told to end this session/
-    await t.rejects(async () => store.log.head(), { ...unread, message })
-    t.match(store.fault?.(), message)
-    await query('ALTER DATABASE $name ALLOW_CONNECTIONS true')
-    await relay.listen(port)
-    await eventually(async () => store.log.head())
-    t.equal(store.fault?.(), undefined)
-    relay.close()
-    await t.rejects(async () => store.log.head(), { ...unread, message: /^(?!.*before that).*ECONNREFUSED/ })
-  },
-)
 
 tap.test('a connection that is lost is one failure, however much was asked on it', { skip }, async (t) => {
   const { store, find, endSessions } = await open(t)

@@ -1,34 +1,15 @@
 // A server that is to have synchronous standbys, and has lost them: it may have been deposed, so that nothing it shows is
 // believed. The servers write to stable storage here.
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import tap from 'tap'
-import { makeLook } from '../../src/store/postgres/reader.ts'
-import type { Session } from '../../src/store/postgres/session.ts'
-import { backedMs } from '../../src/store/postgres/time-outs.ts'
-import { collectLines } from '../support/stores.ts'
+import '../support/short-limits.ts'
 import { until } from '../support/until.ts'
-import { startCluster } from './cluster.ts'
-import { entries, eventually, namesIn, openLog } from './logs.ts'
+
+const { collectLines } = await import('../support/stores.ts')
+const { startCluster } = await import('./cluster.ts')
+const { entries, eventually, namesIn, openLog } = await import('./logs.ts')
 
 const unread = { name: 'StoreUnavailable', outcome: 'unread' }
 const timeout = 120_000
-
-tap.test('believes for a moment that a server has its standbys, however often it is asked', async (t) => {
-  const { now } = performance
-  t.teardown(() => Object.assign(performance, { now }))
-  let nowMs = 0
-  Object.assign(performance, { now: () => nowMs })
-  const asked: string[] = []
-  const query = async ({ name }: { name: string }) => {
-    asked.push(name)
-    return { rows: [{ position: null, mark: null, is_backed: true, marks: null }] }
-  }
-  const look = makeLook(() => {})
-  const session = { query } as unknown as Session
-  for (; nowMs < 4 * backedMs; nowMs += backedMs / 2) await look(session, [])
-  t.strictSame(asked, Array.from({ length: 4 }, () => ['look-backed', 'look']).flat())
-})
 
 tap.test('a replica that only reads does not believe a deposed primary', { timeout }, async (t) => {
   const cluster = await startCluster(t, { standbys: 2, synchronous: true })
@@ -51,71 +32,29 @@ tap.test('a replica that only reads does not believe a deposed primary', { timeo
 })
 
 tap.test(
-  'lists are refused while both standbys are lost, and served when one is back',
+  'lists are refused while no synchronous standby streams, and served when one is back',
   { timeout },
   async (t) => {
     const cluster = await startCluster(t, { standbys: 2, synchronous: true })
     const { logger, find } = collectLines()
     const store = await openLog(t, cluster.url(), logger)
+    const deposed = {
+      ...unread,
+      message: /it may have been deposed: synchronous_standby_names .* none of them streams/,
+    }
     await store.log.append(entries('a'))
-    t.strictSame(await namesIn(store), ['a'])
     await cluster.standbys[0]?.stop()
     t.strictSame(await namesIn(store), ['a'], 'one is enough')
     await cluster.standbys[1]?.stop()
-    await t.rejects(Promise.resolve(store.log.head()), { ...unread, message: /synchronous_standby_names/ })
+    await t.rejects(Promise.resolve(store.log.head()), deposed)
     const line = await find(({ msg }) => msg === 'a connection to the database was lost')
-    t.match(line, { err: { message: /it may have been deposed: .* none of them streams/ } })
+    t.match(line, { err: { message: deposed.message } })
     await cluster.standbys[1]?.start()
     t.strictSame(await eventually(() => namesIn(store)), ['a'])
-  },
-)
-
-tap.test(
-  'a stream that is no synchronous standby proves nothing to who may see it',
-  { timeout },
-  async (t) => {
-    const cluster = await startCluster(t, { standbys: 1, synchronous: true })
-    const store = await openLog(t, cluster.url())
-    t.strictSame(await namesIn(store), [])
+    // A role that may see it is told which stream is that of a synchronous standby.
     await cluster.primary.query("ALTER SYSTEM SET synchronous_standby_names = 'another'")
     await cluster.primary.query('SELECT pg_reload_conf()')
     await until(async () => !(await Promise.resolve(store.log.head()).catch(() => undefined)))
-    await t.rejects(Promise.resolve(store.log.head()), unread)
-  },
-)
-
-tap.test('a server that is away is asked less and less often', { timeout }, async (t) => {
-  const cluster = await startCluster(t, { standbys: 0, synchronous: false })
-  const other = createServer((socket) => socket.destroy())
-  let asked = 0
-  other.on('connection', () => asked++)
-  await once(other.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => other.close())
-  const { port } = other.address() as AddressInfo
-  const store = await openLog(t, cluster.url().replace(/(?=.postgres$)/, `,127.0.0.1:${port}`))
-  await cluster.primary.stop()
-  asked = 0
-  await t.rejects(Promise.resolve(store.log.head()), unread)
-  // A twentieth of a second between two attempts would make ninety.
-  t.ok(asked >= 2 && asked <= 70, `asked ${asked} times`)
-  await cluster.primary.start()
-  t.equal((await eventually(() => store.log.head())).position, 0)
-})
-
-tap.test(
-  'the first fault of a connection and the last words of a server are told',
-  { timeout },
-  async (t) => {
-    const cluster = await startCluster(t, { standbys: 0, synchronous: false })
-    const { logger, find } = collectLines()
-    const store = await openLog(t, cluster.url(), logger)
-    t.strictSame(await namesIn(store), [])
-    await cluster.primary.stop()
-    await t.rejects(Promise.resolve(store.log.head()), {
-      ...unread,
-      message: /nothing listens there.*before that, .*it was shut down/,
-    })
-    const line = await find(({ msg }) => msg === 'a connection to the database was lost')
-    t.match(line, { err: { message: /it was shut down, or told to end this session \(.*administrator/ } })
+    await t.rejects(Promise.resolve(store.log.head()), deposed)
   },
 )

@@ -2,11 +2,10 @@
 import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import tap from 'tap'
-import { steps } from '../../src/store/sql/schema.ts'
+import { postgresTables } from '../../src/store/sql/schema.ts'
 import { findEngine } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { openStore } from '../support/stores.ts'
-import { until } from '../support/until.ts'
 import { entries, namesIn, openLog, Sightings } from './logs.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
@@ -16,7 +15,7 @@ const tables = ['head', 'plants']
 const keep = tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`).join(';')
 const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
 /** The tables of a store, as SQL. */
-const ours = `${steps.map((step) => step.postgres).join(';')}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
+const ours = `${postgresTables}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
 
 tap.test('follows tables that are put back from within, on connections that stay', { skip }, async (t) => {
   const url = await postgres.createDatabase(t)
@@ -34,27 +33,23 @@ tap.test('follows tables that are put back from within, on connections that stay
   t.strictSame(sightings.faults, [])
 })
 
-tap.test('counts the plants that tables which are put back no longer have', { skip }, async (t) => {
+tap.test('counts how often plants are lost with tables that are put back', { skip }, async (t) => {
   const url = await postgres.createDatabase(t)
   const client = await connect(t, url)
   let lost = 0
-  const store = await openStore(url, { logger, lost: (plants) => (lost += plants) })
+  const store = await openStore(url, { logger, lost: () => lost++ })
   t.teardown(() => store.close())
   await store.log.append(entries('a'))
   t.strictSame(await namesIn(store), ['a'])
-  for (const [count, all] of [
-    [2, 2],
-    [3, 5],
-  ] as const) {
+  for (const times of [1, 2]) {
     await client.query(keep)
-    for (let n = 0; n < count; n++) await store.log.append(entries(`lost ${n}`))
-    t.equal((await namesIn(store)).length, 1 + count)
+    await store.log.append(entries('lost'))
+    t.equal((await namesIn(store)).length, 2)
     await client.query(`BEGIN; ${putBack.join(';')}; COMMIT`)
     // Several at one time find it.
     await Promise.all([store.log.head(), store.log.head([1]), store.log.head()])
     t.strictSame(await namesIn(store), ['a'])
-    t.equal(lost, all, 'each once')
-    await until(async () => (await store.status()).cluster?.loss?.last === 1 + count)
+    t.equal(lost, times, 'each once')
   }
 })
 
@@ -101,7 +96,7 @@ const foreign: [title: string, statements: string, options?: string][] = [
   ],
   ['an empty meta', 'CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)'],
   ['a meta that is a view', "CREATE VIEW meta AS SELECT 'version' AS key, '1' AS value"],
-  ...['plants', 'tokens', 'head', 'commits'].map((name): [string, string] => [
+  ...['plants', 'tokens', 'head'].map((name): [string, string] => [
     `a table ${name}`,
     `CREATE TABLE ${name} (name TEXT)`,
   ]),
@@ -115,7 +110,6 @@ const foreign: [title: string, statements: string, options?: string][] = [
     `${ours}; CREATE SCHEMA theirs; CREATE TABLE theirs.meta AS TABLE meta`,
     '?options=-csearch_path%3Dtheirs,public',
   ],
-  ['a table of another form beside a store', `${ours}; DROP TABLE commits; CREATE TABLE commits (name TEXT)`],
   ['a store that lacks a table', `${ours}; DROP TABLE head`],
 ]
 

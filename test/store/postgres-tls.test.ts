@@ -1,6 +1,8 @@
 // TLS between the service and its server, as URLs of providers ask for it.
 import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import pino from 'pino'
 import tap, { type Test } from 'tap'
@@ -69,3 +71,21 @@ tap.test(
     await t.rejects(openStore(strange, { logger: pino({ level: 'silent' }) }), { message: /self-signed/ })
   },
 )
+
+tap.test('sends no password to a server that asks for one that is not bound', async (t) => {
+  let received = ''
+  const server = createServer((socket) => {
+    // AuthenticationCleartextPassword, whatever the client sends.
+    socket.once('data', () => socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3])))
+    socket.on('data', (bytes) => (received += bytes.toString('latin1')))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const url = `postgres://a:secret@127.0.0.1:${port}/plants`
+  const open = (end: string) => openStore(url + end, { logger: pino({ level: 'silent' }), mode: 'read' })
+  await t.rejects(open('?channel_binding=require'), { message: /does not bind the password/ })
+  t.notMatch(received, /secret/)
+  await t.rejects(open(''))
+  t.match(received, /secret/, 'it would be sent otherwise')
+})

@@ -125,7 +125,8 @@ for (const { title, strike, mend, left } of faults)
     }
     t.strictSame(await listNames(store), ['a', 'b', 'c'], 'from the files that are open')
     await until(() => lines.length > 0)
-    t.match(lines, [{ msg: /put the same file back, or restart/, reason: /plants\.db/ }])
+    const reason = /plants\.db.*: put the same file back, or restart/
+    t.match(lines, [{ msg: 'the database takes no plants', reason }])
     t.equal(lines.length, 1, 'the operator is told once')
     mend?.(file)
     if (mend) {
@@ -140,24 +141,6 @@ for (const { title, strike, mend, left } of faults)
     t.strictSame(await listNames(again), [...left, ...(mend ? 'd' : '')], 'and so it is after a restart')
     await add(again, 'e')
   })
-
-test('a file is opened anew after each error, and open once', {
-  skip: existsSync('/proc/self/fd') ? false : 'only Linux shows what is open',
-}, async (t) => {
-  const { store, path } = await openPlanted(t)
-  const countOpen = () =>
-    readdirSync('/proc/self/fd').filter((fd) => {
-      const name = join('/proc/self/fd', fd)
-      return existsSync(name) && readlinkSync(name).startsWith(path)
-    }).length
-  const before = countOpen()
-  for (let n = 0; n < 10; n++) {
-    await t.rejects(store.sql.execute("ATTACH '/nowhere/at/all' AS other"))
-    await recovered(store)
-    await add(store, 'd')
-  }
-  t.equal(countOpen(), before)
-})
 
 test('the last copy of a deleted file stays open, whatever is put in its place', {
   skip: existsSync('/proc/self/fd') ? false : 'only Linux shows what is open',
@@ -182,15 +165,14 @@ test('the last copy of a deleted file stays open, whatever is put in its place',
   t.equal(existsSync(`${path}-wal.former`), false, 'nothing is renamed')
 })
 
-test('a file that cannot be looked at while nobody writes is told, and told again when it can', async (t) => {
+test('a file that cannot be looked at while nobody writes is told', async (t) => {
   const { store, path, lines } = await openPlanted(t)
   tieUp(path)
   await until(() => lines.length > 0)
   t.match(lines, [{ reason: /plants\.db cannot be looked at \(ELOOP\)/ }])
   untie(path)
-  await until(() => lines.length > 1)
-  t.equal(lines[1]?.msg, 'the database takes plants again')
   t.strictSame(await add(store, 'd'), ['added'])
+  t.equal(lines[1]?.msg, 'the database takes plants again')
 })
 
 /** The first batch of so many plants is at work for long enough to be overtaken. */

@@ -1,5 +1,5 @@
-// What no test in this process could survive: a -shm that is cut, a file that may not grow. And the order in
-// which a plant reaches the disk and its sender.
+// What no test in this process could survive: a -shm that is cut, a file that may not grow. And what is synced before a
+// start is done.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
@@ -58,27 +58,6 @@ test('a -shm that is cut beside a transaction of another program ends them, and 
   await add(store, 'more')
 })
 
-test('two processes on one file see each commit of the other at once, and lose nothing', async (t) => {
-  const path = join(createDirectory(t), 'plants.db')
-  const appenders = [await startAppender(t, path), await startAppender(t, path)]
-  let acknowledged = 0
-  const stale: string[] = []
-  const work = async (appender: Appender, index: number) => {
-    for (let n = 0; n < 150; n++) {
-      const before = acknowledged
-      const answer = await appender.add(`${index}-${n}`)
-      if (!(Number(answer) > before)) stale.push(`${answer} instead of more than ${before}`)
-      acknowledged++
-    }
-  }
-  await Promise.all(appenders.map(work))
-  t.strictSame(stale, [])
-  for (const appender of appenders) t.equal(await appender.end(), 0)
-  const { store } = await openFile(t, path)
-  t.equal(new Set(await listNames(store)).size, 300)
-  t.equal((await store.log.head()).position, 300)
-})
-
 const noLocks = process.platform === 'linux' ? false : 'only Linux shows locks as files'
 
 test('a store that is closed takes no locks from another one on the same file', {
@@ -127,17 +106,6 @@ async function startTraced(t: Test, path: string, trace: string): Promise<Append
   return startAppender(t, path, { wrap: ['strace', '-f', '-y', '-e', calls, '-o', trace] })
 }
 
-test('the -wal is synced before a plant is acknowledged', { skip }, async (t) => {
-  const directory = createDirectory(t)
-  const trace = join(directory, 'trace')
-  const appender = await startTraced(t, join(directory, 'plants.db'), trace)
-  for (let n = 1; n <= 10; n++) t.equal(await appender.add(`${n}`), `${n}`)
-  t.equal(await appender.end(), 0)
-  // One letter per call: a write into the -wal, the return of a sync of it, an answer.
-  const order = readFileSync(trace, 'utf8').split('\n').map(nameCall).join('').replace(/W+/g, 'W')
-  t.match(order, /(WSA){10}/)
-})
-
 test('a log that a killed process left is synced, written back, and the file synced, before a start is done', {
   skip,
 }, async (t) => {
@@ -181,10 +149,3 @@ test('the directory is synced at each start, so that the file stays in it', { sk
   t.equal(await (await startTraced(t, path, trace)).end(), 0)
   t.match(readFileSync(trace, 'utf8'), new RegExp(`f(data)?sync\\(\\d+<${directory}>\\) += 0`))
 })
-
-function nameCall(line: string): string {
-  if (/pwrite64\(\d+<[^>]*-wal>/.test(line)) return 'W'
-  if (/f(data)?sync\(\d+<[^>]*-wal>\) += 0/.test(line) || /f(data)?sync resumed>\) += 0/.test(line))
-    return 'S'
-  return /write\(1<[^>]*>, "\d+\\n"/.test(line) ? 'A' : ''
-}

@@ -1,19 +1,17 @@
 // The writer of a SQLite store: locks, time-outs, full disks, and a database that has to be opened again.
 import { once } from 'node:events'
-import { renameSync, statSync, writeFileSync } from 'node:fs'
+import { renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import type { Worker } from 'node:worker_threads'
 import { type Test, test } from 'tap'
-import { steps } from '../../src/store/sql/schema.ts'
-import { marginMs } from '../../src/store/sqlite/transactions.ts'
+import { version } from '../../src/store/sql/schema.ts'
+import { marginMs } from '../../src/store/sqlite/locks.ts'
 import { openRequests } from '../../src/store/sqlite/writer.ts'
-import type { Order } from '../../src/store/sqlite/writer-messages.ts'
+import type { Request } from '../../src/store/sqlite/writer-thread.ts'
 import { createDirectory } from '../support/engines.ts'
 import { assertWithin } from '../support/full.ts'
 import { add, entry, listNames, openFile, unavailable } from '../support/stores.ts'
-import { until } from '../support/until.ts'
-import { watchWorkers } from './workers.ts'
 
 /** Another connection that holds the write lock. */
 function lock(t: Test, path: string): DatabaseSync {
@@ -43,13 +41,6 @@ test('a full disk is reported with the path of the file on it', async (t) => {
   t.strictSame(await listNames(store), ['with room again'])
 })
 
-test('an empty file becomes a store', async (t) => {
-  const path = join(createDirectory(t), 'plants.db')
-  writeFileSync(path, '')
-  const { store } = await openFile(t, path)
-  t.strictSame(await add(store, 'a'), ['added'])
-})
-
 test('after an I/O error the file is opened again once it is back at its path', async (t) => {
   const { store, path, lines } = await openFile(t)
   await add(store, 'a')
@@ -59,15 +50,15 @@ test('after an I/O error the file is opened again once it is back at its path', 
   renameSync(`${path}.away`, path)
   t.strictSame(await add(store, 'b'), ['added'])
   t.strictSame(await listNames(store), ['a', 'b'])
-  t.match(lines[0], { msg: 'the database failed' })
+  t.match(lines[0], { msg: 'the database takes no plants' })
 })
 
 test('a writer thread that ends leaves the outcome unknown, and nothing is added from then on', async (t) => {
-  const threads = watchWorkers(t)
+  const started = once(process, 'worker')
   const { store, path } = await openFile(t)
   lock(t, path)
   const waiting = t.rejects(add(store, 'a'), unavailable('unknown'))
-  const [thread] = threads as [Worker]
+  const [thread] = (await started) as [Worker]
   const ended = once(thread, 'exit')
   await thread.terminate()
   await ended
@@ -85,7 +76,7 @@ test('while the file cannot be opened again, each batch is refused, and later on
     await Promise.all(
       ['b', 'c', 'd'].map((name) => t.rejects(add(store, name), unavailable('nothing-added'))),
     )
-    other.exec(`PRAGMA user_version = ${steps.length}`)
+    other.exec(`PRAGMA user_version = ${version}`)
     other.close()
     const [replayed, conflict, both] = await Promise.all([
       store.log.append([entry('a', 1)]),
@@ -117,14 +108,6 @@ test('a batch that reaches the thread just before its deadline is refused, and t
   await t.rejects(store.log.append([entry('late')], { deadlineMs: soon }), unavailable('nothing-added'))
   t.strictSame(await add(store, 'in time'), ['added'])
   t.strictSame(await listNames(store), ['in time'])
-})
-
-test('a batch that waits for a lock is added when the lock is free', async (t) => {
-  const { store, path } = await openFile(t)
-  const other = lock(t, path)
-  const answer = add(store, 'a')
-  other.exec('COMMIT')
-  t.strictSame(await answer, ['added'])
 })
 
 test('each commit attempt has a fresh mark, also after one that failed', async (t) => {
@@ -177,28 +160,17 @@ test('1,000 uses of tokens at once are a few transactions, and an addition does 
   t.strictSame(new Set((await store.tokens.all()).map(({ lastUsedAt }) => lastUsedAt)), new Set([5]))
 })
 
-test('errors of a read are logged once, and again when they are over', async (t) => {
-  const { store, lines } = await openFile(t)
-  for (let n = 0; n < 3; n++)
-    await t.rejects(store.sql.select('SELECT 1 FROM nowhere'), unavailable('unread'))
-  t.match(lines, [{ msg: 'the database cannot be read', reason: 'no such table: nowhere' }])
-  t.equal(lines.length, 1)
-  await store.log.head()
-  t.equal(lines[1]?.msg, 'the database can be read again')
-})
-
 test('while a request is overdue further ones are refused, until it is answered', async (t) => {
-  const posted: Order[] = []
+  const posted: (Request | 'close')[] = []
   const requests = openRequests((order) => posted.push(order))
   const probe = { items: [], ids: [] }
   await t.rejects(requests.send(probe, performance.now()), unavailable('unknown'))
   const laterMs = performance.now() + 60_000
   await t.rejects(requests.send(probe, laterMs), unavailable('nothing-added'))
-  t.match(posted, [{ number: 1 }])
   t.equal(posted.length, 1)
-  requests.answer({ number: 1, done: 0, reopened: false })
+  requests.answer({ done: 0 })
   const answered = requests.send(probe, laterMs)
-  requests.answer({ number: 2, done: 7, reopened: false })
+  requests.answer({ done: 7 })
   t.equal(await answered, 7)
 })
 
@@ -224,14 +196,4 @@ test('a file that another program has locked is refused, and opened once it is f
   other.close()
   const { store } = await openFile(t, path)
   t.strictSame(await add(store, 'a'), ['added'])
-})
-
-test('a loss of the files is logged once, and its end', async (t) => {
-  const { store, path, lines } = await openFile(t)
-  renameSync(path, `${path}.away`)
-  for (let n = 0; n < 3; n++) await t.rejects(store.ready(), unavailable('nothing-added'))
-  renameSync(`${path}.away`, path)
-  await store.ready()
-  await until(() => lines.length === 2)
-  t.match(lines, [{ msg: /put the same file back/ }, { msg: 'the database takes plants again' }])
 })

@@ -5,36 +5,22 @@ import { type FailedOutcome, StoreRefused, StoreUnavailable } from '../errors.ts
 /** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
 const transient = /^(08|25006|25P03|40|53300|55P03|57)/
 
-/** Advice by SQLSTATE or by the code of a socket's error: the server's own message may be in any language. */
+/** Advice by SQLSTATE, where the server's own message has none. */
 const advice: Record<string, string> = {
   '25006': 'it is read-only: default_transaction_read_only is on, or it has become a standby',
-  '28000': 'pg_hba.conf does not allow this connection, or the role does not exist',
-  '28P01': 'the user or the password is wrong',
-  '3D000': 'the database does not exist: create it',
   '3F000': 'search_path names no existing schema',
-  '42501': 'the role lacks rights: it must own the tables, or be granted all rights on them',
-  '53100': 'its disk is full',
+  '42501':
+    'the role lacks rights: make it the owner of the database, or grant it CREATE on the schema and all rights on the tables',
   '53300': 'all its connections are in use: raise max_connections, or run fewer processes',
-  '57P01': 'it was shut down, or told to end this session',
-  '57P02': 'it is restarting after a crash',
-  '57P03': 'it is starting or shutting down',
-  ECONNREFUSED: 'nothing listens there: start the server, or correct host and port',
-  ENOTFOUND: 'the host does not exist',
 }
 
-/** A failure on one server. `cause`: the error itself. */
+/** A failure on one server (host:port/database), with words for operators. `cause`: the error itself. */
 export class ServerFailure extends Error {
-  /** `server`: host:port/database. */
-  constructor(server: string, cause: Error) {
-    super(`${server}: ${explain(cause)}`, { cause })
+  constructor(server: string, cause: Error & { code?: string }) {
+    const todo = advice[String(cause.code)]
+    const reason = cause.message || String(cause.code)
+    super(`${server}: ${todo ? `${todo} (${reason})` : reason}`, { cause })
   }
-}
-
-/** Formats an error for operators. */
-export function explain({ message, code }: Error & { code?: string }): string {
-  const todo = advice[String(code)]
-  const reason = message || String(code)
-  return todo ? `${todo} (${reason})` : reason
 }
 
 /** True if a retry would fail too, as the server refused the request itself. */
@@ -46,12 +32,8 @@ export function isFinal(error: unknown): boolean {
 
 /** Picks the most useful failure: a refusal (wrong password, missing database) before an unreachable server. */
 export function mostTelling(failures: ServerFailure[]): Error {
+  const isAnswer = ({ cause }: Error) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused
   return failures.find(isAnswer) ?? new Error(failures.map(({ message }) => message).join('; '))
-}
-
-/** True if a failure is an answer of the server, or was found in one. */
-export function isAnswer({ cause }: Error): boolean {
-  return cause instanceof pg.DatabaseError || cause instanceof StoreRefused
 }
 
 const words: Record<FailedOutcome, string> = {

@@ -20,8 +20,6 @@ export function findUrlFault(url: string): string | undefined {
   if (urls.some((one) => !URL.canParse(one) || /[?#].*@/.test(one)))
     return 'must be like postgres://USER:PASSWORD@HOST:5432,HOST:5432/DATABASE, with / ? # % of a password percent-encoded'
   const given = new URL(urls[0] as string).searchParams
-  const ports = [given.get('port') ?? '', ...urls.map((one) => new URL(one).port)]
-  if (!ports.every(isPort)) return 'has a port that is not from 1 to 65535'
   const unknown = [...given.keys()].find((name) => !parameters.includes(name))
   if (unknown !== undefined)
     return `has the unknown parameter ${unknown}; the known ones are ${parameters.join(', ')}`
@@ -30,11 +28,6 @@ export function findUrlFault(url: string): string | undefined {
   if (!channelBindings.includes(given.get('channel_binding') ?? 'disable'))
     return `has an unknown channel_binding; the known ones are ${channelBindings.join(', ')}`
   return undefined
-}
-
-/** True for a port, or an empty text, which means the default one. */
-function isPort(text: string): boolean {
-  return text === '' || (/^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535)
 }
 
 /** Splits a URL into one per server, as pg needs. */

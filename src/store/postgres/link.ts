@@ -1,13 +1,15 @@
 // A connection to the server that is followed, made on demand and again after a failure: to the same server, or to the
 // one that was promoted.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { storeLimitMs } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
+import { storeLimitMs, withTimeout } from '../in-time.ts'
 import { isFinal, ServerFailure } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
-import { attemptMs, pauseMs, shortestAttemptMs, withTimeout } from './time-outs.ts'
+import { attemptMs, pauseMs, shortestAttemptMs } from './time-outs.ts'
 
+/** The longest time of a timer of Node. */
+const longestTimerMs = 2 ** 31 - 1
 /** The most pieces of work in progress on a connection. */
 export const maxRunning = 1000
 
@@ -47,7 +49,7 @@ export function makeLink(servers: Servers, role: Role): Link {
   }
 
   async function attempt<T>(session: Session, work: Work<T>, deadlineMs: number): Promise<T> {
-    const timeoutMs = Math.min(attemptMs, deadlineMs - performance.now())
+    const timeoutMs = servers.isReading ? longestTimerMs : Math.min(attemptMs, deadlineMs - performance.now())
     const makeError = () => new Error(`no answer in ${Math.round(timeoutMs)} ms`)
     try {
       return await withTimeout(work(session), timeoutMs, makeError)

@@ -2,107 +2,84 @@
 // so that positions have no gaps and follow the order of the commits.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { type OpenOptions, type Store, storeLimitMs } from '../engine.ts'
-import { StoreMissing, StoreRefused } from '../errors.ts'
-import type { Row, Sql, SqlStore } from '../sql/sql.ts'
+import type { OpenOptions, PlantLog } from '../engine.ts'
+import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
+import type { Dialect, Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
 import { isLocal, readUrl, splitHosts } from './hosts.ts'
 import { type Link, makeLink } from './link.ts'
-import { postgresDialect } from './postgres-dialect.ts'
-import { describeLoss, describeUnsafe, lossKey, readStatus, serviceName } from './postgres-status.ts'
-import { openToRead } from './read-only.ts'
-import { makeLook, readPage } from './reader.ts'
+import { describeLoss, describeUnsafe, readStatus, serviceName } from './postgres-status.ts'
+import { asking, makeLook, readPage, trusting } from './reader.ts'
 import { Servers } from './servers.ts'
-import type { Session } from './session.ts'
-import { makeWriter, type Writer } from './writer.ts'
+import { makeWriter } from './writer.ts'
 
 /** Connections for reading pages; each read goes to the least busy one. */
 export const readConnections = 3
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, options: OpenOptions): Promise<SqlStore> {
+  const { logger, mode } = options
   const urls = splitHosts(url)
-  try {
-    return await (options.mode === 'read' ? openToRead(urls) : openToWrite(urls, options))
-  } catch (error) {
-    const { message, cause } = error as Error
-    const Refused = cause instanceof StoreMissing ? StoreMissing : StoreRefused
-    throw new Refused(`cannot use the database: ${message}`, { cause })
-  }
-}
-
-async function openToWrite(urls: string[], options: OpenOptions): Promise<SqlStore> {
-  const { logger, mode, patienceMs = 0 } = options
   const name = `${mode === 'serve' ? serviceName : 'plant-store'} ${randomBytes(6).toString('base64url')}`
   const servers = new Servers(urls, name, options)
   // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
   const heads = makeLink(servers, 'head')
   const lookUps = makeLink(servers, 'look-up')
   const writes = makeLink(servers, 'writer')
-  const probes = makeLink(servers, 'probe')
-  const writer = makeWriter(writes, heads)
+  const { append, execute, idle } = mode === 'read' ? readOnly : makeWriter(writes, heads)
   const select: Sql['select'] = (text, values = []) =>
     lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
-  const execute: Sql['execute'] = (text, values = [], { mayBeLost = false } = {}) =>
-    mayBeLost
-      ? probes.run((session) => executeLazily(session, text, values)).catch(refuse('unknown'))
-      : writer.execute(text, values)
   const status = () => readStatus(select)
   try {
     const plain = findPlainHosts(urls)
-    await writes.run(async () => {}, performance.now() + Math.max(patienceMs, storeLimitMs))
+    await (mode === 'read' ? lookUps : writes).run(async () => {})
     const unsafe = mode === 'serve' ? (await status()).cluster?.unsafe : undefined
-    if (unsafe && plain.length > 0) logger.warn(describePlain(plain))
+    if (unsafe && plain.length > 0)
+      logger.warn(
+        `passwords and plants go to ${plain} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`,
+      )
     for (const name of unsafe ?? []) logger.warn(describeUnsafe(name))
   } catch (error) {
     servers.close()
-    throw error
+    const { message, cause } = error as Error
+    const Refused = cause instanceof StoreMissing ? StoreMissing : StoreRefused
+    throw new Refused(`cannot use the database: ${message}`, { cause })
   }
-  const shared = makeSqlStore({ select, execute }, postgresDialect)
-  const log = { append: writer.append, head: makeHead(heads, writer, options), read: makeRead(servers) }
+  const log = { append, head: makeHead(heads, options), read: makeRead(servers) }
   return {
     id: servers.storeId as string,
     log,
-    ...shared,
-    copy: {
-      ...shared.copy,
-      async adopt(id) {
-        const isAdopted = await shared.copy.adopt(id)
-        if (isAdopted) servers.storeId = id
-        return isAdopted
-      },
-    },
+    ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
     status,
     fault: () => servers.fault,
     async ready() {
-      // A server may accept connections while the standbys that a commit waits for are missing.
-      const links = [writes.run(async () => {}), probes.run((session) => session.passBarrier())]
-      await Promise.all([log.head(), ...links.map((link) => link.catch(refuse('nothing-added')))])
+      // The lock of an empty batch makes its COMMIT wait for the standbys.
+      await Promise.all([append([]), log.head()])
     },
     async close() {
-      await writer.idle()
+      await idle()
       servers.close()
     },
   }
 }
 
-const noteLoss =
-  'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value'
+const reject = async (): Promise<never> => {
+  throw new StoreUnavailable('nothing-added', 'the database is open for reading only')
+}
+const readOnly = { append: reject, execute: reject, idle: async () => {} }
 
-/** Makes `head` of the log, which reports a loss of plants in the log of the process, the metrics and the status. */
-function makeHead(link: Link, writer: Writer, { logger, lost }: OpenOptions): Store['log']['head'] {
-  const look = makeLook((positions) => {
-    const loss = { ...positions, at: new Date().toISOString() }
-    logger.error(loss, describeLoss(loss))
-    lost?.(loss.last - loss.after)
-    const note = writer.execute(noteLoss, [lossKey, JSON.stringify(loss)])
-    note.catch((error) => logger.warn({ reason: error.message }, 'the loss could not be noted for status'))
+/** Makes `head` of the log, which reports that plants were lost. */
+function makeHead(link: Link, { logger, lost, mode }: OpenOptions): PlantLog['head'] {
+  // To read, a standby will do, which has none itself.
+  const look = makeLook(mode === 'read' ? trusting : asking, (positions) => {
+    logger.error(positions, describeLoss(positions))
+    lost?.()
   })
   return (positions = []) => link.run((session) => look(session, positions)).catch(refuse('unread'))
 }
 
-function makeRead(servers: Servers): Store['log']['read'] {
+function makeRead(servers: Servers): PlantLog['read'] {
   const links = Array.from({ length: readConnections }, (_, n) => makeLink(servers, `read-${n}`))
   return (after, last, mark) => {
     const idlest = links.reduce((least, link) => (link.running() < least.running() ? link : least))
@@ -110,26 +87,30 @@ function makeRead(servers: Servers): Store['log']['read'] {
   }
 }
 
-/** Runs a statement outside of the line of batches, without waiting for stable storage or for standbys. */
-async function executeLazily(session: Session, text: string, values: unknown[]): Promise<number> {
-  const queries = ['BEGIN', 'SET LOCAL synchronous_commit TO off', { text, values }, 'COMMIT']
-  const results = await Promise.all(queries.map((query) => session.query(query)))
-  return Number(results[2]?.rowCount)
-}
-
-function describePlain(hosts: string[]): string {
-  return `passwords and plants go to ${hosts.join(', ')} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`
-}
-
 /**
- * Finds the servers (host:port) on other hosts that are reached without TLS, or without checking their certificate.
- * Throws if a file in a URL (sslrootcert, sslcert, sslkey) cannot be read.
+ * Finds the servers on other hosts that are reached without TLS, or without checking their certificate. Throws if a file
+ * in a URL (sslrootcert, sslcert, sslkey) cannot be read.
  */
 export function findPlainHosts(urls: string[]): string[] {
-  return urls.flatMap((url) => {
-    const { host, port, ssl } = new pg.Client(readUrl(url).options)
-    const { rejectUnauthorized = true } = Object(ssl)
-    const isSafe = ssl && rejectUnauthorized
-    return isSafe || isLocal(host) ? [] : [`${host}:${port}`]
-  })
+  return urls
+    .map((url) => new pg.Client(readUrl(url).options))
+    .filter(({ host, ssl }) => !isLocal(host) && (!ssl || Object(ssl).rejectUnauthorized === false))
+    .map(({ host, port }) => `${host}:${port}`)
+}
+
+const postgresDialect: Dialect = {
+  join: (text, separator) => `string_agg(${text}, ${separator} ORDER BY position)`,
+  blob: (text) => text,
+  schemaFaults: `
+    SELECT column1 || ' is missing from the schema' AS detail
+    FROM (VALUES ('plants_pkey'), ('plants_id'), ('plants_no_change'), ('plants_no_truncate')) AS guards
+    WHERE column1 NOT IN (
+      SELECT tgname::text FROM pg_trigger WHERE tgrelid = 'plants'::regclass AND tgenabled <> 'D'
+      UNION ALL SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'plants'::regclass AND indisvalid)
+    UNION ALL SELECT 'the table head has ' || count(*) || ' rows, not the one that a batch locks'
+      FROM head HAVING count(*) <> 1`,
+  putPlants: `
+    INSERT INTO plants SELECT * FROM
+      json_to_recordset($1) AS added (position bigint, id bigint, item text, mark text, checksum bigint)
+    WHERE (SELECT coalesce(max(position), 0) FROM plants) = $2`,
 }

@@ -1,14 +1,10 @@
 // The status of a PostgreSQL cluster. Only the state of the standbys needs a role, pg_monitor.
-import type { Positions } from '../engine.ts'
+import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../engine.ts'
 import type { Sql } from '../sql/sql.ts'
-import type { ClusterStatus, EngineStatus, ServiceStatus, Standby } from '../status.ts'
 import { tables } from './tables.ts'
 
 /** The name of a service's sessions; the random id of the process follows it. */
 export const serviceName = 'plant-store serve'
-
-/** Key of the row of `meta` with the latest loss, as JSON. */
-export const lossKey = 'loss'
 
 /** Consequences of settings of a server that are off. Our own sessions raise `synchronous_commit` (see session.ts). */
 const consequences = {
@@ -23,7 +19,6 @@ const server = `
     coalesce(host(inet_server_addr()), 'localhost') || ':' || current_setting('port') AS server,
     CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'primary' END AS role,
     (SELECT sum(pg_total_relation_size(to_regclass(name)))::bigint FROM unnest($1::text[]) AS name) AS bytes,
-    (SELECT value FROM meta WHERE key = '${lossKey}') AS loss,
     ARRAY(SELECT name FROM pg_settings
       WHERE name = ANY($2::text[]) AND reset_val = 'off' ORDER BY name) AS unsafe`
 
@@ -40,20 +35,12 @@ const services = `
   FROM pg_stat_activity
   WHERE datname = current_database() AND application_name LIKE $1 || ' %' GROUP BY 1 ORDER BY 1`
 
-type Server = Omit<ClusterStatus, 'standbys' | 'loss'> & {
-  version: string
-  bytes: number
-  loss: string | null
-}
+type Server = Omit<ClusterStatus, 'standbys'> & { version: string; bytes: number }
 
 export async function readStatus(select: Sql['select']): Promise<EngineStatus> {
   const rows = await select(server, [`{${tables}}`, `{${Object.keys(consequences)}}`])
-  const { version, bytes, loss, ...found } = rows[0] as unknown as Server
-  const cluster: ClusterStatus = {
-    ...found,
-    standbys: (await select(standbys)) as unknown[] as Standby[],
-    loss: loss === null ? null : JSON.parse(loss),
-  }
+  const { version, bytes, ...found } = rows[0] as unknown as Server
+  const cluster = { ...found, standbys: (await select(standbys)) as unknown[] as Standby[] }
   return { engineVersion: version, bytes, cluster, service: await findService(select, found.role) }
 }
 
@@ -67,9 +54,9 @@ async function findService(select: Sql['select'], role: ClusterStatus['role']): 
   return { running: isUnknown ? null : clients.length > 0, by }
 }
 
-/** Describes a loss for operators. */
-export function describeLoss({ after, last }: Positions): string {
-  return `plants were lost below the service: the log went on to position ${last}, and the database has it only to ${after}`
+/** Describes a loss for operators. `seen`: the last position that was in the log before; `now`: that of the log now. */
+export function describeLoss({ seen, now }: { seen: number; now: number }): string {
+  return `plants were lost below the service: position ${seen} is not as it was, and the log ends at ${now} now`
 }
 
 /** Describes a setting for operators. */

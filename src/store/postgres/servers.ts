@@ -4,22 +4,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
-import { isAnswer, mostTelling, ServerFailure } from './failures.ts'
-import { Session } from './session.ts'
+import { withTimeout } from '../in-time.ts'
+import { mostTelling, ServerFailure } from './failures.ts'
+import { type Access, Session } from './session.ts'
 import { prepareStore } from './tables.ts'
-import { attemptMs, longestPauseMs, pauseMs, withTimeout } from './time-outs.ts'
+import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
 /** The purpose of a connection; each has one. */
-export type Role = 'head' | 'look-up' | 'writer' | 'probe' | `read-${number}`
+export type Role = 'head' | 'look-up' | 'writer' | `read-${number}`
 
 /** Messages on connections; their effect on requests is logged where these are answered. */
 const words = { gone: 'a connection to the database was lost', back: 'the database is connected again' }
 
-/** The share of an outage's duration so far that passes before the next attempt. */
-const pauseShare = 0.1
-
-/** A time without a server. `scout`: the one attempt to connect that is running. */
-type Absence = { sinceMs: number; lastMs: number; scout?: Promise<Session> }
+/** How much longer each pause between two attempts to connect is than the one before. */
+const pauseGrowth = 1.2
 
 export class Servers {
   readonly #urls: string[]
@@ -31,9 +29,15 @@ export class Servers {
   readonly #served = new Set<Role>()
   /** The origin that is followed. */
   #followed: string | undefined
-  #absence: Absence | undefined
-  /** The answer of a server when the first connection was lost. */
-  #lastWords: string | undefined
+  /** The last pause between two attempts to connect, while there is no server; otherwise 0. */
+  #pauseMs = 0
+  #nextAttemptMs = 0
+  /** The one attempt to connect that is running while there is no server. */
+  #scout: Promise<Session> | undefined
+  /** What sessions are for. A URL may name a standby alone: to read, that will do if there is no primary. */
+  #access: Access
+  /** True for a store that is only read: what reads all of it may take long. */
+  readonly isReading: boolean
   /** The latest failure, while there is no connection. */
   fault: string | undefined
   /** The store's id, once a first connection was made. */
@@ -45,6 +49,8 @@ export class Servers {
     this.#name = name
     this.#options = options
     this.#outage = new Outage(options.logger, words)
+    this.isReading = options.mode === 'read'
+    this.#access = this.isReading ? 'primary' : 'write'
   }
 
   follows({ origin }: Session): boolean {
@@ -53,17 +59,12 @@ export class Servers {
 
   /** Makes a session. While there is no server, one attempt at a time looks for one, and its failure is everybody's. */
   async connect(role: Role): Promise<Session> {
-    if (this.#absence?.scout) await this.#absence.scout
-    const current = this.#absence
-    if (!current) return this.#connect(role)
-    const { sinceMs, lastMs } = current
-    // The longer the outage, the longer the pause; replicas do not come at the same moment.
-    const share = pauseShare * (lastMs - sinceMs) * (1 - Math.random() / 2)
-    const nextMs = lastMs + Math.min(Math.max(share, pauseMs), longestPauseMs)
-    current.scout = sleep(Math.max(0, nextMs - performance.now()))
+    while (this.#scout) await this.#scout
+    if (this.#pauseMs === 0) return this.#connect(role)
+    this.#scout = sleep(Math.max(0, this.#nextAttemptMs - performance.now()))
       .then(() => this.#connect(role))
-      .finally(() => delete current.scout)
-    return current.scout
+      .finally(() => (this.#scout = undefined))
+    return this.#scout
   }
 
   /** Connects to all servers at once, so that a frozen one delays nothing, and keeps the first acceptable one. */
@@ -73,7 +74,8 @@ export class Servers {
     const sessions = this.#urls.map((url) => new Session(url, this.#name, this.#closing.signal))
     const names = sessions.map(({ server }) => server)
     const makeError = () => new Error(`${names}: no session was ready in ${attemptMs} ms`)
-    const admitted = sessions.map((session) => this.#admit(session, role === 'writer' ? 0 : attemptMs))
+    const timeoutMs = this.isReading || role === 'writer' ? 0 : attemptMs
+    const admitted = sessions.map((session) => this.#admit(session, timeoutMs))
     try {
       const winner = await withTimeout(Promise.any(admitted), attemptMs, makeError)
       this.#follow(winner, before)
@@ -83,20 +85,23 @@ export class Servers {
     } catch (error) {
       for (const session of sessions) session.destroy()
       const failure = error instanceof AggregateError ? mostTelling(error.errors) : (error as Error)
-      throw this.#noteAbsence(failure, role)
+      this.#noteAbsence()
+      this.reportFailure(failure, role)
+      throw failure
     }
   }
 
-  /** Resolves once a session can be trusted: its server takes writes, has this store, and its log is on the standbys. */
+  /** Resolves once a session can be trusted: its server has this store and, to write, its log is on the standbys. */
   async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
-      await session.open(timeoutMs)
+      await session.open(this.#access, timeoutMs)
       // A server that was restored from a backup may have another store, or none.
       const isFirst = this.storeId === undefined
       const id = await prepareStore(session, isFirst ? this.#options : { ...this.#options, create: false })
       this.storeId ??= id
       if (id !== this.storeId) throw new StoreRefused(`it holds another store (${id})`)
-      if (this.#absence) await session.endBarriers()
+      if (this.isReading) return session
+      if (this.#pauseMs > 0) await session.endBarriers()
       await session.passBarrier()
       return session
     } catch (error) {
@@ -115,27 +120,23 @@ export class Servers {
   }
 
   #noteMade(role: Role): void {
-    this.#absence = this.#lastWords = this.fault = undefined
+    this.#pauseMs = 0
+    this.fault = undefined
     this.#outage.reportRecovery()
     if (this.#served.has(role)) this.#options.reconnected?.()
     this.#served.add(role)
   }
 
-  /** Notes that no server can be used; returns the failure, with the last answer of a server unless it is one itself. */
-  #noteAbsence(failure: Error, role: Role): Error {
-    const lastMs = performance.now()
-    this.#absence ??= { sinceMs: lastMs, lastMs }
-    this.#absence.lastMs = lastMs
-    if (this.#lastWords !== undefined && !isAnswer(failure))
-      failure.message += `; before that, ${this.#lastWords}`
-    this.reportFailure(failure, role)
-    return failure
+  /** The longer an outage, the longer the pauses; replicas do not come at the same moment. */
+  #noteAbsence(): void {
+    this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
+    this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
+    if (this.#access === 'primary') this.#access = 'any'
   }
 
   /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */
   reportFailure(error: Error, role: Role): void {
     if (this.#closing.signal.aborted) return
-    if (isAnswer(error)) this.#lastWords ??= error.message
     if (this.#followed) this.#outage.reportFailure(error, { role })
     else if (this.fault === undefined)
       this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')

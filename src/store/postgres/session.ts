@@ -3,7 +3,6 @@ import { addAbortSignal } from 'node:stream'
 import pg from 'pg'
 import { StoreRefused } from '../errors.ts'
 import { readUrl } from './hosts.ts'
-import { refuseSharedSessions } from './poolers.ts'
 import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.ts'
 
 /**
@@ -12,6 +11,9 @@ import { attemptMs, idleInTransactionMs, lockMs, vanishedMs } from './time-outs.
  */
 export const isBacked = `(current_setting('synchronous_standby_names') = '' OR EXISTS (
     SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
+
+/** What a session is for: to write, to read what the primary has, or to read what any server has. */
+export type Access = 'write' | 'primary' | 'any'
 
 /** Throws unless `isBacked`. */
 export function refuseAlone(isBacked: boolean): void {
@@ -29,7 +31,8 @@ export class Session {
   readonly #isBindingRequired: boolean
   /** Identifies the history that the server writes, the database, and the server's last start. */
   origin = ''
-  #isBound = false
+  /** Whether the server asked for a password that is bound to the TLS connection; undefined: it asked for none. */
+  #isBound: boolean | undefined
   #warning: string | undefined
   #firstError: unknown
 
@@ -52,14 +55,19 @@ export class Session {
     this.#client.on('notice', ({ message }) => {
       this.#warning = String(message)
     })
-    // pg then prefers the mechanism that is bound to the TLS connection.
-    this.#client.connection.on('authenticationSASL', ({ mechanisms }: { mechanisms: string[] }) => {
-      this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
-    })
+    // pg listens later, so that nothing is sent where it must be bound and is not; it prefers the bound mechanism.
+    for (const way of ['authenticationSASL', 'authenticationCleartextPassword', 'authenticationMD5Password'])
+      this.#client.connection.on(way, ({ mechanisms = [] }: { mechanisms?: string[] }) => {
+        this.#isBound = mechanisms.includes('SCRAM-SHA-256-PLUS')
+        if (isBindingRequired && !this.#isBound) this.destroy()
+      })
   }
 
-  async connect(): Promise<void> {
-    await this.#client.connect()
+  async #connect(): Promise<void> {
+    await this.#client.connect().catch((error) => {
+      // Otherwise the session was ended, as its password would not be bound.
+      if (!this.#isBindingRequired || this.#isBound !== false) throw error
+    })
     if (this.#isBindingRequired && !this.#isBound)
       throw new StoreRefused(
         'it does not bind the password to the TLS connection: remove channel_binding from the URL, or change pg_hba.conf to hostssl and scram-sha-256',
@@ -68,17 +76,18 @@ export class Session {
   }
 
   /**
-   * Connects, to write or to read what was written. Rejects if the server accepts no writes, or has lost its standbys.
-   * `timeoutMs`: the server ends statements that take longer; 0: it ends none.
+   * Connects. Rejects if the server does not give this access; to write, it must have its standbys. `timeoutMs`: the
+   * server ends statements that take longer; 0: it ends none.
    */
-  async open(timeoutMs: number): Promise<void> {
-    await this.connect()
+  async open(access: Access, timeoutMs: number): Promise<void> {
+    await this.#connect()
     const { rows } = await this.query<Prepared>({ text: prepareSession, values: [`${timeoutMs}`] })
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
-    if (timeline === null) throw new Error('it is a standby, and accepts no writes')
+    this.origin = `${timeline}/${place}`
+    if (access !== 'any' && timeline === null) throw new Error('it is a standby, and accepts no writes')
+    if (access !== 'write') return void (await this.query('SET default_transaction_read_only = on'))
     refuseAlone(is_backed)
     if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
-    this.origin = `${timeline}/${place}`
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */
@@ -164,3 +173,34 @@ const prepareSession = `
     set_config('statement_timeout', $1, false),
     set_config('synchronous_commit',
       CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)`
+
+/** The order of the questions: irregular, so that even a pooler that alternates between sessions is detected. */
+const askedClients = [0, 1, 1, 0, 0, 1, 0]
+
+/**
+ * Throws StoreRefused if the sessions behind `client` change: a transaction-level pooler, such as PgBouncer, would lose
+ * the settings of our sessions, and leave them to other applications. A second connection, made with `options`, is needed
+ * only if the process id sent at the start is not the server's, as with a pooler.
+ */
+async function refuseSharedSessions(client: pg.Client, options: pg.ClientConfig): Promise<void> {
+  const { processID } = client as unknown as { processID: number }
+  if ((await findBackend(client)) === processID) return
+  const other = new pg.Client({ ...options, connectionTimeoutMillis: attemptMs, query_timeout: attemptMs })
+  other.on('error', () => {})
+  try {
+    await other.connect()
+    const backends: number[] = []
+    for (const n of askedClients) backends.push(await findBackend(n === 0 ? client : other))
+    const [first, second] = backends
+    if (first !== second && askedClients.every((n, at) => backends[at] === backends[n])) return
+  } finally {
+    other.connection.stream.destroy()
+  }
+  throw new StoreRefused(
+    'the connection pooler there shares sessions between transactions: set its pool_mode to session, or name the PostgreSQL server itself',
+  )
+}
+
+async function findBackend(client: pg.Client): Promise<number> {
+  return Number((await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid)
+}

@@ -1,4 +1,4 @@
-// The time-outs, which depend on one another, in milliseconds; and waiting with one.
+// The time-outs, which depend on one another, in milliseconds.
 
 /** Time that one attempt has. */
 export const attemptMs = 2000
@@ -13,12 +13,3 @@ export const vanishedMs = 3000
 /** The first and the longest pause between two attempts to connect. */
 export const pauseMs = 50
 export const longestPauseMs = 1000
-/** A server that had its standbys is believed for this long: promoting another one and connecting to it takes longer. */
-export const backedMs = 5
-
-/** Settles like `work`, or rejects after `ms` with an error that is made then. The outcome of `work` is ignored then. */
-export async function withTimeout<T>(work: Promise<T>, ms: number, makeError: () => unknown): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(makeError()), Math.max(0, ms))
-  return Promise.race([work, promise]).finally(() => clearTimeout(timer))
-}

@@ -1,23 +1,24 @@
-// Writes to PostgreSQL: one transaction at a time on a connection that nothing else uses, exactly once even if the answer
-// to its COMMIT is lost.
+// Writes to PostgreSQL: one transaction at a time on a connection that nothing else uses. Plants are added exactly once,
+// even if the answer to a COMMIT is lost.
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
-import { type Entry, type NoteChange, type Outcome, type PlantLog, storeLimitMs } from '../engine.ts'
+import type { Entry, NoteChange, Outcome, PlantLog } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
+import { storeLimitMs, withTimeout } from '../in-time.ts'
 import { checksumOf } from '../sql/checksum.ts'
 import type { Value } from '../sql/sql.ts'
 import { writeNote } from '../sql/sql-store.ts'
 import { isFinal, refuse } from './failures.ts'
 import type { Link } from './link.ts'
 import type { Session } from './session.ts'
-import { withTimeout } from './time-outs.ts'
 
-/** The result of a transaction, and the statements to send with its COMMIT. `trace`: finds its mark if it was committed. */
-type Planned<T> = { result: T; changes: QueryConfig[]; trace?: QueryConfig }
+/**
+ * The result of a transaction, and the statement to send with its COMMIT. `trace`: finds a row if it was committed;
+ * `none`: nothing would tell; absent: it changes nothing.
+ */
+type Planned<T> = { result: T; change?: QueryConfig; trace?: QueryConfig | 'none' }
 /** Plans a transaction. Its first queries are pipelined with the one that takes the lock. */
-type Plan<T> = (session: Session, mark: string) => Promise<Planned<T>>
-
-export type Writer = ReturnType<typeof makeWriter>
+type Plan<T> = (session: Session) => Promise<Planned<T>>
 
 /** `heads`: the connection on which heads are read. */
 export function makeWriter(link: Link, heads: Link) {
@@ -38,24 +39,25 @@ export function makeWriter(link: Link, heads: Link) {
 
   /**
    * Commits a transaction. If the connection is lost after COMMIT was sent, the outcome is unknown: the lock makes the
-   * next attempt wait for the end of that transaction, and its mark tells whether it was committed. As it may still be
+   * next attempt wait for the end of that transaction, and its trace tells whether it was committed. As it may still be
    * missing on the standbys, it is confirmed by a commit that waits for them.
    */
   async function commitOnce<T>(plan: Plan<T>, deadlineMs: number): Promise<T> {
-    let sent: { result: T; trace: QueryConfig } | undefined
+    let sent: { result: T; trace: QueryConfig | 'none' } | undefined
     let wasFound = false
     const attempt = async (session: Session) => {
+      if (sent?.trace === 'none') throw new StoreUnavailable('unknown', 'the answer to a COMMIT was lost')
       const locked = lockHead(session)
-      if (sent && (await isThere(session, locked, sent.trace))) {
+      if (sent) await locked
+      if (sent && (await session.query(sent.trace)).rows.length > 0) {
         wasFound = true
         await session.commit([commit])
         return sent.result
       }
       sent = undefined
-      const mark = randomBytes(8).toString('base64url')
-      const [{ result, changes, trace }] = await Promise.all([plan(session, mark), locked])
+      const [{ result, change, trace }] = await Promise.all([plan(session), locked])
       if (trace) sent = { result, trace }
-      await session.commit([...changes, commit]).catch((error) => {
+      await session.commit(change ? [change, commit] : [commit]).catch((error) => {
         // The server refused a statement, and with it the transaction. Otherwise it may show what no standby has.
         if (isFinal(error)) sent = undefined
         else heads.renew()
@@ -69,19 +71,21 @@ export function makeWriter(link: Link, heads: Link) {
   }
 
   const append: PlantLog['append'] = (entries, { deadlineMs, note } = {}) =>
-    inTurn((session, mark) => planBatch(session, { entries, note, mark }), deadlineMs)
-  const execute = (text: string, values: Value[]): Promise<number> =>
-    inTurn(async (session, mark) => {
+    inTurn((session) => planBatch(session, entries, note), deadlineMs)
+  const execute = (text: string, values: Value[] = []): Promise<number> =>
+    inTurn(async (session) => {
       const { rowCount } = await session.query({ text, values })
-      return { result: Number(rowCount), ...leaveMark(mark) }
+      return { result: Number(rowCount), trace: 'none' }
     })
   /** `idle` resolves when no transaction is running. */
   return { append, execute, idle: async () => void (await turn) }
 }
 
-type Batch = { entries: Entry[]; note: NoteChange | undefined; mark: string }
-
-async function planBatch(session: Session, { entries, note, mark }: Batch): Promise<Planned<Outcome[]>> {
+async function planBatch(
+  session: Session,
+  entries: Entry[],
+  note: NoteChange | undefined,
+): Promise<Planned<Outcome[]>> {
   const ids = entries.flatMap(({ id }) => id ?? [])
   const [position, items] = await Promise.all([
     findPosition(session),
@@ -89,10 +93,12 @@ async function planBatch(session: Session, { entries, note, mark }: Batch): Prom
     note && changeNote(session, note),
   ])
   const { outcomes, added } = judge(entries, items)
-  if (added.length === 0) return { result: outcomes, ...(note ? leaveMark(mark) : { changes: [] }) }
-  const trace = { text: 'SELECT FROM plants WHERE position = $1 AND mark = $2', values: [position + 1, mark] }
-  return { result: outcomes, changes: [insertPlants(position, added, mark)], trace }
+  if (added.length > 0) return { result: outcomes, ...insertPlants(position, added) }
+  // A value of a note is written once: it has the progress of one import.
+  return { result: outcomes, ...(note && { trace: { text: findNote, values: [note.key, note.value] } }) }
 }
+
+const findNote = 'SELECT FROM meta WHERE key = $1 AND value = $2'
 
 const commit: QueryConfig = { text: 'COMMIT' }
 
@@ -121,22 +127,6 @@ async function changeNote(session: Session, note: NoteChange): Promise<void> {
   if (rowCount !== 1) throw new StoreUnavailable('nothing-added', `the note ${note.key} has changed`)
 }
 
-/** Leaves the mark of a transaction that adds no plants in `commits`, and removes those older than a day. */
-function leaveMark(mark: string): Pick<Required<Planned<unknown>>, 'changes' | 'trace'> {
-  const nowMs = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
-  const text = `
-    WITH old AS (DELETE FROM commits WHERE made_at < ${nowMs} - 86400000)
-    INSERT INTO commits VALUES ($1, ${nowMs})`
-  const trace = { text: 'SELECT FROM commits WHERE mark = $1', values: [mark] }
-  return { changes: [{ text, values: [mark] }], trace }
-}
-
-/** True if the transaction of a mark was committed. */
-async function isThere(session: Session, locked: Promise<void>, trace: QueryConfig): Promise<boolean> {
-  await locked
-  return (await session.query(trace)).rows.length > 0
-}
-
 /** Finds the items in the log with these ids. */
 async function findItems(session: Session, ids: number[]): Promise<Map<number, string>> {
   if (ids.length === 0) return new Map()
@@ -159,17 +149,23 @@ function judge(entries: Entry[], known: Map<number, string>): { outcomes: Outcom
   return { outcomes, added }
 }
 
-/** Makes the query that inserts entries behind `position`. */
-function insertPlants(position: number, entries: Entry[], mark: string): QueryConfig {
-  const text = `
-    INSERT INTO plants (position, id, item, mark, checksum) SELECT $1::bigint + n, id, item, $4, checksum
-    FROM unnest($2::bigint[], string_to_array($3, chr(10)), $5::bigint[]) WITH ORDINALITY
-      AS added (id, item, checksum, n)`
+/** Makes the query that inserts entries behind `position` with a fresh mark, and the one that finds the mark. */
+function insertPlants(position: number, entries: Entry[]): { change: QueryConfig; trace: QueryConfig } {
+  const mark = randomBytes(8).toString('base64url')
   const ids = entries.map(({ id }) => id ?? 'NULL')
   // Our JSON holds no line feed. Quoting each item for an array would take longer than all the rest.
   const items = entries.map(({ item }) => item).join('\n')
   const checksums = entries.map(({ id = null, item }, n) =>
     checksumOf({ position: position + 1 + n, id, item, mark }),
   )
-  return { name: 'insert', text, values: [position, `{${ids}}`, items, mark, `{${checksums}}`] }
+  const values = [position, `{${ids}}`, items, mark, `{${checksums}}`]
+  return {
+    change: { name: 'insert', text: insert, values },
+    trace: { text: 'SELECT FROM plants WHERE position = $1 AND mark = $2', values: [position + 1, mark] },
+  }
 }
+
+const insert = `
+  INSERT INTO plants (position, id, item, mark, checksum) SELECT $1::bigint + n, id, item, $4, checksum
+  FROM unnest($2::bigint[], string_to_array($3, chr(10)), $5::bigint[]) WITH ORDINALITY
+    AS added (id, item, checksum, n)`

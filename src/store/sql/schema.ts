@@ -1,7 +1,8 @@
-// The tables of a store. They are made in steps: a later version appends one, which changes the tables of the former.
+// The tables of a store.
 import { StoreRefused } from '../errors.ts'
 
-type Step = { sqlite: string; postgres: string }
+/** The version of the schema, which a store has noted. */
+export const version = 1
 
 const tokens = `
   CREATE TABLE tokens (
@@ -15,52 +16,47 @@ const tokens = `
     revoked_at BIGINT
   );`
 
-export const steps: Step[] = [
-  {
-    sqlite: `
-      CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-      CREATE TABLE plants (
-        position INTEGER PRIMARY KEY,
-        id INTEGER,
-        item TEXT NOT NULL,
-        mark TEXT NOT NULL,
-        checksum INTEGER NOT NULL
-      ) STRICT;
-      CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
-      CREATE TRIGGER plants_no_update BEFORE UPDATE ON plants
-        BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
-      CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
-        BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
-      ${tokens}`,
-    // A batch locks the row of `head`. A COMMIT whose answer is lost is found again by its mark: in the plants that it
-    // added, or in `commits` if it added none.
-    postgres: `
-      CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-      CREATE TABLE head (lock BIGINT NOT NULL);
-      INSERT INTO head VALUES (0);
-      CREATE TABLE commits (mark TEXT PRIMARY KEY, made_at BIGINT NOT NULL);
-      CREATE TABLE plants (
-        position BIGINT PRIMARY KEY,
-        id BIGINT,
-        item TEXT NOT NULL,
-        mark TEXT NOT NULL,
-        checksum BIGINT NOT NULL
-      );
-      CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
-      CREATE FUNCTION plants_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN RAISE EXCEPTION 'the log of plants is append-only'; END $$;
-      CREATE TRIGGER plants_no_change BEFORE UPDATE OR DELETE ON plants
-        FOR EACH ROW EXECUTE FUNCTION plants_append_only();
-      CREATE TRIGGER plants_no_truncate BEFORE TRUNCATE ON plants
-        FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
-      ${tokens}`,
-  },
-]
+export const sqliteTables = `
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  CREATE TABLE plants (
+    position INTEGER PRIMARY KEY,
+    id INTEGER,
+    item TEXT NOT NULL,
+    mark TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
+  CREATE TRIGGER plants_no_update BEFORE UPDATE ON plants
+    BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
+  CREATE TRIGGER plants_no_delete BEFORE DELETE ON plants
+    BEGIN SELECT raise(ABORT, 'the log of plants is append-only'); END;
+  ${tokens}`
+
+/** A batch locks the row of `head`. */
+export const postgresTables = `
+  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+  CREATE TABLE head (lock BIGINT NOT NULL);
+  INSERT INTO head VALUES (0);
+  CREATE TABLE plants (
+    position BIGINT PRIMARY KEY,
+    id BIGINT,
+    item TEXT NOT NULL,
+    mark TEXT NOT NULL,
+    checksum BIGINT NOT NULL
+  );
+  CREATE UNIQUE INDEX plants_id ON plants (id) WHERE id IS NOT NULL;
+  CREATE FUNCTION plants_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'the log of plants is append-only'; END $$;
+  CREATE TRIGGER plants_no_change BEFORE UPDATE OR DELETE ON plants
+    FOR EACH ROW EXECUTE FUNCTION plants_append_only();
+  CREATE TRIGGER plants_no_truncate BEFORE TRUNCATE ON plants
+    FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
+  ${tokens}`
 
 /**
- * What marks a store as one of this schema. SQLite: `application_id` ('PLNT'), with the number of steps in
- * `user_version`. PostgreSQL: a row of `meta` whose value is the number of steps. Both differ from the marks of the
- * stores that were made before 1.0.0.
+ * What marks a store as one of this schema. SQLite: `application_id` ('PLNT'), with the version in `user_version`.
+ * PostgreSQL: a row of `meta` whose value is the version. Both differ from the marks of the stores that were made before
+ * 1.0.0.
  */
 export const applicationId = 0x504c4e54
 export const schemaKey = 'schema'
@@ -75,9 +71,9 @@ export function refuseEarlier(name: string): StoreRefused {
 }
 
 /** Throws StoreRefused for a store of a newer schema. */
-export function checkVersion(name: string, version: number): void {
-  if (version > steps.length)
+export function checkVersion(name: string, found: number): void {
+  if (found > version)
     throw new StoreRefused(
-      `${name} has schema version ${version}, this plant-store supports ${steps.length}: use a newer plant-store`,
+      `${name} has schema version ${found}, this plant-store supports ${version}: use a newer plant-store`,
     )
 }

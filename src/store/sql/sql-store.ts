@@ -8,7 +8,8 @@ type Shared = Required<
   Pick<SqlStore, 'sql' | 'tokens' | 'notes' | 'plants' | 'join' | 'find' | 'checks' | 'copy'>
 >
 
-export function makeSqlStore(sql: Sql, dialect: Dialect): Shared {
+/** `adopted`: called with the id of another store that this one has taken over. */
+export function makeSqlStore(sql: Sql, dialect: Dialect, adopted = (_id: string) => {}): Shared {
   const { select, execute } = sql
   return {
     sql,
@@ -32,7 +33,7 @@ export function makeSqlStore(sql: Sql, dialect: Dialect): Shared {
       return new Map(rows.map(({ id, item }) => [Number(id), String(item)]))
     },
     checks: makeChecks(sql, dialect),
-    copy: makeCopy(sql, dialect),
+    copy: makeCopy(sql, dialect, adopted),
   }
 }
 
@@ -94,9 +95,13 @@ const adopt = `
   UPDATE meta SET value = $1 WHERE key = 'store' AND
     (value = $1 OR NOT EXISTS (SELECT 1 FROM plants) AND NOT EXISTS (SELECT 1 FROM tokens))`
 
-function makeCopy({ execute }: Sql, { putPlants }: Dialect): CopyTarget {
+function makeCopy({ execute }: Sql, { putPlants }: Dialect, adopted: (id: string) => void): CopyTarget {
   return {
-    adopt: async (id) => (await execute(adopt, [id])) === 1,
+    async adopt(id) {
+      const isAdopted = (await execute(adopt, [id])) === 1
+      if (isAdopted) adopted(id)
+      return isAdopted
+    },
     async put(plants) {
       const [first] = plants
       if (first === undefined) return

@@ -38,9 +38,6 @@ const put = `
     expires_at = CASE WHEN tokens.expires_at IS NULL OR excluded.expires_at < tokens.expires_at
       THEN excluded.expires_at ELSE tokens.expires_at END`
 
-/** The most uses of tokens that one statement notes. */
-const usesPerStatement = 1000
-
 export function makeTokens({ select, execute }: Sql): TokenTable {
   const read = async (where: string, values: Value[] = []): Promise<Token[]> => {
     const rows = await select(
@@ -52,8 +49,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
     return rows.map((row) => ({ ...row, scopes: String(row.scopes).split(' ') }) as Token)
   }
   return {
-    // PostgreSQL refuses an empty list; NULL equals no id.
-    find: (ids) => read(`id IN (${['NULL', ...ids.map((_, index) => `$${index + 1}`)]})`, ids),
+    find: (ids) => read(`id IN (${listParameters(1, ids.length)})`, ids),
     named: (name) => read('name = $1', [name]),
     all: () => read('true'),
     async count(at) {
@@ -76,21 +72,22 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
 
 /** Makes a function that notes uses. Uses that come while a statement runs share the next one. */
 function makeTouch(execute: Sql['execute']): TokenTable['touch'] {
-  let uses: Value[][] = []
-  /** The end of the last statement, and the statement that will note `uses`. */
+  let ids: string[] = []
+  let times: [at: number, since: number]
+  /** The end of the last statement, and the statement that will note the uses of `ids`. */
   let last: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
   const note = async () => {
-    const noted = uses
-    uses = []
+    const noted = ids
+    ids = []
     next = undefined
-    while (noted.length > 0) {
-      const part = noted.splice(0, usesPerStatement)
-      await execute(noteUses(part.length), part.flat(), { mayBeLost: true })
-    }
+    const text = `UPDATE tokens SET last_used_at = $1
+      WHERE id IN (${listParameters(3, noted.length)}) AND coalesce(last_used_at, 0) <= $2`
+    await execute(text, [...times, ...noted])
   }
   return (id, at, since) => {
-    uses.push([id, at, since])
+    ids.push(id)
+    times = [at, since]
     if (next === undefined) {
       next = last.then(note)
       last = next.catch(() => {})
@@ -99,15 +96,9 @@ function makeTouch(execute: Sql['execute']): TokenTable['touch'] {
   }
 }
 
-/** Makes the statement that notes a number of uses, each with an id, a time and the time `since`. */
-function noteUses(count: number): string {
-  const rows = Array.from({ length: count }, (_, n) => {
-    const at = n * 3
-    return `(CAST($${at + 1} AS TEXT), CAST($${at + 2} AS BIGINT), CAST($${at + 3} AS BIGINT))`
-  })
-  return `WITH uses (token, at, since) AS (VALUES ${rows})
-    UPDATE tokens SET last_used_at = uses.at FROM uses
-    WHERE tokens.id = uses.token AND coalesce(tokens.last_used_at, 0) <= uses.since`
+/** Makes a list of parameters. PostgreSQL refuses an empty one; NULL equals no id. */
+function listParameters(first: number, count: number): string {
+  return ['NULL', ...Array.from({ length: count }, (_, n) => `$${first + n}`)].join()
 }
 
 /** Adds a token of another store, or brings it up to date. */

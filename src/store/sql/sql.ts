@@ -7,11 +7,8 @@ export type Row = Record<string, Value>
 /** Queries and statements of an open store. They reject with StoreUnavailable. */
 export interface Sql {
   select(text: string, values?: Value[]): Promise<Row[]>
-  /**
-   * Runs one writing statement; resolves to the number of rows that it changed, on stable storage. `mayBeLost`: a power
-   * cut may undo it, so that nobody waits for a sync.
-   */
-  execute(text: string, values?: Value[], options?: { mayBeLost?: boolean }): Promise<number>
+  /** Runs one writing statement; resolves to the number of rows that it changed, on stable storage. */
+  execute(text: string, values?: Value[]): Promise<number>
 }
 
 /** A store whose engine speaks SQL. */

@@ -1,20 +1,20 @@
 // Opens the SQLite file for writing, in the writer thread: inspects it before changing anything, settles what it holds,
 // and makes the tables that are missing.
 import { randomBytes } from 'node:crypto'
-import { chmodSync, openSync, statSync, writeFileSync } from 'node:fs'
+import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
-import { applicationId, steps } from '../sql/schema.ts'
-import { giveToOwner, identify, isSameFile, resolveLinks, syncDirectoryOf } from './file-system.ts'
+import { applicationId, sqliteTables, version } from '../sql/schema.ts'
+import { isFull } from './errors.ts'
+import { giveToOwner, identify, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
+import { lockMs, untilFree } from './locks.ts'
 import { checkStore, openReadOnly, pragma, readVersion, refusal } from './read-only.ts'
-import { lockMs, settle, untilFree } from './settle.ts'
 
 /** The write-ahead log is checkpointed at this many pages of 4 KiB. */
 const checkpointPages = 4000
-/** Only the user of a database may read it, whatever the umask, as it holds the hashes of tokens. */
+/** Only the user of a new database may read it, whatever the umask, as it holds the hashes of tokens. */
 const ownMode = 0o600
-const othersBits = 0o077
 
 /** `create`: a missing file is made. */
 export type WriterOptions = { path: string; create: boolean }
@@ -26,8 +26,9 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
   let db: DatabaseSync | undefined
   try {
     const before = identify(path)
-    if (before) untilFree(() => inspect(path, create))
-    else makeFile(path)
+    if (!before) makeFile(path)
+    // Looks at what is there before changing anything.
+    else if (!create || statSync(path).size > 0) untilFree(() => openReadOnly(path, create).close())
     const opened = new DatabaseSync(path, { timeout: lockMs })
     db = opened
     const descriptor = former?.descriptor ?? openSync(path, 'r+')
@@ -36,7 +37,6 @@ export function openDatabase({ path, create }: WriterOptions, former?: OpenDatab
     opened.exec('PRAGMA busy_timeout = 0')
     settle(opened, path, descriptor)
     makeTables(opened, path)
-    makePrivate(resolveLinks(path))
     syncDirectoryOf(resolveLinks(path))
     const files = former?.files ?? noteFiles(path)
     files.check()
@@ -55,52 +55,44 @@ function makeFile(path: string): void {
   giveToOwner(resolveLinks(path))
 }
 
-/** Inspects a file without changing it. Throws StoreRefused. */
-function inspect(path: string, create: boolean): void {
-  if (!create || statSync(path).size > 0) openReadOnly(path, create).close()
-}
-
-/**
- * Sets pragmas and reads them back: if SQLite refuses one (file system without shared memory), only its value tells.
- */
+/** Sets pragmas. Throws StoreRefused if the file system has no shared memory, which SQLite reports in its answer only. */
 function configure(db: DatabaseSync): void {
-  const settings = {
-    journal_mode: 'wal',
-    // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
-    synchronous: 2,
-    fullfsync: 1,
-    wal_autocheckpoint: checkpointPages,
-  }
-  for (const [name, value] of Object.entries(settings)) {
-    db.exec(`PRAGMA ${name} = ${value}`)
-    const actual = pragma(db, name)
-    if (actual !== value) throw new StoreRefused(`SQLite keeps ${name} at ${actual} instead of ${value}`)
-  }
+  const mode = pragma(db, 'journal_mode = wal')
+  if (mode !== 'wal') throw new StoreRefused(`SQLite keeps journal_mode at ${mode} instead of wal`)
+  // FULL: a commit returns once the write-ahead log is on stable storage (sqlite.org/pragma.html#pragma_synchronous).
+  db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON')
+  db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
 }
 
-/** Takes the steps of the schema that are missing, seen under the lock: another process may have taken them. */
+/** Makes the tables if they are missing, seen under the lock: another process may have made them. */
 function makeTables(db: DatabaseSync, path: string): void {
-  if (readVersion(db) === steps.length) return
+  if (readVersion(db) === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
-  for (const { sqlite } of steps.slice(readVersion(db))) db.exec(sqlite)
-  db.exec(`PRAGMA user_version = ${steps.length}; PRAGMA application_id = ${applicationId}`)
-  const insert = db.prepare("INSERT INTO meta VALUES ('store', ?) ON CONFLICT DO NOTHING")
-  insert.run(randomBytes(16).toString('base64url'))
+  if (readVersion(db) === 0) {
+    db.exec(`${sqliteTables} PRAGMA user_version = ${version}; PRAGMA application_id = ${applicationId}`)
+    db.prepare("INSERT INTO meta VALUES ('store', ?)").run(randomBytes(16).toString('base64url'))
+  }
   db.exec('COMMIT')
 }
 
-/** Removes the rights of other users on the files of an open database, if this user may do so. */
-function makePrivate(path: string): void {
-  for (const name of [path, `${path}-wal`, `${path}-shm`]) {
-    const stats = statSync(name, { throwIfNoEntry: false })
-    const isOwn = stats?.uid === process.geteuid?.()
-    if (!stats || !isOwn || (stats.mode & othersBits) === 0) continue
-    try {
-      chmodSync(name, stats.mode & ~othersBits & 0o777)
-    } catch (error) {
-      // A file system without modes: whoever mounts it decides who may read.
-      if (!/EPERM|ENOTSUP/.test(String((error as NodeJS.ErrnoException).code))) throw error
-    }
+/**
+ * Makes durable what a database is found with: syncs its log, writes that back as far as other readers allow, and syncs
+ * the database. SQLite recovers its log from the page cache, which a power cut does not keep, and a process that was
+ * killed may not have synced it.
+ */
+function settle(db: DatabaseSync, path: string, descriptor: number): void {
+  try {
+    syncFile(`${resolveLinks(path)}-wal`)
+  } catch (error) {
+    // There is none, or the last other process has written it back and removed it just now.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
+  try {
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    // The log itself is on the disk.
+    if (!isFull(error)) throw error
+  }
+  fsyncSync(descriptor)
 }

@@ -7,7 +7,7 @@ const broken = [14, 10, 11, 26]
 const unsynced = [1034, 1290]
 
 /** The code of an error; 0 if it is not SQLite's. */
-export const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
+const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 
 const primary = (error: unknown) => codeOf(error) & 0xff
 

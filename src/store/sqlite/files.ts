@@ -4,9 +4,6 @@ import { statSync } from 'node:fs'
 import { StoreRefused } from '../errors.ts'
 import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
 
-/** The path no longer names the open files. */
-export class FilesLost extends StoreRefused {}
-
 export type OpenFiles = ReturnType<typeof noteFiles>
 
 /**
@@ -40,17 +37,14 @@ export function noteFiles(path: string, known?: FileId[]) {
    * cannot be examined counts as lost.
    */
   function findFault(): string | undefined {
-    for (const [index, name] of paths.entries()) {
-      const fault = findFaultIn(name, index)
-      if (fault !== undefined) return fault
-    }
-    return undefined
+    const fault = paths.map(findFaultIn).find((one) => one !== undefined)
+    return fault && `${fault}: put the same file back, or restart to open the one that is at the path now`
   }
 
-  /** Throws FilesLost if there is a fault. */
+  /** Throws StoreRefused if there is a fault. */
   function check(): void {
     const fault = findFault()
-    if (fault !== undefined) throw new FilesLost(fault)
+    if (fault !== undefined) throw new StoreRefused(fault)
   }
 
   return { path, ids, findFault, check }

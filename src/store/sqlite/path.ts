@@ -23,7 +23,6 @@ function readPath(url: string): string | undefined {
 export function findPathFault(url: string): string | undefined {
   if (url.includes('?')) return 'has a parameter, but file: takes none; a ? in a path is written as %3F'
   if (/^file:\/\/.*#/.test(url)) return 'has a fragment, which names no part of a path; a # is written as %23'
-  if (/^file:\/\/.*%2f/i.test(url)) return 'must not have a / written as %2F'
   try {
     const path = readPath(url)
     if (path !== undefined && !path.startsWith(':') && !path.includes('\0')) return undefined

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
 import { applicationId, checkVersion, earlierApplicationId, refuseEarlier } from '../sql/schema.ts'
 import { resolveLinks, syncFile } from './file-system.ts'
-import { lockMs } from './settle.ts'
+import { lockMs } from './locks.ts'
 
 const headerBytes = 100
 
@@ -58,7 +58,7 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
   else if (!mayBeEmpty || !isEmpty) throw new StoreRefused(`${path} is not a plant store`)
 }
 
-/** Reads the number of the steps that made the schema. */
+/** Reads the version of the schema; 0 for an empty database. */
 export function readVersion(db: DatabaseSync): number {
   return Number(pragma(db, 'user_version'))
 }

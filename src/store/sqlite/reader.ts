@@ -1,11 +1,8 @@
 // The reading connection of the main thread: a read takes microseconds.
 import type { DatabaseSync } from 'node:sqlite'
-import type { Logger } from 'pino'
-import { Outage } from '../../outage.ts'
 import type { Head } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Row, Value } from '../sql/sql.ts'
-import { codeOf } from './errors.ts'
 import { named } from './sqlite-dialect.ts'
 
 const headQuery = 'SELECT position, mark FROM plants ORDER BY position DESC LIMIT 1'
@@ -18,16 +15,9 @@ const pageQuery = `
 /** The most marks that are kept with a head. */
 const maxMarks = 1000
 
-const words = {
-  gone: 'the database cannot be read',
-  still: 'the database still cannot be read',
-  back: 'the database can be read again',
-}
-
 export type Reader = ReturnType<typeof makeReader>
 
-export function makeReader(db: DatabaseSync, logger: Logger) {
-  const guard = makeGuard(logger)
+export function makeReader(db: DatabaseSync) {
   const readPage = db.prepare(pageQuery)
   readPage.setReturnArrays(true)
 
@@ -53,44 +43,31 @@ export function makeReader(db: DatabaseSync, logger: Logger) {
 function makeHeadReader(db: DatabaseSync) {
   const [readLast, readMark] = [db.prepare(headQuery), db.prepare(markQuery)]
   for (const statement of [readLast, readMark]) statement.setReturnArrays(true)
-  let marks = new Map<number, string>()
-  let known = makeHead(0, '')
-
-  function makeHead(position: number, mark: string): Head {
-    const own = new Map([
-      [0, ''],
-      [position, mark],
-    ])
-    marks = own
-    return { position, mark, markOf: (asked) => own.get(asked) }
-  }
-
+  let marks = new Map<number, string | undefined>()
+  let known: Head | undefined
   return (positions: readonly number[] = []): Head => {
     const [position, mark] = (readLast.get() ?? [0, '']) as unknown as [number, string]
-    if (position !== known.position || mark !== known.mark || marks.size > maxMarks)
-      known = makeHead(position, mark)
-    for (const asked of positions) {
-      if (asked > position || marks.has(asked)) continue
-      const row = readMark.get(asked) as unknown as [string] | undefined
-      if (row) marks.set(asked, row[0])
+    if (position !== known?.position || mark !== known.mark || marks.size > maxMarks) {
+      const own = new Map<number, string | undefined>([
+        [0, ''],
+        [position, mark],
+      ])
+      marks = own
+      known = { position, mark, markOf: (asked) => own.get(asked) }
     }
+    for (const asked of positions)
+      if (!marks.has(asked)) marks.set(asked, (readMark.get(asked) as unknown as [string] | undefined)?.[0])
     return known
   }
 }
 
-/** Makes a function whose errors are logged as an outage, and become StoreUnavailable in a rejection. */
-function makeGuard(logger: Logger) {
-  const outage = new Outage(logger, words)
-  return <A extends unknown[], T>(work: (...args: A) => T) =>
-    (...args: A): T | Promise<T> => {
-      try {
-        const result = work(...args)
-        outage.reportRecovery()
-        return result
-      } catch (cause) {
-        const { message } = cause as Error
-        outage.reportFailure(message, { code: codeOf(cause) })
-        return Promise.reject(new StoreUnavailable('unread', message, { cause, isLogged: true }))
-      }
+/** Makes a function whose errors become rejections with StoreUnavailable. */
+function guard<A extends unknown[], T>(work: (...args: A) => T): (...args: A) => T | Promise<T> {
+  return (...args) => {
+    try {
+      return work(...args)
+    } catch (cause) {
+      return Promise.reject(new StoreUnavailable('unread', (cause as Error).message, { cause }))
     }
+  }
 }

@@ -4,17 +4,17 @@ import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
-import { type OpenOptions, type Outcome, type PlantLog, storeLimitMs } from '../engine.ts'
+import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
 import { StoreUnavailable } from '../errors.ts'
+import { storeLimitMs } from '../in-time.ts'
 import type { Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
-import type { EngineStatus } from '../status.ts'
 import { identify, makeDirectory, resolveLinks } from './file-system.ts'
 import { findService } from './find-service.ts'
+import { lockMs } from './locks.ts'
 import { existingPath, sqlitePath } from './path.ts'
 import { openReadOnly } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
-import { lockMs } from './settle.ts'
 import { named, sqliteDialect } from './sqlite-dialect.ts'
 import { startWriter, type Writer } from './writer.ts'
 
@@ -25,17 +25,17 @@ const closeMs = 1500
 
 /** Opens the SQLite file at a `file:` URL, relative to the working directory. Rejects with StoreRefused. */
 export async function openSqlite(url: string, options: OpenOptions): Promise<SqlStore> {
-  const { logger, mode, create = false } = options
+  const { mode, create = false } = options
   const path = create ? sqlitePath(url) : existingPath(url)
-  if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path), logger))
+  if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
   const isNew = identify(path) === undefined
-  const writer = await startWriter({ path, create }, options)
+  const writer = await startWriter({ path, create }, options.logger)
   if (isNew) options.made?.()
   try {
     const db = new DatabaseSync(path, { readOnly: true, timeout: readLockMs })
     writer.files.check()
-    return makeStore(path, makeReader(db, logger), writer)
+    return makeStore(path, makeReader(db), writer)
   } catch (error) {
     await writer.close()
     throw error
@@ -55,10 +55,8 @@ async function makeStore(path: string, reader: Reader, writer?: Writer): Promise
     const ids = entries.map(({ id }) => id)
     return (await send({ items, ids, note }, deadlineMs)) as Outcome[]
   }
-  const execute: Sql['execute'] = async (text, values = [], { mayBeLost } = {}) => {
-    const statement = { text, values: named(values), mayBeLost }
-    return (await send(statement, performance.now() + storeLimitMs)) as number
-  }
+  const execute: Sql['execute'] = async (text, values = []) =>
+    (await send({ text, values: named(values) }, performance.now() + storeLimitMs)) as number
   const [row] = await select("SELECT value FROM meta WHERE key = 'store'")
   return {
     id: String(row?.value),

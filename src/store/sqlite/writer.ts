@@ -4,23 +4,19 @@ import { extname, join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { Outage } from '../../outage.ts'
-import type { OpenOptions } from '../engine.ts'
 import { StoreRefused, StoreUnavailable } from '../errors.ts'
+import { withTimeout } from '../in-time.ts'
 import type { WriterOptions } from './database.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
-import { type Answer, type Done, type Order, type Started, sharedMs, type Work } from './writer-messages.ts'
+import { sharedMs } from './locks.ts'
+import type { Answer, Done, Request, Started, Work } from './writer-thread.ts'
 
 /** TypeScript or compiled, like this file. */
 const threadFile = join(import.meta.dirname, `writer-thread${extname(import.meta.filename)}`)
 /** Interval of the checks of the files while nothing is written. */
 const fileCheckMs = 1000
 
-const back = 'the database takes plants again'
-const lostWords = {
-  gone: 'no plants are taken: put the same file back, or restart the service to open the file that is at the path now',
-  back,
-}
-const failedWords = { gone: 'the database failed', still: 'the database still fails', back }
+const words = { gone: 'the database takes no plants', back: 'the database takes plants again' }
 
 export type Writer = {
   readonly files: OpenFiles
@@ -31,10 +27,7 @@ export type Writer = {
 }
 
 /** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
-export async function startWriter(
-  options: WriterOptions,
-  { logger, reconnected }: Pick<OpenOptions, 'logger' | 'reconnected'>,
-): Promise<Writer> {
+export async function startWriter(options: WriterOptions, logger: Logger): Promise<Writer> {
   // The descriptor of the database stays open: see `syncFile`. The thread needs nothing that was preloaded here.
   const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false, execArgv: [] })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
@@ -44,7 +37,6 @@ export async function startWriter(
   const requests = openRequests((order) => worker.postMessage(order))
   const health = watch(files, logger)
   worker.on('message', (answer: Answer) => {
-    if (answer.reopened) reconnected?.()
     health.note(answer)
     requests.answer(answer)
   })
@@ -60,21 +52,18 @@ export async function startWriter(
   }
 }
 
-/** Logs failures of the writer, and losses of the files, also while nothing is written. */
+/** Logs failures of the writer, and of the files, also while nothing is written. */
 function watch(files: OpenFiles, logger: Logger) {
-  const loss = new Outage(logger, lostWords)
-  const failure = new Outage(logger, failedWords)
+  const outage = new Outage(logger, words)
   const checking = setInterval(() => {
     const fault = files.findFault()
-    if (fault === undefined) loss.reportRecovery()
-    else loss.reportFailure(fault)
+    if (fault !== undefined) outage.reportFailure(fault)
   }, fileCheckMs).unref()
   return {
     note(answer: Answer): void {
-      if ('done' in answer) for (const outage of [loss, failure]) outage.reportRecovery()
+      if ('done' in answer) outage.reportRecovery()
       else if (answer.unsynced) endProcess(logger, `${files.path}: ${answer.failed}`)
-      else if (answer.lost) loss.reportFailure(answer.failed)
-      else failure.reportFailure(answer.failed, { code: answer.code })
+      else outage.reportFailure(answer.failed)
     },
     stop: () => clearInterval(checking),
   }
@@ -89,45 +78,34 @@ function endProcess(logger: Logger, reason: string): never {
   process.exit(1)
 }
 
-/** The requests to the writer. Requests and answers are matched by their numbers. */
-export function openRequests(post: (order: Order) => void) {
-  const waiting = new Map<number, PromiseWithResolvers<Done>>()
-  /** Requests that timed out and are not answered yet: while there are any, the disk is stuck. */
-  const overdue = new Set<number>()
-  let last = 0
+/** The requests to the writer, which answers them in order. */
+export function openRequests(post: (order: Request | 'close') => void) {
+  const waiting: (PromiseWithResolvers<Done> & { isOverdue: boolean })[] = []
   let isEnding = false
   return {
     async send(work: Work, deadlineMs: number): Promise<Done> {
-      if (overdue.size > 0 || isEnding)
+      // While one is overdue, the disk is stuck.
+      if (isEnding || waiting.some(({ isOverdue }) => isOverdue))
         throw new StoreUnavailable('nothing-added', 'the writer thread does not answer')
-      const number = ++last
+      const request = { ...Promise.withResolvers<Done>(), isOverdue: false }
       const leftMs = Math.max(0, deadlineMs - performance.now())
-      const request = Promise.withResolvers<Done>()
-      waiting.set(number, request)
-      post({ ...work, number, deadlineMs: sharedMs() + leftMs })
-      const timer = setTimeout(() => {
-        overdue.add(number)
-        request.reject(new StoreUnavailable('unknown', 'the writer thread did not answer in time'))
-      }, leftMs)
-      try {
-        return await request.promise
-      } finally {
-        clearTimeout(timer)
-      }
+      waiting.push(request)
+      post({ ...work, deadlineMs: sharedMs() + leftMs })
+      return withTimeout(request.promise, leftMs, () => {
+        request.isOverdue = true
+        return new StoreUnavailable('unknown', 'the writer thread did not answer in time')
+      })
     },
-    /** Settles a request; one that has timed out was rejected already. */
+    /** Settles the first request; one that has timed out was rejected already. */
     answer(answer: Answer): void {
-      const request = waiting.get(answer.number)
-      waiting.delete(answer.number)
-      overdue.delete(answer.number)
+      const request = waiting.shift()
       if ('done' in answer) request?.resolve(answer.done)
       else request?.reject(new StoreUnavailable(answer.outcome, answer.failed, { isLogged: true }))
     },
     /** Rejects the requests that wait, after the thread has ended. */
     abort(): void {
       isEnding = true
-      for (const { reject } of waiting.values())
-        reject(new StoreUnavailable('unknown', 'the writer thread ended'))
+      for (const { reject } of waiting) reject(new StoreUnavailable('unknown', 'the writer thread ended'))
     },
     /** Accepts no more requests, and ends the writer after those that it has. */
     end(): void {

@@ -1,0 +1,28 @@
+// Waits for the locks of SQLite, which other programs hold, too.
+import { isBusy } from './errors.ts'
+
+/** Time to wait for the lock of another program on the file. */
+export const lockMs = 2000
+const lockPollMs = 1
+/** A request stops waiting for the lock this long before its deadline, so that its outcome is certain. */
+export const marginMs = 100
+
+/**
+ * Tries again while another process has the lock. SQLite itself would back off to 100 ms, miss the gaps of a process
+ * that adds batch after batch, and give up at once where two wait for each other.
+ */
+export function untilFree(attempt: () => void, waitMs = lockMs): void {
+  const endMs = performance.now() + waitMs
+  for (;;) {
+    try {
+      attempt()
+      return
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > endMs) throw error
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, lockPollMs)
+  }
+}
+
+/** Milliseconds of a clock that all threads share; `performance.now()` starts at 0 in each. */
+export const sharedMs = () => Number(process.hrtime.bigint()) / 1e6
