@@ -27,14 +27,15 @@ export function printResult(json: unknown, text: string, asJson: boolean | undef
   })
 }
 
-/** Reports on a file that was written: on stdout, or on stderr if the file is stdout, as `-`. */
+/** Prints the result of a command that writes a file: on stdout, or on stderr if the file is stdout, as `-`. */
 export async function reportFile(
-  { file, ...found }: { file: string; [fact: string]: unknown },
+  file: string | undefined,
+  facts: object,
   { json, quiet }: { json?: true; quiet?: true },
   text: string,
 ): Promise<void> {
-  if (file !== '-') await printResult({ file, ...found }, text, json)
-  else if (!quiet) console.error(json ? JSON.stringify({ file, ...found }) : text)
+  if (file !== '-') await printResult(facts, text, json)
+  else if (!quiet) console.error(json ? JSON.stringify(facts) : text)
 }
 
 /**

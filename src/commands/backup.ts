@@ -42,7 +42,7 @@ async function runBackup(file: string, options: WorkOptions & { force?: true }):
     isStdout ? writeVerified(from, how) : copyVerified(from, file, { ...how, replace: options.force }),
   )
   const text = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
-  await reportFile({ file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
+  await reportFile(file, { file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
 }
 
 /** Finds the file of the database. Throws CommandError when it is no file; `instead` says what to use. */

@@ -89,7 +89,7 @@ async function runExport(file: string, options: Options, command: Command): Prom
   const compression = form.compress === 'none' ? null : form.compress
   const summary = { plants: head - after, after, head, database, file, format: form.format, compression }
   const text = `exported ${count(head - after, 'plant')} from ${database}${isStdout ? '' : ` to ${file}`}`
-  await reportFile(summary, options, `${text}; the log ends at plant ${head}`)
+  await reportFile(file, summary, options, `${text}; the log ends at plant ${head}`)
 }
 
 /** Reads the form from the name of the file, like `plants.csv.gz`; options override it. Exits with 2 for other endings. */
