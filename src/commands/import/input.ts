@@ -39,7 +39,7 @@ async function copyPipe(pipe: Readable, signal: AbortSignal): Promise<FileHandle
   try {
     const copy = await open(path, 'wx+', 0o600)
     rmSync(path)
-    await pipeline(pipe, copy.createWriteStream({ autoClose: false }), { signal })
+    await copy.writeFile(pipe, { signal })
     return copy
   } catch (error) {
     const { syscall, message } = error as NodeJS.ErrnoException

@@ -98,7 +98,11 @@ function readHeader({ line, text, cells, fault }: InputRecord, decode: Decode, f
   const refuse = (reason: string) => new InputError(`line ${line}: ${reason}`)
   if (fault !== undefined) throw refuse(`the header row: ${fault}`)
   const all = cells.map((cell) => (form.trim ? decode(cell).trim() : decode(cell)))
-  const list = (names: string[]) => JSON.stringify(names).slice(1, 500)
+  const list = (names: string[]) =>
+    names
+      .map((name) => `"${name}"`)
+      .join(', ')
+      .slice(0, 500)
   const columns: [field: FieldName, column: number][] = []
   for (const field of fieldNames) {
     const name = form.map[field] ?? field

@@ -20,7 +20,8 @@ export type InputRecord = {
 
 /**
  * What was found at an offset of a text: a record up to `end`, and more from `next` on. `start`: where it begins, if that is
- * later; `fault`: of its last line; `isBlank`: there is no record, as in an empty line.
+ * later; `fault`: of its last line; `isBlank`: there is no record, as in an empty line;
+ * `refusal`: of the whole input.
  */
 type Found = {
   start?: number
@@ -29,8 +30,9 @@ type Found = {
   cells?: string[]
   fault?: string
   isBlank?: boolean
+  refusal?: string
 }
-/** Undefined if more of the text is needed, or, when that `isLast`, at its end. Throws InputError. */
+/** Undefined if more of the text is needed, or, when that `isLast`, at its end. */
 type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 
 /**
@@ -58,7 +60,8 @@ export async function* readRecords(input: Input, form: Form) {
     const records: InputRecord[] = []
     let from = at === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
     for (let found = find(text, from, isLast); found; found = find(text, from, isLast)) {
-      const { start = from, end, next, cells = [], fault, isBlank = end === start } = found
+      const { start = from, end, next, cells = [], fault, isBlank = end === start, refusal } = found
+      if (refusal) throw new InputError(`line ${lineOf(start)}: ${refusal}`)
       const record = text.slice(start, form.format === 'json' ? end : next)
       if (!isBlank)
         records.push({ line: lineOf(fault ? end : start), end: at + end, text: record, cells, fault })
@@ -125,12 +128,12 @@ function makeElementFinder(): Find {
     space.lastIndex = from
     space.test(text)
     const start = space.lastIndex
-    if (place === 'behind' && start < text.length) throw new InputError('text follows the JSON array')
+    const refuse = (refusal: string) => ({ start, end: start, next: start, refusal })
+    if (place === 'behind' && start < text.length) return refuse('text follows the JSON array')
     const next = place === 'before' ? start : findElementEnd(text, start)
     if (next === text.length) {
-      if (isLast && place !== 'behind')
-        throw new InputError('the JSON array does not end: the input is cut short')
-      return undefined
+      const isCut = isLast && place !== 'behind'
+      return isCut ? refuse('the JSON array does not end: the input is cut short') : undefined
     }
     const end = start + text.slice(start, next).replace(/[ \t\r\n]+$/, '').length
     const isBlank = place === 'before' || (place === 'first' && end === start && text[next] === ']')
