@@ -27,14 +27,15 @@ export function printResult(json: unknown, text: string, asJson: boolean | undef
   })
 }
 
-/** Reports on a file that was written: on stdout, or on stderr if the file is stdout, as `-`. */
+/** Prints the result of a command that writes a file: on stdout, or on stderr if the file is stdout, as `-`. */
 export async function reportFile(
-  { file, ...found }: { file: string; [fact: string]: unknown },
+  file: string | undefined,
+  facts: object,
   { json, quiet }: { json?: true; quiet?: true },
   text: string,
 ): Promise<void> {
-  if (file !== '-') await printResult({ file, ...found }, text, json)
-  else if (!quiet) console.error(json ? JSON.stringify({ file, ...found }) : text)
+  if (file !== '-') await printResult(facts, text, json)
+  else if (!quiet) console.error(json ? JSON.stringify(facts) : text)
 }
 
 /**
@@ -68,19 +69,16 @@ export function makeLogger(say: (line: string) => void): Logger {
   return pino({ level: 'warn' }, { write })
 }
 
-const graphemes = new Intl.Segmenter()
-/** Letters that take two columns in a terminal (UAX 11, Wide and Fullwidth). */
-const wide =
-  /[[\p{Emoji_Presentation}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Bopomofo}\p{sc=Yi}\u3000-\u303E\uFF01-\uFFE6]--[\uFF61-\uFFDF]]/v
-
 /** Formats rows as aligned columns below their heads, without spaces at the ends of lines. */
 export function formatTable(head: string[], rows: string[][]): string {
   const table = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...table.map((row) => measure(row[column] as string))))
-  const pad = (cell: string, column: number) => cell + ' '.repeat((widths[column] as number) - measure(cell))
-  return table.map((row) => row.map(pad).join('  ').trimEnd()).join('\n')
-}
-
-function measure(text: string): number {
-  return [...graphemes.segment(text)].reduce((width, { segment }) => width + (wide.test(segment) ? 2 : 1), 0)
+  const widths = head.map((_, column) => Math.max(...table.map((row) => String(row[column]).length)))
+  return table
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }

@@ -1,13 +1,10 @@
 // Long work: it shows its progress on stderr, and a signal ends it within a second.
 import { constants } from 'node:os'
-import { count, separate } from './console.ts'
+import { count, printable, separate } from './console.ts'
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 /** Time for the work to end after a signal. */
 const stopMs = 800
-const barMs = 100
-const lineMs = 5000
-const barWidth = 12
 const clearLine = '\x1b[1G\x1b[2K'
 
 export type ProgressOptions = {
@@ -17,11 +14,11 @@ export type ProgressOptions = {
 }
 
 export type Progress = {
-  /** Shows how much is done, unless that was shown a moment ago; without a `total`, no bar and no remaining time. */
+  /** Shows how much is done, unless that was shown a moment ago. */
   show(done: number, total?: number, noun?: string): void
-  /** Writes a line that stays, above the bar; also with --quiet. */
+  /** Writes a line that stays, also with --quiet. */
   say(line: string): void
-  /** Removes the bar. */
+  /** Removes what was shown from a terminal. */
   end(): void
 }
 
@@ -63,48 +60,31 @@ export async function doLongWork<T>(
   }
 }
 
-/** Shows a bar on a terminal, a line every few seconds elsewhere. */
+/** Shows a line that changes on a terminal, a line every few seconds elsewhere. */
 export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions): Progress {
-  const isBar = stream.isTTY && process.env.TERM !== 'dumb'
+  const isTerminal = stream.isTTY && process.env.TERM !== 'dumb'
   const startMs = now()
-  let shownMs = startMs
-  let hasBar = false
+  let [shownMs, isShown] = [startMs, false]
   const end = () => {
-    if (hasBar) stream.write(clearLine)
-    hasBar = false
+    if (isShown) stream.write(clearLine)
+    isShown = false
   }
   return {
     end,
     show(done, total, noun = 'plant') {
-      if (quiet || now() - shownMs < (isBar ? barMs : lineMs)) return
+      if (quiet || now() - shownMs < (isTerminal ? 100 : 5000)) return
       shownMs = now()
-      const words = describeProgress(done, total, noun, shownMs - startMs)
+      const rate = `${count(Math.round((done / (shownMs - startMs)) * 1000), noun)}/s`
+      const part = total === undefined ? '' : `${Math.floor((done / Math.max(total, 1)) * 100)} % · `
+      const all = total === undefined ? count(done, noun) : `${separate(done)} of ${count(total, noun)}`
+      const line = `${part}${all} · ${rate}`
       // Cut at the terminal's edge: a line that wraps could not be removed.
-      const line = `${total === undefined ? '' : `${drawBar(done, total)} `}${words}`.slice(
-        0,
-        stream.columns || 80,
-      )
-      stream.write(isBar ? clearLine + line : `${words}\n`)
-      hasBar = isBar === true
+      stream.write(isTerminal ? clearLine + line.slice(0, stream.columns || 80) : `${line}\n`)
+      isShown = isTerminal === true
     },
     say(line) {
       end()
-      stream.write(`${line}\n`)
+      stream.write(`${printable(line)}\n`)
     },
   }
-}
-
-function drawBar(done: number, total: number): string {
-  return '█'
-    .repeat(Math.min(barWidth, Math.floor((done / Math.max(total, 1)) * barWidth)))
-    .padEnd(barWidth, '░')
-}
-
-function describeProgress(done: number, total: number | undefined, noun: string, ms: number): string {
-  const rate = `${count(Math.round((done / ms) * 1000), noun)}/s`
-  if (total === undefined) return `${count(done, noun)} · ${rate}`
-  const percent = total === 0 ? 100 : Math.floor((done / total) * 100)
-  const seconds = Math.ceil(((total - done) / done) * (ms / 1000))
-  const left = seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`
-  return `${percent} % · ${separate(done)} of ${count(total, noun)} · ${rate}${done > 0 ? ` · ${left} left` : ''}`
 }

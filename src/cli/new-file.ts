@@ -55,7 +55,8 @@ export async function writeNewFile<T>(
   }
 }
 
-function checkTarget(path: string, { replace, source }: NewFileOptions): void {
+/** Throws CommandError if a file could not be created there. */
+export function checkTarget(path: string, { replace, source }: NewFileOptions): void {
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)

@@ -26,7 +26,7 @@ verified, it is in a file beside the database, or in TMPDIR.
 A PostgreSQL database is backed up with PostgreSQL's own tools, such as pg_dump.`
 
 /** Only its owner may read a copy, as it holds the hashes of tokens. */
-export const ownMode = 0o600
+const ownMode = 0o600
 /** Pages copied between two checks of the signal. */
 const stepPages = 256
 
@@ -38,12 +38,16 @@ export function define(command: Command): void {
 async function runBackup(file: string, options: WorkOptions & { force?: true }): Promise<void> {
   const from = findFile(options, 'backup is for SQLite: use pg_dump or pg_basebackup')
   const isStdout = file === '-'
-  const report = await copyLong({ quiet: options.quiet || isStdout }, (how) =>
-    isStdout ? writeVerified(from, how) : copyVerified(from, file, { ...how, replace: options.force }),
+  const report = await doLongWork({ quiet: options.quiet || isStdout, describe }, (progress, signal) =>
+    isStdout
+      ? writeVerified(from, { progress, signal })
+      : copyVerified(from, file, { progress, signal, replace: options.force }),
   )
   const text = `backed up ${count(report.plants, 'plant')}${isStdout ? '' : ` to ${file}`}`
-  await reportFile({ file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
+  await reportFile(file, { file, ...report }, options, `${text}; verified, SHA-256 ${report.checksum}`)
 }
+
+export const describe = () => 'interrupted: the copy is incomplete. Run it again'
 
 /** Finds the file of the database. Throws CommandError when it is no file; `instead` says what to use. */
 export function findFile(options: WorkOptions, instead: string): string {
@@ -55,22 +59,29 @@ export function findFile(options: WorkOptions, instead: string): string {
 
 export type CopyOptions = Pick<NewFileOptions, 'replace'> & { signal: AbortSignal; progress: Progress }
 
-/** Copies a database, and shows the progress. */
-export function copyLong<T>(
-  { quiet }: { quiet?: boolean | undefined },
-  copy: (options: CopyOptions) => Promise<T>,
-): Promise<T> {
-  const describe = () => 'interrupted: the copy is incomplete. Run it again'
-  return doLongWork({ quiet, describe }, (progress, signal) => copy({ signal, progress }))
+/** Copies the store in the file `from`, as it is at one moment, to the path `to`, like `writeStore`. */
+export function copyVerified(from: string, to: string, options: CopyOptions) {
+  if (!statSync(from, { throwIfNoEntry: false })?.isFile())
+    throw new CommandError(`there is no file ${resolve(from)}`)
+  return writeStore(to, { ...options, source: from }, (path) => copyDatabase(from, path, options))
 }
 
 /**
- * Copies the store in the file `from` to the path `to`, where the copy appears once it is complete, verified, and on
- * stable storage. Resolves to what was found in it.
+ * Creates a store at the path `to`, where it appears once it is complete, verified, and on stable storage; `write` creates
+ * it at a temporary path. Resolves to what was found in it.
  */
-export function copyVerified(from: string, to: string, options: CopyOptions) {
-  return writeNewFile(to, { ...options, source: from }, async (path) => {
-    await copyDatabase(from, path, options)
+export function writeStore(
+  to: string,
+  options: CopyOptions & NewFileOptions,
+  write: (path: string) => Promise<void>,
+) {
+  return writeNewFile(to, options, async (path) => {
+    writeFileSync(path, '', { flag: 'wx', mode: ownMode })
+    await write(path)
+    // Without WAL mode it is a single file.
+    const copy = new DatabaseSync(path)
+    copy.exec('PRAGMA journal_mode = DELETE')
+    copy.close()
     return verifyCopy(path, options)
   })
 }
@@ -87,7 +98,7 @@ async function writeVerified(from: string, options: CopyOptions) {
 }
 
 /** Runs the command `verify` on a copy, in a process that a signal can end. Rejects with CommandError for a fault. */
-export async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
+async function verifyCopy(path: string, { signal, progress }: CopyOptions) {
   progress.end()
   const cli = fileURLToPath(new URL(`../cli${extname(import.meta.url)}`, import.meta.url))
   const args = [...process.execArgv, cli, 'verify', pathToFileURL(path).href, '--json', '--quiet']
@@ -102,17 +113,11 @@ export async function verifyCopy(path: string, { signal, progress }: CopyOptions
   )
 }
 
-/**
- * Copies a database as it is at one moment. The copy reads within a transaction, and so never starts again when another
- * connection writes (sqlite.org/c3ref/backup_finish.html).
- */
+/** The copy reads within a transaction, and so never starts again when another connection writes (sqlite.org/c3ref/backup_finish.html). */
 async function copyDatabase(from: string, to: string, { signal, progress }: CopyOptions): Promise<void> {
-  if (!statSync(from, { throwIfNoEntry: false })?.isFile())
-    throw new CommandError(`there is no file ${resolve(from)}`)
   const source = openReadOnly(from)
   try {
     source.exec('BEGIN; SELECT count(*) FROM meta')
-    writeFileSync(to, '', { flag: 'wx', mode: ownMode })
     await backup(source, to, {
       rate: stepPages,
       progress({ totalPages, remainingPages }) {
@@ -120,18 +125,10 @@ async function copyDatabase(from: string, to: string, { signal, progress }: Copy
         progress.show(totalPages - remainingPages, totalPages, 'page')
       },
     })
-    makeSingle(to)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_SQLITE_ERROR') throw error
     throw new CommandError(`cannot copy ${from} to ${to}: ${(error as Error).message}`)
   } finally {
     source.close()
   }
-}
-
-/** Turns WAL mode off, so that a copy is a single file. */
-export function makeSingle(path: string): void {
-  const copy = new DatabaseSync(path)
-  copy.exec('PRAGMA journal_mode = DELETE')
-  copy.close()
 }

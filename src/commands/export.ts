@@ -14,11 +14,11 @@ import type { Store } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { command as program } from '../version.ts'
 
-type Form = { format: 'ndjson' | 'json' | 'csv'; compress: 'gzip' | 'zstd' | 'none' }
-type Options = WorkOptions & Partial<Form> & { after: number; id: boolean; bom?: true; force?: true }
-
+const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const
+type Format = (typeof formats)[keyof typeof formats]
+type Options = WorkOptions & { format?: Format; after: number; id: boolean; bom?: true; force?: true }
 /** What is exported: the plants after a position up to the head, on which the caller decides once. */
-type Content = Form & { after: number; head: number; withId: boolean; bom: boolean }
+type Content = { format: Format; after: number; head: number; withId: boolean; bom: boolean }
 
 const help = `
 The ending of FILE selects the format: .ndjson or .jsonl, .json or .csv, followed by .gz or .zst for compression. Without
@@ -28,31 +28,20 @@ An export holds the log as it is when it begins; a service may add plants meanwh
 complete; an export that is killed may leave a file that ends in .partial, which may be deleted. The summary has the last
 position of the log: --after with that number exports what was added since.`
 
-const formats = { '.ndjson': 'ndjson', '.jsonl': 'ndjson', '.json': 'json', '.csv': 'csv' } as const
-const codings = { '.gz': 'gzip', '.zst': 'zstd' } as const
+/** zstd has no checksum by default. */
+const zstdOptions = { params: { [constants.ZSTD_c_checksumFlag]: 1 } }
 const compressors = {
-  gzip: () => [createGzip()],
-  // zstd has no checksum by default.
-  zstd: () => [createZstdCompress({ params: { [constants.ZSTD_c_checksumFlag]: 1 } })],
-  none: () => [],
+  '.gz': () => [createGzip()],
+  '.zst': () => [createZstdCompress(zstdOptions)],
+  '': () => [],
 }
 const pagePlants = 1000
 
 export function define(command: Command): void {
+  const choices = [...new Set(Object.values(formats))]
   command
     .argument('[file]', 'the file; - is stdout', '-')
-    .addOption(
-      new Option('--format <format>', 'format, instead of that of the file name').choices([
-        'ndjson',
-        'json',
-        'csv',
-      ]),
-    )
-    .addOption(
-      new Option('--compress <coding>', 'compression, instead of that of the file name').choices(
-        Object.keys(compressors),
-      ),
-    )
+    .addOption(new Option('--format <format>', 'format, instead of that of the file name').choices(choices))
     .option('--after <position>', 'only the plants after this position', wholeNumber(0), 0)
     .option('--no-id', 'without the ids')
     .option('--bom', 'begin CSV with a byte order mark')
@@ -61,58 +50,55 @@ export function define(command: Command): void {
 }
 
 async function runExport(file: string, options: Options, command: Command): Promise<void> {
-  const { after, id: withId, bom = false, force: replace } = options
-  const form = chooseForm(file, options, command)
-  const isStdout = file === '-'
+  const { after, id: withId, bom = false } = options
+  const { format, compress } = chooseForm(file, options, command)
   const url = findDatabase(options)
   const describe = () => 'interrupted: the export is incomplete. Run it again'
-  const quiet = options.quiet || isStdout
-  const head = await doLongWork({ quiet, describe }, (progress, signal) =>
+  const head = await doLongWork({ quiet: options.quiet || file === '-', describe }, (progress, signal) =>
     withStore(url, { mode: 'read', logger: silent }, async (store) => {
       const { position: head } = await store.log.head()
       if (after > head) throw new CommandError(`the log ends at plant ${head}: there is no plant ${after}`)
       const show = (done: number) => progress.show(done, head - after)
-      const pages = writePages(store, { ...form, after, head, withId, bom }, show)
-      const stages = [Readable.from(pages), ...compressors[form.compress]()]
+      const pages = writePages(store, { format, after, head, withId, bom }, show)
+      const stages = [Readable.from(pages), ...compress()]
       const write = (to: NodeJS.WritableStream, end: boolean) => pipeline([...stages, to], { signal, end })
-      const writing = isStdout
-        ? write(process.stdout, false)
-        : writeNewFile(file, { replace, signal, source: engineOf(url).path?.(url) }, (path) =>
-            write(createWriteStream(path, { flags: 'wx' }), true),
-          )
+      const target = { replace: options.force, signal, source: engineOf(url).path?.(url) }
+      const writing =
+        file === '-'
+          ? write(process.stdout, false)
+          : writeNewFile(file, target, (path) => write(createWriteStream(path, { flags: 'wx' }), true))
       // If writing fails, a page is still being read.
       await writing.finally(() => pages.return())
       return head
     }),
   )
-  const database = nameDatabase(url)
-  const compression = form.compress === 'none' ? null : form.compress
-  const summary = { plants: head - after, after, head, database, file, format: form.format, compression }
-  const text = `exported ${count(head - after, 'plant')} from ${database}${isStdout ? '' : ` to ${file}`}`
-  await reportFile(summary, options, `${text}; the log ends at plant ${head}`)
+  const [plants, database] = [head - after, nameDatabase(url)]
+  const text = `exported ${count(plants, 'plant')} from ${database}${file === '-' ? '' : ` to ${file}`}`
+  const summary = { plants, after, head, database, file, format }
+  await reportFile(file, summary, options, `${text}; the log ends at plant ${head}`)
 }
 
-/** Reads the form from the name of the file, like `plants.csv.gz`; options override it. Exits with 2 for other endings. */
-function chooseForm(file: string, { format, compress, bom }: Options, command: Command): Form {
-  const ending = extname(file).toLowerCase()
-  const coding = codings[ending as keyof typeof codings]
-  const inner = coding ? extname(file.slice(0, -ending.length)).toLowerCase() : ending
-  const named = formats[inner as keyof typeof formats]
-  const form = { format: format ?? named ?? 'ndjson', compress: compress ?? coding ?? 'none' }
-  if (format === undefined && named === undefined && inner !== '')
-    command.error(
-      `error: unknown ending ${inner} of FILE: expected ${Object.keys(formats).join(', ')}, followed by ` +
-        `${Object.keys(codings).join(' or ')} or nothing; --format sets the format of other names`,
-      { exitCode: 2 },
+/** Reads the form from the name of the file, like `plants.csv.gz`. Exits with 2 for other endings. */
+function chooseForm(file: string, options: Options, command: Command) {
+  const ending = /(\.gz|\.zst)?$/i.exec(file)?.[0] ?? ''
+  const compress = compressors[ending.toLowerCase() as keyof typeof compressors]
+  const inner = extname(file.slice(0, file.length - ending.length)).toLowerCase()
+  const format = options.format ?? (inner === '' ? 'ndjson' : formats[inner as keyof typeof formats])
+  const refuse = (reason: string) => command.error(`error: ${reason}`, { exitCode: 2 })
+  if (format === undefined)
+    return refuse(
+      `unknown ending ${inner} of FILE: expected ${Object.keys(formats).join(', ')}, followed by .gz or .zst or ` +
+        'nothing; --format sets the format of other names',
     )
-  if (bom && form.format !== 'csv') command.error('error: --bom is for CSV', { exitCode: 2 })
-  return form
+  return options.bom && format !== 'csv' ? refuse('--bom is for CSV') : { format, compress }
 }
 
 async function* writePages(store: Store, content: Content, show: (done: number) => void) {
-  const { after, head, withId } = content
-  const { start, separator, write, end } = await makeFormat(content)
-  yield start
+  const { format, after, head, withId, bom } = content
+  const rows = format === 'csv' ? await makeRowWriter(withId) : undefined
+  const separator = { ndjson: '\n', json: ',\n', csv: ',' }[format]
+  if (format === 'json') yield '['
+  if (rows) yield (bom ? '\ufeff' : '') + rows.header
   for (let position = after; position < head; ) {
     // Reading SQLite and writing to a file never yield: let signals be handled.
     await turn()
@@ -120,7 +106,9 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     const { count, text } = await store.join({ after: position, last }, separator, withId)
     try {
       if (count !== last - position) throw new Error('a plant is missing')
-      yield* write(text, position === after)
+      if (format === 'json') yield position === after ? '\n' : ',\n'
+      yield rows ? rows.write(text) : text
+      if (format === 'ndjson') yield '\n'
     } catch (cause) {
       const message = `plants ${position + 1} to ${last} are damaged; ${program} verify reports the faults`
       throw new CommandError(message, { cause })
@@ -128,28 +116,17 @@ async function* writePages(store: Store, content: Content, show: (done: number) 
     position = last
     show(position - after)
   }
-  yield end
+  if (format === 'json') yield '\n]\n'
 }
 
-/** How pages of plants are written, each a JSON object; `write` throws when one that has to be parsed is damaged. */
-async function makeFormat({ format, withId, bom }: Content) {
-  type Write = (page: Buffer, isFirst: boolean) => (Buffer | string)[]
-  const ndjson: Write = (page) => [page, '\n']
-  const json: Write = (page, isFirst) => [isFirst ? '\n' : ',\n', page]
-  if (format === 'ndjson') return { start: '', separator: '\n', write: ndjson, end: '' }
-  if (format === 'json') return { start: '[', separator: ',\n', write: json, end: '\n]\n' }
+/** Makes a writer of CSV (RFC 4180); `write` throws when a plant is damaged. */
+async function makeRowWriter(withId: boolean) {
   // Loaded on demand: the schemas take a third of the time of a small export.
   const { NewPlant, Plant } = await import('../../schemas/plant.ts')
   const columns = Object.keys((withId ? NewPlant : Plant).properties)
-  const csv: Write = (page) => {
-    const plants: Record<string, unknown>[] = JSON.parse(`[${page}]`)
-    return [plants.map((plant) => writeCells(columns.map((column) => String(plant[column] ?? '')))).join('')]
-  }
-  return { start: `${bom ? '\ufeff' : ''}${writeCells(columns)}`, separator: ',', write: csv, end: '' }
-}
-
-/** Writes a row of CSV (RFC 4180). */
-function writeCells(cells: string[]): string {
   const quote = (cell: string) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)
-  return `${cells.map(quote)}\n`
+  const writeRow = (plant: Record<string, unknown>) =>
+    `${columns.map((column) => quote(String(plant[column] ?? ''))).join(',')}\n`
+  const write = (page: Buffer) => JSON.parse(`[${page}]`).map(writeRow).join('')
+  return { header: `${columns.join(',')}\n`, write }
 }

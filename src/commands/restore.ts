@@ -1,22 +1,13 @@
 // restore: copies a backup to a path where there is no database yet.
-import { createWriteStream, existsSync, rmdirSync } from 'node:fs'
+import { createWriteStream, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Command } from 'commander'
 import { CommandError, count, printResult } from '../cli/console.ts'
-import { writeNewFile } from '../cli/new-file.ts'
+import { doLongWork } from '../cli/long-work.ts'
 import { addWorkOptions, type WorkOptions } from '../cli/options.ts'
 import { makeDirectory } from '../store/sqlite/file-system.ts'
-import { openReadOnly } from '../store/sqlite/read-only.ts'
-import {
-  type CopyOptions,
-  copyLong,
-  copyVerified,
-  findFile,
-  makeSingle,
-  ownMode,
-  verifyCopy,
-} from './backup.ts'
+import { copyVerified, describe, findFile, writeStore } from './backup.ts'
 
 const help = `
 The backup is restored to the path of DATABASE_URL, where there must be no database, nor a -wal or -shm file of one. It
@@ -37,30 +28,12 @@ async function runRestore(file: string, options: WorkOptions): Promise<void> {
   const found = ['', '-wal', '-shm', '-journal'].map((ending) => path + ending).find(existsSync)
   if (found !== undefined)
     throw new CommandError(`${found} exists: stop the service and move it away, with the files beside it`)
-  const report = await copyLong(options, (how) => {
-    const made = makeDirectory(dirname(path))
-    const restoring = file === '-' ? readVerified(path, how) : copyVerified(file, path, how)
-    return restoring.catch((error) => {
-      for (const directory of made) rmdirSync(directory)
-      throw error
-    })
+  const report = await doLongWork({ quiet: options.quiet, describe }, (progress, signal) => {
+    makeDirectory(dirname(path))
+    if (file !== '-') return copyVerified(file, path, { progress, signal })
+    const write = (to: string) => pipeline(process.stdin, createWriteStream(to), { signal })
+    return writeStore(path, { progress, signal }, write)
   })
   const text = `restored ${count(report.plants, 'plant')} to ${path}; verified, SHA-256 ${report.checksum}`
   await printResult({ file: path, ...report }, text, options.json)
-}
-
-/** Writes the store that comes from stdin to the path `to`, like `copyVerified`. */
-function readVerified(to: string, options: CopyOptions) {
-  return writeNewFile(to, options, async (path) => {
-    await pipeline(process.stdin, createWriteStream(path, { flags: 'wx', mode: ownMode }), {
-      signal: options.signal,
-    })
-    try {
-      openReadOnly(path).close()
-      makeSingle(path)
-    } catch (error) {
-      throw new CommandError((error as Error).message.replaceAll(path, 'stdin'))
-    }
-    return verifyCopy(path, options)
-  })
 }

@@ -64,12 +64,13 @@ async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<voi
 
 /** Plants that cannot be read; `last` is null when nothing behind them can be read, not even the end of the log. */
 type Unread = { first: number; last: number | null; reason: string }
+type OnProgress = (done: number, total?: number) => void
 
 /**
  * Checks part by part, as each may meet an unreadable page. `checksum`: SHA-256 over a line per
  * plant, null when not all could be read. Rejects with StoreUnavailable when the whole database is unreadable.
  */
-async function checkStore(store: Store, onProgress: (done: number, total?: number) => void) {
+async function checkStore(store: Store, onProgress: OnProgress) {
   const found: Damage[] = []
   const attempt = async <T>(what: string, read: () => T | Promise<T>): Promise<T | undefined> => {
     try {
@@ -88,72 +89,65 @@ async function checkStore(store: Store, onProgress: (done: number, total?: numbe
 }
 
 /** Checks the plants up to the `head`, which is undefined when it cannot be read. */
-async function checkLog(
-  store: Store,
-  head: number | undefined,
-  found: Damage[],
-  onProgress: (done: number, total?: number) => void,
-) {
+async function checkLog(store: Store, head: number | undefined, found: Damage[], onProgress: OnProgress) {
   const hash = createHash('sha256')
   const unread: Unread[] = []
-  const end = head ?? Number.MAX_SAFE_INTEGER
   let [plants, before] = [0, 0]
   const addGap = (next: number) => {
     if (next > before + 1) found.push({ detail: `${nameSpan(before + 1, next - 1)} missing` })
   }
-  for (let after = 0; after < end; ) {
-    const { last, entries } = await readPage(store, after, end)
-    const rows = entries.filter((entry) => 'item' in entry)
-    hash.update(rows.map(lineOf).join(''))
+  const check = (entry: LogEntry) => {
+    const { position } = entry
+    addGap(position)
+    if ('reason' in entry) return addUnread(unread, entry)
+    hash.update(lineOf(entry))
+    const detail = position <= before ? 'exists twice' : findRowFault(entry)
+    if (detail !== undefined) found.push({ position, detail })
+    plants++
+  }
+  for await (const entries of readLog(store, head)) {
     for (const entry of entries) {
-      addGap(entry.position)
-      if ('item' in entry) checkRow(entry)
-      else addUnread(unread, entry)
+      check(entry)
       before = Math.max(before, entry.position)
     }
-    plants += rows.length
-    after = last
     onProgress(plants, head)
-    const open = unread.at(-1)
-    if (head !== undefined || rows.length > 0 || !open) continue
-    open.last = null
-    break
   }
   if (head !== undefined) addGap(head + 1)
+  else if (unread.at(-1)?.last === before) (unread.at(-1) as Unread).last = null
   const checksum = head !== undefined && unread.length === 0 ? hash.digest('hex') : null
   return { plants, checksum, unread }
-
-  function checkRow(row: StoredPlant): void {
-    const detail = row.position <= before ? 'exists twice' : findRowFault(row)
-    if (detail !== undefined) found.push({ position: row.position, detail })
-  }
 }
 
 type Unreadable = { position: number; reason: string }
+type LogEntry = StoredPlant | Unreadable
 
-/** Reads the plants behind a position, up to the `last` of the page; in parts, if the page cannot be read. */
-async function readPage(store: Store, after: number, end: number) {
-  const last = Math.min(after + pagePlants, end)
-  try {
-    // Positions may be missing.
-    const entries: (StoredPlant | Unreadable)[] = await store.plants({ after, last: end }, pagePlants)
-    return { entries, last: entries.length < pagePlants ? end : (entries.at(-1)?.position ?? end) }
-  } catch (error) {
-    await explainUnread(store, error)
-    return { entries: await readParts(store, { after, last }), last }
+/** Reads page by page; what cannot be read in parts. Without a head it ends where a page is unreadable as a whole. */
+async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
+  const end = head ?? Number.MAX_SAFE_INTEGER
+  for (let after = 0; after < end; ) {
+    let entries: LogEntry[]
+    try {
+      // Positions may be missing.
+      entries = await store.plants({ after, last: end }, pagePlants)
+      after = entries.length < pagePlants ? end : (entries.at(-1) as LogEntry).position
+    } catch (error) {
+      await explainUnread(store, error)
+      const last = Math.min(after + pagePlants, end)
+      entries = await readParts(store, { after, last })
+      after = head === undefined && entries.every((entry) => 'reason' in entry) ? end : last
+    }
+    yield entries
   }
 }
 
-async function readParts(store: Store, { after, last }: Positions): Promise<(StoredPlant | Unreadable)[]> {
+async function readParts(store: Store, { after, last }: Positions): Promise<LogEntry[]> {
   try {
     return await store.plants({ after, last }, last - after)
   } catch (error) {
     if (last - after === 1) return [{ position: last, reason: (error as Error).message }]
     const middle = Math.floor((after + last) / 2)
-    return [
-      ...(await readParts(store, { after, last: middle })),
-      ...(await readParts(store, { after: middle, last })),
-    ]
+    const first = await readParts(store, { after, last: middle })
+    return [...first, ...(await readParts(store, { after: middle, last }))]
   }
 }
 

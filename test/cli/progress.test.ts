@@ -27,43 +27,36 @@ const steps: Step[] = [
 ]
 
 test('off a terminal progress is a line every five seconds', async (t) => {
-  t.equal(show({}, steps), '50 % · 5,000 of 10,000 plants · 1,000 plants/s · 5 s left\n')
+  t.equal(show({}, steps), '50 % · 5,000 of 10,000 plants · 1,000 plants/s\n')
   t.equal(show({}, steps.slice(0, 3)), '', 'what is short shows none')
-  const lines: [Step, string][] = [
-    [[5, 5e6, 1e9], '0 % · 5,000,000 of 1,000,000,000 plants · 1,000,000 plants/s · 17 min left'],
-    [[5, 5000, undefined], '5,000 plants · 1,000 plants/s'],
-    [[5, 0, 0, 'page'], '100 % · 0 of 0 pages · 0 pages/s'],
-    [[5, 0, 10, 'page'], '0 % · 0 of 10 pages · 0 pages/s'],
-  ]
-  for (const [step, line] of lines) t.equal(show({}, [step]), `${line}\n`)
+  t.equal(show({}, [[5, 5000, undefined]]), '5,000 plants · 1,000 plants/s\n')
+  t.equal(show({}, [[5, 0, 0, 'page']]), '0 % · 0 of 0 pages · 0 pages/s\n')
 })
 
-test('on a terminal progress is a bar that fits it and is removed', async (t) => {
+test('on a terminal progress is a line that fits it and is removed', async (t) => {
   const wide = show({ isTTY: true, columns: 200 }, steps)
-  t.match(wide, `█${'░'.repeat(11)} 10 % · 1,000 of 10,000 plants · 1,000 plants/s · 9 s left`)
-  t.match(wide, `${'█'.repeat(7)}${'░'.repeat(5)} 60 % · 6,000 of 10,000 plants`)
+  t.match(wide, '\u001b[2K10 % · 1,000 of 10,000 plants · 1,000 plants/s\u001b[1G\u001b[2K50 %')
   t.ok(wide.endsWith('\u001b[1G\u001b[2K'), 'the line is empty in the end')
   t.notMatch(wide, '\n')
   const narrow = show({ isTTY: true, columns: 30 }, steps).split(/\u001b\[\d[A-Z]/)
   t.ok(narrow.some((text) => text.length === 30))
   t.ok(narrow.every((text) => text.length <= 30))
-  t.match(show({ isTTY: true, columns: 80 }, [[1, 10, undefined]]), /\u001b\[2K10 plants · 10 plants\/s/)
 })
 
-test('a line during progress replaces the bar, which comes back below', async (t) => {
+test('a line during progress replaces it, and controls no terminal', async (t) => {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY: true, columns: 80 })
   let now = 0
   const progress = startProgress({ stream, now: () => now })
   now = 1000
   progress.show(5, 10)
-  progress.say('line 7: refused')
+  progress.say('line 7: \u001b[2J')
   now = 2000
   progress.show(6, 10)
   progress.end()
-  t.match(stream.read(), /50 %.*\u001b\[2Kline 7: refused\n.*60 %/s)
+  t.match(stream.read(), /50 %.*\u001b\[2Kline 7: \\x1b\[2J\n.*60 %/s)
 })
 
-test('--quiet shows no progress, and a dumb terminal no bar', async (t) => {
+test('--quiet shows no progress, and a dumb terminal lines', async (t) => {
   for (const terminal of [{ isTTY: true }, {}]) t.equal(show(terminal, steps, { quiet: true }), '')
   const { TERM } = process.env
   t.teardown(() => {

@@ -2,82 +2,65 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError } from '../../cli/console.ts'
 import { serializeItem } from '../../plants/item.ts'
-import type { NoteChange, Outcome, Store } from '../../store/engine.ts'
+import type { Entry, NoteChange, Outcome, Store } from '../../store/engine.ts'
 import { StoreUnavailable } from '../../store/errors.ts'
-import { type Batch, type Checked, type Match, readBatches, type Source } from './check.ts'
-import { type Note, type NoteRow, nameNote } from './notes.ts'
-import { InputError } from './records.ts'
+import type { CheckedSource } from './check.ts'
+import { InputError } from './input.ts'
+import { type Match, type Note, nameNote } from './notes.ts'
+import { makePlantReader } from './plants.ts'
+import { readRecords } from './records.ts'
 
-const roomEveryMs = 25
-const roomMs = 2
-
-/** `earlier`: the import that is continued; `outcomes`: raised with each batch. */
-type Addition = Source & {
-  name: string
+/** `earlier`: the import that is continued; `again`: begun with --again; `onBatch`: gets what became of each plant. */
+type Addition = CheckedSource & {
   store: Store
-  rows: NoteRow[]
-  checked: Checked
   earlier: Match | undefined
   again: boolean
-  outcomes: Record<Outcome, number>
   signal: AbortSignal
-  onBatch: (plants: number) => void
+  onBatch: (outcomes: Outcome[]) => void
 }
 
-/** Appends all plants behind the earlier import. The next batch is read while one is appended. */
+/** Appends all plants behind the earlier import. Throws InputError if they are not those that were checked. */
 export async function addPlants(addition: Addition): Promise<void> {
-  const { rows, checked, earlier, signal, onBatch } = addition
+  const { input, form, store, checked, earlier, again, signal, onBatch } = addition
   // An import that was interrupted goes on in its note, so that two of one input cannot both change it.
-  const own = earlier?.note.isWhole ? undefined : earlier
-  const { path, isAgain } = own?.note ?? { path: addition.input.path, isAgain: addition.again }
-  let [key, before, last] = [own?.key, own?.value ?? '', '']
-  let [underWay, roomAtMs] = [Promise.resolve(), performance.now()]
-  const add = async ({ items, plants, end, hash }: Batch) => {
-    const isWhole = hash === checked.hash
-    const note: Note = { path, bytes: end, hash, date: new Date().toISOString(), isWhole, isAgain }
-    const change = { key: key as string, before, value: JSON.stringify(note) }
-    await append(addition, items, change)
-    before = change.value
-    onBatch(plants)
-    // Other processes poll for the lock of a SQLite file.
-    if (performance.now() - roomAtMs < roomEveryMs) return
-    await sleep(roomMs)
-    roomAtMs = performance.now()
-  }
-  const range: [number, number] = [earlier?.note.bytes ?? 0, checked.end]
-  const nameOnce = (hash: () => string) => {
-    key ??= nameNote(rows, hash())
-  }
-  try {
-    for await (const batch of readBatches(addition, range, nameOnce)) {
-      await underWay
-      signal.throwIfAborted()
-      if (batch.hash === '') continue
-      last = batch.hash
-      underWay = add(batch)
-      underWay.catch(() => {})
+  const own = earlier?.isWhole ? undefined : earlier
+  const { path, isAgain } = own ?? { path: input.path, isAgain: again }
+  const key = own?.key ?? nameNote(checked.notes, checked.firstHash)
+  const readPlant = makePlantReader(form)
+  let [before, hash] = [own?.value ?? '', '']
+  for await (const { records, hashTo } of readRecords(input, form)) {
+    signal.throwIfAborted()
+    const entries: Entry[] = []
+    let bytes = earlier?.bytes ?? 0
+    for (const record of records) {
+      const plant = readPlant(record)
+      if (typeof plant !== 'object' || record.end <= bytes || record.end > checked.end) continue
+      entries.push({ item: serializeItem(plant), id: plant.id })
+      bytes = record.end
     }
-  } finally {
-    // Let the current batch end in any case.
-    await underWay
+    if (entries.length === 0) continue
+    hash = hashTo(bytes)
+    const isWhole = hash === checked.hash
+    const note: Note = { path, bytes, hash, date: new Date().toISOString(), isWhole, isAgain }
+    const value = JSON.stringify(note)
+    onBatch(await append(store, entries, { key, before, value }))
+    before = value
+    // Other processes poll for the lock of a SQLite file.
+    await sleep(2)
   }
-  if (last !== checked.hash)
+  if (hash !== checked.hash)
     throw new InputError('was changed while it was imported: run the same command again')
 }
 
-async function append(
-  { name, store, outcomes }: Addition,
-  items: Batch['items'],
-  note: NoteChange,
-): Promise<void> {
-  const entries = items.flatMap(({ plant }) => (plant ? { item: serializeItem(plant), id: plant.id } : []))
+async function append(store: Store, entries: Entry[], note: NoteChange): Promise<Outcome[]> {
   try {
-    for (const outcome of await store.log.append(entries, { note })) outcomes[outcome]++
+    return await store.log.append(entries, { note })
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    const now = await store.notes.read(note.key).catch(() => new Map<string, string>())
-    const isTaken = ![note.before, note.value].includes(now.get(note.key) ?? note.before)
-    if (isTaken) throw new CommandError(`another import of ${name} is running: wait until it ends`)
+    const { key, before, value } = note
+    const now = (await store.notes.read(key).catch(() => undefined))?.get(key) ?? before
+    if (now !== before && now !== value)
+      throw new InputError('another import of this input is running: wait until it ends')
     throw new CommandError(`the import was cut short: ${error.message}; run the same command to continue`)
   }
 }

@@ -1,62 +1,53 @@
 // Detects the form of an input by its beginning. Other forms are named, with a command that converts them.
 import type { NewPlant } from '../../../schemas/plant.ts'
-import { InputError } from './records.ts'
-import type { RowForm } from './rows.ts'
-
-export const formats = ['ndjson', 'json', 'csv'] as const
-type Format = (typeof formats)[number]
+import { byteOrderMark, InputError } from './input.ts'
 
 /** `map`: names of members or columns that are not those of their fields; it implies `ignoreUnknown`. */
-type FieldOptions = { map?: Partial<Record<keyof NewPlant, string>>; ignoreUnknown?: boolean }
-export type FormOptions = FieldOptions & {
-  format?: Format
+export type FormOptions = {
+  map?: Partial<Record<keyof NewPlant, string>>
+  ignoreUnknown?: boolean
   delimiter?: string
   quote?: string
   trim?: boolean
 }
-export type Form = FieldOptions & RowForm & { format: Format }
+/** `quote`: false if quotation marks are text; `isLine`: each line is a row. */
+export type Form = Required<Pick<FormOptions, 'map' | 'ignoreUnknown' | 'delimiter' | 'trim'>> & {
+  format: 'ndjson' | 'json' | 'csv'
+  quote: boolean
+  isLine: boolean
+}
 
 const delimiters = [',', ';', '|', '\t']
-export const notUtf8 =
-  'is not UTF-8; Excel saves CSV in Windows-1252, which this converts: iconv -f windows-1252 -t utf-8 FILE'
-
-const zip =
-  'is a ZIP archive, as XLSX and ODS are: save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE'
 /** The beginnings of other forms. A damaged first line is none: it is left to be a fault. */
-const others: [beginning: RegExp, reason: string, format?: Format][] = [
+const others: [beginning: RegExp, reason: string][] = [
   [/^\s*$/, 'is empty'],
-  [/^PK\x03\x04/, zip],
+  [
+    /^PK\x03\x04/,
+    'is a ZIP archive, as XLSX and ODS are: save the sheet as CSV (UTF-8), or unpack it: unzip -p FILE',
+  ],
   [/^(\xff\xfe|[^\0\xfe]\0)/, 'is UTF-16; this converts it: iconv -f utf-16le -t utf-8 FILE'],
   [/^(\xfe\xff|\0[^\0])/, 'is UTF-16; this converts it: iconv -f utf-16be -t utf-8 FILE'],
-  [/^[\s\S]{0,1000}[\0\x1a]/, 'is not text: expected NDJSON, JSON or CSV', 'csv'],
   [/^[^[\n][^\n]*\r(?!\n|$)[^\n]*$/, `has lines that end in CR; this converts it: tr '\\r' '\\n' < FILE`],
   [
     /^\s*\{[^[\]{}]*"([^"\\]*)"\s*:\s*\[\s*[{\]]/,
     `is an object that holds the array "$1"; this converts it: jq -c '.["$1"][]' FILE`,
-    'ndjson',
   ],
-  [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE', 'ndjson'],
+  [/^\s*\{([^\n]*[[{,])?[ \t\r]*\n/, 'is JSON over several lines; this converts it: jq -c . FILE'],
 ]
 
 /** `head`: the first bytes of the text. Throws InputError. */
 export function detectForm(head: Buffer, options: FormOptions): Form {
-  const text = head.toString('latin1')
-  const [first] = text.trimStart()
-  const format = options.format ?? (first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv')
-  for (const [beginning, reason, only = format] of others) {
-    const [begun] = (only === format && beginning.exec(text)) || []
+  const text = head.toString('latin1').replace(byteOrderMark, '')
+  for (const [beginning, reason] of others) {
+    const [begun] = beginning.exec(text) ?? []
     if (begun !== undefined) throw new InputError(begun.replace(beginning, reason))
   }
+  const { map = {}, ignoreUnknown = Object.keys(map).length > 0, trim = false } = options
+  const [first] = text.trimStart()
+  const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
   const delimiter = options.delimiter ?? findDelimiter(text)
   const isLine = delimiter === '\t' || delimiter === '|'
-  return {
-    ...options,
-    format,
-    delimiter,
-    quote: options.quote !== 'none',
-    trim: options.trim ?? false,
-    isLine,
-  }
+  return { format, map, ignoreUnknown, delimiter, trim, quote: options.quote !== 'none', isLine }
 }
 
 /** Finds the delimiter that a line like `sep=;` names, or that makes the most columns of the header row. */
@@ -66,6 +57,6 @@ function findDelimiter(text: string): string {
     .trimStart()
     .replaceAll(/"[^"]*"/g, '')
     .split('\n', 1)
-  const widths = delimiters.map((delimiter) => header.split(delimiter).length)
-  return named ?? (delimiters[widths.indexOf(Math.max(...widths))] as string)
+  const columns = (delimiter: string) => header.split(delimiter).length
+  return named ?? (delimiters.toSorted((one, other) => columns(other) - columns(one))[0] as string)
 }

@@ -14,39 +14,40 @@ export type Note = {
   isWhole: boolean
   isAgain: boolean
 }
-export type NoteRow = { key: string; value: string; note: Note }
+/** A note as it is stored: its `value` is JSON. */
+export type StoredNote = Note & { key: string; value: string }
+/** A note of what an input begins with, and the number of plants up to there. */
+export type Match = StoredNote & { plants: number }
 
 const prefix = 'import/'
 
-export async function readNotes(store: Store | undefined): Promise<NoteRow[]> {
-  const rows = [...((await store?.notes.read(prefix)) ?? [])]
-  return rows.map(([key, value]) => ({ key, value, note: JSON.parse(value) }))
+export async function readNotes(store: Store | undefined): Promise<StoredNote[]> {
+  const values = [...((await store?.notes.read(prefix)) ?? [])]
+  return values.map(([key, value]) => ({ ...JSON.parse(value), key, value }))
 }
 
 /** Names the note of a new import after the input up to its first plant, which two imports of one input have in common. */
-export function nameNote(rows: NoteRow[], hash: string): string {
-  const key = `${prefix}${hash}/`
-  return key + rows.filter((row) => row.key.startsWith(key)).length
+export function nameNote(notes: StoredNote[], firstHash: string): string {
+  const start = `${prefix}${firstHash}/`
+  return start + notes.filter(({ key }) => key.startsWith(start)).length
 }
 
 /**
  * Finds the import that an input continues, among the notes of what it begins with, in the order of their ends: an
  * interrupted one with --again, or else the longest. Throws CommandError if the input was changed since it was imported.
  */
-export function findEarlier<T extends NoteRow>(
-  rows: NoteRow[],
-  matching: T[],
+export function findEarlier(
+  { notes, matches }: { notes: StoredNote[]; matches: Match[] },
   path: string | undefined,
   again: boolean,
-) {
-  const interrupted = matching.findLast(({ note }) => note.isAgain && !note.isWhole)
+): Match | undefined {
+  const interrupted = matches.findLast(({ isAgain, isWhole }) => isAgain && !isWhole)
   if (interrupted || again) return interrupted
-  const named = rows.filter(({ note }) => path !== undefined && note.path === path)
-  const [own] = named.sort((a, b) => b.note.date.localeCompare(a.note.date))
-  if (own && !matching.some(({ key }) => key === own.key))
-    throw new CommandError(
-      `${path} no longer begins with what was imported from it on ${own.note.date}: import what is new from another ` +
-        'file, or all of it with --again',
-    )
-  return matching.at(-1)
+  const named = notes.filter((note) => path !== undefined && note.path === path)
+  const last = named.toSorted((one, other) => one.date.localeCompare(other.date)).at(-1)
+  if (last === undefined || matches.some(({ key }) => key === last.key)) return matches.at(-1)
+  throw new CommandError(
+    `${path} no longer begins with what was imported from it on ${last.date}: import what is new from another file, ` +
+      'or all of it with --again',
+  )
 }

@@ -2,149 +2,121 @@
 import { isUtf8 } from 'node:buffer'
 import type { TSchema } from '@sinclair/typebox'
 import { NewPlant } from '../../../schemas/plant.ts'
-import type { Fault } from '../../../schemas/problem.ts'
 import { makePlantCheck } from '../../plants/plant-faults.ts'
-import { type Form, notUtf8 } from './form.ts'
-import { faultOf, InputError, type InputRecord } from './records.ts'
+import type { Form } from './form.ts'
+import { byteOrderMark, InputError } from './input.ts'
+import type { InputRecord } from './records.ts'
 
-export type FieldName = keyof NewPlant
+type FieldName = keyof NewPlant
 export const fieldNames = Object.keys(NewPlant.properties) as FieldName[]
 export const required: ReadonlySet<string> = new Set(NewPlant.required)
 
-type Members = Record<string, unknown>
-/** `columns`: index of each field's column; `width`: the number of columns without empty ones at the end. */
-type Header = { cells: string[]; columns: Record<FieldName, number>; width: number }
-type Read = { plant?: NewPlant; faults?: Fault[] }
+/** What is to be checked, a fault, or undefined for the header row. */
+type Read = { value: unknown } | string | undefined
+type Decode = (latin1: string) => string
 
-const byteOrderMark = '\xef\xbb\xbf'
 /** How a cell is read, by the type of its field. Spreadsheets write TRUE, and pandas 7.0. */
-const cellForms: Record<string, { form: RegExp; read: (cell: string) => unknown }> = {
-  integer: { form: /^-?(0|[1-9]\d*)(\.0+)?$/, read: Number },
-  number: { form: /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/, read: Number },
-  boolean: { form: /^(true|false)$/i, read: (cell) => cell.toLowerCase() === 'true' },
+const cellForms: Record<string, [form: RegExp, read: (cell: string) => unknown]> = {
+  integer: [/^-?(0|[1-9]\d*)(\.0+)?$/, Number],
+  number: [/^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/, Number],
+  boolean: [/^(true|false)$/i, (cell) => cell.toLowerCase() === 'true'],
 }
 
-export class PlantReader {
-  /** The header row of CSV with its end of line, and a line like `sep=;` before it. */
-  headerText = ''
-  readonly #form: Form
-  readonly #names: Record<FieldName, string>
-  readonly #ignoreUnknown: boolean
-  readonly #findFaults = makePlantCheck()
-  #header: Header | undefined
-
-  constructor(form: Form) {
-    const { map = {}, ignoreUnknown = Object.keys(map).length > 0 } = form
-    this.#form = form
-    this.#names = Object.fromEntries(fieldNames.map((name) => [name, map[name] ?? name])) as Record<
-      FieldName,
-      string
-    >
-    this.#ignoreUnknown = ignoreUnknown
-  }
-
-  /** Undefined for an empty line, for the header row, and for all others with `isHeaderOnly`. Throws InputError. */
-  read(record: InputRecord, isHeaderOnly: boolean): Read | undefined {
-    const { text, cells = [], line, fault, eol } = record
-    const isHeader = this.#form.format === 'csv' && !this.#header
-    if ((text === '' && eol !== undefined) || (isHeaderOnly && !isHeader)) return undefined
+/** Makes a function that returns a plant, a fault, or undefined for the header row. It throws InputError. */
+export function makePlantReader(form: Form) {
+  const read = form.format === 'csv' ? makeRowReader(form) : makeMemberReader(form)
+  const findFaults = makePlantCheck()
+  return (record: InputRecord): NewPlant | string | undefined => {
+    const { line, text } = record
     const isAscii = !/[\x80-\xff]/.test(text)
-    if (!isAscii && !fault && !isUtf8(Buffer.from(text, 'latin1'))) throw new InputError(notUtf8, line)
-    const decode = (latin1: string) => (isAscii ? latin1 : Buffer.from(latin1, 'latin1').toString())
-    if (isHeader) return this.#readHeader(record, cells.map(decode))
-    if (fault) return { faults: [fault] }
-    const { width } = this.#header ?? { width: 0 }
-    const isAgain = (cell: string, index: number) =>
-      cell === this.#header?.cells[index] || (index === 0 && cell === byteOrderMark + this.#header?.cells[0])
-    if (cells.length > 0 && cells.length === this.#header?.cells.length && cells.every(isAgain))
-      return refuse('is the header row again')
-    if (text.startsWith(byteOrderMark))
-      return refuse('begins with a byte order mark (U+FEFF): two files were joined')
-    if (cells.slice(width).some((cell) => cell !== ''))
-      return refuse(`has ${cells.length} cells, but the header row has ${width}`)
-    const read = this.#header ? this.#readRow(cells, this.#header, decode) : this.#readJson(decode(text))
-    if (eol !== '' || (read.plant && cells.length >= width)) return read
-    const reason = read.faults ? describeFaults(read.faults) : `has ${cells.length} of ${width} cells`
-    return refuse(`is cut short: it has no end of line, and ${reason}`)
+    if (!isAscii && !isUtf8(Buffer.from(text, 'latin1')))
+      throw new InputError(
+        `line ${line}: is not UTF-8; Excel saves CSV in Windows-1252, which this converts: ` +
+          'iconv -f windows-1252 -t utf-8 FILE',
+      )
+    if (text.startsWith(byteOrderMark)) return 'begins with a byte order mark (U+FEFF): two files were joined'
+    const found = read(record, isAscii ? String : decodeUtf8)
+    if (typeof found !== 'object') return found
+    const faults = findFaults(found.value)
+    if (faults.length === 0) return found.value as NewPlant
+    return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
   }
+}
 
-  #readJson(text: string): Read {
-    let value: Members
+function decodeUtf8(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString()
+}
+
+function makeMemberReader({ map, ignoreUnknown }: Form) {
+  return ({ text }: InputRecord, decode: Decode): Read => {
+    let value: Record<string, unknown>
     try {
-      value = JSON.parse(text)
+      value = JSON.parse(decode(text))
     } catch {
-      return refuse(text.trim() === '' ? 'is empty, expected JSON' : 'is not JSON')
+      return 'is not JSON'
     }
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    if (!isObject || (!this.#form.trim && !this.#ignoreUnknown)) return this.#check(value)
-    const plant: Members = this.#ignoreUnknown ? {} : { ...value }
-    for (const field of fieldNames.filter((name) => Object.hasOwn(value, this.#names[name]))) {
-      const member = value[this.#names[field]]
-      plant[field] = this.#form.trim && typeof member === 'string' ? member.trim() : member
-    }
-    return this.#check(plant)
-  }
-
-  #readRow(cells: string[], { columns }: Header, decode: (latin1: string) => string): Read {
-    const plant: Members = {}
+    if (!ignoreUnknown || value === null) return { value }
+    const plant: Record<string, unknown> = {}
     for (const field of fieldNames) {
-      const cell = decode(cells[columns[field]] ?? '')
-      const text = this.#form.trim ? cell.trim() : cell
+      const name = map[field] ?? field
+      if (Object.hasOwn(value, name)) plant[field] = value[name]
+    }
+    return { value: plant }
+  }
+}
+
+function makeRowReader(form: Form) {
+  let header: ReturnType<typeof readHeader> | undefined
+  return (record: InputRecord, decode: Decode): Read => {
+    const { text, cells, fault } = record
+    if (header === undefined) {
+      if (!/^sep=.\r?\n$/i.test(text)) header = readHeader(record, decode, form)
+      return undefined
+    }
+    if (fault !== undefined) return fault
+    if (text.trimEnd() === header.text) return 'is the header row again'
+    if (cells.length > header.width && cells.slice(header.width).some((cell) => cell !== ''))
+      return `has ${cells.length} cells, but the header row has ${header.width}`
+    const plant: Record<string, unknown> = {}
+    for (const [field, column] of header.columns) {
+      const whole = decode(cells[column] ?? '')
+      const cell = form.trim ? whole.trim() : whole
       // An empty cell of an optional field means no value.
-      if (text === '' && !required.has(field)) continue
-      const { form, read } = cellForms[(NewPlant.properties[field] as TSchema).type] ?? {}
-      plant[field] = form?.test(text) ? read?.(text) : text
+      if (cell === '' && !required.has(field)) continue
+      const [pattern, parse] = cellForms[(NewPlant.properties[field] as TSchema).type] ?? []
+      plant[field] = pattern?.test(cell) ? parse?.(cell) : cell
     }
-    return this.#check(plant)
-  }
-
-  #check(plant: unknown): Read {
-    const faults = this.#findFaults(plant)
-    return faults.length === 0
-      ? { plant: plant as NewPlant }
-      : { faults: faults.map((fault) => this.locate(fault)) }
-  }
-
-  /** Points a fault at the member or column of the input. */
-  locate<T extends { pointer?: string }>(fault: T): T {
-    const field = fieldNames.find((name) => fault.pointer === `/${name}`)
-    if (field === undefined) return fault
-    return { ...fault, pointer: `/${this.#names[field].replaceAll('~', '~0').replaceAll('/', '~1')}` }
-  }
-
-  /** Columns that are not used may have no name, or the same one. */
-  #readHeader({ text, line, fault, eol, cells = [] }: InputRecord, decoded: string[]): undefined {
-    const refuse = (reason: string) => new InputError(reason, line)
-    if (fault) throw refuse(`the header row: ${fault.detail}`)
-    this.headerText += text + (eol || '\n')
-    if (/^sep=.$/i.test(text)) return
-    const all = this.#form.trim ? decoded.map((cell) => cell.trim()) : decoded
-    const columns = {} as Header['columns']
-    for (const field of fieldNames) {
-      const name = this.#names[field]
-      columns[field] = all.indexOf(name)
-      if (columns[field] === -1 && (required.has(field) || name !== field))
-        throw refuse(
-          `no column "${name}" for the ${field}; use --map ${field}=COLUMN with one of: ${list(all)}`,
-        )
-      if (all.lastIndexOf(name) !== columns[field]) throw refuse(`duplicate column "${name}"`)
-    }
-    const unknown = all.filter((column) => column !== '' && !Object.values(this.#names).includes(column))
-    if (unknown.length > 0 && !this.#ignoreUnknown)
-      throw refuse(`unknown columns: ${list(unknown)}; --ignore-unknown ignores them`)
-    this.#header = { cells, columns, width: all.findLastIndex((column) => column !== '') + 1 }
+    return { value: plant }
   }
 }
 
-const refuse = (detail: string): Read => ({ faults: [faultOf(detail)] })
-
-/** Lists the first columns, of each its first characters. */
-function list(columns: string[]): string {
-  const shown = columns.slice(0, 20).map((column) => JSON.stringify(column.slice(0, 40)))
-  return shown.join(', ') + (columns.length > 20 ? ', …' : '')
-}
-
-/** Describes the faults of a record in one line. */
-export function describeFaults(faults: Pick<Fault, 'pointer' | 'detail'>[]): string {
-  return faults.map(({ pointer = '', detail }) => `${pointer.slice(1)} ${detail}`.trim()).join('; ')
+/**
+ * Finds the column of each field, and the number of columns without empty ones at the end. Columns that are not used may
+ * have no name, or the same one.
+ */
+function readHeader({ line, text, cells, fault }: InputRecord, decode: Decode, form: Form) {
+  const refuse = (reason: string) => new InputError(`line ${line}: ${reason}`)
+  if (fault !== undefined) throw refuse(`the header row: ${fault}`)
+  const all = cells.map((cell) => (form.trim ? decode(cell).trim() : decode(cell)))
+  const list = (names: string[]) =>
+    names
+      .map((name) => `"${name}"`)
+      .join(', ')
+      .slice(0, 500)
+  const columns: [field: FieldName, column: number][] = []
+  for (const field of fieldNames) {
+    const name = form.map[field] ?? field
+    const column = all.indexOf(name)
+    if (column === -1 && (required.has(field) || name !== field))
+      throw refuse(
+        `no column "${name}" for the ${field}; use --map ${field}=COLUMN with one of: ${list(all)}`,
+      )
+    if (all.lastIndexOf(name) !== column) throw refuse(`duplicate column "${name}"`)
+    columns.push([field, column])
+  }
+  const used = columns.map(([, column]) => column)
+  const unknown = all.filter((name, column) => name !== '' && !used.includes(column))
+  if (unknown.length > 0 && !form.ignoreUnknown)
+    throw refuse(`unknown columns: ${list(unknown)}; --ignore-unknown ignores them`)
+  return { text: text.trimEnd(), columns, width: all.findLastIndex((name) => name !== '') + 1 }
 }

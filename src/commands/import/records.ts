@@ -1,113 +1,157 @@
-// Splits an input into records: lines of NDJSON, or elements of a JSON array; rows of CSV are joined from lines.
-import type { TSchema } from '@sinclair/typebox'
-import { NewPlant } from '../../../schemas/plant.ts'
-import type { Fault } from '../../../schemas/problem.ts'
+// Splits an input into records: lines of NDJSON, elements of a JSON array, or rows of CSV.
+import { createHash } from 'node:crypto'
+import type { Form } from './form.ts'
+import { byteOrderMark, type Input, InputError } from './input.ts'
 
-/** The longest record: well above the longest plant, with a character as two escapes (`\ud83c\udf34`) of 12 bytes. */
-const textBytes = Object.values<TSchema>(NewPlant.properties).reduce(
-  (sum, { maxLength = 0 }) => sum + 12 * maxLength,
-  0,
-)
-export const maxRecordBytes = Math.ceil(textBytes / 8192) * 64 * 1024
-
-export const faultOf = (detail: string): Fault => ({ code: 'format', detail, pointer: '' })
-export const tooLong: Fault = { ...faultOf(`is longer than ${maxRecordBytes / 1024} KiB`), code: 'length' }
+/** The longest record, and the longest cell that is looked at for its closing quotation mark. */
+const maxRecordBytes = 2 ** 20
 
 /**
- * `line`: counted from 1; `text`: its bytes, one per character (latin1), so that offsets and rejects are exact; `end`: the
- * offset behind it, before its end of line; `eol`: '' if the input ends without one; `cells`: of a row.
+ * `line`: counted from 1, where it begins; `end`: its offset in the input, before its end of line, which is part of `text`.
+ * Texts hold a byte per character (latin1), so that offsets and rejects are exact.
  */
 export type InputRecord = {
   line: number
-  text: string
   end: number
-  eol?: string
+  text: string
+  cells: string[]
+  fault?: string | undefined
+}
+
+/**
+ * What was found at an offset of a text: a record up to `end`, and more from `next` on. `start`: where it begins, if that is
+ * later; `fault`: of its last line; `isBlank`: there is no record, as in an empty line;
+ * `refusal`: of the whole input.
+ */
+type Found = {
+  start?: number
+  end: number
+  next: number
   cells?: string[]
-  fault?: Fault
+  fault?: string
+  isBlank?: boolean
+  refusal?: string
 }
+/** Undefined if more of the text is needed, or, when that `isLast`, at its end. */
+type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 
-/** Records, in order. Each group is read before the next. */
-export type Groups = AsyncGenerator<InputRecord[]>
-
-/** The input cannot be imported, or not as a whole; `line`: counted from 1. */
-export class InputError extends Error {
-  readonly line: number | undefined
-
-  constructor(reason: string, line?: number) {
-    super(reason)
-    this.line = line
-  }
-}
-
-/** Splits into lines, also empty ones. Only the beginning of a line that is too long is kept. */
-export async function* splitLines(chunks: AsyncIterable<Buffer>): Groups {
-  let [line, at, rest, cut] = [0, 0, '', 0]
-  const take = (whole: string, end: string): InputRecord => {
-    const eol = end && whole.endsWith('\r') ? '\r\n' : end
-    const text = eol.length > 1 ? whole.slice(0, -1) : whole
-    const isLong = cut + text.length > maxRecordBytes
-    const record = { line: ++line, text, end: at + cut + text.length, eol, ...(isLong && { fault: tooLong }) }
-    at += cut + whole.length + 1
-    cut = 0
-    return record
-  }
-  for await (const chunk of chunks) {
-    const lines = (rest + chunk.toString('latin1')).split('\n')
-    rest = lines.pop() as string
-    yield lines.map((text) => take(text, '\n'))
-    const more = Math.max(0, rest.length - maxRecordBytes - 2)
-    rest = rest.slice(more)
-    cut += more
-  }
-  if (rest.trim() !== '') yield [take(rest, '')]
-}
-
-/** Splits a JSON array of any size into the texts of its elements, which are parsed later. */
-export async function* splitArray(chunks: AsyncIterable<Buffer>): Groups {
-  let [rest, offset, line, place] = ['', 0, 1, 'before' as 'before' | 'first' | 'next' | 'behind']
-  const drop = (length: number) => {
-    line += rest.slice(0, length).split('\n').length - 1
-    offset += length
-    rest = rest.slice(length)
-  }
-  const dropSpace = () => drop(rest.search(/[^ \t\r\n]|$/))
-  for await (const chunk of chunks) {
-    rest += chunk.toString('latin1')
-    const records: InputRecord[] = []
-    for (dropSpace(); rest !== ''; dropSpace()) {
-      if (place === 'behind') throw new InputError('text follows the JSON array', line)
-      if (place === 'before' && rest[0] !== '[') throw new InputError('is not a JSON array', line)
-      const end = place === 'before' ? 0 : findEnd(rest)
-      if ((end ?? rest.length) > maxRecordBytes) throw new InputError(`an element ${tooLong.detail}`, line)
-      if (end === undefined) break
-      const text = rest.slice(0, end).replace(/[ \t\r\n]+$/, '')
-      // A missing element is a fault, unless the array is empty.
-      const isElement = text !== '' || rest[end] === ',' || place === 'next'
-      if (place !== 'before' && isElement) records.push({ line, text, end: offset + text.length })
-      place = place === 'before' ? 'first' : rest[end] === ',' ? 'next' : 'behind'
-      drop(end + 1)
+/**
+ * Reads the records chunk by chunk. `hashTo`: the SHA-256 (hex) of the input up to an offset, for the ends of records of
+ * this chunk, in their order.
+ */
+export async function* readRecords(input: Input, form: Form) {
+  const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
+  const sha256 = createHash('sha256')
+  let [rest, line, at, hashed, isLast] = ['', 1, 0, 0, false]
+  for (const chunks = input.read(); !isLast; ) {
+    const { value } = await chunks.next()
+    isLast = value === undefined
+    const text: string = rest + (value?.toString('latin1') ?? '')
+    const hashTo = (end: number) => {
+      sha256.update(text.slice(hashed - at, end - at), 'latin1')
+      hashed = end
+      return sha256.copy().digest('hex')
     }
-    yield records
+    let feed = text.indexOf('\n')
+    const lineOf = (offset: number) => {
+      for (; feed !== -1 && feed < offset; feed = text.indexOf('\n', feed + 1)) line++
+      return line
+    }
+    const records: InputRecord[] = []
+    let from = at === 0 && text.startsWith(byteOrderMark) ? byteOrderMark.length : 0
+    for (let found = find(text, from, isLast); found; found = find(text, from, isLast)) {
+      const { start = from, end, next, cells = [], fault, isBlank = end === start, refusal } = found
+      if (refusal) throw new InputError(`line ${lineOf(start)}: ${refusal}`)
+      const record = text.slice(start, form.format === 'json' ? end : next)
+      if (!isBlank)
+        records.push({ line: lineOf(fault ? end : start), end: at + end, text: record, cells, fault })
+      from = next
+    }
+    yield { records, hashTo }
+    hashTo(at + from)
+    lineOf(from)
+    rest = text.slice(from)
+    at += from
+    if (rest.length > maxRecordBytes)
+      throw new InputError(`line ${line}: is longer than ${maxRecordBytes / 1024} KiB`)
   }
-  if (place !== 'behind') throw new InputError('the JSON array does not end: the input is cut short', line)
 }
 
-const [quote, backslash, comma, endOfArray] = [34, 92, 44, 93]
-/** Brackets of objects and arrays differ in one bit. */
-const opens = (code: number) => (code | 32) === 123
-const closes = (code: number) => (code | 32) === 125
+const findLine: Find = (text, from, isLast) => {
+  const feed = text.indexOf('\n', from)
+  if (feed === -1) return isLast && from < text.length ? { end: text.length, next: text.length } : undefined
+  return { end: feed > from && text[feed - 1] === '\r' ? feed - 1 : feed, next: feed + 1 }
+}
 
-/** Finds the comma or bracket behind the element with which a text begins; undefined if there is none yet. */
-function findEnd(text: string): number | undefined {
-  let depth = 0
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code === quote) {
-      for (i++; i < text.length && text.charCodeAt(i) !== quote; i++)
-        if (text.charCodeAt(i) === backslash) i++
-    } else if (opens(code)) depth++
-    else if (depth > 0) depth -= Number(closes(code))
-    else if (code === comma || code === endOfArray) return i
+const unclosedFault = 'a quoted cell begins here and does not end'
+const insideFault =
+  'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, or use --quote none'
+
+/**
+ * CSV as people have it. A quoted cell may span lines, unless each line is a row: then quotation marks are text, unless they
+ * enclose a whole cell.
+ */
+function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
+  const [blank, inside, outside] = [trim ? ' *' : '', isLine ? '[^"\n]*' : '[^"]*', isLine ? '' : '"']
+  const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
+  const opening = `${blank}"(${inside}(?:""${inside})*)`
+  const bareCell = `[^${between}${outside}\n]*?`
+  const cell = new RegExp(`(?:${opening}"${blank}|(${bareCell}))(${between}|\r?\n|\r?$)`, 'y')
+  const unclosed = new RegExp(`${opening}$`, 'y')
+  return (text, from, isLast) => {
+    const line = findLine(text, from, isLast)
+    if (line === undefined) return undefined
+    const whole = text.slice(from, line.end)
+    if (!quote || !whole.includes('"')) return { ...line, cells: whole.split(delimiter) }
+    const cells: string[] = []
+    for (let at = from; ; at = cell.lastIndex) {
+      cell.lastIndex = unclosed.lastIndex = at
+      const [, inner, bare = '', separator] = cell.exec(text) ?? []
+      if (separator === undefined) {
+        const isUnclosed = unclosed.test(text)
+        if (isUnclosed && !isLast && text.length - at < maxRecordBytes) return undefined
+        return { ...(findLine(text, at, true) as Found), fault: isUnclosed ? unclosedFault : insideFault }
+      }
+      if (!isLast && /^\r?$/.test(separator)) return undefined
+      cells.push(inner?.replaceAll('""', '"') ?? bare)
+      if (separator !== delimiter)
+        return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }
+    }
   }
-  return undefined
+}
+
+/** The elements of an array of any size, which are parsed later. */
+function makeElementFinder(): Find {
+  let place: 'before' | 'first' | 'next' | 'behind' = 'before'
+  return (text, from, isLast) => {
+    const space = /[ \t\r\n]*/y
+    space.lastIndex = from
+    space.test(text)
+    const start = space.lastIndex
+    const refuse = (refusal: string) => ({ start, end: start, next: start, refusal })
+    if (place === 'behind' && start < text.length) return refuse('text follows the JSON array')
+    const next = place === 'before' ? start : findElementEnd(text, start)
+    if (next === text.length) {
+      const isCut = isLast && place !== 'behind'
+      return isCut ? refuse('the JSON array does not end: the input is cut short') : undefined
+    }
+    const end = start + text.slice(start, next).replace(/[ \t\r\n]+$/, '').length
+    const isBlank = place === 'before' || (place === 'first' && end === start && text[next] === ']')
+    place = place === 'before' ? 'first' : text[next] === ',' ? 'next' : 'behind'
+    return { start, end, next: next + 1, isBlank }
+  }
+}
+
+/** Finds the comma or bracket behind the element at an offset, or the end of the text. */
+function findElementEnd(text: string, from: number): number {
+  let depth = 0
+  for (let at = from; at < text.length; at++) {
+    const char = text[at]
+    if (char === '"') {
+      for (at++; at < text.length && text[at] !== '"'; at++) if (text[at] === '\\') at++
+    } else if (char === '{' || char === '[') depth++
+    else if (depth > 0) depth -= Number(char === '}' || char === ']')
+    else if (char === ',' || char === ']') return at
+  }
+  return text.length
 }
