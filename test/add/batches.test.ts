@@ -4,7 +4,6 @@ import { EventEmitter, once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
-import pino from 'pino'
 import { test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { engines, sqlite } from '../support/engines.ts'
@@ -146,7 +145,7 @@ test('what the writer thread had when it ended is answered 503, and so are later
   subscribe('worker_threads', note)
   t.teardown(() => unsubscribe('worker_threads', note))
   const database = await sqlite.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(database)
   const batches = new EventEmitter()
   const log: Store['log'] = {
     ...store.log,

@@ -1,7 +1,6 @@
 // Everything that is no good request gets its status and problem details, and changes nothing.
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Problem } from '../../schemas/problem.ts'
 import { sqlite } from '../support/engines.ts'
@@ -347,19 +346,19 @@ test('bytes that are no request are answered, and the connection ends', async (t
 const hosts = ['', 'a', 'a:', 'a:80', '127.0.0.1:3000', '[::1]:3000', "a_b~c!$&'()*+,;=%20"]
 
 test('any well-formed Host is accepted', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { port } = await startApp(t)
   for (const host of hosts)
     t.equal((await send(port, compose({ headers: { Host: host } }))).status, 200, host)
 })
 
 test('HTTP/1.0 needs no Host', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { port } = await startApp(t)
   const bytes = `GET /plants HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`
   t.match(await send(port, bytes), { status: 200, text: '[]' })
 })
 
 test('clients that disconnect at any moment affect nobody else', async (t) => {
-  const { app, port, url } = await startApp(t, await sqlite.createDatabase(t))
+  const { app, port, url } = await startApp(t)
   const body = '{"name":"a","tag":""}'
   const parts = [
     'GET /plants HT',
@@ -377,7 +376,7 @@ test('clients that disconnect at any moment affect nobody else', async (t) => {
 })
 
 test('an internal error is 500 and reveals no internals', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const log = { ...store.log, head: () => Promise.reject(new Error('secret of the inside')) }
   const { url } = await startApp(t, '', { store: { ...store, log } })
   const answer = await request(`${url}/plants`)

@@ -1,13 +1,12 @@
 // Browsers on other origins: off unless the deployment names them.
 import { type Test, test } from 'tap'
-import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
 
 const origin = 'https://garden.test'
 
 async function start(t: Test, CORS_ORIGIN: string): Promise<string> {
-  return (await startApp(t, await sqlite.createDatabase(t), { env: { CORS_ORIGIN } })).url
+  return (await startApp(t, undefined, { env: { CORS_ORIGIN } })).url
 }
 
 function preflight(url: string, from: string) {

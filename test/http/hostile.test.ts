@@ -6,7 +6,7 @@ import { test } from 'tap'
 import { isFull } from '../support/full.ts'
 import '../support/short-limits.ts'
 
-const { createDirectory, sqlite } = await import('../support/engines.ts')
+const { createDirectory } = await import('../support/engines.ts')
 const { request, startApp, startService, token } = await import('../support/service.ts')
 const { compose, readAnswers } = await import('../support/wire.ts')
 
@@ -82,7 +82,7 @@ async function readAll(socket: Socket): Promise<string> {
 }
 
 test('a client that ends its half of the connection still gets its answers', async (t) => {
-  const { port, url } = await startApp(t, await sqlite.createDatabase(t))
+  const { port, url } = await startApp(t)
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const received = readAll(socket)
   socket.end(Buffer.concat(Array.from({ length: 10 }, () => compose({ body: plant }))))
@@ -98,7 +98,7 @@ test('a client that ends its half of the connection still gets its answers', asy
 const halves: [title: string, rest: string][] = [['between requests', '\r\n']]
 
 test('a client that ends its half of the connection is not sent a partial list as a whole one', async (t) => {
-  const { port, store } = await startApp(t, await sqlite.createDatabase(t))
+  const { port, store } = await startApp(t)
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
   const count = 40_000
   for (let n = 0; n < count; n += 1000)

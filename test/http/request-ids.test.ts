@@ -2,7 +2,6 @@
 import { type Test, test } from 'tap'
 import { makeMask } from '../../src/log.ts'
 import { makeToken } from '../../src/tokens/format.ts'
-import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { compose, send } from '../support/wire.ts'
 
@@ -15,7 +14,7 @@ async function start(t: Test) {
   const write = (more: string) => {
     lines += more
   }
-  const { app, port, url } = await startApp(t, await sqlite.createDatabase(t), { write, mask })
+  const { app, port, url } = await startApp(t, undefined, { write, mask })
   const close = async () => {
     await app.close()
     return lines

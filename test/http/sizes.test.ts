@@ -2,7 +2,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'tap'
-import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
 import { compose, readAnswers, send } from '../support/wire.ts'
@@ -17,7 +16,7 @@ function makeTarget(length: number): string {
 }
 
 test('a request target has 8 KiB at most', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { port } = await startApp(t)
   t.equal((await send(port, compose({ target: makeTarget(maxUrlBytes) }))).status, 200)
   assertProblem(t, await send(port, compose({ target: makeTarget(maxUrlBytes + 1) })), 414)
 })
@@ -31,13 +30,13 @@ function makeRequest(bytes: number, target = '/plants'): Buffer {
 }
 
 test('the head of a request is smaller than 16 KiB', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { port } = await startApp(t)
   t.equal((await send(port, makeRequest(maxHeaderBytes - 1))).status, 200)
   assertProblem(t, await send(port, makeRequest(maxHeaderBytes)), 431)
 })
 
 test('a target that is too long and a head that is too large have different answers', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+  const { port } = await startApp(t)
   const cases: [target: number, bytes: number, status: number][] = [
     [maxUrlBytes, maxHeaderBytes, 431],
     [maxUrlBytes, 3 * maxHeaderBytes, 431],
@@ -48,7 +47,7 @@ test('a target that is too long and a head that is too large have different answ
 })
 
 test('a head that comes bit by bit has the same limit', async (t) => {
-  const { app, port } = await startApp(t, await sqlite.createDatabase(t))
+  const { app, port } = await startApp(t)
   for (const [whole, status] of [
     [makeRequest(maxHeaderBytes - 1), 200],
     [makeRequest(maxHeaderBytes), 431],
@@ -72,7 +71,7 @@ test('a head that comes bit by bit has the same limit', async (t) => {
 })
 
 test('a body has 16 KiB at most', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  const { url } = await startApp(t)
   const body = '{"name":"a","tag":""}'
   t.equal((await request(`${url}/plants`, { body: body.padEnd(maxBodyBytes) })).status, 200)
   assertProblem(t, await request(`${url}/plants`, { body: body.padEnd(maxBodyBytes + 1) }), 413)

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { PlantLog } from '../../src/store/engine.ts'
 import { assertWithin, isFull } from '../support/full.ts'
@@ -88,7 +87,7 @@ test('a service that is told to stop while its file is locked answers what waits
 })
 
 test('the store has less time for a plant than its request, to say what became of it', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const leftMs: number[] = []
   const append: PlantLog['append'] = (entries, options) => {
     leftMs.push(Number(options?.deadlineMs) - performance.now())
@@ -110,7 +109,7 @@ test('the store has less time for a plant than its request, to say what became o
 
 /** A store whose log never answers one of its verbs. */
 async function openHanging(t: Test, verb: keyof PlantLog): Promise<Store> {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   return { ...store, log: { ...store.log, [verb]: () => new Promise(() => {}) } }
 }
 
@@ -131,7 +130,7 @@ test('a store that never answers is not waited for', async (t) => {
 })
 
 test('a look-up that never ends is not waited for', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const tokens = { ...store.tokens, find: () => new Promise<never>(() => {}) }
   const { url } = await startApp(t, '', { store: { ...store, tokens } })
   const headers = { authorization: 'Bearer plant_0ZZZZZZZ_00000000000000000000000000000000_000000' }
@@ -144,7 +143,7 @@ test('a look-up that never ends is not waited for', async (t) => {
 
 test('a client that takes nothing of a list is cut off, and cannot take a part for the whole', async (t) => {
   const database = await sqlite.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(database)
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
   for (let n = 0; n < 40_000; n += 1000)
     await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))

@@ -1,7 +1,6 @@
 // Content codings of lists: by the weights of Accept-Encoding, each page compressed once (RFC 9110, section 12.5.3).
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import { negotiate } from '../../src/plants/codings.ts'
 import { sqlite } from '../support/engines.ts'
@@ -45,7 +44,7 @@ test('codings follow the weights that a client gives', async (t) => {
 
 /** A service with so many plants, which counts what is read of its log. */
 async function start(t: Test, plants: number) {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const items = Array.from({ length: plants }, (_, n) =>
     JSON.stringify({ name: `山椒 ${n}`, tag: 'x'.repeat(40) }),
   )

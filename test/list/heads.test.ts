@@ -1,5 +1,4 @@
 // HEAD says what GET would, without a body: also where the request is refused (RFC 9110, section 9.3.2).
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from '../support/engines.ts'
@@ -12,7 +11,7 @@ const names = ['etag', 'link', 'cache-control', 'content-type', 'retry-after', '
 /** An app with two plants; what is put into `failure` is what its store then does. */
 async function start(t: Test) {
   const database = await sqlite.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(database)
   await store.log.append(['"a"', '"b"'].map((name) => ({ item: `{"name":${name},"tag":""}`, id: undefined })))
   const failing: { failure?: Error } = {}
   const head: typeof store.log.head = (positions) =>

@@ -1,7 +1,6 @@
 // The text of plants is a format: logs, ETags and retries hold it, so it may change only with its number.
 import { test } from 'tap'
 import { itemFormat, serializeItem } from '../../src/plants/item.ts'
-import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 
 /** A change here needs another `itemFormat`, and an answer to what becomes of the plants that are stored. */
@@ -24,7 +23,7 @@ test('the text of a plant is the same to the byte, as its format number says', a
 })
 
 test('lists and answers show that text, and their ETags name its format', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  const { url } = await startApp(t)
   for (const [name, tag, text] of golden)
     t.equal((await request(`${url}/plants`, { body: { tag, name } })).text, text)
   const list = await request(`${url}/plants`)

@@ -1,6 +1,5 @@
 // The list operation: order, limit, pages, conditional requests, HEAD.
 
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { cursorOf } from '../../src/plants/names.ts'
@@ -198,7 +197,7 @@ for (const engine of engines) {
 
     t.test('a 304 is given without reading plants, and an error bears no ETag', async (t) => {
       const database = await engine.createDatabase(t)
-      const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+      const store = await openStore(database)
       const log = { ...store.log, read: () => Promise.reject(new Error('plants were read')) }
       const { url } = await startApp(t, database, { store: { ...store, log } })
       await request(`${url}/plants`, { body: { name: 'a', tag: '' } })

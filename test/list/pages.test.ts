@@ -1,5 +1,4 @@
 // The cache of pages: each is read once, by its name, and a list is read in parts that are bounded in bytes.
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import { Plant } from '../../schemas/plant.ts'
 import { longestItemBytes, serializeItem } from '../../src/plants/item.ts'
@@ -8,7 +7,7 @@ import { request, startApp } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
 async function start(t: Test, items: string[]) {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   await store.log.append(items.map((item) => ({ item, id: undefined })))
   const sizes: number[] = []
   const read: typeof store.log.read = async (...range) => {

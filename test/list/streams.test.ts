@@ -1,7 +1,6 @@
 // Long lists: whole, in constant memory, and never a part taken for the whole.
 import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
@@ -18,7 +17,7 @@ const expected = JSON.stringify(Array.from({ length: plants }, (_, n) => ({ name
 /** A store with a long log, that counts what is read of it. */
 async function openFilled(t: Test, engine: Engine) {
   const database = await engine.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(database)
   for (let n = 0; n < plants; n += 4000) {
     const batch = Array.from({ length: 4000 }, (_, i) => ({
       item: JSON.stringify({ name: `plant ${n + i + 1}`, tag }),

@@ -66,16 +66,17 @@ export async function recovered(store: Store): Promise<void> {
 
 export type Store = SqlStore
 
-/** Opens the store at a URL of SQLite or PostgreSQL: to write, and made if it is missing, unless told otherwise. */
+export const silent = pino({ level: 'silent' })
+
+/**
+ * Opens the store at a URL of SQLite or PostgreSQL: to write, made if it is missing, and without a log, unless told
+ * otherwise.
+ */
 export async function openStore(
   url: string,
-  {
-    mode = 'write',
-    create = mode !== 'read',
-    ...options
-  }: Partial<OpenOptions> & Pick<OpenOptions, 'logger'>,
+  { mode = 'write', create = mode !== 'read', logger = silent, ...options }: Partial<OpenOptions> = {},
 ): Promise<Store> {
-  return (await engines.openStore(url, { mode, create, ...options })) as Store
+  return (await engines.openStore(url, { mode, create, logger, ...options })) as Store
 }
 
 /** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
@@ -83,7 +84,7 @@ export type StoreFault = FailedOutcome | 'broken'
 
 /** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */
 export async function openFailing(t: Test): Promise<{ store: Store; faults: StoreFault[] }> {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const faults: StoreFault[] = []
   return { store: makeFailing(store, faults), faults }
 }
