@@ -60,8 +60,10 @@ test('the pages load only files of the service, and the browser asks before it u
   for (const path of ['', 'docs', 'docs/guide', 'docs/static/swagger-ui-bundle.js', 'problems/unread']) {
     const { headers } = await request(`${url}/${path}`, open)
     const policy = String(headers.get('content-security-policy'))
+    for (const rule of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"])
+      t.ok(path.includes('static') || policy.split(/ *; */).includes(rule), `${path}: ${policy}`)
     t.match(policy, "default-src 'none'", path)
-    t.notMatch(policy, /unsafe|\*|https?:/)
+    t.notMatch(policy, /unsafe|\*|https?:|upgrade-insecure/)
     t.equal(headers.get('referrer-policy'), 'no-referrer')
     t.equal(headers.get('cache-control'), 'no-cache')
   }
@@ -91,6 +93,7 @@ test('every link of the pages leads somewhere', async (t) => {
   for (const page of seen) {
     const { status, text, headers } = await request(page, open)
     t.equal(status, 200, page)
+    t.equal(headers.get('x-content-type-options'), 'nosniff', page)
     t.notMatch(text, /<(?:p|td|li)>[^<]*\b[a-z]+\.md\b/, 'no name of a file that is not served')
     if (!headers.get('content-type')?.startsWith('text/html')) continue
     t.notMatch(text, /\{\{|undefined/, 'nothing is left unfilled')

@@ -35,6 +35,13 @@ export function add({ log }: Store, ...names: string[]): Promise<Outcome[]> {
   return log.append(names.map((name) => entry(name)))
 }
 
+/** Adds so many plants that a list of them fills all buffers on its way. Resolves to its length in bytes. */
+export async function fillLarge({ log }: Store, count = 40_000): Promise<number> {
+  const one = { item: JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) }), id: undefined }
+  for (let n = 0; n < count; n += 1000) await log.append(Array(1000).fill(one))
+  return count * (one.item.length + 1) + 1
+}
+
 /** The names of all plants. */
 export async function listNames({ log }: Store): Promise<string[]> {
   const { position, mark } = await log.head()
