@@ -10,7 +10,7 @@ import { compose, type Parts, send } from '../support/wire.ts'
 const mask = makeMask(['a-token-for-tests'])
 const made = /^[0-9a-f]{10}-[0-9a-z]+$/
 const open = { Authorization: undefined }
-const _preflight = { Origin: 'https://a.test', 'Access-Control-Request-Method': 'POST', ...open }
+const preflight = { Origin: 'https://a.test', 'Access-Control-Request-Method': 'POST', ...open }
 
 /** One of each kind of answer; a string is sent as it is. */
 const answers: [title: string, status: number, parts: Parts | string][] = [
