@@ -3,7 +3,6 @@ import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import pino from 'pino'
 import { test } from 'tap'
 import { SettingError } from '../../src/setting-values.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
@@ -14,7 +13,6 @@ import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { spawnCli, startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
-const logger = pino({ level: 'silent' })
 const plantsUrl = 'http://127.0.0.1:3000/plants'
 
 test('FIRST_TOKEN_FILE: the first token is in the file alone, and the printed line uses it from there', async (t) => {
@@ -36,7 +34,7 @@ test('FIRST_TOKEN_FILE: the first token is in the file alone, and the printed li
 
 for (const engine of engines)
   test(`${engine.name}: a later start says how to get a token, and whether any is valid`, async (t) => {
-    const store = await openStore(await engine.createDatabase(t), { logger })
+    const store = await openStore(await engine.createDatabase(t))
     t.teardown(() => store.close())
     const tokens = new Tokens(store.tokens)
     const introduce = (file?: string) => introduceTokens(tokens, { file, plantsUrl })
@@ -68,7 +66,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
     `plant-store: FIRST_TOKEN_FILE ${FIRST_TOKEN_FILE} already exists, so no token was made: move it away, and start again\n`,
   )
   t.equal(readFileSync(FIRST_TOKEN_FILE, 'utf8'), 'precious')
-  const store = await openStore(`file:${join(directory, 'data', 'plants.db')}`, { logger })
+  const store = await openStore(`file:${join(directory, 'data', 'plants.db')}`)
   t.teardown(() => store.close())
   const tokens = new Tokens(store.tokens)
   await t.rejects(introduceTokens(tokens, { file: join(directory, 'no', 'token'), plantsUrl }), {
@@ -79,7 +77,7 @@ test('a file that exists, or cannot be written, is reported in one line, and no 
 })
 
 test('of two starts at once one makes the token, and the other leaves no file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  const store = await openStore(await sqlite.createDatabase(t))
   t.teardown(() => store.close())
   const directory = createDirectory(t)
   const start = (name: string) =>
@@ -90,7 +88,7 @@ test('of two starts at once one makes the token, and the other leaves no file', 
 })
 
 test('a token that could not be stored leaves no file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  const store = await openStore(await sqlite.createDatabase(t))
   t.teardown(() => store.close())
   await store.sql.execute(
     "CREATE TRIGGER full BEFORE INSERT ON tokens BEGIN SELECT raise(ABORT, 'full'); END",
@@ -102,7 +100,7 @@ test('a token that could not be stored leaves no file', async (t) => {
 })
 
 test('a token that may have been stored keeps its file', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger })
+  const store = await openStore(await sqlite.createDatabase(t))
   t.teardown(() => store.close())
   const add: typeof store.tokens.add = async (token) => {
     await store.tokens.add(token)

@@ -5,18 +5,13 @@ import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from '
 import pino from 'pino'
 import type { Test } from 'tap'
 import { type Meter, noMeter } from '../../src/metrics.ts'
-import { createDirectory, sqlite } from '../support/engines.ts'
+import { createDirectory } from '../support/engines.ts'
+import { endGently, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { ask, plant, start } from './start.ts'
+import { listen } from '../support/wire.ts'
+import { callers, start } from './start.ts'
 
 export const audience = 'https://plants.example/store'
-
-export type Signer = {
-  kid: string
-  alg: string
-  sign: (claims?: Record<string, unknown>, header?: object) => Promise<string>
-  jwk: JWK
-}
 
 /** To make a key for RSA costs more than all else that a signer does. */
 let rsa: KeyPairKeyObjectResult | undefined
@@ -45,16 +40,10 @@ export async function startIssuer(t: Test, path = '/realm') {
       .writeHead(body ? 200 : 404, { 'content-type': 'application/json' })
       .end(JSON.stringify(body || {}))
   })
-  server.listen(0, '127.0.0.1')
-  await new Promise((done) => server.once('listening', done))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as { port: number }
+  const port = await listen(t, server)
   const url = `http://127.0.0.1:${port}${path}`
 
-  async function makeSigner(kid: string, alg = 'ES256'): Promise<Signer> {
+  async function makeSigner(kid: string, alg = 'ES256') {
     const { publicKey, privateKey } = await makeKeys(alg)
     const nowS = Math.floor(Date.now() / 1000)
     const usual = {
@@ -69,7 +58,8 @@ export async function startIssuer(t: Test, path = '/realm') {
       new SignJWT({ ...usual, ...claims } as JWTPayload)
         .setProtectedHeader({ alg, kid, typ: 'at+jwt', ...header })
         .sign(privateKey)
-    return { kid, alg, sign, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } }
+    const jwk: JWK = { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' }
+    return { alg, sign, jwk }
   }
   return {
     url,
@@ -111,20 +101,13 @@ export async function startAccepting(t: Test, env: NodeJS.ProcessEnv, limits = s
 
 /** Starts a process that accepts the tokens of an issuer. */
 export async function spawnAccepting(t: Test, env: NodeJS.ProcessEnv) {
-  const { endGently, startService } = await import('../support/service.ts')
-  const service = await startService(
-    t,
-    { DATABASE_URL: await sqlite.createDatabase(t), ...env },
-    createDirectory(t),
-  )
+  const service = await startService(t, env, createDirectory(t))
   endGently(t, service)
   const logged = () => service.output().stderr
   return {
     ...service,
-    list: (text: string) => ask(`${service.url}/plants`, text),
-    add: (text: string) => ask(`${service.url}/plants`, text, plant),
+    ...callers(service.url),
     logged,
-    told: () => logged().match(/"msg":"[^"]*OIDC_ISSUER[^"]*"/g) ?? [],
     logs: (pattern: RegExp) => until(() => pattern.test(logged()), { found: logged }),
   }
 }

@@ -1,16 +1,16 @@
 // JWTs of an issuer: what is accepted, what is refused and how, and what happens when the issuer is away.
-import pino from 'pino'
+import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { loadSettings } from '../../src/settings.ts'
+import { loadSettings, settingRows } from '../../src/settings.ts'
 import { makeToken } from '../../src/tokens/format.ts'
 import { explainToken } from '../../src/tokens/issued-tokens.ts'
 import { type Issuer, issuerOf } from '../../src/tokens/issuer.ts'
 import { reasons } from '../../src/tokens/jwt.ts'
+import { silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { audience, startAccepting, startIssuer } from './issuer.ts'
 import { ask } from './start.ts'
 
-const silent = pino({ level: 'silent' })
 const issuerIn = (env: NodeJS.ProcessEnv) => issuerOf(loadSettings({}, env).settings) as Issuer
 
 const base64url = (value: unknown) =>
@@ -291,4 +291,14 @@ test('the metadata stands at the path of the audience, whatever is in it', async
   const { url, list } = await startAccepting(t, { ...issuer.env, OIDC_AUDIENCE: 'plants' })
   t.equal((await ask(`${url}/.well-known/oauth-protected-resource`, undefined)).status, 404)
   t.equal((await list(undefined)).headers.get('www-authenticate'), 'Bearer realm="plant-store"')
+})
+
+test('docs/secure.md has the reasons of the code, and describes every setting', (t) => {
+  const page = readFileSync(new URL('../../docs/secure.md', import.meta.url), 'utf8')
+  const rows = Object.entries(reasons).map(([reason, text]) => `| \`${reason}\` | ${text} |`)
+  t.match(page, `|---|---|\n${rows.join('\n')}\n\n`)
+  const names = settingRows.map(({ name }) => name).filter((name) => name.startsWith('OIDC_'))
+  for (const name of names) t.match(page, `| \`${name}\` |`)
+  t.ok(names.length > 0)
+  t.end()
 })

@@ -1,5 +1,4 @@
 // Tokens over time: names that only one valid token has, and rotation, in every engine.
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Token } from '../../src/store/engine.ts'
 import { type NewToken, Tokens } from '../../src/tokens/tokens.ts'
@@ -7,17 +6,15 @@ import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { runCommand } from '../support/commands.ts'
 import { copy, openRenamed } from '../support/copies.ts'
 import { type Engine, engines, sqlite } from '../support/engines.ts'
-import { spawnCli } from '../support/service.ts'
-import { openStore } from '../support/stores.ts'
+import { openStore, silent } from '../support/stores.ts'
 
-const logger = pino({ level: 'silent' })
 const dayMs = 86_400_000
 const startMs = 1_700_000_000_000
 
 /** A new store whose clock is set by hand. */
 async function open(t: Test, engine: Engine) {
   const url = await engine.createDatabase(t)
-  const store = await openStore(url, { logger })
+  const store = await openStore(url)
   t.teardown(() => store.close())
   const clock = { ms: startMs }
   const tokens = new Tokens(store.tokens, () => clock.ms)
@@ -54,7 +51,7 @@ for (const engine of engines) {
 
   test(`${engine.name}: of many at once that want one name, one gets it`, async (t) => {
     const { url, store, tokens } = await open(t, engine)
-    const other = await openStore(url, { logger })
+    const other = await openStore(url)
     t.teardown(() => other.close())
     const all = [tokens, new Tokens(other.tokens), tokens, new Tokens(other.tokens)]
     const made = await Promise.all(all.map((one) => one.create({ name: 'a' })))
@@ -66,7 +63,7 @@ for (const engine of engines) {
     const { store, clock, tokens, create, find, rotate } = await open(t, engine)
     const verify = makeVerifier(tokens, {
       accessTokens: [],
-      logger,
+      logger: silent,
       now: () => clock.ms,
       monotonicNow: () => clock.ms,
     })
@@ -210,11 +207,7 @@ test('the first token of another store is not taken for that of this one', async
   const { url: DATABASE_URL, tokens } = await open(t, sqlite)
   await tokens.createFirst()
   const foreign = (await (await open(t, sqlite)).tokens.createFirst()) as string
-  const { ended, output } = spawnCli(t, ['token', 'revoke', foreign], { DATABASE_URL })
-  t.match(await ended, { code: 1 })
-  t.equal(
-    output().stderr,
-    'plant-store: the token 00000000 of this store is another one: nothing was changed\n',
-  )
+  const stderr = 'plant-store: the token 00000000 of this store is another one: nothing was changed\n'
+  t.match(await runCommand(['token', 'revoke', foreign], { DATABASE_URL }), { code: 1, stderr })
   t.equal(await tokens.countValid(), 1)
 })

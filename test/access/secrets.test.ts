@@ -6,10 +6,11 @@ import pino from 'pino'
 import { type Test, test } from 'tap'
 import { openStore as openUrl } from '../../src/store/engines.ts'
 import { findPlainHosts } from '../../src/store/postgres/postgres-engine.ts'
+import { runCommand } from '../support/commands.ts'
 import { fill, open } from '../support/copies.ts'
 import { createDirectory, findEngine, sharedServer, sqlite } from '../support/engines.ts'
 import { passwordRole } from '../support/postgres.ts'
-import { spawnCli, startService } from '../support/service.ts'
+import { spawnCli } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
 const { engine: postgres, skip: noPostgres } = findEngine('PostgreSQL')
@@ -78,38 +79,38 @@ test('a variable or a file without a URL is reported in one line with its name',
     ['env:TARGET', undefined, /^plant-store: --to names the environment variable TARGET, which is not set\n/],
     ['env:TARGET', `mysql://a:${password}@h/plants`, /^plant-store: TARGET must start with file:[^\n]+\n$/],
   ] as const) {
-    const { ended, output } = spawnCli(t, ['copy', '--from', 'file:a.db', '--to', to], { TARGET })
-    t.match(await ended, { code: 1 })
-    t.match(output().stderr, reason)
-    t.notMatch(output().stderr, password)
+    const env = TARGET === undefined ? {} : { TARGET }
+    const { code, stderr } = await runCommand(['copy', '--from', 'file:a.db', '--to', to], env)
+    t.equal(code, 1)
+    t.match(stderr, reason)
+    t.notMatch(stderr, password)
   }
 })
 
 test('a message that repeats the command line shows no password', async (t) => {
-  const { ended, output } = spawnCli(t, [`postgres://a:${password}@h/plants`])
-  t.match(await ended, { code: 2 })
-  t.match(output().stderr, "unknown command 'postgres://a:***@h/plants'")
+  const { code, stderr } = await runCommand([`postgres://a:${password}@h/plants`])
+  t.equal(code, 2)
+  t.match(stderr, "unknown command 'postgres://a:***@h/plants'")
 })
 
 test('there is one warning of PostgreSQL on another host without TLS, at the start', {
   skip: noPostgres,
 }, async (t) => {
+  const warningsFor = async (url: string) => {
+    const lines: string[] = []
+    const logger = pino({}, { write: (line) => line.includes('passwords') && lines.push(line) })
+    await (await openStore(url, { logger, mode: 'serve' })).close()
+    return lines.map((line) => JSON.parse(line))
+  }
+  const url = await postgres.createDatabase(t)
   // An address that leads here and is not known as one that does.
-  const DATABASE_URL = (await postgres.createDatabase(t)).replace('127.0.0.1', '0.0.0.0')
-  const { child, ended, output } = await startService(t, { DATABASE_URL })
-  child.kill('SIGTERM')
-  t.match(await ended, { code: 0 })
-  const warnings = output().stderr.match(/[^\n]+without encryption[^\n]+/g) ?? []
-  t.equal(warnings.length, 1)
-  t.match(JSON.parse(warnings[0] as string), {
+  const [warning, ...more] = await warningsFor(url.replace('127.0.0.1', '0.0.0.0'))
+  t.match(warning, {
     level: 40,
     msg: /^passwords and plants go to 0\.0\.0\.0:\d+ without encryption, or to any server that answers there: add sslmode=verify-full/,
   })
-  const lines: string[] = []
-  const logger = pino({}, { write: (line) => line.includes('passwords') && lines.push(line) })
-  const store = await openStore(await postgres.createDatabase(t), { logger })
-  await store.close()
-  t.same(lines, [], 'on this machine there is nothing to warn about')
+  t.same(more, [])
+  t.same(await warningsFor(url), [], 'on this machine there is nothing to warn about')
 })
 
 test('a connection is plain unless the URL asks for TLS and a certificate, and private on a socket or this machine', (t) => {

@@ -7,9 +7,9 @@ import { makeToken } from '../../src/tokens/format.ts'
 import { scopes, Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { engines, sqlite } from '../support/engines.ts'
-import { openStore } from '../support/stores.ts'
+import { openStore, silent } from '../support/stores.ts'
 import { until } from '../support/until.ts'
-import { idOf, silent } from './start.ts'
+import { idOf } from './start.ts'
 
 /** A verifier with a clock that is set by hand, on a store of which `change` replaces parts. */
 async function open(

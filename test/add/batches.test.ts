@@ -4,12 +4,11 @@ import { EventEmitter, once } from 'node:events'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
-import pino from 'pino'
 import { test } from 'tap'
 import type { Plant } from '../../schemas/plant.ts'
 import { engines, sqlite } from '../support/engines.ts'
 import { isFull } from '../support/full.ts'
-import { type Answer, request, startApp, startService } from '../support/service.ts'
+import { type Answer, request, startApp } from '../support/service.ts'
 import { openStore, type Store } from '../support/stores.ts'
 import { compose, exchange } from '../support/wire.ts'
 
@@ -146,7 +145,7 @@ test('what the writer thread had when it ended is answered 503, and so are later
   subscribe('worker_threads', note)
   t.teardown(() => unsubscribe('worker_threads', note))
   const database = await sqlite.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(database)
   const batches = new EventEmitter()
   const log: Store['log'] = {
     ...store.log,
@@ -175,22 +174,4 @@ test('what the writer thread had when it ended is answered 503, and so are later
   other.exec('ROLLBACK')
   other.close()
   t.same((await request(`${url}/plants`)).json(), [])
-})
-
-test('two processes on one file see each other’s plants at once', async (t) => {
-  const database = await sqlite.createDatabase(t)
-  const env = { DATABASE_URL: database, LOG_LEVEL: 'error' }
-  const [one, two] = await Promise.all([startService(t, env), startService(t, env)])
-  for (let n = 0; n < 20; n++) {
-    const [writer, reader] = n % 2 ? [one, two] : [two, one]
-    await request(`${writer.url}/plants`, { body: { name: `${n}`, tag: '' } })
-    const list = await request(`${reader.url}/plants`)
-    t.equal((list.json() as Plant[]).length, n + 1)
-    t.equal(list.headers.get('etag'), (await request(`${writer.url}/plants`)).headers.get('etag'))
-  }
-  const both = [one, two].flatMap(({ url }, s) =>
-    Array.from({ length: 25 }, (_, n) => request(`${url}/plants`, { body: { name: `${s}:${n}`, tag: '' } })),
-  )
-  t.ok((await Promise.all(both)).every(({ status }) => status === 200))
-  t.equal(((await request(`${one.url}/plants`)).json() as Plant[]).length, 70)
 })

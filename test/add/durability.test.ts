@@ -7,7 +7,7 @@ import { sqlite } from '../support/engines.ts'
 import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
 import { request, type Service, startService } from '../support/service.ts'
 
-const kills = countRounds(20, 4)
+const kills = countRounds(20, 3)
 const writers = 32
 /** Between the first acknowledgements of a round, one for each writer, and its kill. */
 const maxRoundMs = 300

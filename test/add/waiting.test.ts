@@ -1,4 +1,5 @@
-// Group commit: who shares a batch, who is left out of it, and what a queue that is full answers.
+// Group commit: who shares a batch, who is left out of it, and what a queue that is full answers. It knows nothing of HTTP.
+import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'tap'
 import { GroupCommit } from '../../src/plants/group-commit.ts'
@@ -93,4 +94,16 @@ test('a wrong number of outcomes is an unknown outcome for the whole batch', asy
   while (batches.length === 0) await turn()
   batches[0]?.commit(['added'])
   for (const one of both) await t.rejects(one, unavailable('unknown'))
+})
+
+const folder = new URL('../../src/plants/', import.meta.url)
+
+test('src/plants imports nothing of Fastify, of node:http or of what serves requests', async (t) => {
+  const files = readdirSync(folder).filter((name) => name.endsWith('.ts'))
+  t.ok(files.length > 0)
+  for (const name of files) {
+    const imports = readFileSync(new URL(name, folder), 'utf8').matchAll(/from '([^']+)'/g)
+    for (const [, source = ''] of imports)
+      t.notMatch(source, /fastify|node:https?|\/(plugins|routes|app|server)\b/, `${name}: ${source}`)
+  }
 })

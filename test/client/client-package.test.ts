@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 import tap, { type Test, test } from 'tap'
 import { findCodeBlocks } from '../site/markdown.ts'
-import { createDirectory, sqlite } from '../support/engines.ts'
+import { createDirectory } from '../support/engines.ts'
 import { run } from '../support/processes.ts'
 import { request, startApp, token } from '../support/service.ts'
 
@@ -76,7 +76,7 @@ const compilers: [directory: string, types: 'node' | 'none', ...lib: string[]][]
 const ownProcess = 'declare const process: { env: Record<string, string | undefined> }'
 
 async function start(t: Test, env: NodeJS.ProcessEnv = {}) {
-  const { url } = await startApp(t, await sqlite.createDatabase(t), { env })
+  const { url } = await startApp(t, undefined, { env })
   return { url, env: { BASE_URL: url, TOKEN: token } }
 }
 

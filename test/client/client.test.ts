@@ -2,7 +2,6 @@
 import { inspect } from 'node:util'
 import { test } from 'tap'
 import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../../client/src/index.ts'
-import { sqlite } from '../support/engines.ts'
 import { startApp, token } from '../support/service.ts'
 import { alder, refusal, rejection, setUp, soon } from './client.ts'
 import type { Front } from './front.ts'
@@ -231,7 +230,7 @@ test('pages follow the Link header, and all plants come in order', async (t) => 
 })
 
 test('a base path, and a fetch of the caller', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
+  const { url } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const urls: string[] = []
   const fetched = (url: string, init: RequestInit) => {
     urls.push(url)

@@ -45,7 +45,7 @@ test('openapi.yaml is what the app describes, byte for byte', async (t) => {
 })
 
 test('the service serves the same document as YAML and as JSON, without a token', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  const { url } = await startApp(t)
   const headers = { authorization: '' }
   const yaml = await request(`${url}/openapi.yaml`, { headers })
   t.match(yaml.headers.get('content-type'), /^application\/yaml/)
@@ -60,7 +60,7 @@ test('the service serves the same document as YAML and as JSON, without a token'
 })
 
 test('the document says where the service is', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
+  const { url } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const served = (await request(`${url}/store/v1/openapi.json`)).json() as Node
   t.same(served.servers, [{ url: '/store/v1' }])
   const { get } = served.paths['/plants']
@@ -192,7 +192,7 @@ test('every named example has a summary', async (t) => {
 })
 
 test('example bodies can be sent twice', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  const { url } = await startApp(t)
   const { examples } = operations.POST.requestBody.content['application/json']
   t.ok(Object.keys(examples).length >= 2)
   for (const { value } of [...Object.values<Node>(examples), ...Object.values<Node>(examples)])

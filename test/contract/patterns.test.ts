@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs'
 import { RE2JS } from 're2js'
 import { test } from 'tap'
 import { parse } from 'yaml'
-import { sqlite } from '../support/engines.ts'
 import { findErrors } from '../support/problem.ts'
 import { request, startApp } from '../support/service.ts'
 import { skipWithout } from '../support/tools.ts'
@@ -94,7 +93,7 @@ test('all engines agree on each character, alone and between two others', async 
 })
 
 test('the service accepts and refuses the same names, and returns them as they came', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  const { url } = await startApp(t)
   for (const [what, name] of acceptedNames) {
     const answer = await request(`${url}/plants`, { body: { name, tag: name } })
     t.match(answer, { status: 200, text: JSON.stringify({ name, tag: name }) }, what)

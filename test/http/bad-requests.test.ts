@@ -1,14 +1,13 @@
 // Everything that is no good request gets its status and problem details, and changes nothing.
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import pino from 'pino'
-import { type Test, test } from 'tap'
+import tap, { before, type Test, test } from 'tap'
 import type { Problem } from '../../schemas/problem.ts'
 import { sqlite } from '../support/engines.ts'
 import { assertProblem } from '../support/problem.ts'
-import { request, startApp, token } from '../support/service.ts'
+import { type Running, request, startApp, token } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
-import { compose, exchange, type Parts, send } from '../support/wire.ts'
+import { compose, exchange, type Parts, readAnswers, send } from '../support/wire.ts'
 
 const good = { name: 'Alder', tag: 'Alnus', id: 7 }
 const text = (length: number, character = 'x') => character.repeat(length)
@@ -18,13 +17,10 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   ['', 'format '],
   ['  \r\n', 'format '],
   ['{', 'format '],
-  ['{"name":"a","tag":"b"', 'format '],
-  ['{"name":"a","tag":"b"}}', 'format '],
   ["{'name':'a','tag':'b'}", 'format '],
   ['{"name":"a","tag":"b",}', 'format '],
   ['{"name":"a",/**/"tag":"b"}', 'format '],
   ['\ufeff{"name":"a","tag":"b"}', 'format '],
-  ['name=a&tag=b', 'format '],
   ['{"name":"a","tag":"b","id":NaN}', 'format '],
   ['{"name":"a","tag":"b","id":07}', 'format '],
   ['{"name":"a","tag":"b","id":0x10}', 'format '],
@@ -44,15 +40,10 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   [Buffer.from('{"name":"a","tag":"b"}', 'utf16le'), 'format '],
   ['null', 'type '],
   ['5', 'type '],
-  ['"a"', 'type '],
-  ['true', 'type '],
   [[], 'type '],
   [[{ name: 'a', tag: 'b' }], 'type '],
   [{}, 'required /name', 'required /tag'],
-  [{ name: 'a' }, 'required /tag'],
-  [{ tag: 'b' }, 'required /name'],
   [{ name: null, tag: null, id: null }, 'type /name', 'type /tag', 'type /id'],
-  [{ name: 5, tag: 'b' }, 'type /name'],
   [{ name: ['a'], tag: { b: 'c' } }, 'type /name', 'type /tag'],
   [{ name: '', tag: 'b' }, 'length /name'],
   [{ name: ' \u00a0', tag: 'b' }, 'text /name'],
@@ -61,9 +52,7 @@ const bodies: [body: unknown, ...faults: string[]][] = [
   [{ name: 'a', tag: text(256) }, 'length /tag'],
   [{ name: 'a\nb', tag: 'b' }, 'text /name'],
   [{ name: 'a', tag: 'b\u0000' }, 'text /tag'],
-  [{ name: 'a', tag: '\u001f' }, 'text /tag'],
   [{ name: 'a\u007f', tag: 'b' }, 'text /name'],
-  ['{"name":"\\ud800","tag":"b"}', 'text /name'],
   ['{"name":"a","tag":"\\udc00\\ud800"}', 'text /tag'],
   [{ name: 'a', tag: 'b', id: '7' }, 'type /id'],
   [{ name: 'a', tag: 'b', id: -1 }, 'range /id'],
@@ -85,7 +74,6 @@ const queries: [query: string, ...faults: string[]][] = [
   ['limit=', 'type limit'],
   ['limit', 'type limit'],
   ['limit=-1', 'range limit'],
-  ['limit=-0', 'type limit'],
   ['limit=-007', 'range limit'],
   [`limit=-${text(400, '9')}`, 'range limit'],
   ['limit=1e3', 'type limit'],
@@ -93,8 +81,6 @@ const queries: [query: string, ...faults: string[]][] = [
   ['limit=%2B5', 'type limit'],
   ['limit=+5', 'type limit'],
   ['limit=%205', 'type limit'],
-  ['limit=5.0', 'type limit'],
-  ['limit=five', 'type limit'],
   ['limit=%D9%A5', 'type limit'],
   ['limit=%zz', 'type limit'],
   ['limit=1&limit=1', 'format limit'],
@@ -104,7 +90,6 @@ const queries: [query: string, ...faults: string[]][] = [
   ['Limit=5', 'unknown Limit'],
   ['limit[]=5', 'unknown limit[]'],
   ['=5', 'unknown '],
-  ['a%2Fb~c=1', 'unknown a/b~c'],
   ['__proto__=1', 'unknown __proto__'],
   ['toString=1', 'unknown toString'],
   ['after=', 'format after'],
@@ -125,13 +110,6 @@ const others: [title: string, status: number, parts: Parts][] = [
   ['a path with a broken escape', 400, { target: '/plants/%zz' }],
   ['no Host', 400, { headers: { Host: undefined } }],
   ['no token', 401, { headers: { Authorization: undefined } }],
-  ['no token to add', 401, { headers: { Authorization: undefined }, body: '{' }],
-  ['an empty Authorization', 401, { headers: { Authorization: '' } }],
-  ['another scheme', 401, { headers: { Authorization: `Basic ${token}` } }],
-  ['a scheme alone', 401, { headers: { Authorization: 'Bearer' } }],
-  ['an empty token', 401, { headers: { Authorization: 'Bearer  ' } }],
-  ['a token alone', 401, { headers: { Authorization: token } }],
-  ['a wrong token', 401, { headers: { Authorization: `Bearer ${token}x` } }],
   ['two tokens', 401, { headers: { Authorization: `Bearer ${token}, Bearer ${token}` } }],
   [
     'a token in the query',
@@ -139,17 +117,14 @@ const others: [title: string, status: number, parts: Parts][] = [
     { target: `/plants?access_token=${token}`, headers: { Authorization: undefined } },
   ],
   ['an unknown path', 404, { target: '/plant' }],
-  ['a path below', 404, { target: '/plants/7' }],
   ['a slash too many', 404, { target: '/plants/' }],
   ['another case', 404, { target: '/Plants' }],
   ['no token on an unknown path', 404, { target: '/x', headers: { Authorization: undefined } }],
-  ['an unknown path with a bad body', 404, { target: '/x', body: '{' }],
   ['a path out of the docs', 404, { target: '/docs/static/../../package.json' }],
   ['an escaped path out of the docs', 404, { target: '/docs/static/%2e%2e%2f%2e%2e%2fpackage.json' }],
   ['an unknown file of the docs', 404, { target: '/docs/static/nothing.js' }],
   ['a path that is very long', 404, { target: `/${text(5000)}` }],
   ['PUT', 405, { method: 'PUT', body: JSON.stringify(good) }],
-  ['PUT with a bad body', 405, { method: 'PUT', body: '{' }],
   ['PATCH', 405, { method: 'PATCH' }],
   ['DELETE', 405, { method: 'DELETE' }],
   ['TRACE', 405, { method: 'TRACE' }],
@@ -159,7 +134,6 @@ const others: [title: string, status: number, parts: Parts][] = [
   ['POST to the docs', 405, { method: 'POST', target: '/docs' }],
   ['POST to the contract', 405, { method: 'POST', target: '/openapi.yaml' }],
   ['a known id with another name', 409, { body: JSON.stringify({ ...good, name: 'Black alder' }) }],
-  ['a known id with another tag', 409, { body: JSON.stringify({ ...good, tag: '' }) }],
   ['a body that is too large', 413, { body: JSON.stringify({ name: 'a', tag: 'b' }).padEnd(16 * 1024 + 1) }],
   ['a body that says it is too large', 413, { body: '{}', headers: { 'Content-Length': '1000000000000' } }],
   [
@@ -174,7 +148,6 @@ const others: [title: string, status: number, parts: Parts][] = [
   ['no media type', 415, { body: '{}', headers: { 'Content-Type': undefined } }],
   ['an empty media type', 415, { body: '{}', headers: { 'Content-Type': '' } }],
   ['text', 415, { body: '{}', headers: { 'Content-Type': 'text/plain' } }],
-  ['a form', 415, { body: 'name=a&tag=b', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } }],
   [
     'a media type that only begins like JSON',
     415,
@@ -212,13 +185,10 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ['a greeting of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a method that HTTP does not know', 400, `PLANT /plants HTTP/1.1\r\n${auth}\r\n`],
   ['the same without a token, on a path that is unknown', 400, 'FOO /x HTTP/1.0\r\n\r\n'],
-  ['the same on the docs', 400, 'FOO /docs HTTP/1.1\r\nHost: a\r\n\r\n'],
   ['a method in lower case', 400, `get /plants HTTP/1.1\r\n${auth}\r\n`],
   ['the beginning of a method', 400, `GE /plants HTTP/1.1\r\n${auth}\r\n`],
-  ['a method and more', 400, `GET-ALL /plants HTTP/1.1\r\n${auth}\r\n`],
   ['a method of RTSP', 400, `DESCRIBE /plants HTTP/1.1\r\n${auth}\r\n`],
   ['a method that is no token', 400, `(FOO /plants HTTP/1.1\r\n${auth}\r\n`],
-  ['a method with a brace in it', 400, `F{OO /plants HTTP/1.1\r\n${auth}\r\n`],
   ['no method', 400, ` /plants HTTP/1.1\r\n${auth}\r\n`],
   ['an unknown method of HTTP/0.9', 400, 'FOO /plants\r\n\r\n'],
   ['an unknown version', 400, `GET /plants HTTP/3.7\r\n${auth}\r\n`],
@@ -229,7 +199,6 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ['a NUL in a header', 400, `GET /plants HTTP/1.1\r\n${auth}X: \0\r\n\r\n`],
   ['line ends without a carriage return', 400, `GET /plants HTTP/1.1\n${auth.replaceAll('\r', '')}\n`],
   ['a length that is no number', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: abc\r\n\r\n`],
-  ['a negative length', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: -1\r\n\r\n`],
   ['two lengths', 400, `POST /plants HTTP/1.1\r\n${json}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`],
   [
     'a length and chunks',
@@ -250,137 +219,155 @@ const garbage: [title: string, status: number, bytes: string][] = [
   ['an unknown transfer encoding', 400, `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip\r\n\r\n{}`],
 ]
 
-async function start(t: Test, databaseUrl: string) {
-  const running = await startApp(t, databaseUrl)
-  await request(`${running.url}/plants`, { body: good })
-  return running
+/** It holds one plant, to which no test adds. */
+let service: Running
+before(async () => {
+  service = await startApp(tap)
+  await request(`${service.url}/plants`, { body: good })
+})
+
+/** Sends a request that must be answered with a problem of a status. */
+async function refuse(t: Test, status: number, parts: Parts) {
+  const answer = await send(service.port, compose(parts))
+  return { ...assertProblem(t, answer, status), headers: answer.headers }
 }
 
-/** Ends a test: after all that the store holds what it held, and the service goes on. */
-async function assertUnchanged(t: Test, url: string): Promise<void> {
-  t.equal((await request(`${url}/plants`)).text, JSON.stringify([{ name: good.name, tag: good.tag }]))
-}
-
-const faults = ({ errors = [] }: Problem) =>
-  errors.map(({ code, pointer, parameter }) => `${code} ${pointer ?? parameter}`)
+const faults = ({ errors = [] }: Pick<Problem, 'errors'>) =>
+  errors.map(({ code, pointer, parameter }) => `${code} ${pointer ?? parameter}`).sort()
 
 test('a bad body is 400 and each of its faults is named', async (t) => {
-  const { port, url } = await start(t, await sqlite.createDatabase(t))
   for (const [body, ...expected] of bodies) {
-    t.comment(
-      JSON.stringify(body)
-        .replace(/[^ -~]/g, '.')
-        .slice(0, 100),
-    )
     const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
-    const problem = assertProblem(t, await send(port, compose({ body: bytes })), 400)
-    t.same(faults(problem).sort(), expected.sort())
+    const title = String(bytes)
+      .replace(/[^ -~]/g, '.')
+      .slice(0, 100)
+    t.same(faults(await refuse(t, 400, { body: bytes })), expected.sort(), title)
   }
-  await assertUnchanged(t, url)
 })
 
 test('a bad query is 400 and each of its faults is named', async (t) => {
-  const { port, url } = await start(t, await sqlite.createDatabase(t))
-  for (const [query, ...expected] of queries) {
-    t.comment(query)
-    const problem = assertProblem(t, await send(port, compose({ target: `/plants?${query}` })), 400)
-    t.same(faults(problem).sort(), expected.sort())
-  }
-  await assertUnchanged(t, url)
-})
-
-test('the faults of body and query are named together', async (t) => {
-  const { port, url } = await start(t, await sqlite.createDatabase(t))
-  const bytes = compose({ target: '/plants?x=1', body: '{"name":"a"}' })
-  const problem = assertProblem(t, await send(port, bytes), 400)
-  t.same(faults(problem), ['required /tag', 'unknown x'])
-  await assertUnchanged(t, url)
+  for (const [query, ...expected] of queries)
+    t.same(faults(await refuse(t, 400, { target: `/plants?${query}` })), expected.sort(), query)
+  const both = await refuse(t, 400, { target: '/plants?x=1', body: '{"name":"a"}' })
+  t.same(faults(both), ['required /tag', 'unknown x'], 'together with those of the body')
 })
 
 test('what is wrong with the head of a request is named', async (t) => {
-  const { port } = await start(t, await sqlite.createDatabase(t))
   const heads: [parts: Parts, fault: object][] = [
     [{ headers: { Host: undefined } }, { code: 'required', parameter: 'Host' }],
     [{ method: 'POST' }, { code: 'required', pointer: '' }],
     [{ target: '/%ff' }, { code: 'format', detail: 'The path is not a valid URL path.', pointer: '' }],
   ]
   for (const [parts, fault] of heads) {
-    const { errors } = assertProblem(t, await send(port, compose(parts)), 400)
+    const { errors } = await refuse(t, 400, parts)
     t.match(errors, [fault])
     t.equal(errors?.length, 1)
   }
 })
 
 test('other bad requests have their status', async (t) => {
-  const { port, url } = await start(t, await sqlite.createDatabase(t))
   for (const [title, status, parts] of others) {
     t.comment(title)
-    const answer = await send(port, compose(parts))
-    const problem = assertProblem(t, answer, status)
+    const { headers, ...problem } = await refuse(t, status, parts)
     if (status === 413) t.equal(problem.title, 'Content Too Large')
     if (status === 405 && /plants$/.test(String(parts.target ?? '/plants')))
-      t.equal(answer.headers.get('allow'), 'GET, HEAD, POST')
-    if (status === 401)
-      t.equal(
-        answer.headers.get('www-authenticate'),
-        `Bearer realm="plant-store"${/^Bearer/.test(parts.headers?.Authorization ?? '') ? ', error="invalid_token"' : ''}`,
-      )
+      t.equal(headers.get('allow'), 'GET, HEAD, POST')
   }
-  await assertUnchanged(t, url)
 })
 
 test('bytes that are no request are answered, and the connection ends', async (t) => {
-  const { app, port, url } = await start(t, await sqlite.createDatabase(t))
+  const { app, port } = service
+  const { keepAliveTimeout } = app.server
   // A connection that is kept would end as well, and much later.
   app.server.keepAliveTimeout = 1
   for (const [title, status, bytes] of garbage) {
-    t.comment(title)
     const answers = await exchange(port, Buffer.from(bytes, 'latin1'), Number.POSITIVE_INFINITY)
-    t.equal(answers.length, 1)
+    t.equal(answers.length, 1, title)
     if (answers[0]) assertProblem(t, answers[0], status)
     t.equal(answers[0]?.headers.get('connection'), 'close', title)
   }
-  await assertUnchanged(t, url)
+  app.server.keepAliveTimeout = keepAliveTimeout
 })
 
 /** Hosts that RFC 9110, section 7.2, allows. */
 const hosts = ['', 'a', 'a:', 'a:80', '127.0.0.1:3000', '[::1]:3000', "a_b~c!$&'()*+,;=%20"]
 
-test('any well-formed Host is accepted', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+test('any well-formed Host is accepted, and HTTP/1.0 needs none', async (t) => {
   for (const host of hosts)
-    t.equal((await send(port, compose({ headers: { Host: host } }))).status, 200, host)
-})
-
-test('HTTP/1.0 needs no Host', async (t) => {
-  const { port } = await startApp(t, await sqlite.createDatabase(t))
+    t.equal((await send(service.port, compose({ headers: { Host: host } }))).status, 200, host)
   const bytes = `GET /plants HTTP/1.0\r\nAuthorization: Bearer ${token}\r\n\r\n`
-  t.match(await send(port, bytes), { status: 200, text: '[]' })
-})
-
-test('clients that disconnect at any moment affect nobody else', async (t) => {
-  const { app, port, url } = await startApp(t, await sqlite.createDatabase(t))
-  const body = '{"name":"a","tag":""}'
-  const parts = [
-    'GET /plants HT',
-    compose({ body, headers: { 'Content-Length': '100' } }),
-    Buffer.concat([compose({ body }), Buffer.from('garbage')]),
-    Buffer.concat([compose(), compose(), Buffer.from('garbage')]),
-  ]
-  for (const bytes of parts) {
-    const came = once(app.server, 'connection')
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes, () => socket.resetAndDestroy()))
-    const [accepted] = await came
-    if (!accepted.closed) await new Promise((resolve) => accepted.once('close', resolve))
-  }
-  t.equal((await request(`${url}/plants`)).status, 200)
+  t.match(await send(service.port, bytes), { status: 200 })
 })
 
 test('an internal error is 500 and reveals no internals', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const log = { ...store.log, head: () => Promise.reject(new Error('secret of the inside')) }
   const { url } = await startApp(t, '', { store: { ...store, log } })
   const answer = await request(`${url}/plants`)
   assertProblem(t, answer, 500)
   t.notMatch(answer.text, /secret|inside|stack/)
+})
+
+/** The largest that is taken; of a head it is the first that is refused. */
+const [maxUrlBytes, maxHeadBytes, maxBodyBytes] = [8 * 1024, 16 * 1024, 16 * 1024]
+
+/** A good target of a length. */
+const makeTarget = (length: number) => '/plants?limit='.padEnd(length - 1, '0').concat('5')
+
+/** A request whose target, names and values have so many bytes together: only they are counted. */
+function makeHead(bytes: number, target = '/plants'): Parts {
+  const counted = compose({ target })
+    .toString()
+    .replace(/ HTTP\/1\.1|GET |: |\r\n/g, '').length
+  return { target, headers: { 'X-Long': 'x'.repeat(bytes - counted - 'X-Long'.length) } }
+}
+
+/** Requests of the largest size, and of one byte more. */
+const sizes: [title: string, status: number, parts: Parts][] = [
+  ['the longest target', 200, { target: makeTarget(maxUrlBytes) }],
+  ['one byte more', 414, { target: makeTarget(maxUrlBytes + 1) }],
+  ['the largest head', 200, makeHead(maxHeadBytes - 1)],
+  ['one byte more', 431, makeHead(maxHeadBytes)],
+  ['the longest target in a head that is too large', 431, makeHead(maxHeadBytes, makeTarget(maxUrlBytes))],
+  ['the same, and far too large', 431, makeHead(3 * maxHeadBytes, makeTarget(maxUrlBytes))],
+  ['a target that is too long', 414, makeHead(maxHeadBytes - 1, makeTarget(maxUrlBytes + 1))],
+  ['the largest body', 200, { body: JSON.stringify(good).padEnd(maxBodyBytes) }],
+  ['one byte more', 413, { body: JSON.stringify(good).padEnd(maxBodyBytes + 1) }],
+]
+
+test('what is as large as is taken is answered, and one byte more is refused', async (t) => {
+  for (const [title, status, parts] of sizes) {
+    const answer = await send(service.port, compose(parts))
+    t.equal(answer.status, status, title)
+    if (status !== 200) assertProblem(t, answer, status)
+  }
+})
+
+test('a head that comes bit by bit has the same limit', async (t) => {
+  const { app, port } = service
+  for (const [whole, status] of [
+    [compose(makeHead(maxHeadBytes - 1)), 200],
+    [compose(makeHead(maxHeadBytes)), 431],
+    [compose({ target: makeTarget(2 * maxHeadBytes) }), 431],
+  ] as const) {
+    const came = once(app.server, 'connection')
+    const socket = connect(port, '127.0.0.1')
+    let received = ''
+    socket.setEncoding('latin1').on('data', (chunk) => (received += chunk))
+    socket.on('error', () => {})
+    const [accepted] = await came
+    for (let from = 0; from < whole.length && !accepted.destroyed && received === ''; from += 1000) {
+      const read = accepted.bytesRead
+      socket.write(whole.subarray(from, from + 1000))
+      while (accepted.bytesRead === read && !accepted.destroyed) await new Promise(setImmediate)
+    }
+    while (readAnswers(received).length === 0) await once(socket, 'data')
+    socket.destroy()
+    t.equal(readAnswers(received)[0]?.status, status)
+  }
+})
+
+test('after all that the store holds what it held, and the service goes on', async (t) => {
+  const { text } = await request(`${service.url}/plants`)
+  t.equal(text, JSON.stringify([{ name: good.name, tag: good.tag }]))
 })

@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import pino from 'pino'
-import { type Test, test } from 'tap'
+import tap, { type Test } from 'tap'
 import type { PlantLog } from '../../src/store/engine.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import type { Answer } from '../support/service.ts'
@@ -12,15 +11,19 @@ import type { Store } from '../support/stores.ts'
 import '../support/short-limits.ts'
 
 const { storeLimitMs } = await import('../../src/store/in-time.ts')
-const { openStore } = await import('../support/stores.ts')
+const { fillLarge, openStore } = await import('../support/stores.ts')
 const { makeToken } = await import('../../src/tokens/format.ts')
 const { createDirectory, sqlite } = await import('../support/engines.ts')
 const { assertProblem } = await import('../support/problem.ts')
 const { request, startApp, startService, token } = await import('../support/service.ts')
-const { compose, readAnswers } = await import('../support/wire.ts')
+const { compose, exchange, readAnswers } = await import('../support/wire.ts')
 
 const promisedMs = 5000
-const stallMs = 30_000
+const divisor = isFull ? 1 : 3
+/** These mostly wait: side by side. */
+const test = (title: string, run: (t: Test) => Promise<void>) => tap.test(title, { buffered: true }, run)
+tap.jobs = 10
+
 /** With a third of the time, a writer on a busy machine may say so too late to be heard. */
 const refused = isFull ? /nothing was added/ : /nothing was added|is unknown/
 
@@ -88,7 +91,7 @@ test('a service that is told to stop while its file is locked answers what waits
 })
 
 test('the store has less time for a plant than its request, to say what became of it', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const leftMs: number[] = []
   const append: PlantLog['append'] = (entries, options) => {
     leftMs.push(Number(options?.deadlineMs) - performance.now())
@@ -110,7 +113,7 @@ test('the store has less time for a plant than its request, to say what became o
 
 /** A store whose log never answers one of its verbs. */
 async function openHanging(t: Test, verb: keyof PlantLog): Promise<Store> {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   return { ...store, log: { ...store.log, [verb]: () => new Promise(() => {}) } }
 }
 
@@ -131,7 +134,7 @@ test('a store that never answers is not waited for', async (t) => {
 })
 
 test('a look-up that never ends is not waited for', async (t) => {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const tokens = { ...store.tokens, find: () => new Promise<never>(() => {}) }
   const { url } = await startApp(t, '', { store: { ...store, tokens } })
   const headers = { authorization: 'Bearer plant_0ZZZZZZZ_00000000000000000000000000000000_000000' }
@@ -143,12 +146,11 @@ test('a look-up that never ends is not waited for', async (t) => {
 })
 
 test('a client that takes nothing of a list is cut off, and cannot take a part for the whole', async (t) => {
-  const database = await sqlite.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
-  const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
-  for (let n = 0; n < 40_000; n += 1000)
-    await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))
-  const { app, port } = await startApp(t, database, { store: store as Store })
+  const { app, port, store } = await startApp(t)
+  await fillLarge(store)
+  t.equal(app.server.timeout, 30_000 / divisor)
+  if (!isFull) app.server.timeout = 1000
+  const stallMs = app.server.timeout
   const opened = once(app.server, 'connection')
   const client = connect(port, '127.0.0.1')
   t.teardown(() => client.destroy())
@@ -159,6 +161,26 @@ test('a client that takes nothing of a list is cut off, and cannot take a part f
   const tookMs = performance.now() - startMs
   // Node begins its time anew once, when it finds that a part of a chunk was taken.
   assertWithin(t, tookMs, 2 * stallMs + 2000)
-  t.ok(tookMs > (isFull ? stallMs : stallMs / 3) - 100, `${tookMs} ms`)
+  t.ok(tookMs > stallMs - 100, `${tookMs} ms`)
   await t.rejects(client.resume().toArray(), { code: 'ECONNRESET' })
+})
+
+/** Requests that do not arrive whole. */
+const partial = [
+  ...['GET', 'HEAD', 'POST'].map((method) => `${method} /plants HTTP/1.1\r\nHost: a\r\n`),
+  compose({ body: '{"name":', headers: { 'Content-Length': '100' } }),
+]
+
+test('a request that does not arrive in time is 408, and the connection ends', async (t) => {
+  const { app, port } = await startApp(t)
+  t.equal(app.server.headersTimeout, 10_000)
+  t.equal(app.server.requestTimeout, Math.round(20_000 / divisor))
+  app.server.headersTimeout = 100
+  app.server.requestTimeout = 300
+  const answers = await Promise.all(partial.map((bytes) => exchange(port, bytes, Number.POSITIVE_INFINITY)))
+  for (const [answer, ...more] of answers) {
+    t.match(answer, { status: 408 })
+    t.equal(answer?.headers.get('x-content-type-options'), 'nosniff')
+    t.same(more, [])
+  }
 })

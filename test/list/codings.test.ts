@@ -1,11 +1,12 @@
 // Content codings of lists: by the weights of Accept-Encoding, each page compressed once (RFC 9110, section 12.5.3).
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import { negotiate } from '../../src/plants/codings.ts'
 import { sqlite } from '../support/engines.ts'
-import { startApp } from '../support/service.ts'
+import { startApp, token } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 import { compose, send } from '../support/wire.ts'
 
@@ -45,7 +46,7 @@ test('codings follow the weights that a client gives', async (t) => {
 
 /** A service with so many plants, which counts what is read of its log. */
 async function start(t: Test, plants: number) {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const items = Array.from({ length: plants }, (_, n) =>
     JSON.stringify({ name: `山椒 ${n}`, tag: 'x'.repeat(40) }),
   )
@@ -61,13 +62,9 @@ async function start(t: Test, plants: number) {
 
 /** Asks for a list in a coding; fetch would decode it. */
 async function ask(url: string, coding: string) {
-  const { get } = await import('node:http')
-  return new Promise<{ headers: NodeJS.Dict<string | string[]>; body: Buffer }>((resolve, reject) => {
-    const headers = { authorization: 'Bearer a-token-for-tests', 'accept-encoding': coding }
-    get(url, { headers }, async (answer) => {
-      resolve({ headers: answer.headers, body: Buffer.concat(await answer.toArray()) })
-    }).on('error', reject)
-  })
+  const headers = { authorization: `Bearer ${token}`, 'accept-encoding': coding }
+  const [answer] = (await once(get(url, { headers }), 'response')) as [IncomingMessage]
+  return { headers: answer.headers, body: Buffer.concat(await answer.toArray()) }
 }
 
 for (const [kind, plants] of [

@@ -2,7 +2,6 @@
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import type { Store } from '../../src/store/engine.ts'
 import { createDirectory, engines, ownServer, sqlite } from '../support/engines.ts'
@@ -216,7 +215,7 @@ test('a service whose database does not answer yet is live and starting, and end
 
 test('a database whose commits wait for a missing standby is not ready', async (t) => {
   const server = await ownServer()
-  const store = await openStore(server.url(), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(server.url())
   t.teardown(() => store.close())
   const { url, serve } = await startAdmin(t, server.url())
   serve(store)

@@ -1,7 +1,6 @@
 // What the proxies of deploy/proxies pass on.
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import { sqlite } from '../support/engines.ts'
 import { token } from '../support/service.ts'
@@ -15,7 +14,7 @@ const json = { authorization, 'content-type': 'application/json' }
 /** Starts a service with more plants than a proxy buffers. `lock`: from then on nothing can be added. */
 async function startFilled(t: Test) {
   const DATABASE_URL = await sqlite.createDatabase(t)
-  const store = await openStore(DATABASE_URL, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(DATABASE_URL)
   const name = 'x'.repeat(200)
   await store.log.append(
     Array.from({ length: 2000 }, (_, id) => ({ item: `{"name":"${name}","tag":""}`, id })),

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import pino from 'pino'
 import { type Test, test } from 'tap'
 import { readPlants } from '../cli/imports.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
@@ -82,7 +81,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
 
 test('idle connections, half-sent requests and slow readers do not hold up the end', async (t) => {
   const database = await sqlite.createDatabase(t)
-  const store = await openStore(database, { logger: pino({ level: 'silent' }) })
+  const store = await openStore(database)
   const item = JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) })
   for (let n = 0; n < 40_000; n += 1000)
     await store.log.append(Array.from({ length: 1000 }, () => ({ item, id: undefined })))

@@ -29,7 +29,7 @@ const places: [title: string, host: string, basePath: string][] = [
 for (const [title, host, basePath] of places)
   test(`${title}, the pasted token is used at once to add and list a plant`, async (t) => {
     const env = { BASE_PATH: basePath || '/' }
-    const { port, url } = await startApp(t, await sqlite.createDatabase(t), { env })
+    const { port, url } = await startApp(t, undefined, { env })
     const origin = `http://${host}:${port}`
     const { page, faults } = await openDocs(t, browser, `${origin}${basePath}/docs`)
     t.equal(await page.evaluate('isSecureContext'), host === 'localhost')

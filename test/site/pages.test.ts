@@ -6,7 +6,6 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { test } from 'tap'
 import { problemTypes } from '../../schemas/problems.ts'
 import { renderMarkdown } from '../../src/plugins/docs/pages.ts'
-import { sqlite } from '../support/engines.ts'
 import { request, startApp } from '../support/service.ts'
 import { launchBrowser, plainHost } from './browser.ts'
 
@@ -14,7 +13,7 @@ const open = { headers: { authorization: '' } }
 
 test('the home page teaches, and its commands have the address in the browser and can be copied', async (t) => {
   const env = { BASE_PATH: '/store/v1' }
-  const { port } = await startApp(t, await sqlite.createDatabase(t), { env })
+  const { port } = await startApp(t, undefined, { env })
   const browser = await launchBrowser()
   t.teardown(() => browser.close())
   for (const host of ['localhost', plainHost]) {
@@ -38,7 +37,7 @@ test('the home page teaches, and its commands have the address in the browser an
 
 for (const basePath of ['/', '/store/v1/'])
   test(`below ${basePath}, each type of problem has its page, with its examples`, async (t) => {
-    const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: basePath } })
+    const { url } = await startApp(t, undefined, { env: { BASE_PATH: basePath } })
     for (const [name, { title, status }] of Object.entries(problemTypes)) {
       const page = await request(`${url}${basePath}problems/${name}`, open)
       t.match(page, { status: 200, text: `>${title}</h1>` }, name)
@@ -50,26 +49,28 @@ for (const basePath of ['/', '/store/v1/'])
   })
 
 test('a problem leads to its page', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
+  const { url } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const problem = (await request(`${url}/store/v1/plants`, { body: {} })).json() as Record<string, string>
   const page = await request(new URL(problem.type as string, url).href, open)
   t.match(page.text, `>${problem.title}</h1>`)
 })
 
 test('the pages load only files of the service, and the browser asks before it uses them again', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  const { url } = await startApp(t)
   for (const path of ['', 'docs', 'docs/guide', 'docs/static/swagger-ui-bundle.js', 'problems/unread']) {
     const { headers } = await request(`${url}/${path}`, open)
     const policy = String(headers.get('content-security-policy'))
+    for (const rule of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"])
+      t.ok(path.includes('static') || policy.split(/ *; */).includes(rule), `${path}: ${policy}`)
     t.match(policy, "default-src 'none'", path)
-    t.notMatch(policy, /unsafe|\*|https?:/)
+    t.notMatch(policy, /unsafe|\*|https?:|upgrade-insecure/)
     t.equal(headers.get('referrer-policy'), 'no-referrer')
     t.equal(headers.get('cache-control'), 'no-cache')
   }
 })
 
 test('what is open without a token is compressed', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t))
+  const { url } = await startApp(t)
   const decoders = { br: brotliDecompressSync, gzip: gunzipSync }
   for (const path of ['docs/guide', 'openapi.yaml', 'openapi.json', 'docs/static/swagger-ui.css'])
     for (const [coding, decode] of Object.entries(decoders)) {
@@ -87,11 +88,12 @@ test('what is open without a token is compressed', async (t) => {
 })
 
 test('every link of the pages leads somewhere', async (t) => {
-  const { url } = await startApp(t, await sqlite.createDatabase(t), { env: { BASE_PATH: '/store/v1' } })
+  const { url } = await startApp(t, undefined, { env: { BASE_PATH: '/store/v1' } })
   const seen = new Set([`${url}/store/v1/`])
   for (const page of seen) {
     const { status, text, headers } = await request(page, open)
     t.equal(status, 200, page)
+    t.equal(headers.get('x-content-type-options'), 'nosniff', page)
     t.notMatch(text, /<(?:p|td|li)>[^<]*\b[a-z]+\.md\b/, 'no name of a file that is not served')
     if (!headers.get('content-type')?.startsWith('text/html')) continue
     t.notMatch(text, /\{\{|undefined/, 'nothing is left unfilled')

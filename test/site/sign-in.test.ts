@@ -5,7 +5,6 @@ import { createServer, type IncomingMessage } from 'node:http'
 import { Provider } from 'oidc-provider'
 import type { Page } from 'playwright-core'
 import { type Test, test } from 'tap'
-import { sqlite } from '../support/engines.ts'
 import { request, startApp, token } from '../support/service.ts'
 import { launchBrowser } from './browser.ts'
 import { authorize, execute, openDocs } from './docs-page.ts'
@@ -58,7 +57,7 @@ async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Pr
 
 /** Starts a service and a browser. */
 async function start(t: Test, env: NodeJS.ProcessEnv) {
-  const { port } = await startApp(t, await sqlite.createDatabase(t), { env })
+  const { port } = await startApp(t, undefined, { env })
   const browser = await launchBrowser()
   t.teardown(() => browser.close())
   return { browser, url: `http://localhost:${port}` }
@@ -141,8 +140,8 @@ test('an issuer that refuses is named, and a token can still be pasted', async (
 
 test('without a client the page does not know the issuer', async (t) => {
   const env = { OIDC_ISSUER: 'https://issuer.test', OIDC_AUDIENCE: audience }
-  const issued = await startApp(t, await sqlite.createDatabase(t), { env })
-  const signing = await startApp(t, await sqlite.createDatabase(t), {
+  const issued = await startApp(t, undefined, { env })
+  const signing = await startApp(t, undefined, {
     env: { ...env, OIDC_DOCS_CLIENT_ID: 'docs' },
   })
   const read = async (url: string, path: string) =>

@@ -2,10 +2,24 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import workers, { type WorkerOptions } from 'node:worker_threads'
 
 const isCovered = process.env._TAPJS_PROCESSINFO_COVERAGE_ === '1'
+
+/** Tap's instruments cost a thread a second of the processor, so it has them for coverage only. */
+workers.Worker = class extends workers.Worker {
+  constructor(file: string | URL, options?: WorkerOptions) {
+    const { execArgv, env } = isCovered
+      ? process
+      : { execArgv: [], env: { ...process.env, NODE_OPTIONS: '' } }
+    const wanted = process.env.TEST_NODE_OPTIONS?.split(' ') ?? []
+    super(file, { env, execArgv: [...execArgv, ...wanted], ...options })
+  }
+}
+syncBuiltinESMExports()
 
 /**
  * The environment of a process that a test starts: where programs are, compiled code, short time-outs where the test has them,

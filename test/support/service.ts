@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { FastifyInstance } from 'fastify'
-import pino from 'pino'
 import type { Test } from 'tap'
 import { type AppOptions, buildApp } from '../../src/app.ts'
 import { noMeter } from '../../src/metrics.ts'
@@ -14,37 +13,44 @@ import { openAdmin } from '../../src/plugins/admin.ts'
 import { loadSettings } from '../../src/settings.ts'
 import { acceptIssuer } from '../../src/tokens/issued-tokens.ts'
 import { issuerOf } from '../../src/tokens/issuer.ts'
+import type { IssuerKeysOptions } from '../../src/tokens/issuer-keys.ts'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { makeVerifier } from '../../src/tokens/verifier.ts'
 import { holdAgainstContract } from './contract.ts'
+import { sqlite } from './engines.ts'
 import { inherited, noteProcess } from './processes.ts'
-import { openStore, type Store } from './stores.ts'
+import { openStore, type Store, silent } from './stores.ts'
 import { watchAnswers } from './watch.ts'
 
 export const token = 'a-token-for-tests'
 
 export type Running = { url: string; port: number; app: FastifyInstance; store: Store }
 
-type StartOptions = Partial<Omit<AppOptions, 'settings'>> & { store?: Store; env?: NodeJS.ProcessEnv }
+export type StartOptions = Partial<Omit<AppOptions, 'settings'>> & {
+  store?: Store
+  env?: NodeJS.ProcessEnv
+  limits?: Partial<IssuerKeysOptions> | undefined
+}
 
 /**
- * Starts an app on the database at a URL, with the settings of `env`. It accepts the bearer `token`. App and store close
- * when the test ends. An answer that contradicts the contract fails the test.
+ * Starts an app on the database at a URL, or on a new one of SQLite, with the settings of `env`. It accepts the bearer `token`. App and store close
+ * when the test ends. An answer that contradicts the contract fails the test. `limits`: of the keys of an issuer.
  */
 export async function startApp(
   t: Test,
-  databaseUrl: string,
-  { env = {}, store: given, ...options }: StartOptions = {},
+  databaseUrl?: string,
+  { env = {}, store: given, limits, ...options }: StartOptions = {},
 ): Promise<Running> {
-  const logger = options.logger ?? pino({ level: 'silent' })
-  const store = given ?? ((await openStore(databaseUrl, { logger, mode: 'serve', create: true })) as Store)
+  const { logger = silent, meter = noMeter } = options
+  const url = given ? '' : (databaseUrl ?? (await sqlite.createDatabase(t)))
+  const store = given ?? (await openStore(url, { logger, mode: 'serve', create: true }))
   const { settings } = loadSettings({}, { ACCESS_TOKENS: token, ...env })
   const { accessTokens } = settings
   const issuer = issuerOf(settings)
-  const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter: noMeter })
+  const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter, ...limits })
   const makeVerify = () => makeVerifier(new Tokens(store.tokens), { accessTokens, logger, verifyIssued })
   const verify = options.verify ?? makeVerify()
-  const own = { meter: noMeter, mask: String, log: store.log, fault: () => store.fault?.() }
+  const own = { meter, mask: String, log: store.log, fault: () => store.fault?.() }
   const app = await buildApp({ ...own, ...options, settings, verify, logger })
   watchAnswers(app.server, settings.basePath, (fault) => t.fail(fault))
   t.teardown(async () => {
@@ -171,8 +177,7 @@ export async function ask(url: string, options: RequestInit = {}) {
 
 /** Starts one without a service. */
 export async function startAdmin(t: Test, databaseUrl = 'postgres://a/b', droppedLines = () => 0) {
-  const logger = pino({ level: 'silent' })
-  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger, droppedLines })
+  const admin = await openAdmin({ host: '127.0.0.1', port: 0, databaseUrl, logger: silent, droppedLines })
   t.teardown(admin.close)
   return { ...admin, url: `http://127.0.0.1:${admin.address.port}` }
 }

@@ -1,13 +1,11 @@
 // Divides the time-outs of src/ by one number, so that their relations hold, in modules that are loaded after this one
 // (`await import`), and in the threads and services that a test starts afterwards. A time-out is a constant of a module whose name
 // ends in `Ms`, or an option of a server.
-import { registerHooks, syncBuiltinESMExports } from 'node:module'
-import workers, { type WorkerOptions } from 'node:worker_threads'
+import { registerHooks } from 'node:module'
 import { isFull } from './full.ts'
 
 const divisor = 3
 const sources = import.meta.resolve('../../src/')
-const preload = `--import=${import.meta.url}`
 const timeout = /^((?:export )?const \w+Ms = |.*\b\w+(?:Timeout|Interval): )([\d_]+)\b/gm
 
 /** Keeps the width of each number, so that coverage finds the same places in the file. */
@@ -18,17 +16,6 @@ function shorten(source: string): string {
   })
 }
 
-/** Threads take over what their process was started with: this is for those of a process that was started without. */
-function preloadInThreads(): void {
-  const { Worker } = workers
-  workers.Worker = class extends Worker {
-    constructor(file: string | URL, options?: WorkerOptions) {
-      super(file, { ...options, execArgv: [...process.execArgv, preload] })
-    }
-  }
-  syncBuiltinESMExports()
-}
-
 if (!isFull) {
   registerHooks({
     load(url, context, nextLoad) {
@@ -36,7 +23,6 @@ if (!isFull) {
       return url.startsWith(sources) ? { ...loaded, source: shorten(String(loaded.source)) } : loaded
     },
   })
-  if (process.env.NODE_OPTIONS?.includes(preload) !== true) preloadInThreads()
-  // For the processes that tests start.
-  process.env.TEST_NODE_OPTIONS = preload
+  // For the processes and threads that tests start.
+  process.env.TEST_NODE_OPTIONS = `--import=${import.meta.url}`
 }

@@ -35,6 +35,13 @@ export function add({ log }: Store, ...names: string[]): Promise<Outcome[]> {
   return log.append(names.map((name) => entry(name)))
 }
 
+/** Adds so many plants that a list of them fills all buffers on its way. Resolves to its length in bytes. */
+export async function fillLarge({ log }: Store, count = 40_000): Promise<number> {
+  const one = { item: JSON.stringify({ name: 'x'.repeat(255), tag: 'x'.repeat(255) }), id: undefined }
+  for (let n = 0; n < count; n += 1000) await log.append(Array(1000).fill(one))
+  return count * (one.item.length + 1) + 1
+}
+
 /** The names of all plants. */
 export async function listNames({ log }: Store): Promise<string[]> {
   const { position, mark } = await log.head()
@@ -66,16 +73,17 @@ export async function recovered(store: Store): Promise<void> {
 
 export type Store = SqlStore
 
-/** Opens the store at a URL of SQLite or PostgreSQL: to write, and made if it is missing, unless told otherwise. */
+export const silent = pino({ level: 'silent' })
+
+/**
+ * Opens the store at a URL of SQLite or PostgreSQL: to write, made if it is missing, and without a log, unless told
+ * otherwise.
+ */
 export async function openStore(
   url: string,
-  {
-    mode = 'write',
-    create = mode !== 'read',
-    ...options
-  }: Partial<OpenOptions> & Pick<OpenOptions, 'logger'>,
+  { mode = 'write', create = mode !== 'read', logger = silent, ...options }: Partial<OpenOptions> = {},
 ): Promise<Store> {
-  return (await engines.openStore(url, { mode, create, ...options })) as Store
+  return (await engines.openStore(url, { mode, create, logger, ...options })) as Store
 }
 
 /** `unknown`: plants are added, and nobody is told. `broken`: an error that nobody foresaw. */
@@ -83,7 +91,7 @@ export type StoreFault = FailedOutcome | 'broken'
 
 /** Opens a store on a new SQLite file; for each of `faults`, in order, one addition or list fails. */
 export async function openFailing(t: Test): Promise<{ store: Store; faults: StoreFault[] }> {
-  const store = await openStore(await sqlite.createDatabase(t), { logger: pino({ level: 'silent' }) })
+  const store = await openStore(await sqlite.createDatabase(t))
   const faults: StoreFault[] = []
   return { store: makeFailing(store, faults), faults }
 }

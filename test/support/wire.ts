@@ -1,5 +1,7 @@
 // Talks HTTP byte for byte, where a client library would tidy up what it sends.
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, connect, type Server, type Socket } from 'node:net'
+import type { Test } from 'tap'
 import { holdAgainstContract } from './contract.ts'
 import { token } from './service.ts'
 
@@ -117,8 +119,14 @@ function readChunks(text: string): { text: string; length: number } | undefined 
   }
 }
 
-/** The paths of all assets that the page at /docs names. */
-export async function findAssets(port: number): Promise<string[]> {
-  const { text } = await send(port, compose({ target: '/docs', headers: { Authorization: undefined } }))
-  return [...new Set(text.match(/(?<=(?:src|href)=")[^"]*\/static\/[^"]+/g))]
+/** Has a server of any protocol listen on a free port until the test ends. Resolves to its port. */
+export async function listen(t: Test, server: Server): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => sockets.add(socket.on('error', () => {})))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return (server.address() as AddressInfo).port
 }
