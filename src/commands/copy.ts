@@ -5,11 +5,10 @@ import { CommandError, count, printResult, separate, silent } from '../cli/conso
 import { doLongWork } from '../cli/long-work.ts'
 import { nameDatabase, named, readUrl, wholeNumber } from '../cli/options.ts'
 import type { CopyTarget, Store, StoredPlant } from '../store/engine.ts'
-import { openStore } from '../store/engines.ts'
+import { withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 
 type Options = { from: string; to: string; batch: number; quiet?: true; json?: true }
-type Target = Store & { readonly copy: CopyTarget }
 
 /** `batch`: plants read, added in one transaction and read back at a time; `onProgress`: gets what is in both. */
 type CopyOptions = { batch: number; onProgress: (done: number, total: number) => void; signal: AbortSignal }
@@ -45,27 +44,21 @@ export function define(command: Command): void {
 async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void> {
   const urls = { from: readUrl(from, '--from'), to: readUrl(to, '--to') }
   const names = { from: nameDatabase(urls.from), to: nameDatabase(urls.to) }
-  let made = false
+  const openTarget = { logger: silent, mode: 'write', create: true } as const
   const describe = () => 'the copy was interrupted. Run it again to go on.'
-  const work = doLongWork({ quiet, describe }, async (progress, signal) => {
-    const source = await named('--from', openStore(urls.from, { logger: silent, mode: 'read' }))
-    try {
+  const work = doLongWork({ quiet, describe }, ({ show }, signal) =>
+    withStore(urls.from, { logger: silent, mode: 'read' }, async (source) => {
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
-      const onMade = () => (made = true)
-      const options = { logger: silent, mode: 'write', create: true, made: onMade } as const
-      const target = await named('--to', openStore(urls.to, options))
-      const copying = copyStore(source, target, { batch, signal, onProgress: progress.show })
-      return await copying.finally(() => target.close())
-    } finally {
-      await source.close()
-    }
-  })
-  const { plants, added, checksum, tokens } = await work.catch(explain)
+      const copy = (target: Store) => copyStore(source, target, { batch, signal, onProgress: show })
+      return named('--to', withStore(urls.to, openTarget, copy))
+    }),
+  )
+  const { plants, added, checksum, tokens } = await named('--from', work).catch(explain)
   const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
-  const where = `from ${names.from} into ${names.to}${made ? ', made now' : ''}`
-  const text = `${what} ${where}; both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
-  await printResult({ ...names, made, added, tokens, plants, checksum }, text, json)
+  const both = `both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
+  const text = `${what} from ${names.from} into ${names.to}; ${both}`
+  await printResult({ ...names, added, tokens, plants, checksum }, text, json)
 }
 
 function explain(error: unknown): never {
@@ -78,29 +71,27 @@ function explain(error: unknown): never {
  * Each step can be repeated. Throws CommandError when the target holds anything but a copy of the source.
  */
 async function copyStore(source: Store, target: Store, options: CopyOptions) {
-  if (!hasCopy(target)) throw new CommandError('--to is of an engine that nothing can be copied to')
-  if (!(await target.copy.adopt(source.id)))
+  const { copy } = target
+  if (copy === undefined) throw new CommandError('--to is of an engine that nothing can be copied to')
+  if (!(await copy.adopt(source.id)))
     throw new CommandError(
       '--to holds plants or tokens that are not of --from: a copy needs an empty database',
     )
   const hashes = new Set((await source.tokens.all()).map(({ hash }) => hash))
   const other = (await target.tokens.all()).find(({ hash }) => !hashes.has(hash))
   if (other) throw new CommandError(`--to holds the token ${other.id}, which is not of --from`)
-  const copied = await copyPlants(source, target, options)
+  const copied = await copyPlants(source, target, { ...options, copy })
   const tokens = await source.tokens.all()
-  for (const token of tokens) await target.copy.putToken(token)
+  for (const token of tokens) await copy.putToken(token)
   return { ...copied, tokens: tokens.length }
-}
-
-function hasCopy(target: Store): target is Target {
-  return target.copy !== undefined
 }
 
 /**
  * Adds the plants that the target lacks until the source has nothing new, then the notes. All plants are compared, also
  * those of an earlier copy. `plants` and `checksum` (SHA-256 over a line per plant) are of the whole log.
  */
-async function copyPlants(source: Store, target: Target, { batch, onProgress, signal }: CopyOptions) {
+async function copyPlants(source: Store, target: Store, options: CopyOptions & { copy: CopyTarget }) {
+  const { batch, onProgress, signal, copy } = options
   const checksum = createHash('sha256')
   const { position: total } = await source.log.head()
   const { position: held } = await target.log.head()
@@ -111,12 +102,12 @@ async function copyPlants(source: Store, target: Target, { batch, onProgress, si
     signal.throwIfAborted()
     const plants = await source.plants(behind(done), batch)
     // Behind the last batch the target must have no more plants, so look there, too.
-    const there = await target.plants(behind(done), plants.length || 1)
-    checksum.update(compare(there, plants.slice(0, there.length), done))
-    done += there.length
-    const missing = plants.slice(there.length)
+    const present = await target.plants(behind(done), plants.length || 1)
+    checksum.update(compare(present, plants.slice(0, present.length), done))
+    done += present.length
+    const missing = plants.slice(present.length)
     if (missing.length > 0) {
-      await target.copy.put(missing)
+      await copy.put(missing)
       checksum.update(compare(await target.plants(behind(done), missing.length), missing, done))
       done += missing.length
       added += missing.length

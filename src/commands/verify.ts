@@ -6,7 +6,7 @@ import { Plant } from '../../schemas/plant.ts'
 import { count, printResult, silent } from '../cli/console.ts'
 import { startProgress } from '../cli/long-work.ts'
 import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions } from '../cli/options.ts'
-import type { Damage, Positions, Store, StoredPlant } from '../store/engine.ts'
+import type { Damage, Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import { checksumOf } from '../store/sql/checksum.ts'
@@ -14,14 +14,10 @@ import { scopes } from '../tokens/tokens.ts'
 import { lineOf } from './copy.ts'
 
 const help = `
-URL is a database URL, env:NAME for one in an environment variable, or @FILE for one in a file, which hide a password from
-ps. A service may run on the database meanwhile: the log is checked up to its end at the start. Checked are: the database
-and its schema with its own means, that the log has no gaps, the checksum of every row, that every item is a valid plant in
-its stored format, that ids are unique, the id of the store, and hashes and scopes of tokens. Where a page of the file is
-damaged, the plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that
-the command copy prints.
-
-If there are faults, the first ten are shown, and the exit code is 1.`
+env:NAME and @FILE hide a password in the URL from ps. A service may run on the database meanwhile: the log is checked up to
+its end at the start. Checked are the database by its own means, gaps, the checksum and format of every plant, ids, and
+tokens. Plants that cannot be read are listed, and all others are checked. The SHA-256 is the one that the command copy
+prints. If there are faults, the first ten are shown, and the exit code is 1.`
 
 const pagePlants = 1000
 const maxShown = 10
@@ -44,22 +40,20 @@ export function define(command: Command): void {
 async function runVerify(url: string, { json, quiet }: WorkOptions): Promise<void> {
   // It only reads: a signal may end it at any moment, as signals do.
   const progress = startProgress({ quiet })
-  const checking = withStore(url, { mode: 'read', logger: silent }, (store) =>
-    checkStore(store, progress.show),
-  )
-  const { plants, checksum, faults, unread } = await checking.finally(progress.end)
+  const check = (store: Store) => checkStore(store, progress.show)
+  const checking = withStore(url, { mode: 'read', logger: silent }, check)
+  const { plants, checksum, faults: all, unread } = await checking.finally(progress.end)
   const engine = engineOf(url).name
-  const faultCount = faults.length + unread.length
-  const shown = faults.slice(0, maxShown).map(({ position = null, detail }) => ({ position, detail }))
+  const faultCount = all.length + unread.length
+  const faults = all.slice(0, maxShown).map(({ position = null, detail }) => ({ position, detail }))
   const lines = [
     `${engine}: ${count(plants, 'plant')}, SHA-256 ${checksum ?? 'unknown'}`,
     ...unread.map(({ first, last, reason }) => `${nameSpan(first, last)} unreadable: ${reason}`),
-    ...shown.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
-    ...(faults.length > maxShown ? [`and ${count(faults.length - maxShown, 'more fault')}`] : []),
+    ...faults.map(({ position, detail }) => (position === null ? detail : `plant ${position} ${detail}`)),
     faultCount === 0 ? 'no faults' : count(faultCount, 'fault'),
   ]
   if (faultCount > 0) process.exitCode = 1
-  await printResult({ engine, plants, checksum, faultCount, faults: shown, unread }, lines.join('\n'), json)
+  await printResult({ engine, plants, checksum, faultCount, faults, unread }, lines.join('\n'), json)
 }
 
 /** Plants that cannot be read; `last` is null when nothing behind them can be read, not even the end of the log. */
@@ -96,19 +90,18 @@ async function checkLog(store: Store, head: number | undefined, found: Damage[],
   const addGap = (next: number) => {
     if (next > before + 1) found.push({ detail: `${nameSpan(before + 1, next - 1)} missing` })
   }
-  const check = (entry: LogEntry) => {
-    const { position } = entry
-    addGap(position)
-    if ('reason' in entry) return addUnread(unread, entry)
-    hash.update(lineOf(entry))
-    const detail = position <= before ? 'exists twice' : findRowFault(entry)
-    if (detail !== undefined) found.push({ position, detail })
-    plants++
-  }
   for await (const entries of readLog(store, head)) {
     for (const entry of entries) {
-      check(entry)
-      before = Math.max(before, entry.position)
+      const { position } = entry
+      addGap(position)
+      if ('reason' in entry) addUnread(unread, position, entry.reason)
+      else {
+        hash.update(lineOf(entry))
+        const detail = position <= before ? 'exists twice' : findRowFault(entry)
+        if (detail !== undefined) found.push({ position, detail })
+        plants++
+      }
+      before = Math.max(before, position)
     }
     onProgress(plants, head)
   }
@@ -118,40 +111,36 @@ async function checkLog(store: Store, head: number | undefined, found: Damage[],
   return { plants, checksum, unread }
 }
 
-type Unreadable = { position: number; reason: string }
-type LogEntry = StoredPlant | Unreadable
+type LogEntry = StoredPlant | { position: number; reason: string }
 
-/** Reads page by page; what cannot be read in parts. Without a head it ends where a page is unreadable as a whole. */
+/** Reads page by page, and a page that is unreadable plant by plant. Without a head it ends where all of a page is that. */
 async function* readLog(store: Store, head: number | undefined): AsyncGenerator<LogEntry[]> {
   const end = head ?? Number.MAX_SAFE_INTEGER
   for (let after = 0; after < end; ) {
-    let entries: LogEntry[]
+    let entries: LogEntry[] = []
     try {
       // Positions may be missing.
       entries = await store.plants({ after, last: end }, pagePlants)
       after = entries.length < pagePlants ? end : (entries.at(-1) as LogEntry).position
     } catch (error) {
       await explainUnread(store, error)
-      const last = Math.min(after + pagePlants, end)
-      entries = await readParts(store, { after, last })
-      after = head === undefined && entries.every((entry) => 'reason' in entry) ? end : last
+      for (const last = Math.min(after + pagePlants, end); after < last; after++)
+        entries.push(...(await readPlant(store, after + 1)))
+      if (head === undefined && entries.every((entry) => 'reason' in entry)) after = end
     }
     yield entries
   }
 }
 
-async function readParts(store: Store, { after, last }: Positions): Promise<LogEntry[]> {
+async function readPlant(store: Store, position: number): Promise<LogEntry[]> {
   try {
-    return await store.plants({ after, last }, last - after)
+    return await store.plants({ after: position - 1, last: position }, 1)
   } catch (error) {
-    if (last - after === 1) return [{ position: last, reason: (error as Error).message }]
-    const middle = Math.floor((after + last) / 2)
-    const first = await readParts(store, { after, last: middle })
-    return [...first, ...(await readParts(store, { after: middle, last }))]
+    return [{ position, reason: (error as Error).message }]
   }
 }
 
-function addUnread(unread: Unread[], { position, reason }: Unreadable): void {
+function addUnread(unread: Unread[], position: number, reason: string): void {
   const before = unread.at(-1)
   if (before?.last === position - 1) before.last = position
   else unread.push({ first: position, last: position, reason })
@@ -183,11 +172,13 @@ function findRowFault(row: StoredPlant): string | undefined {
 }
 
 async function findTokenFaults(store: Store): Promise<Damage[]> {
-  const isKnown = (scope: string) => (scopes as readonly string[]).includes(scope)
-  return (await store.tokens.all()).flatMap(({ id, hash, scopes: given }) => [
-    ...(/^[0-9a-f]{64}$/.test(hash) ? [] : [{ detail: `token ${id} has a hash that is no SHA-256` }]),
-    ...(given.every(isKnown) ? [] : [{ detail: `token ${id} has unknown scopes` }]),
-  ])
+  const known: readonly string[] = scopes
+  return (await store.tokens.all()).flatMap(({ id, hash, scopes: given }) => {
+    const hasHash = /^[0-9a-f]{64}$/.test(hash)
+    const hasScopes = given.every((scope) => known.includes(scope))
+    const details = [!hasHash && 'has a hash that is no SHA-256', !hasScopes && 'has unknown scopes']
+    return details.filter(Boolean).map((detail) => ({ detail: `token ${id} ${detail}` }))
+  })
 }
 
 function nameSpan(first: number, last: number | null): string {

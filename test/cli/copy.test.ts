@@ -136,7 +136,7 @@ test('copy describes its result as JSON', async (t) => {
   const { stdout } = await runCommand(['copy', '--from', url, '--to', to, '--json'])
   const names = { from: url.slice('file://'.length), to: to.slice('file://'.length) }
   const checksum = await sumLog(source)
-  t.strictSame(JSON.parse(stdout), { ...names, made: true, added: 100, tokens: 1, plants: 100, checksum })
+  t.strictSame(JSON.parse(stdout), { ...names, added: 100, tokens: 1, plants: 100, checksum })
 })
 
 /** A target that holds something; `begun`: a copy of the source, with its 100 plants, has begun there before. */

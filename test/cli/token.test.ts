@@ -46,8 +46,7 @@ test('tokens are created, listed and revoked', async (t) => {
   t.equal(table.split('\n').length, 6)
   t.match(table, / {2}花 {7}plants:read/)
   for (const { stdout } of created) t.notMatch(table + JSON.stringify(list), stdout.slice(15, 47))
-  const timed = await token('create', '--name', '🌱'.repeat(100), '--expires', '2100-01-31T12:00+02:00')
-  t.match(timed.stderr, / expires at 2100-01-31T10:00:00\.000Z\n$/)
+  t.match(await token('create', '--name', '🌱'.repeat(100), '--expires', '99999y'), { code: 0 })
 })
 
 test('during the overlap of a rotation revoke asks for an id, and says which token is the old one', async (t) => {
@@ -62,7 +61,7 @@ test('during the overlap of a rotation revoke asks for an id, and says which tok
   t.strictSame([code, stdout], [1, ''])
   const [both, oldOne, newOne] = [
     `plant-store: 2 tokens are "app": give the id: `,
-    `${old} (the old one, created at \\S+Z, expires at \\S+Z) or `,
+    `${old} (the old one, created at \\S+Z) or `,
     `${fresh} (the new one, created at \\S+Z)\n$`,
   ]
   t.match(stderr, new RegExp(`^${both}${`${oldOne}${newOne}`.replaceAll(/[()]/g, '\\$&')}`))

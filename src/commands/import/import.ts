@@ -10,7 +10,7 @@ import type { Outcome, Store } from '../../store/engine.ts'
 import { withStore } from '../../store/engines.ts'
 import { StoreMissing } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
-import { type CheckedSource, checkInput, writeRejects } from './check.ts'
+import { type CheckedSource, checkInput, type Source, writeRejects } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
 import { type Input, InputError, openInput } from './input.ts'
 import { findEarlier } from './notes.ts'
@@ -90,7 +90,27 @@ async function run(path: string, flags: Flags): Promise<void> {
 /** Throws CommandError, InputError, StoreRefused or StoreUnavailable; batches that are committed stay. */
 async function importInput(job: Job): Promise<void> {
   const { name, input, flags, progress, signal } = job
-  const source = { input, form: detectForm(await input.readHead(), flags) }
+  const { value: head = Buffer.alloc(0) } = await input.read().next()
+  const source = { input, form: detectForm(head, flags) }
+  const url = findDatabase(flags)
+  const { checked, invalid, reasons } = await checkAll(job, source, url)
+  const isRefused = invalid.length > 0 && !flags.skipInvalid
+  const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, { ...source, checked }, url)
+  progress.end()
+  if (flags.rejects !== undefined && invalid.length > 0)
+    await writeRejects(flags.rejects, { ...source, checked, invalid }, signal)
+  const { records, plants, conflicts } = checked
+  const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
+  await report(flags, nameDatabase(url), { valid: plants - conflicts, ...added, ...rejected }, reasons)
+  if (!isRefused) return
+  const shown = `${separate(invalid.length)} of ${count(records, 'record')}`
+  throw new CommandError(
+    `${name}: nothing was added, as ${shown} cannot be added; --skip-invalid adds the others`,
+  )
+}
+
+/** Checks all of the input, and reports each fault. `invalid`: the offsets behind the invalid records. */
+async function checkAll({ name, flags, progress, signal }: Job, source: Source, url: string) {
   const invalid: number[] = []
   const reasons: object[] = []
   const onFault = ({ line, end }: InputRecord, reason: string) => {
@@ -102,31 +122,13 @@ async function importInput(job: Job): Promise<void> {
     signal.throwIfAborted()
     progress.show(records, undefined, 'record')
   }
-  const url = findDatabase(flags)
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
-  const checked = await withStore(url, { mode: 'read', logger: silent }, check).catch((error) => {
+  const checking = withStore(url, { mode: 'read', logger: silent }, check)
+  const checked = await checking.catch((error) => {
     if (error instanceof StoreMissing) return check()
     throw error
   })
-  const isRefused = invalid.length > 0 && !flags.skipInvalid
-  const { conflict, ...added } = isRefused ? noOutcomes : await addNew(job, { ...source, checked }, url)
-  progress.end()
-  if (flags.rejects !== undefined && invalid.length > 0)
-    await writeRejects(flags.rejects, { ...source, checked, invalid }, signal)
-  const { records, plants, conflicts } = checked
-  const rejected = { conflicting: Math.max(conflicts, conflict), rejected: records - plants }
-  await report(flags, {
-    valid: plants - conflicts,
-    ...added,
-    ...rejected,
-    database: nameDatabase(url),
-    reasons,
-  })
-  if (!isRefused) return
-  const shown = `${separate(invalid.length)} of ${count(records, 'record')}`
-  throw new CommandError(
-    `${name}: nothing was added, as ${shown} cannot be added; --skip-invalid adds the others`,
-  )
+  return { checked, invalid, reasons }
 }
 
 const noOutcomes = { skipped: 0, added: 0, replayed: 0, conflict: 0 }
@@ -151,17 +153,14 @@ async function addNew({ name, flags, progress, signal }: Job, source: CheckedSou
   return counts
 }
 
-type Facts = Record<'valid' | 'skipped' | 'added' | 'replayed' | 'conflicting' | 'rejected', number> & {
-  database: string
-  reasons: object[]
-}
+type Counts = Record<'valid' | 'skipped' | 'added' | 'replayed' | 'conflicting' | 'rejected', number>
 
 /** Prints the counts, and makes the exit code 1 when records are invalid. */
-async function report(flags: Flags, facts: Facts): Promise<void> {
-  const { valid, added, replayed, conflicting, rejected, database } = facts
+async function report(flags: Flags, database: string, counts: Counts, reasons: object[]): Promise<void> {
+  const { valid, added, replayed, conflicting, rejected } = counts
   const shown = { ...(flags.dryRun ? { valid } : { added, replayed }), conflicting, rejected }
   const list = Object.entries(shown).map(([name, number]) => `${separate(number)} ${name}`)
   if (conflicting + rejected > 0) process.exitCode = 1
   const text = `${list.join(', ')}; ${flags.dryRun ? 'nothing was added to' : 'into'} ${database}`
-  await reportFile(flags.rejects, facts, flags, text)
+  await reportFile(flags.rejects, { ...counts, database, reasons }, flags, text)
 }

@@ -26,11 +26,7 @@ export async function openInput(name: string, signal: AbortSignal) {
   const file = path
     ? await open(path)
     : await copyPipe(name === '-' ? process.stdin : createReadStream(name), signal)
-  const readHead = async () => {
-    for await (const chunk of readChunks(file)) return chunk
-    return Buffer.alloc(0)
-  }
-  return { path, readHead, read: () => readChunks(file), close: () => file.close() }
+  return { path, read: () => readChunks(file), close: () => file.close() }
 }
 
 /** Copies a pipe into a file without a name, which is gone when it is closed, however the process ends. */

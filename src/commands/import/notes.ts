@@ -7,7 +7,7 @@ import type { Store } from '../../store/engine.ts'
  * last batch; `isWhole`: all of the input was added; `isAgain`: the import began with --again.
  */
 export type Note = {
-  path: string | undefined
+  path?: string | undefined
   bytes: number
   hash: string
   date: string

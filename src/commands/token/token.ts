@@ -172,10 +172,7 @@ async function findToken(tokens: Tokens, text: string): Promise<Token> {
 /** During the overlap of a rotation two tokens have one name: the older one ends. */
 function listByAge(tokens: Token[]): string {
   const byAge = tokens.toSorted((one, other) => one.createdAt - other.createdAt)
-  const describe = ({ id, createdAt, expiresAt }: Token, index: number) => {
-    const age = index === 0 ? 'the old one' : index === byAge.length - 1 ? 'the new one' : 'between them'
-    const end = expiresAt === null ? '' : `, expires at ${formatTime(expiresAt)}`
-    return `${id} (${age}, created at ${formatTime(createdAt)}${end})`
-  }
+  const describe = ({ id, createdAt }: Token, index: number) =>
+    `${id} (${index === 0 ? 'the old one' : 'the new one'}, created at ${formatTime(createdAt)})`
   return `give the id: ${byAge.map(describe).join(' or ')}`
 }
