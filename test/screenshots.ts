@@ -23,7 +23,7 @@ const verify = makeVerifier(new Tokens(store.tokens), { accessTokens: [token], l
 const app = await buildApp({ log: store.log, settings, verify, logger, meter: noMeter, mask: String })
 await app.listen({ host: '127.0.0.1', port: 0 })
 const { port } = app.server.address() as AddressInfo
-const browser = await launchBrowser()
+const browser = await launchBrowser({ teardown: () => {} })
 const page = await browser.newPage({ viewport: { width: 1280, height: 1000 } })
 await page.goto(`http://127.0.0.1:${port}/docs`)
 await page.waitForSelector('[id$=-createPlant]')

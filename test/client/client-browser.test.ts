@@ -1,14 +1,12 @@
 // The client in a real browser, on a page of another origin than the service's.
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import sparticuz from '@sparticuz/chromium'
 import { build } from 'esbuild'
-import { chromium } from 'playwright-core'
 import { type Test, test } from 'tap'
+import { launchBrowser } from '../site/browser.ts'
 import { startApp, token } from '../support/service.ts'
 import { openFailing } from '../support/stores.ts'
+import { listen } from '../support/wire.ts'
 import { alder } from './client.ts'
 
 /** A site of its own, with a page that is empty but for the client. */
@@ -26,10 +24,7 @@ async function startSite(t: Test): Promise<string> {
     if (url === '/client.js') response.setHeader('content-type', 'text/javascript').end(script)
     else response.setHeader('content-type', 'text/html').end('<script src="client.js"></script>')
   })
-  await once(site.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => site.close())
-  t.teardown(() => site.closeAllConnections())
-  return `http://localhost:${(site.address() as AddressInfo).port}`
+  return `http://localhost:${await listen(t, site)}`
 }
 
 const inBrowser = `(async ({ baseUrl, token }) => {
@@ -53,13 +48,7 @@ test('in a browser, a page of another origin adds, lists, pages and retries', as
   const site = await startSite(t)
   const { store, faults } = await openFailing(t)
   const { url } = await startApp(t, '', { store, env: { CORS_ORIGIN: site } })
-  const executablePath = await sparticuz.executablePath()
-  const browser = await chromium.launch({
-    executablePath,
-    args: ['--no-sandbox', '--no-zygote', '--disable-gpu'],
-  })
-  t.teardown(() => browser.close())
-  const page = await browser.newPage()
+  const page = await (await launchBrowser(t)).newPage()
   await page.goto(site)
   await page.waitForFunction('globalThis.client')
   faults.push('unknown')

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { test } from 'tap'
 import { makeId, PlantStore, PlantStoreError, PlantStoreUnreachable } from '../../client/src/index.ts'
 import { startApp, token } from '../support/service.ts'
-import { alder, refusal, rejection, setUp, soon } from './client.ts'
+import { alder, refusal, rejection, setUp, soon, startFailing } from './client.ts'
 import type { Front } from './front.ts'
 
 const ids = ({ seen }: Front) => seen.map(({ body }) => JSON.parse(body).id as number)
@@ -72,7 +72,7 @@ test('errors name the request and have its headers', async (t) => {
 })
 
 test('a list that is the same is not sent again', async (t) => {
-  const { store } = await setUp(t)
+  const { store } = await setUp(t, [], soon, startFailing(t))
   const { etag } = await store.list()
   t.same(await store.list({ ifNoneMatch: etag }), { plants: [], notModified: true, etag })
   await store.add(alder)
@@ -80,7 +80,7 @@ test('a list that is the same is not sent again', async (t) => {
 })
 
 test('polling gets each new plant once', async (t) => {
-  const { store } = await setUp(t)
+  const { store } = await setUp(t, [], soon, startFailing(t))
   const names = Array.from({ length: 7 }, (_, n) => `${n}`)
   for (const pageSize of [1, 3, 1000]) {
     let after: string | undefined
@@ -209,7 +209,7 @@ test('a signal ends a call in a pause', { timeout: 60_000 }, async (t) => {
 })
 
 test('pages follow the Link header, and all plants come in order', async (t) => {
-  const { store, front } = await setUp(t)
+  const { store, front } = await setUp(t, [], soon, startFailing(t))
   const plants = Array.from({ length: 7 }, (_, index) => ({ name: `${index} 🌿`, tag: '' }))
   for (const plant of plants) await store.add(plant)
   const first = await store.list({ limit: 3 })

@@ -1,30 +1,34 @@
 // What the tests of the client share: a client, the service, and a front between them.
-import type { Test } from 'tap'
-import { PlantStore, PlantStoreError, type RetryOptions } from '../../client/src/index.ts'
+import tap, { type Test } from 'tap'
+import { type Plant, PlantStore, PlantStoreError, type RetryOptions } from '../../client/src/index.ts'
 import { request, startApp, token } from '../support/service.ts'
-import { openFailing, type StoreFault } from '../support/stores.ts'
-import { type Fault, type Front, startFront } from './front.ts'
+import { openFailing } from '../support/stores.ts'
+import { type Fault, startFront } from './front.ts'
 
 export const alder = { name: 'Black alder', tag: 'Alnus glutinosa' }
 
 /** No test waits for long. */
 export const soon: RetryOptions = { baseMs: 1, maxMs: 1 }
 
-export type Setup = {
-  store: PlantStore
-  front: Front
-  listed: () => Promise<unknown>
-  storeFaults: StoreFault[]
+/** A service that fails once for each of `storeFaults`. */
+export async function startFailing(t: Test) {
+  const { store, faults: storeFaults } = await openFailing(t)
+  return { url: (await startApp(t, '', { store })).url, storeFaults }
 }
 
-/** A client that reaches a real service through a front. The service fails once for each of `storeFaults`. */
-export async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions = soon): Promise<Setup> {
-  const { store: failing, faults: storeFaults } = await openFailing(t)
-  const { url } = await startApp(t, '', { store: failing })
+/** The one of all tests of a file. */
+let shared: ReturnType<typeof startFailing> | undefined
+const share = () => (shared ??= startFailing(tap))
+
+/** A client that reaches a real service through a front. `listed`: the plants that were added since. */
+export async function setUp(t: Test, faults: Fault[] = [], retry: RetryOptions = soon, own = share()) {
+  const { url, storeFaults } = await own
   const front = await startFront(t, url)
   front.faults.push(...faults)
   const store = new PlantStore({ baseUrl: front.url, token, retry })
-  const listed = async () => (await request(`${url}/plants`)).json()
+  const all = async () => (await request(`${url}/plants`)).json() as Plant[]
+  const { length: before } = await all()
+  const listed = async () => (await all()).slice(before)
   return { store, front, listed, storeFaults }
 }
 

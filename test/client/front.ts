@@ -1,9 +1,9 @@
 // Stands between a client and the service, as an unreliable network or a proxy does: each fault is met once, in order.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import type { Test } from 'tap'
+import { listen } from '../support/wire.ts'
 
 /** An answer in the service's stead. */
 export type Canned = { status: number; headers?: Record<string, string>; body?: string }
@@ -29,14 +29,8 @@ export async function startFront(t: Test, target: string): Promise<Front> {
     else if (typeof fault === 'object') answer(response, fault)
     else if (fault !== 'silent') await forward(target, { incoming, body, response, fault })
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
   const next = async () => void (await once(server, 'seen'))
-  return { url: `http://127.0.0.1:${port}`, faults, seen, next }
+  return { url: `http://127.0.0.1:${await listen(t, server)}`, faults, seen, next }
 }
 
 function answer(response: ServerResponse, { status, headers = {}, body = '' }: Canned): void {

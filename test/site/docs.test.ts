@@ -12,8 +12,7 @@ let browser: Browser
 let url: string
 
 test('start a browser and a service', async (t) => {
-  browser = await launchBrowser()
-  tap.teardown(() => browser.close())
+  browser = await launchBrowser(tap)
   const { port } = await startApp(tap, await sqlite.createDatabase(tap))
   url = `http://localhost:${port}`
   t.ok(browser.isConnected())

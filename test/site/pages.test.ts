@@ -14,8 +14,7 @@ const open = { headers: { authorization: '' } }
 test('the home page teaches, and its commands have the address in the browser and can be copied', async (t) => {
   const env = { BASE_PATH: '/store/v1' }
   const { port } = await startApp(t, undefined, { env })
-  const browser = await launchBrowser()
-  t.teardown(() => browser.close())
+  const browser = await launchBrowser(t)
   for (const host of ['localhost', plainHost]) {
     const page = await browser.newPage()
     await page.goto(`http://${host}:${port}/store/v1/`)

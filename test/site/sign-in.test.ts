@@ -58,8 +58,7 @@ async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Pr
 /** Starts a service and a browser. */
 async function start(t: Test, env: NodeJS.ProcessEnv) {
   const { port } = await startApp(t, undefined, { env })
-  const browser = await launchBrowser()
-  t.teardown(() => browser.close())
+  const browser = await launchBrowser(t)
   return { browser, url: `http://localhost:${port}` }
 }
 
