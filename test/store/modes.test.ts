@@ -10,7 +10,6 @@ import type { Store } from '../../src/store/engine.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
 import { inherited } from '../support/processes.ts'
-import { spawnCli } from '../support/service.ts'
 import { add, openFile, openStore } from '../support/stores.ts'
 import { letOthersEnd, skipUnlessOthersEnter } from '../support/tools.ts'
 
@@ -82,16 +81,6 @@ test('a link to where no file is yet leads to one that is private as well', {
   symlinkSync(join(directory, 'plants.db'), join(directory, 'link.db'))
   await openFile(t, join(directory, 'link.db'))
   t.equal(modeOf(join(directory, 'plants.db')), '600')
-})
-
-test('commands that only read change no modes', { skip: isWindows }, async (t) => {
-  const directory = createDirectory(t)
-  const path = join(directory, 'plants.db')
-  await makeStore(t, path)
-  chmodSync(path, 0o640)
-  const { ended } = spawnCli(t, ['status'], { DATABASE_URL: `file:${path}` })
-  t.match(await ended, { code: 0 })
-  t.equal(modeOf(path), '640')
 })
 
 test('backups and restored databases are for their user alone; an export is as the umask says', {
@@ -176,10 +165,4 @@ test('a user other than the owner leaves nothing behind that the owner cannot us
   process.seteuid?.(0)
   await service.store.close()
   t.equal((await openFile(t, path)).store.id, store.id)
-})
-
-test('a place where no file can be made is one line', { skip: process.platform !== 'linux' }, async (t) => {
-  await t.rejects(openFile(t, '/proc/plants.db'), {
-    message: /^cannot open \/proc\/plants\.db: ENOENT[^\n]+$/,
-  })
 })

@@ -1,11 +1,8 @@
 // While the database is away the log says so when it goes, every ten seconds, and when it is back: not for each request.
-import { once } from 'node:events'
-import { PassThrough } from 'node:stream'
 import { test } from 'tap'
 import { Outage } from '../../src/outage.ts'
 import { StoreUnavailable } from '../../src/store/errors.ts'
 import { sqlite } from '../support/engines.ts'
-import { findPorts, PostgresServer } from '../support/postgres.ts'
 import { request, startApp } from '../support/service.ts'
 import { collectLines, openFailing } from '../support/stores.ts'
 
@@ -87,20 +84,6 @@ test('a request that times out is logged with what the database did last', async
   t.match(lines, [{ msg: 'the store could not be used', database: 'pg1:5432/plants: no answer' }])
 })
 
-test('an answer that needs no store says nothing of it', async (t) => {
-  const { store, faults } = await openFailing(t)
-  const { logger, lines } = collectLines()
-  const { url } = await startApp(t, '', { store, logger })
-  lines.splice(0)
-  faults.push('unread')
-  t.equal((await request(`${url}/plants`)).status, 503)
-  t.equal(lines.length, 1)
-  t.equal((await request(`${url}/docs`, { headers: { authorization: '' } })).status, 200)
-  t.equal(lines.length, 1, 'it may still be away')
-  t.equal((await request(`${url}/plants`)).status, 200)
-  t.match(lines[1], { msg: /again/ })
-})
-
 test('overload is logged once while the store works', async (t) => {
   const { store, faults } = await openFailing(t)
   const { logger, lines } = collectLines()
@@ -145,43 +128,6 @@ test('an outage has a line when it begins, one every ten seconds, and one when i
   const quiet = new Outage(logger, { gone: 'gone', back: 'back' }, () => nowMs)
   for (let n = 0; n < 3; n++, nowMs += 10_000) quiet.reportFailure(new Error('no'), {})
   t.strictSame(told(), [['gone', 1, undefined, undefined]])
-})
-
-/** A request that fails after its time was up has waited through all of the outage. */
-const refusals = 60
-
-test('PostgreSQL that stops under load has a few lines, and is used again when it is back', async (t) => {
-  const [port] = await findPorts(1)
-  const server = new PostgresServer({ port: port as number, settings: ['fsync = off'] })
-  t.teardown(() => server.destroy())
-  await server.init()
-  await server.start()
-  const { logger, lines, find } = collectLines()
-  const { url } = await startApp(t, server.url(), { logger })
-  lines.splice(0)
-  const answers = new PassThrough().resume()
-  let isOver = false
-  const load = Array.from({ length: 30 }, async (_, client) => {
-    while (!isOver) {
-      const body = client % 2 === 0 ? { name: 'a', tag: '' } : undefined
-      const { status } = await request(`${url}/plants`, { body })
-      answers.emit(String(status))
-    }
-  })
-  await once(answers, '200')
-  await server.stop()
-  for (let n = 0; n < refusals; n++) await once(answers, '503')
-  await server.start()
-  await find(({ msg }) => msg === 'the store can be used again')
-  isOver = true
-  await Promise.all(load)
-  t.match(await find(({ msg }) => msg === 'the database is connected again'), { level: 30 })
-  t.comment(lines.map(({ msg, failures }) => `${msg} (${failures})`).join('; '))
-  const ofStore = lines.filter(({ msg }) => /^the store could not/.test(msg))
-  t.equal(ofStore.length, 1)
-  t.match(ofStore[0], { level: 40, requestId: /./, err: { message: /127\.0\.0\.1:\d+/, stack: /\n/ } })
-  // 20 in 60 s, of which two and two tell the beginning and the end; the outage takes one refusal after the other.
-  t.ok(lines.length <= 8, `${lines.length} lines for ${refusals} refusals and more`)
 })
 
 test('SQLite that takes no plants has a line when it begins and one when it is over', async (t) => {

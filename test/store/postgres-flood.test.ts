@@ -81,11 +81,3 @@ tap.test(
     t.strictSame(await lookUp(), [], 'the next one is served')
   },
 )
-
-tap.test('many pages are read in turn', { skip, timeout: 60_000 }, async (t) => {
-  const store = await openLog(t, await postgres.createDatabase(t))
-  await store.log.append(entries(...Array.from({ length: 500 }, (_, n) => `${n}`)))
-  const { mark } = await store.log.head()
-  const { done } = await flood(200, () => store.log.read(0, 500, mark))
-  t.equal(done, 200)
-})

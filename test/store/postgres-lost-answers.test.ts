@@ -207,21 +207,12 @@ tap.test(
     await store.log.append(entries('a'))
     const restore = await keepPlants(other)
     const append = () => store.log.append(entries('b'))
-    t.strictSame(await meddled(opened, append, { written: secondPlant, meddle: restore }), ['added'])
-    t.strictSame(await namesIn(store), ['a', 'b'], 'once')
-    const again = await open(t)
-    await again.store.log.append(entries('a'))
-    const restoreAgain = await keepPlants(again.other)
     const meddle = async () => {
-      await restoreAgain()
-      await again.other.query("INSERT INTO plants VALUES (2, NULL, '\"x\"', 'another', 0)")
+      await restore()
+      await other.query("INSERT INTO plants VALUES (2, NULL, '\"x\"', 'another', 0)")
     }
-    const lost = await meddled(again, () => again.store.log.append(entries('b')), {
-      written: secondPlant,
-      meddle,
-    })
-    t.strictSame(lost, ['added'])
-    t.strictSame(await namesIn(again.store), ['a', 'x', 'b'], 'behind what another has added')
+    t.strictSame(await meddled(opened, append, { written: secondPlant, meddle }), ['added'])
+    t.strictSame(await namesIn(store), ['a', 'x', 'b'], 'behind what another has added')
   },
 )
 

@@ -106,6 +106,8 @@ tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, a
   await eventually(() => stores[0].log.append(entries('lost 1')))
   await eventually(() => stores[1].log.append(entries('lost 2', 'lost 3')))
   for (const store of stores) t.equal((await eventually(() => sightings.look(store))).length, 4)
+  const reader = await openStore(cluster.url(), { logger, mode: 'read' })
+  t.teardown(() => reader.close())
 
   await cluster.primary.stop()
   cluster.primary.restore()
@@ -116,6 +118,12 @@ tap.test('a cold backup is put back under two replicas', { timeout: 120_000 }, a
   t.strictSame(marks[0], marks[1])
   for (const store of stores) t.strictSame(await namesIn(store), ['a', 'b', 'c', 'd', 'e'])
   t.strictSame(sightings.faults, [])
+  const refused = { ...unread, message: /is not the server that was read/ }
+  await t.rejects(
+    reader.plants({ after: 0, last: 9 }, 9),
+    refused,
+    'a copy never goes on from another server',
+  )
   const losses = lines.filter(({ msg }) => msg.startsWith('plants were lost'))
   t.match(losses, [{ seen: 4, now: 5 }], 'the loss is told to who sees a log that is longer already')
   t.equal(losses.length, 1)

@@ -4,14 +4,12 @@ import pino from 'pino'
 import tap, { type Test } from 'tap'
 import { engineOf } from '../../src/store/engines.ts'
 import { StoreRefused, StoreUnavailable } from '../../src/store/errors.ts'
-import { maxRunning } from '../../src/store/postgres/link.ts'
 import { attemptMs } from '../../src/store/postgres/time-outs.ts'
 import { runCommand } from '../support/commands.ts'
 import { findEngine, sharedServer } from '../support/engines.ts'
 import { connect, passwordRole } from '../support/postgres.ts'
 import { collectLines, openStore, type Store } from '../support/stores.ts'
-import { until } from '../support/until.ts'
-import { entries, eventually, namesIn, openLog } from './logs.ts'
+import { entries, namesIn, openLog } from './logs.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
 const logger = pino({ level: 'silent' })
@@ -220,53 +218,6 @@ tap.test(
     t.strictSame(await log.append(onePlant), ['added'])
   },
 )
-
-tap.test('a server that has no connection left is asked again', { skip }, async (t) => {
-  const url = await postgres.createDatabase(t)
-  const name = new URL(url).pathname.slice(1)
-  const server = await sharedServer()
-  await server.query(`CREATE ROLE owner_of_${name} LOGIN`)
-  await server.query(`ALTER DATABASE ${name} OWNER TO owner_of_${name}`)
-  const { log, fault } = await open(t, url.replace('postgres@', `owner_of_${name}@`))
-  await log.head()
-  await server.query(`ALTER DATABASE ${name} CONNECTION LIMIT 0`)
-  await server.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${name}'`)
-  const head = log.head()
-  await until(() => /all its connections are in use/.test(String(fault?.())))
-  await server.query(`ALTER DATABASE ${name} CONNECTION LIMIT -1`)
-  t.match(await head, { position: 0 })
-})
-
-tap.test('failed queries take no room from later ones', { skip }, async (t) => {
-  const { sql } = await open(t, await postgres.createDatabase(t))
-  for (let n = 0; n < maxRunning; n += 100)
-    await Promise.allSettled(Array.from({ length: 100 }, () => sql.select('SELECT nothing')))
-  t.strictSame({ ...(await sql.select('SELECT 1 AS one'))[0] }, { one: 1 })
-})
-
-tap.test('one session is kept of several servers that answer', { skip }, async (t) => {
-  const url = await postgres.createDatabase(t)
-  const [, host = ''] = /@([^/]+)/.exec(url) ?? []
-  const count = async (name: string) => {
-    const text = `SELECT pid FROM pg_stat_activity WHERE application_name = '${name}'`
-    return (await (await sharedServer()).query(text)).length
-  }
-  const use = async (servers: string, name: string) => {
-    const store = await openStore(`${url.replace(host, servers)}?application_name=${name}`, { logger })
-    t.teardown(() => store.close())
-    await store.log.append(onePlant)
-    await store.sql.select('SELECT 1')
-    await store.ready()
-  }
-  await use(host, 'one')
-  const expected = await count('one')
-  t.ok(expected > 0)
-  await use(`${host},${host}`, 'several')
-  await eventually(async () => {
-    const found = await count('several')
-    if (found !== expected) throw new Error(`${found} sessions, expected ${expected}`)
-  }, 5000)
-})
 
 tap.test('a closed store answers nothing', { skip }, async (t) => {
   const store = await openStore(await postgres.createDatabase(t), { logger })

@@ -88,6 +88,20 @@ test('a sync that failed, then a command that writes: what it found is on the di
   t.match(before.join(), /^1(,2)?$/)
 })
 
+for (const ending of ['-wal', '.db'])
+  test(`a sync of ${ending} that fails at a start ends it, and nothing is served`, { skip }, async (t) => {
+    const disk = new Disk(t)
+    const killed = await startService(t, disk.env())
+    t.equal(await add(killed, 1), 200)
+    await kill(killed)
+    disk.fault('fail', ending)
+    const { ended, output } = spawnCli(t, ['serve'], { ...disk.env(), PORT: '0' })
+    t.match(await ended, { code: 1 })
+    t.match(output(), { stdout: '', stderr: /cannot open [^\n]*(EIO|disk I\/O error)/ })
+    disk.mend()
+    t.strictSame(await survivors(t, disk.path), ['1'])
+  })
+
 test(`${cuts} cuts while the next process starts lose nothing that was acknowledged`, { skip }, async (t) => {
   tellSeed(t)
   const random = makeRandom()

@@ -1,13 +1,12 @@
 // A database that is not ours, or newer than we are, is refused in one line and left as it was.
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import pino from 'pino'
 import { test } from 'tap'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory } from '../support/engines.ts'
-import { preload } from '../support/processes.ts'
 import { request, spawnCli, startService } from '../support/service.ts'
 import { openStore } from '../support/stores.ts'
 
@@ -79,38 +78,6 @@ test('directories on the way are made, for nobody else to read', async (t) => {
   if (process.platform !== 'win32') t.equal(statSync(join(directory, 'a')).mode & 0o777, 0o700)
 })
 
-test('token makes no database: one that is not there is refused, and an empty file', async (t) => {
-  const directory = createDirectory(t)
-  for (const args of [['create', '--name', 'a'], ['list'], ['revoke', 'abcdefgh']]) {
-    const env = { DATABASE_URL: 'file:no/plants.db' }
-    const { code, stdout, stderr } = await runCommand(['token', ...args], env, directory)
-    t.same({ code, stdout }, { code: 1, stdout: '' }, args.join(' '))
-    t.equal(
-      stderr,
-      `plant-store: there is no file ${join(realpathSync(directory), 'no/plants.db')}: DATABASE_URL or --database-url names the database, and a relative path begins at the working directory\n`,
-    )
-  }
-  t.strictSame(readdirSync(directory), [])
-  const path = join(directory, 'empty.db')
-  writeFileSync(path, '')
-  const refused = await runCommand(['token', 'create', '--name', 'a'], { DATABASE_URL: `file:${path}` })
-  t.match(refused, { code: 1, stdout: '', stderr: `plant-store: ${path} is not a plant store\n` })
-  t.equal(statSync(path).size, 0)
-})
-
-test('a locked database: token says so in one line', async (t) => {
-  const path = join(createDirectory(t), 'plants.db')
-  const store = await openStore(`file:${path}`, { logger: pino({ level: 'silent' }) })
-  t.teardown(() => store.close())
-  const other = new DatabaseSync(path)
-  t.teardown(() => other.close())
-  other.exec('BEGIN IMMEDIATE')
-  const { ended, output } = spawnCli(t, ['token', 'create', '--name', 'a'], { DATABASE_URL: `file:${path}` })
-  t.match(await ended, { code: 1 })
-  t.match(output().stderr, /plant-store: [^\n]*the database was locked until it was too late\n$/)
-  t.notMatch(output().stderr, /\n {4}at /)
-})
-
 test('a path where no file can be made is reported in one line', async (t) => {
   const directory = createDirectory(t)
   writeFileSync(join(directory, 'file'), '')
@@ -130,24 +97,4 @@ test('a directory that cannot be made is reported in one line', async (t) => {
     directory,
   )
   t.match(refused, { code: 1, stderr: /^plant-store: cannot make the directory [^\n]+\n$/ })
-})
-
-const twoAddresses = `
-  import dns from 'node:dns'
-  const found = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
-  dns.lookup = (_host, _options, done) => setImmediate(done, null, found)`
-
-test('for a server with several addresses, none of which answers, the message says what happened', async (t) => {
-  const url = 'postgres://plants.test:1/plants'
-  for (const args of [
-    ['token', 'list', '--database-url', url],
-    ['verify', url],
-  ]) {
-    const { ended, output } = spawnCli(t, args, preload(twoAddresses))
-    t.match(await ended, { code: 1 })
-    t.match(output(), {
-      stdout: '',
-      stderr: /^plant-store: [^\n]*: ECONNREFUSED\n$/,
-    })
-  }
 })

@@ -251,12 +251,3 @@ test('a path may be a symbolic link; one that leads elsewhere is another file', 
   const { store: former } = await openFile(t, target)
   t.strictSame(await listNames(former), ['a', 'b', 'c'], 'and the former one has lost nothing')
 })
-
-test('a symbolic link to a file that is not there yet makes one', async (t) => {
-  const directory = createDirectory(t)
-  const link = join(directory, 'link.db')
-  symlinkSync('target.db', link)
-  const { store } = await openFile(t, link)
-  await add(store, 'a')
-  t.ok(existsSync(join(directory, 'target.db')))
-})

@@ -9,7 +9,6 @@ import { fileURLToPath } from 'node:url'
 import { type Test, test } from 'tap'
 import { createDirectory } from '../support/engines.ts'
 import { request, startService, token } from '../support/service.ts'
-import { add, openFile } from '../support/stores.ts'
 import { skipWithout } from '../support/tools.ts'
 
 const cli = fileURLToPath(new URL('../../src/cli.ts', import.meta.url))
@@ -67,13 +66,6 @@ test('a command that reads beside a service syncs the -wal before it believes it
   const { url } = await startService(t, { DATABASE_URL: `file:${path}` })
   t.equal((await request(`${url}/plants`, { body: { name: 'a', tag: '' } })).status, 200)
   t.match(await traceCommand(t, path, 'export', '-'), 'S')
-})
-
-test('a store is synced before it is believed, also when its -wal is empty', { skip }, async (t) => {
-  const { store, path } = await openFile(t)
-  await add(store, 'a')
-  await store.close()
-  t.match(await traceCommand(t, path, 'token', 'create', '--name', 'a'), /D.*W.*D/)
 })
 
 function nameCall(line: string): string {

@@ -1,6 +1,6 @@
 // Failures of servers: their messages for operators, and whether a retry may succeed.
 import pg from 'pg'
-import { type FailedOutcome, StoreRefused, StoreUnavailable } from '../errors.ts'
+import { StoreRefused, StoreUnavailable } from '../errors.ts'
 
 /** SQLSTATEs of transient failures: a retry, perhaps on another server, may succeed. */
 const transient = /^(08|25006|25P03|40|53300|55P03|57)/
@@ -36,15 +36,14 @@ export function mostTelling(failures: ServerFailure[]): Error {
   return failures.find(isAnswer) ?? new Error(failures.map(({ message }) => message).join('; '))
 }
 
-const words: Record<FailedOutcome, string> = {
+const words = {
   'nothing-added': 'nothing was written',
   unknown: 'the database failed during a commit, whose outcome is unknown',
   unread: 'the database could not be read',
-  overloaded: 'too much waits for the database',
 }
 
 /** Makes a handler for `catch` that throws the error of a store. */
-export function refuse(outcome: FailedOutcome): (cause: unknown) => never {
+export function refuse(outcome: keyof typeof words): (cause: unknown) => never {
   return (cause) => {
     if (cause instanceof StoreUnavailable && cause.outcome === 'overloaded') throw cause
     throw new StoreUnavailable(outcome, `${words[outcome]}: ${(cause as Error).message}`, { cause })

@@ -2,14 +2,17 @@
 import { isIPv4 } from 'node:net'
 import type pg from 'pg'
 
-const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full']
-const channelBindings = ['disable', 'prefer', 'require']
+/** Parameters with known values; the first is the default. */
+const choices = {
+  sslmode: ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'],
+  channel_binding: ['disable', 'prefer', 'require'],
+}
 /**
  * The parameters that are supported and that our sessions do not set. pg ignores others silently: with a misspelt
  * sslmode, passwords would be sent without encryption.
  */
 const parameters = [
-  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat', 'channel_binding'],
+  ...[...Object.keys(choices), 'sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'uselibpqcompat'],
   ...['user', 'password', 'host', 'port', 'application_name', 'options'],
 ]
 
@@ -23,10 +26,9 @@ export function findUrlFault(url: string): string | undefined {
   const unknown = [...given.keys()].find((name) => !parameters.includes(name))
   if (unknown !== undefined)
     return `has the unknown parameter ${unknown}; the known ones are ${parameters.join(', ')}`
-  if (!sslModes.includes(given.get('sslmode') ?? 'disable'))
-    return `has an unknown sslmode; the known ones are ${sslModes.join(', ')}`
-  if (!channelBindings.includes(given.get('channel_binding') ?? 'disable'))
-    return `has an unknown channel_binding; the known ones are ${channelBindings.join(', ')}`
+  for (const [name, values] of Object.entries(choices))
+    if (!values.includes(given.get(name) ?? 'disable'))
+      return `has an unknown ${name}; the known ones are ${values.join(', ')}`
   return undefined
 }
 

@@ -2,7 +2,8 @@
 // so that positions have no gaps and follow the order of the commits.
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import type { OpenOptions, PlantLog } from '../engine.ts'
+import type { Logger } from 'pino'
+import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
 import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
 import type { Dialect, Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
@@ -19,39 +20,37 @@ export const readConnections = 3
 
 /** Opens the store at a `postgres://` URL, with one or several servers: `postgres://user:pass@h1:5432,h2:5432/db`. */
 export async function openPostgres(url: string, options: OpenOptions): Promise<SqlStore> {
-  const { logger, mode } = options
   const urls = splitHosts(url)
-  const name = `${mode === 'serve' ? serviceName : 'plant-store'} ${randomBytes(6).toString('base64url')}`
-  const servers = new Servers(urls, name, options)
-  // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
-  const heads = makeLink(servers, 'head')
-  const lookUps = makeLink(servers, 'look-up')
-  const writes = makeLink(servers, 'writer')
-  const { append, execute, idle } = mode === 'read' ? readOnly : makeWriter(writes, heads)
-  const select: Sql['select'] = (text, values = []) =>
-    lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
-  const status = () => readStatus(select)
+  const kind = options.mode === 'serve' ? serviceName : 'plant-store'
+  const servers = new Servers(urls, `${kind} ${randomBytes(6).toString('base64url')}`, options)
   try {
     const plain = findPlainHosts(urls)
-    await (mode === 'read' ? lookUps : writes).run(async () => {})
-    const unsafe = mode === 'serve' ? (await status()).cluster?.unsafe : undefined
-    if (unsafe && plain.length > 0)
-      logger.warn(
-        `passwords and plants go to ${plain} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`,
-      )
-    for (const name of unsafe ?? []) logger.warn(describeUnsafe(name))
+    const store = await connect(servers, options)
+    if (options.mode === 'serve') warn(options.logger, plain, (await store.status()).cluster)
+    return store
   } catch (error) {
     servers.close()
     const { message, cause } = error as Error
     const Refused = cause instanceof StoreMissing ? StoreMissing : StoreRefused
     throw new Refused(`cannot use the database: ${message}`, { cause })
   }
+}
+
+async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore> {
+  // Separate connections, so that reading the head or a token waits neither for a long page nor for a commit.
+  const heads = makeLink(servers, 'head')
+  const lookUps = makeLink(servers, 'look-up')
+  const writes = makeLink(servers, 'writer')
+  const { append, execute, idle } = servers.isReading ? readOnly : makeWriter(writes, heads)
+  const select: Sql['select'] = (text, values = []) =>
+    lookUps.run(async (session) => (await session.query<Row>({ text, values })).rows).catch(refuse('unread'))
   const log = { append, head: makeHead(heads, options), read: makeRead(servers) }
+  await (servers.isReading ? lookUps : writes).run(async () => {})
   return {
     id: servers.storeId as string,
     log,
     ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
-    status,
+    status: () => readStatus(select),
     fault: () => servers.fault,
     async ready() {
       // The lock of an empty batch makes its COMMIT wait for the standbys.
@@ -62,6 +61,14 @@ export async function openPostgres(url: string, options: OpenOptions): Promise<S
       servers.close()
     },
   }
+}
+
+function warn(logger: Logger, plain: string[], cluster: ClusterStatus | null): void {
+  if (plain.length > 0)
+    logger.warn(
+      `passwords and plants go to ${plain} without encryption, or to any server that answers there: add sslmode=verify-full to DATABASE_URL`,
+    )
+  for (const name of cluster?.unsafe ?? []) logger.warn(describeUnsafe(name))
 }
 
 const reject = async (): Promise<never> => {

@@ -6,7 +6,7 @@ import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
 import { mostTelling, ServerFailure } from './failures.ts'
-import { type Access, Session } from './session.ts'
+import { Session } from './session.ts'
 import { prepareStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
 
@@ -34,8 +34,6 @@ export class Servers {
   #nextAttemptMs = 0
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
-  /** What sessions are for. A URL may name a standby alone: to read, that will do if there is no primary. */
-  #access: Access
   /** True for a store that is only read: what reads all of it may take long. */
   readonly isReading: boolean
   /** The latest failure, while there is no connection. */
@@ -50,7 +48,6 @@ export class Servers {
     this.#options = options
     this.#outage = new Outage(options.logger, words)
     this.isReading = options.mode === 'read'
-    this.#access = this.isReading ? 'primary' : 'write'
   }
 
   follows({ origin }: Session): boolean {
@@ -94,7 +91,9 @@ export class Servers {
   /** Resolves once a session can be trusted: its server has this store and, to write, its log is on the standbys. */
   async #admit(session: Session, timeoutMs: number): Promise<Session> {
     try {
-      await session.open(this.#access, timeoutMs)
+      // A URL may name a standby alone: to read, that will do if no primary is found.
+      const access = this.isReading ? (this.#pauseMs > 0 ? 'any' : 'primary') : 'write'
+      await session.open(access, timeoutMs)
       // A server that was restored from a backup may have another store, or none.
       const isFirst = this.storeId === undefined
       const id = await prepareStore(session, isFirst ? this.#options : { ...this.#options, create: false })
@@ -114,6 +113,8 @@ export class Servers {
     if (origin === this.#followed) return
     // Two connections found two primaries in the same moment.
     if (before !== this.#followed) throw new Error(`${server} was left for another server meanwhile`)
+    // A standby may lack what was read so far.
+    if (this.#followed && this.isReading) throw new StoreRefused(`${server} is not the server that was read`)
     if (this.#followed)
       this.#options.logger.warn({ server, origin }, 'another database server is followed now')
     this.#followed = origin
@@ -131,7 +132,6 @@ export class Servers {
   #noteAbsence(): void {
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * pauseGrowth, pauseMs), longestPauseMs)
     this.#nextAttemptMs = performance.now() + this.#pauseMs * (1 - Math.random() / 2)
-    if (this.#access === 'primary') this.#access = 'any'
   }
 
   /** Reports a connection that was lost or failed. Before the first one was made, warns only once. */

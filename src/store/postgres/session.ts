@@ -13,7 +13,7 @@ export const isBacked = `(current_setting('synchronous_standby_names') = '' OR E
     SELECT FROM pg_stat_get_wal_senders() WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')))`
 
 /** What a session is for: to write, to read what the primary has, or to read what any server has. */
-export type Access = 'write' | 'primary' | 'any'
+type Access = 'write' | 'primary' | 'any'
 
 /** Throws unless `isBacked`. */
 export function refuseAlone(isBacked: boolean): void {

@@ -71,18 +71,16 @@ async function readMeta(session: Session): Promise<Record<string, string>> {
 
 /** Makes the tables; resolves to the id of the store. */
 async function createStore(session: Session, { mustBeAlone }: OpenOptions): Promise<string> {
-  const { rows } = await session.query<Place>(findPlace)
-  const { encoding, others } = rows[0] as Place
+  const { encoding, others } = (await session.query<Place>(findPlace)).rows[0] as Place
   if (mustBeAlone && others.length > 0)
     throw new StoreRefused(
       `it holds no plant store, but other tables (${others.slice(0, shownTables).join(', ')}): --create makes one beside them, if it is the right database`,
     )
   if (encoding !== 'UTF8')
     throw new StoreRefused(`its encoding is ${encoding}: make a database with ENCODING 'UTF8'`)
-  await session.query(postgresTables)
   const id = randomBytes(16).toString('base64url')
-  const values = [schemaKey, String(version), id]
-  await session.query({ text: "INSERT INTO meta VALUES ($1, $2), ('store', $3)", values })
+  const rows = `('${schemaKey}', '${version}'), ('store', '${id}')`
+  await session.query(`${postgresTables} INSERT INTO meta VALUES ${rows}`)
   return id
 }
 

@@ -70,8 +70,9 @@ function makeTables(db: DatabaseSync, path: string): void {
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
   if (readVersion(db) === 0) {
-    db.exec(`${sqliteTables} PRAGMA user_version = ${version}; PRAGMA application_id = ${applicationId}`)
-    db.prepare("INSERT INTO meta VALUES ('store', ?)").run(randomBytes(16).toString('base64url'))
+    const id = randomBytes(16).toString('base64url')
+    db.exec(`${sqliteTables} INSERT INTO meta VALUES ('store', '${id}')`)
+    db.exec(`PRAGMA user_version = ${version}; PRAGMA application_id = ${applicationId}`)
   }
   db.exec('COMMIT')
 }

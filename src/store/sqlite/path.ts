@@ -2,8 +2,7 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { StoreMissing, StoreRefused } from '../errors.ts'
-import { identify } from './file-system.ts'
+import { StoreRefused } from '../errors.ts'
 
 /** Reads the path, relative to the working directory. Throws StoreRefused when it is a folder. */
 export function sqlitePath(url: string): string {
@@ -30,11 +29,4 @@ export function findPathFault(url: string): string | undefined {
     return 'must be file: and a path, with each % in it written as %25'
   }
   return `names no file: ${url}; a path follows file: at once, as in file:data/plants.db`
-}
-
-/** Reads the path of an existing database. Throws StoreMissing when there is none. */
-export function existingPath(url: string): string {
-  const path = sqlitePath(url)
-  if (identify(path) === undefined) throw new StoreMissing(`there is no file ${resolve(path)}`)
-  return path
 }

@@ -1,18 +1,18 @@
 // The embedded engine: one SQLite file. Reads run here, in microseconds; writes run in a separate thread, so that a
 // slow disk never blocks the event loop. Files stay open whatever happens to the path: they may be the last copy.
 import { statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
-import { StoreUnavailable } from '../errors.ts'
+import { StoreMissing, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
 import type { Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { identify, makeDirectory, resolveLinks } from './file-system.ts'
 import { findService } from './find-service.ts'
 import { lockMs } from './locks.ts'
-import { existingPath, sqlitePath } from './path.ts'
+import { sqlitePath } from './path.ts'
 import { openReadOnly } from './read-only.ts'
 import { makeReader, type Reader } from './reader.ts'
 import { named, sqliteDialect } from './sqlite-dialect.ts'
@@ -26,10 +26,11 @@ const closeMs = 1500
 /** Opens the SQLite file at a `file:` URL, relative to the working directory. Rejects with StoreRefused. */
 export async function openSqlite(url: string, options: OpenOptions): Promise<SqlStore> {
   const { mode, create = false } = options
-  const path = create ? sqlitePath(url) : existingPath(url)
+  const path = sqlitePath(url)
+  const isNew = identify(path) === undefined
+  if (isNew && !create) throw new StoreMissing(`there is no file ${resolve(path)}`)
   if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
-  const isNew = identify(path) === undefined
   const writer = await startWriter({ path, create }, options.logger)
   if (isNew) options.made?.()
   try {
