@@ -1,5 +1,5 @@
 // copy: a whole store moves to another database and back, however often it is cut short, and what is refused is left alone.
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, test } from 'tap'
 import { count } from '../../src/cli/console.ts'
@@ -190,26 +190,21 @@ for (const engine of engines)
 
 test('a store that cannot be opened is reported in one line without its password', { skip }, async (t) => {
   const directory = createDirectory(t)
-  const [missing, text] = [join(directory, 'no', 'plants.db'), join(directory, 'text.db')]
-  writeFileSync(text, 'no database')
+  const missing = `file:${join(directory, 'no', 'plants.db')}`
   const server = await sharedServer()
   const gone = server.url('nothing').replace('postgres@', 'postgres:s3cret@')
   const cases: [from: string, to: string, reason: RegExp][] = [
-    [`file:${missing}`, url, /there is no file [^\n]+plants\.db/],
-    [`file:${text}`, url, /not a plant store/],
-    [url, `file:${text}`, /not a plant store/],
+    [missing, url, /there is no file [^\n]+plants\.db/],
     [gone, url, /database "nothing" does not exist/],
     [url, gone, /database "nothing" does not exist/],
     [url, 'postgres://a:s3cret@h:x/plants', /--to must be like postgres:/],
     ['mysql://a:s3cret@h/plants', url, /--from must start with file:/],
-    [url, '', /--to must start with file:/],
     ['env:NOT_SET', url, /--from names the environment variable NOT_SET, which is not set/],
     ['@none', url, /cannot read none: ENOENT/],
   ]
   for (const [from, to, reason] of cases) {
     const { code, stdout, stderr } = await copy(from, to)
-    t.strictSame({ code, stdout }, { code: 1, stdout: '' }, String(reason))
-    t.match(stderr, reason)
+    t.match({ code, stdout, stderr }, { code: 1, stdout: '', stderr: reason })
     t.notMatch(stderr, /s3cret|\n {4}at |DATABASE_URL/)
   }
   t.notOk(existsSync(join(directory, 'no')), 'nothing was made')

@@ -214,15 +214,6 @@ test('a store that cannot be read is reported in one line, and nothing is made',
   t.strictSame(readdirSync(directory).sort(), ['empty.db', 'notes.db', 'short.db', 'text.db'])
 })
 
-test('of several servers, those that do not answer are left out', { skip }, async (t) => {
-  const url = await postgres.createDatabase(t)
-  await fill(await open(t, url), 3)
-  const all = await readExport(t, url, 'a.ndjson')
-  const [, server] = /@([^/]+)/.exec(url) as RegExpExecArray
-  for (const hosts of [`127.0.0.1:1,${server}`, `${server},${server}`])
-    t.strictSame(await readExport(t, url.replace(String(server), hosts), 'a.ndjson'), all, hosts)
-})
-
 test('no progress is among the plants, on a terminal and in a file that takes both streams', async (t) => {
   const DATABASE_URL = await sqlite.createDatabase(t)
   const store = await open(t, DATABASE_URL)

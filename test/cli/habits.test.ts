@@ -96,14 +96,6 @@ test('a message names a file that cannot be written as it was given', async (t) 
   t.strictSame(readdirSync(folder), ['b.db'])
 })
 
-test('nothing is coloured, with NO_COLOR or without', async (t) => {
-  for (const env of [{ NO_COLOR: '1' }, { FORCE_COLOR: '3', TERM: 'xterm-256color' }]) {
-    const { stdout } = await runCommand(['token', 'list'], { DATABASE_URL: fullStore, ...env })
-    t.match(stdout, /^ID +NAME/)
-    t.notMatch(stdout, '\u001b')
-  }
-})
-
 /** Breaks the check of a row. */
 const brokenChecksums = `
   import { syncBuiltinESMExports } from 'node:module'

@@ -1,10 +1,9 @@
 // A signal ends each command within a second, whatever it waits for, and nothing half-written stays.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import tap, { before, type Test, test } from 'tap'
-import { doLongWork } from '../../src/cli/long-work.ts'
 import { cli } from '../support/commands.ts'
 import { open } from '../support/copies.ts'
 import { createDirectory, sqlite } from '../support/engines.ts'
@@ -96,14 +95,6 @@ test('a check stops within a long query, and so does that of a backup, which lea
   }
 })
 
-test('an export into a file that the shell opened stops in the middle', async (t) => {
-  const file = join(createDirectory(t), 'plants.csv')
-  const { child } = start(t, `export --quiet --format csv > '${file}'`, await large)
-  await until(() => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
-  await stop(t, child, 'SIGINT')
-  t.ok(readFileSync(file, 'utf8').split('\n').length < plants)
-})
-
 test('work that does not end by itself is ended, and further signals change nothing', async (t) => {
   const script = `
     import { doLongWork } from ${JSON.stringify(new URL('../../src/cli/long-work.ts', import.meta.url))}
@@ -125,11 +116,4 @@ test('work that does not end by itself is ended, and further signals change noth
   })
   t.same(await closed, [null, 'SIGINT'])
   t.strictSame([stdout, stderr], ['ready\nasked\n', 'plant-store: stopped\n'])
-})
-
-test('when the work is over, signals end the process as before', async (t) => {
-  const before = process.listenerCount('SIGINT')
-  const work = async () => t.equal(process.listenerCount('SIGINT'), before + 1)
-  await doLongWork({ describe: () => 'go on' }, work)
-  t.equal(process.listenerCount('SIGINT'), before)
 })
