@@ -5,7 +5,7 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import pino from 'pino'
-import tap, { type Test } from 'tap'
+import tap from 'tap'
 import { findEngine } from '../support/engines.ts'
 import { findPorts, PostgresServer, passwordRole } from '../support/postgres.ts'
 import { own } from '../support/postgres-programs.ts'
@@ -17,11 +17,11 @@ const skip = findEngine('PostgreSQL').skip || skipWithout('openssl')
 const password = 'a secret'
 
 /** Starts a server that has a certificate, and a role with a password; resolves to the URL of that role. */
-async function start(t: Test): Promise<string> {
+async function start(): Promise<string> {
   const [port] = await findPorts(1)
   const settings = ['fsync = off', 'ssl = on', "ssl_cert_file = 'cert.pem'", "ssl_key_file = 'key.pem'"]
   const server = new PostgresServer({ port: port as number, settings })
-  t.teardown(() => server.destroy())
+  tap.teardown(() => server.destroy())
   await server.init()
   const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(server.data, name)) as [string, string]
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
@@ -37,13 +37,16 @@ async function start(t: Test): Promise<string> {
   return `postgres://${passwordRole}:${encodeURIComponent(password)}@127.0.0.1:${port}/plants?sslrootcert=${root}`
 }
 
+/** For all tests. */
+const started = skip === false ? start() : undefined
+
 tap.test(
   "accepts a provider's URL, and prints nothing of the driver among the lines of the log",
   {
     skip,
   },
   async (t) => {
-    const url = `${await start(t)}&sslmode=require&channel_binding=require`
+    const url = `${await started}&sslmode=require&channel_binding=require`
     const service = await startService(t, { DATABASE_URL: url })
     service.child.kill('SIGTERM')
     await service.ended
@@ -59,7 +62,7 @@ tap.test(
     skip,
   },
   async (t) => {
-    const url = await start(t)
+    const url = String(await started)
     const open = (end: string) => openStore(url + end, { logger: pino({ level: 'silent' }) })
     const message = /does not bind the password to the TLS connection: remove channel_binding from the URL/
     await t.rejects(open('&sslmode=disable&channel_binding=require'), { message })

@@ -16,6 +16,8 @@ const { entries, eventually, namesIn, openLog } = await import('./logs.ts')
 const { startRelay } = await import('./relay.ts')
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
+/** At the same time, as they mostly wait. */
+tap.jobs = 3
 const promisedMs = 5000
 
 /** How long it takes until a promise is settled. */
@@ -35,7 +37,7 @@ async function holdHead(t: Test, url: string): Promise<pg.Client> {
 
 tap.test(
   'a replica that vanishes with the lock does not stop the others',
-  { skip, timeout: 60_000 },
+  { skip, timeout: 60_000, buffered: true },
   async (t) => {
     const direct = await postgres.createDatabase(t)
     const { relay, url } = await startRelay(t, direct)
@@ -53,23 +55,27 @@ tap.test(
   },
 )
 
-tap.test('a session ends when its client falls silent', { skip, timeout: 60_000 }, async (t) => {
-  const { sql } = await openLog(t, await postgres.createDatabase(t))
-  const rows = await sql.select(
-    `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
+tap.test(
+  'a session ends when its client falls silent',
+  { skip, timeout: 60_000, buffered: true },
+  async (t) => {
+    const { sql } = await openLog(t, await postgres.createDatabase(t))
+    const rows = await sql.select(
+      `SELECT name, setting::int AS value FROM pg_settings WHERE name IN
       ('idle_in_transaction_session_timeout', 'tcp_user_timeout', 'tcp_keepalives_idle',
        'tcp_keepalives_interval', 'tcp_keepalives_count')`,
-  )
-  t.equal(rows.length, 5)
-  for (const { name, value } of rows)
-    t.ok(Number(value) > 0 && Number(value) <= vanishedMs, `${name} is ${value}`)
-  const value = (setting: string) => Number(rows.find(({ name }) => name === setting)?.value)
-  const detectedS =
-    value('tcp_keepalives_idle') + value('tcp_keepalives_interval') * value('tcp_keepalives_count')
-  assertWithin(t, detectedS * 1000, promisedMs, 'a host without power is found out')
-})
+    )
+    t.equal(rows.length, 5)
+    for (const { name, value } of rows)
+      t.ok(Number(value) > 0 && Number(value) <= vanishedMs, `${name} is ${value}`)
+    const value = (setting: string) => Number(rows.find(({ name }) => name === setting)?.value)
+    const detectedS =
+      value('tcp_keepalives_idle') + value('tcp_keepalives_interval') * value('tcp_keepalives_count')
+    assertWithin(t, detectedS * 1000, promisedMs, 'a host without power is found out')
+  },
+)
 
-tap.test('a head that another session holds', { skip, timeout: 60_000 }, async (t) => {
+tap.test('a head that another session holds', { skip, timeout: 60_000, buffered: true }, async (t) => {
   const url = await postgres.createDatabase(t)
   const store = await openLog(t, url)
   await store.log.append(entries('a'))
@@ -97,7 +103,7 @@ tap.test('a head that another session holds', { skip, timeout: 60_000 }, async (
   t.strictSame(await namesIn(store), ['a', 'd'])
 })
 
-tap.test('a server that is frozen', { skip, timeout: 60_000 }, async (t) => {
+tap.test('a server that is frozen', { skip, timeout: 60_000, buffered: true }, async (t) => {
   const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
   const store = await openLog(t, url)
   await store.log.append(entries('a'))
@@ -158,56 +164,68 @@ async function countWhileAway(t: Test, cluster: Cluster, rounds: number): Promis
 
 tap.test(
   'sessions do not pile up while the standbys do not answer',
-  { skip, timeout: 120_000 },
+  { skip, timeout: 120_000, buffered: true },
   async (t) => {
-    await countWhileAway(t, await startCluster(t, { standbys: 1, synchronous: true }), 8)
+    await countWhileAway(t, await startCluster(t, { standbys: 1, synchronous: true }), 4)
   },
 )
 
-tap.test('a command that reads gives up a server that is frozen', { skip, timeout: 60_000 }, async (t) => {
-  const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
-  relay.freeze()
-  const answer = openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
-  answer.catch(() => {})
-  assertWithin(t, await settledAfter(answer), promisedMs, 'it is told')
-  await t.rejects(answer, {
-    message: /cannot use the database: 127\.0\.0\.1:\d+\/\w+: no session was ready in/,
-  })
-})
+tap.test(
+  'a command that reads gives up a server that is frozen',
+  { skip, timeout: 60_000, buffered: true },
+  async (t) => {
+    const { relay, url } = await startRelay(t, await postgres.createDatabase(t))
+    relay.freeze()
+    const answer = openStore(url, { logger: pino({ level: 'silent' }), mode: 'read' })
+    answer.catch(() => {})
+    assertWithin(t, await settledAfter(answer), promisedMs, 'it is told')
+    await t.rejects(answer, {
+      message: /cannot use the database: 127\.0\.0\.1:\d+\/\w+: no session was ready in/,
+    })
+  },
+)
 
-tap.test('a batch gives up at the deadline that it is given', { skip, timeout: 60_000 }, async (t) => {
-  const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
-  await store.log.append(entries('a'))
-  const holder = await holdHead(t, url)
-  // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
-  const first = store.log.append(entries('b'))
-  const order: string[] = []
-  const shares = [0.5, 0.25, 0.1, -0.001]
-  const batches = shares.map(async (share) => {
-    const leftMs = share * storeLimitMs
-    const answer = store.log.append(entries('late'), { deadlineMs: performance.now() + leftMs })
-    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' }, `${leftMs} ms`)
-    order.push(`${share}`)
-  })
-  first.catch(() => order.push('first'))
-  await t.rejects(first, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-  await Promise.all(batches)
-  t.strictSame(order, ['-0.001', '0.1', '0.25', '0.5', 'first'])
-  await holder.query('COMMIT')
-})
+tap.test(
+  'a batch gives up at the deadline that it is given',
+  { skip, timeout: 60_000, buffered: true },
+  async (t) => {
+    const url = await postgres.createDatabase(t)
+    const store = await openLog(t, url)
+    await store.log.append(entries('a'))
+    const holder = await holdHead(t, url)
+    // The first waits for the lock for as long as it may; the others have less time, wherever they are by then.
+    const first = store.log.append(entries('b'))
+    const order: string[] = []
+    const shares = [0.5, 0.25, 0.1, -0.001]
+    const batches = shares.map(async (share) => {
+      const leftMs = share * storeLimitMs
+      const answer = store.log.append(entries('late'), { deadlineMs: performance.now() + leftMs })
+      await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' }, `${leftMs} ms`)
+      order.push(`${share}`)
+    })
+    first.catch(() => order.push('first'))
+    await t.rejects(first, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+    await Promise.all(batches)
+    t.strictSame(order, ['-0.001', '0.1', '0.25', '0.5', 'first'])
+    await holder.query('COMMIT')
+  },
+)
 
-tap.test('closing waits for a batch that waits, and no longer', { skip, timeout: 60_000 }, async (t) => {
-  const url = await postgres.createDatabase(t)
-  const store = await openLog(t, url)
-  await holdHead(t, url)
-  const answer = store.log.append(entries('a'))
-  answer.catch(() => {})
-  const waitedMs = await settledAfter(store.close())
-  assertWithin(t, waitedMs, promisedMs, 'closed')
-  await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
-  const server = await sharedServer()
-  const name = new URL(url).pathname.slice(1)
-  const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
-  await until(async () => (await server.query(text)).length === 0)
-})
+tap.test(
+  'closing waits for a batch that waits, and no longer',
+  { skip, timeout: 60_000, buffered: true },
+  async (t) => {
+    const url = await postgres.createDatabase(t)
+    const store = await openLog(t, url)
+    await holdHead(t, url)
+    const answer = store.log.append(entries('a'))
+    answer.catch(() => {})
+    const waitedMs = await settledAfter(store.close())
+    assertWithin(t, waitedMs, promisedMs, 'closed')
+    await t.rejects(answer, { name: 'StoreUnavailable', outcome: 'nothing-added' })
+    const server = await sharedServer()
+    const name = new URL(url).pathname.slice(1)
+    const text = `SELECT pid FROM pg_stat_activity WHERE datname = '${name}' AND state <> 'idle in transaction'`
+    await until(async () => (await server.query(text)).length === 0)
+  },
+)

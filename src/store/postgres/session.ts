@@ -85,9 +85,10 @@ export class Session {
     const { read_only, is_backed, timeline, place } = rows[0] as Prepared
     this.origin = `${timeline}/${place}`
     if (access !== 'any' && timeline === null) throw new Error('it is a standby, and accepts no writes')
-    if (access !== 'write') return void (await this.query('SET default_transaction_read_only = on'))
-    refuseAlone(is_backed)
-    if (read_only === 'on') throw new Error('it accepts no writes: default_transaction_read_only is on there')
+    if (access === 'write') refuseAlone(is_backed)
+    else await this.query('SET default_transaction_read_only = on')
+    if (access === 'write' && read_only === 'on')
+      throw new Error('it accepts no writes: default_transaction_read_only is on there')
   }
 
   /** Sends a query. Queries sent without awaiting one another are pipelined. */

@@ -18,16 +18,10 @@ const fileCheckMs = 1000
 
 const words = { gone: 'the database takes no plants', back: 'the database takes plants again' }
 
-export type Writer = {
-  readonly files: OpenFiles
-  /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
-  send(work: Work, deadlineMs: number): Promise<Done>
-  /** Accepts no more requests; resolves when those that were sent are done and the database is closed. */
-  close(): Promise<void>
-}
+export type Writer = Awaited<ReturnType<typeof startWriter>>
 
 /** Starts the writer, which opens the database, and watches the files. Rejects with StoreRefused. */
-export async function startWriter(options: WriterOptions, logger: Logger): Promise<Writer> {
+export async function startWriter(options: WriterOptions, logger: Logger) {
   // The descriptor of the database stays open: see `syncFile`. The thread needs nothing that was preloaded here.
   const worker = new Worker(threadFile, { workerData: options, trackUnmanagedFds: false, execArgv: [] })
   const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()))
@@ -44,7 +38,8 @@ export async function startWriter(options: WriterOptions, logger: Logger): Promi
   return {
     files,
     send: requests.send,
-    async close() {
+    /** Accepts no more requests; resolves when those that were sent are done and the database is closed. */
+    async close(): Promise<void> {
       health.stop()
       requests.end()
       await ended
@@ -83,6 +78,7 @@ export function openRequests(post: (order: Request | 'close') => void) {
   const waiting: (PromiseWithResolvers<Done> & { isOverdue: boolean })[] = []
   let isEnding = false
   return {
+    /** Sends a request. Rejects with StoreUnavailable, at `deadlineMs` (of `performance.now()`) at the latest. */
     async send(work: Work, deadlineMs: number): Promise<Done> {
       // While one is overdue, the disk is stuck.
       if (isEnding || waiting.some(({ isOverdue }) => isOverdue))
