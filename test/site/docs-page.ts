@@ -13,8 +13,12 @@ export async function openDocs(
   options: BrowserContextOptions = {},
 ): Promise<Opened> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options })
-  t.teardown(() => page.close())
   const faults: string[] = []
+  t.teardown(async () => {
+    // A locator that waits in vain says nothing of what there was instead.
+    if (!t.passing()) console.error(page.url(), faults, await page.textContent('body'))
+    await page.close()
+  })
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type())) faults.push(message.text())
   })

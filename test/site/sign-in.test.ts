@@ -1,11 +1,11 @@
 // Sign in on the docs page in a real browser, at a real issuer: oidc-provider.
-import { once } from 'node:events'
 import { createServer } from 'node:http'
 // @ts-expect-error: it has no types of its own.
 import { Provider } from 'oidc-provider'
-import type { Page } from 'playwright-core'
-import { type Test, test } from 'tap'
+import type { Browser, Page } from 'playwright-core'
+import tap, { before, type Test, test } from 'tap'
 import { request, startApp, token } from '../support/service.ts'
+import { listen } from '../support/wire.ts'
 import { launchBrowser } from './browser.ts'
 import { authorize, execute, openDocs } from './docs-page.ts'
 
@@ -17,14 +17,8 @@ const scope = 'plants:read plants:write'
  * that its redirect URI is valid with any port (RFC 8252, section 7.3): that of the service is not known yet.
  */
 async function startProvider(t: Test) {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  const url = `http://127.0.0.1:${port}`
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const server = createServer()
+  const url = `http://127.0.0.1:${await listen(t, server)}`
   const provider = new Provider(url, {
     clients: [
       {
@@ -53,12 +47,14 @@ async function startProvider(t: Test) {
   return { url, asked }
 }
 
-/** Starts a service and a browser. */
-async function start(t: Test, env: NodeJS.ProcessEnv) {
-  const { port } = await startApp(t, undefined, { env })
-  const browser = await launchBrowser(t)
-  return { browser, url: `http://localhost:${port}` }
-}
+let browser: Browser
+let provider: Awaited<ReturnType<typeof startProvider>>
+let url: string
+before(async () => {
+  ;[browser, provider] = await Promise.all([launchBrowser(tap), startProvider(tap)])
+  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
+  url = `http://localhost:${(await startApp(tap, undefined, { env })).port}`
+})
 
 /** Opens the dialog and begins to sign in; resolves to the tab of the issuer. */
 async function beginSignIn(page: Page): Promise<Page> {
@@ -81,9 +77,6 @@ async function signIn(page: Page): Promise<void> {
 }
 
 test('a reader signs in at the issuer, and the token is used as one that was pasted', async (t) => {
-  const provider = await startProvider(t)
-  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
-  const { browser, url } = await start(t, env)
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await signIn(page)
   await page.locator('.scheme-container .authorize.locked').waitFor()
@@ -105,9 +98,6 @@ test('a reader signs in at the issuer, and the token is used as one that was pas
 })
 
 test('an issuer that refuses is named, and a token can still be pasted', async (t) => {
-  const provider = await startProvider(t)
-  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
-  const { browser, url } = await start(t, { ...env, ACCESS_TOKENS: token })
   const { page } = await openDocs(t, browser, `${url}/docs`)
   const issuer = await beginSignIn(page)
   await issuer.locator('a:has-text("Cancel")').click()
