@@ -294,7 +294,7 @@ function unavailable(example: 'nothingAdded' | 'outcomeUnknown' | 'unread' | 'ov
   return new StoreUnavailable(outcomes[example as 'nothingAdded'] ?? example, 'for the operator')
 }
 
-/** Statuses that need a client or a service of their own: test/http and test/access have them. */
+/** Of a request that is late: test/http has it. The one that is too many is below. */
 const elsewhere = ['408', '429']
 
 /** Every example of the document: operation, status, name. */
@@ -351,4 +351,12 @@ test('what the service answers is what the document shows', async (t) => {
   t.match(current, { status: 304, text: '' })
   for (const header of Object.keys(operations.GET.responses[304].headers))
     t.ok(current.headers.has(header), header)
+})
+
+test('a request that is one too many has the answer that is documented, whatever it asks', async (t) => {
+  const { url } = await startApp(t, undefined, { env: { RATE_LIMIT: '1/h' } })
+  for (const body of [undefined, { name: 'Alder', tag: '' }]) {
+    await request(`${url}/plants`, { body })
+    t.match(await request(`${url}/plants`, { body }), { status: 429, text: '/problems/rate-limited' })
+  }
 })

@@ -15,10 +15,8 @@ export async function openDocs(
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options })
   const faults: string[] = []
   t.teardown(async () => {
-    if (!t.passing())
-      t.comment(
-        `${url} reported ${faults.join('; ') || 'no faults'}, and shows: ${await page.locator('main, body').first().textContent()}`,
-      )
+    // A locator that waits in vain says nothing of what there was instead.
+    if (!t.passing()) console.error(page.url(), faults, await page.textContent('body'))
     await page.close()
   })
   page.on('console', (message) => {

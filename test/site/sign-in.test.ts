@@ -1,11 +1,11 @@
 // Sign in on the docs page in a real browser, at a real issuer: oidc-provider.
-import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 // @ts-expect-error: it has no types of its own.
 import { Provider } from 'oidc-provider'
-import type { Page } from 'playwright-core'
-import { type Test, test } from 'tap'
+import type { Browser, Page } from 'playwright-core'
+import tap, { before, type Test, test } from 'tap'
 import { request, startApp, token } from '../support/service.ts'
+import { listen } from '../support/wire.ts'
 import { launchBrowser } from './browser.ts'
 import { authorize, execute, openDocs } from './docs-page.ts'
 
@@ -18,14 +18,8 @@ const scope = 'plants:read plants:write'
  * is waited for before a request is answered.
  */
 async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Promise<unknown> | undefined) {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  const url = `http://127.0.0.1:${port}`
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const server = createServer()
+  const url = `http://127.0.0.1:${await listen(t, server)}`
   const provider = new Provider(url, {
     clients: [
       {
@@ -55,12 +49,18 @@ async function startProvider(t: Test, mayAnswer?: (asked: IncomingMessage) => Pr
   return { url, asked }
 }
 
-/** Starts a service and a browser. */
-async function start(t: Test, env: NodeJS.ProcessEnv) {
-  const { port } = await startApp(t, undefined, { env })
-  const browser = await launchBrowser(t)
-  return { browser, url: `http://localhost:${port}` }
-}
+/** What pages wait for at the issuer. Only they say where they are from. */
+let mayAnswerPages: Promise<void> | undefined
+const holdPages = ({ headers }: IncomingMessage) => (headers.origin ? mayAnswerPages : undefined)
+
+let browser: Browser
+let provider: Awaited<ReturnType<typeof startProvider>>
+let url: string
+before(async () => {
+  ;[browser, provider] = await Promise.all([launchBrowser(tap), startProvider(tap, holdPages)])
+  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
+  url = `http://localhost:${(await startApp(tap, undefined, { env })).port}`
+})
 
 const signInButton = '.auth-container:has-text("authorization_code") .btn.authorize'
 
@@ -85,9 +85,6 @@ async function signIn(page: Page): Promise<void> {
 }
 
 test('a reader signs in at the issuer, and the token is used as one that was pasted', async (t) => {
-  const provider = await startProvider(t)
-  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
-  const { browser, url } = await start(t, env)
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await signIn(page)
   await page.locator('.scheme-container .authorize.locked').waitFor()
@@ -109,24 +106,18 @@ test('a reader signs in at the issuer, and the token is used as one that was pas
 })
 
 test('a dialog that was opened before the issuer has answered offers to sign in as soon as it has', async (t) => {
-  const opened = Promise.withResolvers<void>()
-  // Only a page says where it is from.
-  const provider = await startProvider(t, ({ headers }) => (headers.origin ? opened.promise : undefined))
-  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
-  const { browser, url } = await start(t, env)
+  const answering = Promise.withResolvers<void>()
+  mayAnswerPages = answering.promise
   const { page, faults } = await openDocs(t, browser, `${url}/docs`)
   await page.click('.scheme-container .authorize')
   await page.locator('.modal-ux input').first().fill('a token')
-  opened.resolve()
+  answering.resolve()
   await page.locator(signInButton).waitFor()
   t.equal(await page.locator('.modal-ux input').first().inputValue(), 'a token')
   t.same(faults, [])
 })
 
 test('an issuer that refuses is named, and a token can still be pasted', async (t) => {
-  const provider = await startProvider(t)
-  const env = { OIDC_ISSUER: provider.url, OIDC_AUDIENCE: audience, OIDC_DOCS_CLIENT_ID: 'docs' }
-  const { browser, url } = await start(t, { ...env, ACCESS_TOKENS: token })
   const { page } = await openDocs(t, browser, `${url}/docs`)
   const issuer = await beginSignIn(page)
   await issuer.locator('a:has-text("Cancel")').click()

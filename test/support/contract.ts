@@ -1,5 +1,5 @@
 // Holds answers against openapi.yaml: what the document does not say of them, and what was seen of what it says.
-import { globSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { parse } from 'yaml'
@@ -140,10 +140,10 @@ function checkCoverage(): void {
       }),
     ),
   )
-  const files = globSync('seen-*.json', { cwd: directory })
-  const known = new Set<string>(
-    files.flatMap((file) => JSON.parse(readFileSync(`${directory}/${file}`, 'utf8'))),
-  )
+  const files = globSync(`${directory}/seen-*.json`)
+  const known = new Set<string>(files.flatMap((file) => JSON.parse(readFileSync(file, 'utf8'))))
+  // The next run begins anew.
+  for (const file of files) rmSync(file)
   const missing = documented.filter((name) => !known.has(name))
   for (const name of missing) console.error(`never seen: ${name}`)
   console.log(
