@@ -60,6 +60,7 @@ export function checkTarget(path: string, { replace, source }: NewFileOptions): 
   const found = lstatSync(path, { throwIfNoEntry: false })
   if (found && !found.isFile()) throw new CommandError(`${path} is not a regular file`)
   if (found && !replace) throw new CommandError(`${path} already exists`)
+  if (!existsSync(dirname(path))) throw new CommandError(`cannot write ${path}: its directory does not exist`)
   if (source !== undefined && isSameFile(identify(source), found))
     throw new CommandError(`${path} is the database itself`)
   // SQLite would replay them into the new file.

@@ -326,6 +326,7 @@ test('a file of rejects must be new', async (t) => {
   const path = writeInput(t, `{}\n${good}`)
   for (const [file, reason] of [
     ['/dev/full', /^plant-store: \/dev\/full is not a regular file$/],
+    [join(createDirectory(t), 'no/rejects'), /cannot write \S+: its directory does not exist$/],
     [path, /^plant-store: input already exists$/],
   ] as const)
     t.match(await next(path, '--skip-invalid', '--rejects', file), { code: 1, plants: [], said: [reason] })
