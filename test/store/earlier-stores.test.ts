@@ -1,15 +1,10 @@
 // Stores that were made before 1.0.0 are refused by every command, and left as they were.
-import { once } from 'node:events'
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { Worker } from 'node:worker_threads'
 import { test } from 'tap'
-import { version } from '../../src/store/sql/schema.ts'
 import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines } from '../support/engines.ts'
-import type { OpenerData } from './opener.ts'
 
 const earlier = fileURLToPath(new URL('../fixtures/plants-1.0.0.db', import.meta.url))
 
@@ -54,31 +49,3 @@ for (const engine of engines)
       t.match(stderr, /^plant-store: [^\n]*(no file|no plant store)[^\n]*\n$/, args.join(' '))
     }
   })
-
-/** Opens files in a thread; resolves to the outcome for each. */
-async function openInThread(workerData: OpenerData): Promise<string[]> {
-  const outcomes: string[] = []
-  const worker = new Worker(new URL('./opener.ts', import.meta.url), { workerData })
-  worker.on('message', (outcome: string) => outcomes.push(outcome))
-  await once(worker, 'exit')
-  return outcomes
-}
-
-test('of many threads that open a new file at once, none is refused', async (t) => {
-  const [threads, files] = [4, 30]
-  const directory = createDirectory(t)
-  const paths = Array.from({ length: files }, (_, n) => join(directory, `${n}.db`))
-  const arrived = new Int32Array(new SharedArrayBuffer(files * Int32Array.BYTES_PER_ELEMENT))
-  const workerData: OpenerData = { paths, arrived, threads }
-  const outcomes = await Promise.all(Array.from({ length: threads }, () => openInThread(workerData)))
-  t.strictSame(
-    outcomes.flat().filter((outcome) => outcome !== 'open'),
-    [],
-  )
-  t.equal(outcomes.flat().length, threads * files)
-  for (const path of paths) {
-    const db = new DatabaseSync(path, { readOnly: true })
-    t.equal(db.prepare('PRAGMA user_version').get()?.user_version, version)
-    db.close()
-  }
-})

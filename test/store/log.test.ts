@@ -7,12 +7,13 @@ import type { Entry, Outcome, Store, Token } from '../../src/store/engine.ts'
 import * as stores from '../../src/store/engines.ts'
 import { checksumOf } from '../../src/store/sql/checksum.ts'
 import { createDirectory, engines } from '../support/engines.ts'
-import { seed, tellSeed } from '../support/full.ts'
+import { isFull, seed, tellSeed } from '../support/full.ts'
 import { patienceMs } from '../support/until.ts'
 import { eventually } from './logs.ts'
 import './ndjson-engine.ts'
 
 const logger = pino({ level: 'silent' })
+const starts = isFull ? 20 : 3
 
 const openStore = (url: string) => stores.openStore(url, { logger, mode: 'write', create: true })
 
@@ -232,6 +233,20 @@ for (const engine of everyEngine) {
       )
       t.equal(await countPlants(stores[0]), 40, 'each id once')
       t.equal(await readText(stores[0], 0, 40), await readText(stores[1], 0, 40))
+    })
+
+    t.test('is made once by many stores that open it at once', async (t) => {
+      if (engine.name === 'NDJSON') return
+      // Each store on SQLite starts a thread.
+      const length = engine.name === 'SQLite' ? 4 : 16
+      for (let round = 0; round < starts; round++) {
+        const url = await engine.createDatabase(t)
+        const stores = await Promise.all(Array.from({ length }, () => openStore(url)))
+        t.equal(new Set(stores.map(({ id }) => id)).size, 1, 'all are the same store')
+        t.strictSame(await stores[0]?.log.append([entry('"a"', 1)]), ['added'])
+        t.equal(await countPlants(stores.at(-1) as Store), 1)
+        await Promise.all(stores.map((store) => store.close()))
+      }
     })
 
     t.test('keeps its plants and its name when it is closed and opened', async (t) => {

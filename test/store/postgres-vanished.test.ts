@@ -229,3 +229,43 @@ tap.test(
     await until(async () => (await server.query(text)).length === 0)
   },
 )
+
+/** An operator's queries to the server of a database, with its name. */
+async function operate(url: string) {
+  const server = await sharedServer()
+  const name = new URL(url).pathname.slice(1)
+  const query = (text: string) => server.query(text.replaceAll('$name', name))
+  return {
+    query,
+    count: async () => (await query("SELECT FROM pg_stat_activity WHERE datname = '$name'")).length,
+  }
+}
+
+tap.test('attempts that fail leave no session open', { skip, timeout: 60_000, buffered: true }, async (t) => {
+  const url = await postgres.createDatabase(t)
+  const store = await openLog(t, url)
+  const { query, count } = await operate(url)
+  await store.log.head()
+  await query('ALTER DATABASE $name SET default_transaction_read_only = on')
+  await query("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '$name'")
+  await t.rejects(async () => store.log.head(), { message: /default_transaction_read_only is on/ })
+  await until(async () => (await count()) === 0)
+})
+
+tap.test(
+  'a head that may be ahead of the standbys is read on another session, and the one before ends',
+  { skip, timeout: 60_000, buffered: true },
+  async (t) => {
+    const direct = await postgres.createDatabase(t)
+    const { relay, url } = await startRelay(t, direct)
+    const store = await openLog(t, url)
+    const { count } = await operate(direct)
+    await store.log.head()
+    const before = await count()
+    const broken = relay.breakAt('COMMIT\0', 'after')
+    t.strictSame(await store.log.append(entries('a')), ['added'])
+    await broken
+    t.equal((await store.log.head()).position, 1)
+    await until(async () => (await count()) <= before)
+  },
+)

@@ -1,17 +1,15 @@
-// Many replicas on one database: readers of all of them see one log, and they start and share tokens in peace.
+// Many replicas on one database: readers of all of them see one log, and they share tokens.
 import { once } from 'node:events'
-import pino from 'pino'
 import tap from 'tap'
 import { Tokens } from '../../src/tokens/tokens.ts'
 import { findEngine } from '../support/engines.ts'
 import { assertWithin, isFull } from '../support/full.ts'
 import { startApp, startService, token } from '../support/service.ts'
-import { openStore, type Store } from '../support/stores.ts'
+import type { Store } from '../support/stores.ts'
 import { until } from '../support/until.ts'
 import { Ledger, list, post, Reader } from './ledger.ts'
 
 const { engine: postgres, skip } = findEngine('PostgreSQL')
-const logger = pino({ level: 'silent' })
 const writers = 16
 const perWriter = isFull ? 100 : 40
 
@@ -45,19 +43,6 @@ tap.test('readers page through two replicas while writers write through both', {
   t.strictSame(ledger.findFaults(names), [], 'each plant is there once')
   for (const reader of readers)
     t.strictSame(reader.names, names, 'each reader saw each plant once, in this order')
-})
-
-const starts = isFull ? 20 : 2
-
-tap.test(`16 replicas start at once on an empty database, ${starts} times`, { skip }, async (t) => {
-  for (let round = 0; round < starts; round++) {
-    const url = await postgres.createDatabase(t)
-    const stores: Store[] = await Promise.all(Array.from({ length: 16 }, () => openStore(url, { logger })))
-    t.equal(new Set(stores.map(({ id }) => id)).size, 1, 'all are the same store')
-    t.strictSame(await stores[0]?.log.append([{ item: '"a"', id: 1 }]), ['added'])
-    t.equal((await stores[15]?.log.head())?.position, 1)
-    await Promise.all(stores.map((store) => store.close()))
-  }
 })
 
 tap.test('a token of one replica is honoured on all, and revoked everywhere in time', { skip }, async (t) => {
