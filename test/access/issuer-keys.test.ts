@@ -73,7 +73,7 @@ test('whatever the issuer answers, its tokens are 503, and the log says why in w
   const fail = async ([title, reason, serve]: (typeof failures)[number]) => {
     const { lines, logger } = collect()
     const OIDC_ISSUER = `http://127.0.0.1:${await listen(t, createServer(serve))}`
-    const keys = keysOf({ OIDC_ISSUER, OIDC_AUDIENCE: audience }, { logger, limitMs: 1000, pauseMs: 1 })
+    const keys = keysOf({ OIDC_ISSUER, OIDC_AUDIENCE: audience }, { logger, limitMs: 4000, pauseMs: 1 })
     for (let n = 0; n < 2; n++) t.equal(await keys.find({ alg: 'ES256' }, `${n}`), 'unavailable', title)
     t.equal(lines.length, 1)
     t.match(lines[0]?.reason, reason, title)

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import pino from 'pino'
 import tap from 'tap'
-import { postgresTables } from '../../src/store/sql/schema.ts'
+import { steps } from '../../src/store/sql/schema.ts'
 import { findEngine } from '../support/engines.ts'
 import { connect } from '../support/postgres.ts'
 import { openStore } from '../support/stores.ts'
@@ -15,7 +15,7 @@ const tables = ['head', 'plants']
 const keep = tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`).join(';')
 const putBack = tables.map((table) => `DROP TABLE ${table}; ALTER TABLE kept_${table} RENAME TO ${table}`)
 /** The tables of a store, as SQL. */
-const ours = `${postgresTables}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
+const ours = `${steps[0]?.postgres}; INSERT INTO meta VALUES ('schema', '1'), ('store', 'x')`
 
 tap.test(
   'follows tables that are put back from within, and counts how often plants were lost',

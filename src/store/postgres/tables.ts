@@ -3,14 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { OpenOptions } from '../engine.ts'
 import { StoreMissing, StoreRefused } from '../errors.ts'
-import {
-  checkVersion,
-  earlierSchemaKey,
-  postgresTables,
-  refuseEarlier,
-  schemaKey,
-  version,
-} from '../sql/schema.ts'
+import { checkVersion, earlierSchemaKey, refuseEarlier, schemaKey, steps, version } from '../sql/schema.ts'
 import type { Session } from './session.ts'
 
 export const tables = ['meta', 'plants', 'tokens', 'head']
@@ -80,7 +73,8 @@ async function createStore(session: Session, { mustBeAlone }: OpenOptions): Prom
     throw new StoreRefused(`its encoding is ${encoding}: make a database with ENCODING 'UTF8'`)
   const id = randomBytes(16).toString('base64url')
   const rows = `('${schemaKey}', '${version}'), ('store', '${id}')`
-  await session.query(`${postgresTables} INSERT INTO meta VALUES ${rows}`)
+  for (const { postgres } of steps) await session.query(postgres)
+  await session.query(`INSERT INTO meta VALUES ${rows}`)
   return id
 }
 

@@ -1,8 +1,5 @@
-// The tables of a store.
+// The tables of a store. They are made in steps: a later version appends one, which changes the tables of the former.
 import { StoreRefused } from '../errors.ts'
-
-/** The version of the schema, which a store has noted. */
-export const version = 1
 
 const tokens = `
   CREATE TABLE tokens (
@@ -16,7 +13,7 @@ const tokens = `
     revoked_at BIGINT
   );`
 
-export const sqliteTables = `
+const sqliteTables = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
   CREATE TABLE plants (
     position INTEGER PRIMARY KEY,
@@ -33,7 +30,7 @@ export const sqliteTables = `
   ${tokens}`
 
 /** A batch locks the row of `head`. */
-export const postgresTables = `
+const postgresTables = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
   CREATE TABLE head (lock BIGINT NOT NULL);
   INSERT INTO head VALUES (0);
@@ -52,6 +49,10 @@ export const postgresTables = `
   CREATE TRIGGER plants_no_truncate BEFORE TRUNCATE ON plants
     FOR EACH STATEMENT EXECUTE FUNCTION plants_append_only();
   ${tokens}`
+
+export const steps = [{ sqlite: sqliteTables, postgres: postgresTables }]
+/** The version of the schema, which a store has noted. */
+export const version = steps.length
 
 /**
  * What marks a store as one of this schema. SQLite: `application_id` ('PLNT'), with the version in `user_version`.

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { fsyncSync, openSync, statSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
-import { applicationId, sqliteTables, version } from '../sql/schema.ts'
+import { applicationId, steps, version } from '../sql/schema.ts'
 import { isFull } from './errors.ts'
 import { giveToOwner, identify, isSameFile, resolveLinks, syncDirectoryOf, syncFile } from './file-system.ts'
 import { noteFiles, type OpenFiles } from './files.ts'
@@ -64,16 +64,15 @@ function configure(db: DatabaseSync): void {
   db.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`)
 }
 
-/** Makes the tables if they are missing, seen under the lock: another process may have made them. */
+/** Takes the steps of the schema that are missing, seen under the lock: another process may have taken them. */
 function makeTables(db: DatabaseSync, path: string): void {
   if (readVersion(db) === version) return
   untilFree(() => db.exec('BEGIN IMMEDIATE'))
   checkStore(db, path, true)
-  if (readVersion(db) === 0) {
-    const id = randomBytes(16).toString('base64url')
-    db.exec(`${sqliteTables} INSERT INTO meta VALUES ('store', '${id}')`)
-    db.exec(`PRAGMA user_version = ${version}; PRAGMA application_id = ${applicationId}`)
-  }
+  for (const { sqlite } of steps.slice(readVersion(db))) db.exec(sqlite)
+  const id = randomBytes(16).toString('base64url')
+  db.exec(`INSERT INTO meta VALUES ('store', '${id}') ON CONFLICT DO NOTHING`)
+  db.exec(`PRAGMA user_version = ${version}; PRAGMA application_id = ${applicationId}`)
   db.exec('COMMIT')
 }
 

@@ -69,13 +69,23 @@ export function makeDirectory(directory: string): string[] {
   const made: string[] = []
   for (let one = resolve(directory); !existsSync(one); one = dirname(one)) made.push(one)
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
     for (const one of made.toReversed()) {
+      makeOne(one)
       giveToOwner(one)
       syncDirectoryOf(one)
     }
     return made
   } catch (error) {
     throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
+  }
+}
+
+/** Not `recursive`, which never ends in /proc. */
+function makeOne(directory: string): void {
+  try {
+    mkdirSync(directory, { mode: 0o700 })
+  } catch (error) {
+    // Another process has made it meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
