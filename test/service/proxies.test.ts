@@ -48,8 +48,8 @@ async function checkProxy(t: Test, service: Behind, to: Address): Promise<void> 
   })
   const large = (length: number) => JSON.stringify({ name: 'x'.repeat(length), tag: '' })
   for (const [asked, status] of [
+    // Small enough to be sent before it is refused: a client that is still sending may only see a reset.
     [ask('/plants', { ...to, headers: json, body: large(20_000) }), 413],
-    [ask('/plants', { ...to, headers: json, body: large(2 ** 21) }), 413],
     [ask('/plants', to), 401],
     // No proxy waits for the body first.
     [ask('/plants', { ...to, headers: { 'content-length': '100' }, body: '' }), 401],
