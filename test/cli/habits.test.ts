@@ -90,7 +90,7 @@ test('a message names a file that cannot be written as it was given', async (t) 
       { DATABASE_URL: fullStore },
       folder,
     )
-    t.match(missing, { code: 1, stderr: `plant-store: cannot write no/${name}: ENOENT: ` })
+    t.match(missing, { code: 1, stderr: `plant-store: cannot write no/${name}: its directory` })
     t.notMatch(missing.stderr, '.partial')
   }
   t.strictSame(readdirSync(folder), ['b.db'])

@@ -1,5 +1,5 @@
 // Stores that were made before 1.0.0 are refused by every command, and left as they were.
-import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
@@ -22,13 +22,15 @@ test('a file that was made before 1.0.0 is refused in one line, and left as it w
   copyFileSync(earlier, path)
   const before = readFileSync(path)
   const into = `file:${join(directory, 'copy.db')}`
+  const input = join(createDirectory(t), 'plants.ndjson')
+  writeFileSync(input, '{"name":"a","tag":""}\n')
   for (const args of [
     ['serve'],
     ...tokenCommands,
     ...readers,
     ['copy', '--from', `file:${path}`, '--to', into],
     ['backup', join(directory, 'backup.db')],
-    ['import', '-'],
+    ['import', input],
   ]) {
     const { code, stderr } = await runCommand(args, { PORT: '0', DATABASE_URL: `file:${path}` })
     t.equal(code, 1, args.join(' '))
