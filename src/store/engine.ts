@@ -18,7 +18,7 @@ export type Engine = {
 /**
  * `mode`: `read` opens the database read-only: nothing is created or written, and writing methods reject; `write` is for
  * a command, `serve` for a service. `create`: make a missing database (not with `read`); without it a missing one is
- * refused with StoreMissing. `mustBeAlone`: make no tables beside those of others. `made`: called when a database was
+ * refused (`isMissing`). `mustBeAlone`: make no tables beside those of others. `made`: called when a database was
  * made. `reconnected`: called for each connection that was made again. `lost`:
  * called when plants that were in the log no longer are.
  */
