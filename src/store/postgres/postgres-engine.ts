@@ -51,7 +51,6 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     log,
     ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
     status: () => readStatus(select),
-    fault: () => servers.fault,
     async ready() {
       // The lock of an empty batch makes its COMMIT wait for the standbys.
       await Promise.all([append([]), log.head()])
