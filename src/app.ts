@@ -60,6 +60,8 @@ export async function buildApp(options: AppOptions) {
     childLoggerFactory: (parent) => parent,
     genReqId: makeRequestIds(mask),
     trustProxy,
+    // A slow machine may take longer than Fastify's 10 s to load the plugins.
+    pluginTimeout: 60_000,
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
