@@ -110,7 +110,7 @@ export type Token = {
 
 /** Each change is one step, on stable storage when it resolves. A token is valid until it is revoked or expires. */
 export interface TokenTable {
-  find(ids: string[]): Promise<Token[]>
+  find(id: string): Promise<Token | undefined>
   /** Finds the tokens with a name, valid or not, in the order in which they were created. */
   named(name: string): Promise<Token[]>
   /** Reads all tokens in the order in which they were created. */

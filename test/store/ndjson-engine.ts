@@ -88,7 +88,7 @@ function makeTokens(path: string): Store['tokens'] {
     return token !== undefined && holds(token) && write(path, { tokens: [{ ...token, ...values }, ...added] })
   }
   return {
-    find: async (ids) => select(({ id }) => ids.includes(id)),
+    find: async (id) => load(path).tokens.get(id),
     named: async (name) => select((token) => token.name === name),
     all: async () => select(() => true),
     count: async (at) => ({ all: select(() => true).length, valid: select(isValid(at)).length }),

@@ -5,7 +5,7 @@ import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
-import { mostTelling, ServerFailure } from './failures.ts'
+import { failureOf, mostTelling } from './failures.ts'
 import { Session } from './session.ts'
 import { prepareStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
@@ -101,7 +101,7 @@ export class Servers {
       await session.passBarrier()
       return session
     } catch (error) {
-      throw new ServerFailure(session.server, error as Error)
+      throw failureOf(session.server, error as Error)
     }
   }
 
