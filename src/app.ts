@@ -19,7 +19,7 @@ import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
 import type { Settings } from './settings.ts'
 import type { PlantLog } from './store/engine.ts'
-import { describeResource, describeSignIn, discoveryUrls, issuerOf, serveResource } from './tokens/issuer.ts'
+import { describeResource, describeSignIn, discoveryUrl, issuerOf, serveResource } from './tokens/issuer.ts'
 import type { Verify } from './tokens/verifier.ts'
 import { command, version } from './version.ts'
 
@@ -91,7 +91,7 @@ export async function buildApp(options: AppOptions) {
     basePath,
     version,
     command,
-    openIdConnectUrl: issuer && discoveryUrls(issuer)[0],
+    openIdConnectUrl: issuer && discoveryUrl(issuer),
     signIn: issuer && describeSignIn(issuer),
   })
   if (resource) await app.register(serveResource, resource)

@@ -174,13 +174,10 @@ export function explainListen(
   port: number,
   prefix = '',
 ): SettingError {
-  const reasons: Record<string, string> = {
-    EADDRINUSE: `${prefix}PORT ${port} is in use; try ${prefix}PORT=${port < 65_535 ? port + 1 : port - 1}`,
-    EACCES: `${prefix}PORT ${port} is not open to this user; try ${prefix}PORT=3000`,
-    ENOTFOUND: `${prefix}HOST ${host} cannot be resolved`,
-    EAI_AGAIN: `${prefix}HOST ${host} cannot be resolved`,
-    EADDRNOTAVAIL: `${prefix}HOST ${host} is not an address of this machine`,
-  }
-  const other = `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${error.message}`
-  return new SettingError(reasons[error.code ?? ''] ?? other)
+  const free = port < 65_535 ? port + 1 : port - 1
+  return new SettingError(
+    error.code === 'EADDRINUSE'
+      ? `${prefix}PORT ${port} is in use; try ${prefix}PORT=${free}`
+      : `cannot listen on ${prefix}HOST ${host}, ${prefix}PORT ${port}: ${error.message}`,
+  )
 }

@@ -217,15 +217,13 @@ function shareTraceVariables({ env, file }: Sources): void {
 }
 
 /** Finds tokens that can be guessed, the audience that Keycloak puts into all tokens, and a secret in a flag. */
-function findMistakes({ accessTokens, oidcAudience, otlpEndpoint = '' }: Settings, flags: Flags): string[] {
+function findMistakes({ accessTokens, oidcAudience }: Settings, flags: Flags): string[] {
   const short = 'has fewer than 16 characters and may be guessed'
   const warnings = accessTokens.flatMap(({ length }, index) =>
     length < 16 ? [`ACCESS_TOKENS: token ${index + 1} ${short}`] : [],
   )
   if (oidcAudience.includes('account'))
     warnings.push('OIDC_AUDIENCE: account is in tokens that were issued for other services, too')
-  if (/:4317(\/|$)/.test(otlpEndpoint))
-    warnings.push('OTEL_EXPORTER_OTLP_ENDPOINT: port 4317 is for gRPC; OTLP over HTTP is on port 4318')
   for (const { key, mask, flag, name } of settingRows)
     if (mask(flags[key] ?? '') !== (flags[key] ?? ''))
       warnings.push(

@@ -60,16 +60,24 @@ const frameworkProblems: Record<string, KnownProblem> = {
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
-const failed = 'requests failed, as the store could not be used'
-const refused = 'requests were refused, as too many are in progress'
+/** Other requests may be served meanwhile, so there is no end to report; an engine reports that of its outage. */
+const failureWords = {
+  gone: 'requests failed because the store could not be used',
+  still: 'further requests failed because the store could not be used',
+  back: '',
+}
+const refusalWords = {
+  gone: 'requests were refused because too many are in progress',
+  still: 'further requests were refused because too many are in progress',
+  back: '',
+}
 
 /** `basePath`: ends with a slash; pages of problems are below it. */
 export type ErrorsOptions = { basePath: string }
 
 export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
-  // Other requests may be served meanwhile, so there is no end to report; an engine reports that of its outage.
-  const failures = new Outage(app.log as Logger, { gone: failed, still: failed, back: '' })
-  const refusals = new Outage(app.log as Logger, { gone: refused, still: refused, back: '' })
+  const failures = new Outage(app.log as Logger, failureWords)
+  const refusals = new Outage(app.log as Logger, refusalWords)
   app.decorateReply('problem', undefined)
 
   // What cannot be served is refused before its body is read.

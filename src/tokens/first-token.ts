@@ -19,21 +19,13 @@ export async function introduceTokens(tokens: Tokens, options: FirstTokenOptions
   const file = options.file === undefined ? undefined : resolve(options.file)
   const token = file === undefined ? await tokens.createFirst() : await writeFirst(tokens, file)
   if (token === undefined) return explainTokens(await tokens.countValid())
-  if (file === undefined)
-    return `This store had no token yet. Here is its first; it is shown only now:
-
-  ${token}
-
-Try it:
-
-  curl -H 'Authorization: Bearer ${token}' ${plantsUrl}
-`
-  return `This store had no token yet. Its first is in ${file}, which only you can read.
-
-Try it:
-
-  curl -H "Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')" ${plantsUrl}
-`
+  const place = file
+    ? `Its first is in ${file}, which only you can read.`
+    : `Here is its first; it is shown only now:\n\n  ${token}`
+  const header = file
+    ? `"Authorization: Bearer $(cat '${file.replaceAll("'", "'\\''")}')"`
+    : `'Authorization: Bearer ${token}'`
+  return `This store had no token yet. ${place}\n\nTry it:\n\n  curl -H ${header} ${plantsUrl}\n`
 }
 
 function explainTokens(valid: number): string {

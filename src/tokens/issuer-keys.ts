@@ -30,7 +30,6 @@ export class IssuerKeys {
   readonly #pauseMs: number
   readonly #outage: Outage
   readonly #stale: Outage
-  readonly #dropped: Outage
   #keys: KeySet | undefined
   /** When the last load began, the one before, and the last that succeeded. */
   #triedMs = Number.NEGATIVE_INFINITY
@@ -57,7 +56,6 @@ export class IssuerKeys {
       'the keys of OIDC_ISSUER are too old: its tokens are answered with 503',
       'the tokens of OIDC_ISSUER are accepted again',
     )
-    this.#dropped = words('some keys of OIDC_ISSUER are not used', 'all keys of OIDC_ISSUER are used again')
   }
 
   /**
@@ -135,12 +133,9 @@ export class IssuerKeys {
   /** The one place where what comes from the issuer, or a proxy before it, can fail. */
   async #loadNow(): Promise<void> {
     try {
-      const { keys, dropped } = await loadKeys(this.#issuer, this.#limitMs)
-      this.#keys = keys
+      this.#keys = await loadKeys(this.#issuer, this.#limitMs)
       this.#loadedMs = this.#triedMs
       for (const trouble of [this.#outage, this.#stale]) trouble.reportRecovery()
-      if (dropped.length > 0) this.#dropped.reportFailure(dropped.join('; ').slice(0, 500))
-      else this.#dropped.reportRecovery()
     } catch (error) {
       this.#outage.reportFailure(describeFailure(error))
     } finally {

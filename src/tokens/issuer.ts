@@ -3,16 +3,8 @@ import type { FastifyPluginCallback } from 'fastify'
 import type { Settings } from '../settings.ts'
 import { scopes } from './tokens.ts'
 
-type IssuerSettings =
-  | 'oidcAudience'
-  | 'oidcJwksUrl'
-  | 'oidcTokenType'
-  | 'oidcScopeClaim'
-  | 'oidcScopePrefix'
-  | 'oidcDocsClientId'
-
-/** The settings of the issuer. */
-export type Issuer = Pick<Settings, IssuerSettings> & { oidcIssuer: string }
+/** The settings of a service with an issuer. */
+export type Issuer = Settings & { oidcIssuer: string }
 
 /** Returns the issuer of the settings; undefined if none is set. */
 export function issuerOf(settings: Settings): Issuer | undefined {
@@ -20,14 +12,9 @@ export function issuerOf(settings: Settings): Issuer | undefined {
   return oidcIssuer === undefined ? undefined : { ...settings, oidcIssuer }
 }
 
-/** URLs of an issuer's metadata (OpenID Connect Discovery 1.0, section 4; RFC 8414, section 3.1). */
-export function discoveryUrls({ oidcIssuer }: Issuer): [string, string] {
-  const { origin, pathname } = new URL(oidcIssuer)
-  const path = pathname.replace(/\/$/, '')
-  return [
-    `${origin}${path}/.well-known/openid-configuration`,
-    `${origin}/.well-known/oauth-authorization-server${path}`,
-  ]
+/** URL of an issuer's metadata (OpenID Connect Discovery 1.0, section 4). */
+export function discoveryUrl({ oidcIssuer }: Issuer): string {
+  return `${oidcIssuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
 export type Resource = { path: string; url: string; metadata: object }

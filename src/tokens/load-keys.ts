@@ -1,36 +1,27 @@
 // Fetches the keys of an issuer from the URL in its metadata, or from the setting; never from a URL in a token.
-import { createPublicKey } from 'node:crypto'
 import { once } from 'node:events'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { createLocalJWKSet, type JWK } from 'jose'
+import { createLocalJWKSet } from 'jose'
 import { isSecureUrl } from '../setting-values.ts'
-import { discoveryUrls, type Issuer } from './issuer.ts'
+import { discoveryUrl, type Issuer } from './issuer.ts'
 
-/** The largest document of an issuer, and the most keys used of it. */
+/** The largest document of an issuer, and the most keys that are used of it. */
 const maxBytes = 256 * 1024
 const maxKeys = 64
-const minRsaBits = 2048
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>
 
 /**
- * Resolves to the usable keys, and the reasons for dropping others. Rejects with any error if none could be loaded
- * in `limitMs`; `describeFailure` says why.
+ * Resolves to the keys; the library refuses those that are weak, malformed or not for signatures when a token names
+ * them. Rejects with any error if none could be loaded in `limitMs`; `describeFailure` says why.
  */
-export async function loadKeys(
-  issuer: Issuer,
-  limitMs: number,
-): Promise<{ keys: KeySet; dropped: string[] }> {
+export async function loadKeys(issuer: Issuer, limitMs: number): Promise<KeySet> {
   const signal = AbortSignal.timeout(limitMs)
   const url = issuer.oidcJwksUrl ?? (await discover(issuer, signal))
   const { keys } = await fetchObject(url, signal)
   if (!Array.isArray(keys)) throw new Error(`${url} has no list of keys`)
-  const faults = keys.slice(0, maxKeys).map(findKeyFault)
-  const dropped = faults.flatMap((fault, index) => (fault ? [`${nameOf(keys[index])}: ${fault}`] : []))
-  if (keys.length > maxKeys) dropped.push(`${keys.length - maxKeys} more than ${maxKeys}`)
-  const chosen = keys.filter((_, index) => index < maxKeys && faults[index] === undefined)
-  return { keys: createLocalJWKSet({ keys: chosen }), dropped }
+  return createLocalJWKSet({ keys: keys.filter((key) => Object(key) === key).slice(0, maxKeys) })
 }
 
 /** Describes in words why a fetch failed. Never throws: the error may be any value that the network code threw. */
@@ -47,17 +38,11 @@ export function describeFailure(error: unknown): string {
 }
 
 async function discover(issuer: Issuer, signal: AbortSignal): Promise<string> {
-  let fault: unknown
-  for (const url of discoveryUrls(issuer))
-    try {
-      const { issuer: name, jwks_uri: keys } = await fetchObject(url, signal)
-      if (name !== issuer.oidcIssuer) throw new Error(`the document at ${url} is of another issuer`)
-      if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
-      return keys
-    } catch (error) {
-      fault ??= error
-    }
-  throw fault
+  const url = discoveryUrl(issuer)
+  const { issuer: name, jwks_uri: keys } = await fetchObject(url, signal)
+  if (name !== issuer.oidcIssuer) throw new Error(`the document at ${url} is of another issuer`)
+  if (typeof keys !== 'string' || !isSecureUrl(keys)) throw new Error(`${url} names no https jwks_uri`)
+  return keys
 }
 
 /**
@@ -94,22 +79,4 @@ function parse(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** Says why a key is not used: empty for one that is not for signatures, undefined for a usable one. */
-function findKeyFault(key: JWK | null): string | undefined {
-  if (typeof key !== 'object' || key === null) return 'no key'
-  if (key.use !== undefined && key.use !== 'sig') return ''
-  if (key.kty === 'oct' || 'd' in key) return 'a secret key'
-  try {
-    const { asymmetricKeyDetails = {} } = createPublicKey({ key, format: 'jwk' })
-    const { modulusLength = minRsaBits, publicExponent = 65_537n } = asymmetricKeyDetails
-    return modulusLength < minRsaBits || publicExponent < 3n ? 'weak' : undefined
-  } catch {
-    return 'malformed'
-  }
-}
-
-function nameOf(key: JWK | null): string {
-  return typeof key?.kid === 'string' ? key.kid.slice(0, 40) : '?'
 }

@@ -20,13 +20,18 @@ test('requests that the store fails or refuses are logged at most every ten seco
   t.match(lines, [
     {
       level: 40,
-      msg: 'requests failed, as the store could not be used',
+      msg: 'requests failed because the store could not be used',
       requestId: 'one',
       outcome: 'unread',
       failures: 1,
       err: { message: /as the test wants it/, stack: /\n/ },
     },
-    { level: 40, msg: 'requests were refused, as too many are in progress', requestId: 'four', failures: 1 },
+    {
+      level: 40,
+      msg: 'requests were refused because too many are in progress',
+      requestId: 'four',
+      failures: 1,
+    },
   ])
   t.equal(lines.length, 2)
 })
