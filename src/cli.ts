@@ -5,14 +5,10 @@ import { buildProgram } from './cli/program.ts'
 import { SettingError } from './setting-values.ts'
 import { StoreRefused, StoreUnavailable } from './store/errors.ts'
 
-const whereDatabasesAre =
-  'DATABASE_URL or --database-url names the database, and a relative path begins at the working directory'
-const words = process.argv.slice(2)
-
 endWithLauncher()
 const codeOfOutput = watchOutput()
 try {
-  await (await buildProgram(words)).parseAsync()
+  await (await buildProgram(process.argv.slice(2))).parseAsync()
 } catch (error) {
   process.exitCode = explain(error as NodeJS.ErrnoException)
 }
@@ -33,11 +29,6 @@ function explain(error: NodeJS.ErrnoException): number {
   const isForeseen = [CommandError, SettingError, StoreRefused].some((type) => error instanceof type)
   let line = isForeseen || error.code ? printable(error.message) : String(error.stack)
   if (error instanceof StoreUnavailable) line = `the database cannot be used now: ${printable(error.message)}`
-  // Name the flag if that was given.
-  const flag = '--database-url'
-  if (words.some((word) => word.split('=', 1)[0] === flag)) line = line.replaceAll(/\bDATABASE_URL\b/g, flag)
-  console.error(
-    `plant-store: ${line}${error instanceof StoreRefused && error.isMissing ? `: ${whereDatabasesAre}` : ''}`,
-  )
+  console.error(`plant-store: ${line}`)
   return 1
 }

@@ -4,17 +4,17 @@ import type { Counter, Gauge } from 'prom-client'
 import { build } from './version.ts'
 
 /** A number, one per value of a label, or nothing to publish. */
-export type Counts = number | Readonly<Record<string, number>> | undefined
+type Counts = number | Readonly<Record<string, number>> | undefined
 
 /** Called on each scrape. */
-export type Read = () => Counts | Promise<Counts>
+type Read = () => Counts | Promise<Counts>
 
 /** Adds a number to a distribution, with the value of its label, if it has one. */
 export type Observe = (number: number, value?: string) => void
 
 export type Meter = {
-  /** Publishes a number that goes up and down, or several by the values of a label. */
-  gauge(name: string, help: string, read: Read, label?: string): void
+  /** Publishes a number that goes up and down. */
+  gauge(name: string, help: string, read: Read): void
   /** Publishes a number that only grows, or several by the values of a label. */
   counter(name: string, help: string, read: Read, label?: string): void
   /** Publishes a distribution, or several by the values of a label. */
@@ -37,8 +37,6 @@ export type AnsweredRequest = {
   durationMs: number
   problem: string | undefined
 }
-
-export type Metrics = Awaited<ReturnType<typeof openMetrics>>
 
 /** Reasons of refused requests by the codes of their problems. */
 const reasons: Record<string, string> = {
@@ -63,7 +61,7 @@ export async function openMetrics(engine: string) {
   for (const name of misnamed) registry.removeSingleMetric(name)
 
   const meter: Meter = {
-    gauge: (name, help, read, label) => void new Gauge({ name, help, registers, ...readBy(read, label) }),
+    gauge: (name, help, read) => void new Gauge({ name, help, registers, ...readBy(read) }),
     counter: (name, help, read, label) => void new Counter({ name, help, registers, ...readBy(read, label) }),
     histogram(name, help, buckets, label, values = []) {
       const histogram = new Histogram({ name, help, buckets, registers, labelNames: label ? [label] : [] })

@@ -13,14 +13,7 @@ export type ProgressOptions = {
   now?: () => number
 }
 
-export type Progress = {
-  /** Shows how much is done, unless that was shown a moment ago. */
-  show(done: number, total?: number, noun?: string): void
-  /** Writes a line that stays, also with --quiet. */
-  say(line: string): void
-  /** Removes what was shown from a terminal. */
-  end(): void
-}
+export type Progress = ReturnType<typeof startProgress>
 
 /**
  * Runs `work`, which ends early when its `signal` is aborted, by SIGINT, SIGTERM or SIGHUP. Then `describe` says what was
@@ -61,17 +54,19 @@ export async function doLongWork<T>(
 }
 
 /** Shows a line that changes on a terminal, a line every few seconds elsewhere. */
-export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions): Progress {
+export function startProgress({ quiet, stream = process.stderr, now = Date.now }: ProgressOptions) {
   const isTerminal = stream.isTTY && process.env.TERM !== 'dumb'
   const startMs = now()
   let [shownMs, isShown] = [startMs, false]
+  /** Removes what was shown from a terminal. */
   const end = () => {
     if (isShown) stream.write(clearLine)
     isShown = false
   }
   return {
     end,
-    show(done, total, noun = 'plant') {
+    /** Shows how much is done, unless that was shown a moment ago. */
+    show(done: number, total?: number, noun = 'plant'): void {
       if (quiet || now() - shownMs < (isTerminal ? 100 : 5000)) return
       shownMs = now()
       const rate = `${count(Math.round((done / (shownMs - startMs)) * 1000), noun)}/s`
@@ -82,7 +77,8 @@ export function startProgress({ quiet, stream = process.stderr, now = Date.now }
       stream.write(isTerminal ? clearLine + line.slice(0, stream.columns || 80) : `${line}\n`)
       isShown = isTerminal === true
     },
-    say(line) {
+    /** Writes a line that stays, also with --quiet. */
+    say(line: string): void {
       end()
       stream.write(`${printable(line)}\n`)
     },

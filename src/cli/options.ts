@@ -4,7 +4,6 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { maskUrl } from '../setting-values.ts'
 import { loadSetting, readDatabaseUrl, settingRows } from '../settings.ts'
 import { engineOf } from '../store/engines.ts'
-import { StoreRefused } from '../store/errors.ts'
 import { CommandError } from './console.ts'
 
 export type DatabaseOptions = { databaseUrl?: string; json?: true }
@@ -81,12 +80,4 @@ function readUrlFile(file: string): string {
 /** Names a database in the summaries of commands: the path of a file, or the URL without its password. */
 export function nameDatabase(url: string): string {
   return engineOf(url).path?.(url) ?? maskUrl(url)
-}
-
-/** Names an argument in errors of the store, which knows a URL only by the name of the service's setting. */
-export function named<T>(name: string, work: Promise<T>): Promise<T> {
-  return work.catch((error: Error) => {
-    if (error instanceof StoreRefused) throw new CommandError(error.message.replaceAll('DATABASE_URL', name))
-    throw error
-  })
 }

@@ -54,7 +54,7 @@ export function findFile(options: WorkOptions, instead: string): string {
   const url = findDatabase(options)
   const { name, path } = engineOf(url)
   if (path) return path(url)
-  throw new CommandError(`DATABASE_URL is for ${name}, and ${instead}`)
+  throw new CommandError(`the database is ${name}, and ${instead}`)
 }
 
 export type CopyOptions = Pick<NewFileOptions, 'replace'> & { signal: AbortSignal; progress: Progress }

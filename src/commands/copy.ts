@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Command } from 'commander'
 import { CommandError, count, printResult, separate, silent } from '../cli/console.ts'
 import { doLongWork } from '../cli/long-work.ts'
-import { nameDatabase, named, readUrl, wholeNumber } from '../cli/options.ts'
+import { nameDatabase, readUrl, wholeNumber } from '../cli/options.ts'
 import type { CopyTarget, Store, StoredPlant } from '../store/engine.ts'
 import { withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
@@ -51,10 +51,10 @@ async function runCopy({ from, to, batch, quiet, json }: Options): Promise<void>
       const { cluster } = await source.status()
       if (cluster?.role === 'standby') throw new CommandError('--from is a standby: name its primary')
       const copy = (target: Store) => copyStore(source, target, { batch, signal, onProgress: show })
-      return named('--to', withStore(urls.to, openTarget, copy))
+      return withStore(urls.to, openTarget, copy)
     }),
   )
-  const { plants, added, checksum, tokens } = await named('--from', work).catch(explain)
+  const { plants, added, checksum, tokens } = await work.catch(explain)
   const what = `copied ${count(added, 'plant')} and ${count(tokens, 'token')}`
   const both = `both hold ${count(plants, 'plant')} now, SHA-256 ${checksum}`
   const text = `${what} from ${names.from} into ${names.to}; ${both}`

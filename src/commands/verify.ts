@@ -5,7 +5,7 @@ import type { Command } from 'commander'
 import { Plant } from '../../schemas/plant.ts'
 import { count, printResult, silent } from '../cli/console.ts'
 import { startProgress } from '../cli/long-work.ts'
-import { addWorkOptions, findDatabase, named, readUrl, type WorkOptions } from '../cli/options.ts'
+import { addWorkOptions, findDatabase, readUrl, type WorkOptions } from '../cli/options.ts'
 import type { Damage, Store, StoredPlant } from '../store/engine.ts'
 import { engineOf, withStore } from '../store/engines.ts'
 import { StoreUnavailable } from '../store/errors.ts'
@@ -33,7 +33,7 @@ export function define(command: Command): void {
       if (url === undefined) return runVerify(findDatabase(options), options)
       if (options.databaseUrl !== undefined)
         command.error('error: URL and --database-url name two databases: give one', { exitCode: 2 })
-      return named('URL', runVerify(readUrl(url, 'URL'), options))
+      return runVerify(readUrl(url, 'URL'), options)
     })
 }
 

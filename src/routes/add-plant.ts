@@ -26,9 +26,9 @@ const schema = {
 
 const preValidation = prepareInput({ querystring: NoQuery, body: NewPlant })
 
-export type AddPlantOptions = { log: PlantLog; meter: Meter }
+type Options = { log: PlantLog; meter: Meter }
 
-export const addPlant: FastifyPluginAsyncTypebox<AddPlantOptions> = async (app, { log, meter }) => {
+export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
   const commits = new GroupCommit(log, meter)
 
   app.post('/plants', { schema, preValidation, config: { scope: 'plants:write' } }, async (request) => {

@@ -4,11 +4,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
-import type { Meter } from '../metrics.ts'
-import { badCursor, makeListPlants } from '../plants/list-plants.ts'
+import { badCursor, type ListOptions, makeListPlants } from '../plants/list-plants.ts'
 import { invalid } from '../plugins/errors.ts'
 import { prepareInput } from '../plugins/json.ts'
-import type { PlantLog } from '../store/engine.ts'
 
 const schema = {
   operationId: 'listPlants',
@@ -22,11 +20,8 @@ const schema = {
 
 const preValidation = prepareInput({ querystring: ListQuery })
 
-/** `path`: of the list as clients see it, for the `Link` to the next page. */
-export type ListPlantsOptions = { log: PlantLog; path: string; meter: Meter }
-
-export const listPlants: FastifyPluginAsyncTypebox<ListPlantsOptions> = async (app, { log, path, meter }) => {
-  const list = makeListPlants({ log, path, meter })
+export const listPlants: FastifyPluginAsyncTypebox<ListOptions> = async (app, options) => {
+  const list = makeListPlants(options)
 
   app.get('/plants', { schema, preValidation, config: { scope: 'plants:read' } }, async (request, reply) => {
     const answer = await list({

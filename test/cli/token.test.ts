@@ -95,7 +95,7 @@ test('only a database that exists has tokens, and explain needs an issuer', asyn
     t.match(await runCommand(['token', ...args.split(' ')], { DATABASE_URL: 'file:none.db' }, directory), {
       code: 1,
       stdout: '',
-      stderr: /^plant-store: there is no file \S+\/none\.db: DATABASE_URL or --database-url names [^\n]+\n$/,
+      stderr: /^plant-store: there is no file \S+\/none\.db\n$/,
     })
   t.match(await runCommand(['token', 'explain']), {
     code: 1,

@@ -197,7 +197,7 @@ test('a file that was cut, and one that is no store, are refused', async (t) => 
   truncate(fileURLToPath(url), 4096 * 20)
   const cases: [args: string[], code: number, reason: RegExp][] = [
     [[url], 1, /^plant-store: cannot open .*: database disk image is malformed\n$/],
-    [['file:.'], 1, /^plant-store: URL names a folder/],
+    [['file:.'], 1, /^plant-store: the database must be a file/],
     [['ftp://x'], 1, /^plant-store: URL must start with/],
     [['file:no/such.db'], 1, new RegExp(`^plant-store: there is no file ${resolve('no/such.db')}`)],
     [[url, '--database-url', url], 2, /URL and --database-url/],

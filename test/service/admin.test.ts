@@ -100,7 +100,7 @@ test('values that the store does not give in time are left out of the metrics', 
 
 test('parts publish numbers by label, and requests are counted by method, route and status', async (t) => {
   const { url, meter, count } = await startAdmin(t, 'file:x.db', () => 3)
-  meter.gauge('a', 'A.', () => ({ x: 1, y: 2 }), 'label')
+  meter.counter('a_total', 'A.', () => ({ x: 1, y: 2 }), 'label')
   const observe = meter.histogram('b_seconds', 'B.', [1, 2], 'outcome', ['good', 'bad'])
   observe(1.5, 'good')
   const request = { method: 'GET', route: '/plants', status: 200, durationMs: 2, problem: undefined }
@@ -109,7 +109,7 @@ test('parts publish numbers by label, and requests are counted by method, route 
   const { text, headers } = await ask(`${url}/metrics`)
   t.match(headers.get('content-type'), /^text\/plain/)
   for (const line of [
-    'a{label="y"} 2',
+    'a_total{label="y"} 2',
     'b_seconds_bucket{le="1",outcome="good"} 0',
     'b_seconds_bucket{le="2",outcome="good"} 1',
     'b_seconds_count{outcome="bad"} 0',

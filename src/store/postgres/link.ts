@@ -15,24 +15,14 @@ export const maxRunning = 1000
 
 type Work<T> = (session: Session) => Promise<T>
 
-export type Link = {
-  /**
-   * Runs `work` on the connection, which is shared. After a failure the connection is dropped and the work repeated on
-   * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
-   * when the server refuses the request, and at once if too much is running.
-   */
-  run<T>(work: Work<T>, deadlineMs?: number): Promise<T>
-  /** Drops the connection: work in progress is repeated on a new one, behind a barrier. */
-  renew(): void
-  /** Number of running pieces of work. */
-  running(): number
-}
+export type Link = ReturnType<typeof makeLink>
 
-export function makeLink(servers: Servers, role: Role): Link {
+export function makeLink(servers: Servers, role: Role) {
   let current: Session | undefined
   let opening: Promise<Session> | undefined
   let running = 0
 
+  /** Drops the connection: work in progress is repeated on a new one, behind a barrier. */
   function renew(): void {
     current?.destroy()
     current = undefined
@@ -79,13 +69,19 @@ export function makeLink(servers: Servers, role: Role): Link {
   }
 
   return {
-    async run(work, deadlineMs = performance.now() + storeLimitMs) {
+    /**
+     * Runs `work` on the connection, which is shared. After a failure the connection is dropped and the work repeated on
+     * a new one: `work` must be safe to repeat. Rejects with the last failure at the deadline (of `performance.now()`) or
+     * when the server refuses the request, and at once if too much is running.
+     */
+    async run<T>(work: Work<T>, deadlineMs = performance.now() + storeLimitMs): Promise<T> {
       if (running >= maxRunning)
         throw new StoreUnavailable('overloaded', `${running} queries are in progress already`)
       running++
       return repeat(work, deadlineMs).finally(() => running--)
     },
     renew,
+    /** Number of running pieces of work. */
     running: () => running,
   }
 }

@@ -61,11 +61,8 @@ export function giveToOwner(path: string): void {
   lchownSync(path, uid, gid)
 }
 
-/**
- * Creates a directory, and those above it, on stable storage; returns those that were made, the innermost first. Throws
- * StoreRefused.
- */
-export function makeDirectory(directory: string): string[] {
+/** Creates a directory, and those above it, on stable storage. Throws StoreRefused. */
+export function makeDirectory(directory: string): void {
   const made: string[] = []
   for (let one = resolve(directory); !existsSync(one); one = dirname(one)) made.push(one)
   try {
@@ -74,7 +71,6 @@ export function makeDirectory(directory: string): string[] {
       giveToOwner(one)
       syncDirectoryOf(one)
     }
-    return made
   } catch (error) {
     throw new StoreRefused(`cannot make the directory ${directory}: ${(error as Error).message}`)
   }

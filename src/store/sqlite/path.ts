@@ -8,7 +8,7 @@ import { StoreRefused } from '../errors.ts'
 export function sqlitePath(url: string): string {
   const path = readPath(url) as string
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())
-    throw new StoreRefused(`DATABASE_URL names a folder, not a file: ${resolve(path)}`)
+    throw new StoreRefused(`the database must be a file, but ${resolve(path)} is a folder`)
   return path
 }
 
