@@ -8,7 +8,7 @@ import type { Meter } from '../metrics.ts'
 import { GroupCommit } from '../plants/group-commit.ts'
 import { serializeItem } from '../plants/item.ts'
 import { ProblemError } from '../plugins/errors.ts'
-import { prepareInput } from '../plugins/json.ts'
+import { askForBody, prepareInput } from '../plugins/json.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
 
@@ -31,7 +31,8 @@ export type AddPlantOptions = { log: PlantLog; meter: Meter }
 export const addPlant: FastifyPluginAsyncTypebox<AddPlantOptions> = async (app, { log, meter }) => {
   const commits = new GroupCommit(log, meter)
 
-  app.post('/plants', { schema, preValidation, config: { scope: 'plants:write' } }, async (request) => {
+  const hooks = { preParsing: askForBody, preValidation }
+  app.post('/plants', { schema, ...hooks, config: { scope: 'plants:write' } }, async (request) => {
     const plant = request.body
     const outcome = await commits.append(
       { item: serializeItem(plant), id: plant.id },
