@@ -38,7 +38,7 @@ export const addPlant: FastifyPluginAsyncTypebox<AddPlantOptions> = async (app, 
       { item: serializeItem(plant), id: plant.id },
       {
         deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-        isGone: () => request.raw.socket.destroyed,
+        isGone: () => !request.raw.socket.writable,
       },
     )
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)
