@@ -1,7 +1,8 @@
 // Bodies and queries: JSON in UTF-8 only, integers in decimal digits only, and the faults that no schema names.
 import { isUtf8 } from 'node:buffer'
+import type { RequestListener } from 'node:http'
 import type { TObject } from '@sinclair/typebox'
-import type { FastifyRequest, preValidationHookHandler } from 'fastify'
+import type { FastifyRequest, preParsingHookHandler, preValidationHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { findValueFaults, maxFaults } from '../plants/plant-faults.ts'
@@ -12,6 +13,9 @@ const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-?8\1\s*(?:;|$))/i
 const integer = /^-?[0-9]+$/
 
 export const json = fp(async (app) => {
+  // Node would ask for a body before its token is verified, and refuse other expectations without a problem.
+  const serve: RequestListener = (request, answer) => void app.server.emit('request', request, answer)
+  app.server.on('checkContinue', serve).on('checkExpectation', serve)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
     'application/json',
@@ -25,6 +29,12 @@ export const json = fp(async (app) => {
     },
   )
 })
+
+/** The `preParsing` hook of a route with a body: asks for one that waits for it (RFC 9110, section 10.1.1). */
+export const askForBody: preParsingHookHandler = ({ raw }, reply, payload, done) => {
+  if (raw.headers.expect !== undefined && raw.httpVersionMinor > 0) reply.raw.writeContinue()
+  done(null, payload)
+}
 
 /**
  * Makes the `preValidation` hook of a route: turns query integers in decimal digits into numbers, and refuses what its

@@ -8,7 +8,7 @@ import type { Meter } from '../metrics.ts'
 import { GroupCommit } from '../plants/group-commit.ts'
 import { serializeItem } from '../plants/item.ts'
 import { ProblemError } from '../plugins/errors.ts'
-import { prepareInput } from '../plugins/json.ts'
+import { askForBody, prepareInput } from '../plugins/json.ts'
 import type { PlantLog } from '../store/engine.ts'
 import { storeLimitMs } from '../store/in-time.ts'
 
@@ -31,13 +31,14 @@ type Options = { log: PlantLog; meter: Meter }
 export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, meter }) => {
   const commits = new GroupCommit(log, meter)
 
-  app.post('/plants', { schema, preValidation, config: { scope: 'plants:write' } }, async (request) => {
+  const hooks = { preParsing: askForBody, preValidation }
+  app.post('/plants', { schema, ...hooks, config: { scope: 'plants:write' } }, async (request) => {
     const plant = request.body
     const outcome = await commits.append(
       { item: serializeItem(plant), id: plant.id },
       {
         deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-        isGone: () => request.raw.socket.destroyed,
+        isGone: () => !request.raw.socket.writable,
       },
     )
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)

@@ -143,7 +143,7 @@ test('401 and 403 come before the body is read', async (t) => {
       const { send, answer } = open(t, port)
       // The body never comes, and an answer that asked for it would be the first here.
       send(compose(`Bearer ${text}`, '', { 'Content-Length': '10000', ...more }))
-      t.match(await answer(), `HTTP/1.1 ${status} `)
+      t.ok((await answer()).startsWith(`HTTP/1.1 ${status} `))
     }
   t.equal((await list(token)).text, '[]')
 })

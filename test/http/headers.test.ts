@@ -17,6 +17,7 @@ const answers: [title: string, status: number, parts: Parts | string][] = [
   ['a plant', 200, { body: '{"name":"a","tag":"b","id":1}' }],
   ['a list', 200, {}],
   ['the head of a list', 200, { method: 'HEAD' }],
+  ['a list for a client that expects something', 200, { headers: { Expect: 'more' } }],
   ['a list that the client has', 304, { headers: { 'If-None-Match': '*' } }],
   ['a preflight', 204, { method: 'OPTIONS', headers: preflight }],
   ['the home page', 200, { target: '/', headers: open }],

@@ -154,6 +154,9 @@ for (const engine of engines) {
         [`"other, ${etag}`, 200],
         [`${etag}; ${etag}`, 200],
         [`${etag}, "with space "`, 200],
+        // Refused at once, though a careless pattern would try every split of the white space.
+        [`${etag}${', \t '.repeat(3500)}x`, 200],
+        [`${etag},${' '.repeat(15_000)}x`, 200],
       ]
       for (const [condition, status] of conditions) {
         const answer = await request(`${url}/plants?limit=5`, { headers: { 'if-none-match': condition } })
