@@ -3,9 +3,9 @@ import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
+import { ProblemError } from '../problem-error.ts'
 import type { Scope } from '../tokens/tokens.ts'
 import type { Grant, Verify } from '../tokens/verifier.ts'
-import { ProblemError } from './errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {

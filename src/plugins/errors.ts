@@ -7,6 +7,7 @@ import type { Fault } from '../../schemas/problem.ts'
 import { describeProblem, type KnownProblem, type ProblemCode, problems } from '../../schemas/problems.ts'
 import { Outage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
+import { invalid, ProblemError } from '../problem-error.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
 
 declare module 'fastify' {
@@ -14,29 +15,6 @@ declare module 'fastify' {
     /** The problem that the request is answered with. */
     problem: ProblemCode | undefined
   }
-}
-
-/** A problem of the catalogue as an error. `headers`: further ones of the answer. */
-export class ProblemError extends Error {
-  readonly code: ProblemCode
-  readonly errors: Fault[] | undefined
-  readonly headers: Record<string, string>
-
-  constructor(
-    { code, detail }: KnownProblem,
-    { errors, headers = {} }: { errors?: Fault[]; headers?: Record<string, string> } = {},
-  ) {
-    super(detail)
-    this.name = 'ProblemError'
-    this.code = code
-    this.errors = errors
-    this.headers = headers
-  }
-}
-
-/** Makes the error for a request with faults. */
-export function invalid(errors: Fault[]): ProblemError {
-  return new ProblemError(problems.faults(errors.length), { errors })
 }
 
 /** Problems for a store that failed: they tell the outcome, and nothing internal. */

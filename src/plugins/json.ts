@@ -6,7 +6,8 @@ import type { FastifyRequest, preParsingHookHandler, preValidationHookHandler } 
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
 import { findValueFaults, maxFaults } from '../plants/plant-faults.ts'
-import { findSchemaFaults, invalid, ProblemError } from './errors.ts'
+import { invalid, ProblemError } from '../problem-error.ts'
+import { findSchemaFaults } from './errors.ts'
 
 /** Matches a charset parameter other than UTF-8. */
 const otherCharset = /;\s*charset\s*=(?!\s*("?)utf-?8\1\s*(?:;|$))/i

@@ -2,8 +2,8 @@
 import rateLimitPlugin from '@fastify/rate-limit'
 import fp from 'fastify-plugin'
 import { problems } from '../../schemas/problems.ts'
+import { ProblemError } from '../problem-error.ts'
 import type { Rate } from '../setting-values.ts'
-import { ProblemError } from './errors.ts'
 
 /** Tokens that are remembered at a time. */
 const maxTokens = 65_536

@@ -5,8 +5,8 @@ import type { FastifyReply } from 'fastify'
 import { Conditions, ListQuery } from '../../schemas/plant.ts'
 import { listPlantsResponses } from '../../schemas/responses.ts'
 import { badCursor, type ListOptions, makeListPlants } from '../plants/list-plants.ts'
-import { invalid } from '../plugins/errors.ts'
 import { prepareInput } from '../plugins/json.ts'
+import { invalid } from '../problem-error.ts'
 
 const schema = {
   operationId: 'listPlants',

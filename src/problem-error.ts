@@ -1,0 +1,26 @@
+// A problem of the catalogue as an error: what is thrown to answer a request with it.
+import type { Fault } from '../schemas/problem.ts'
+import { type KnownProblem, type ProblemCode, problems } from '../schemas/problems.ts'
+
+/** `headers`: further ones of the answer. */
+export class ProblemError extends Error {
+  readonly code: ProblemCode
+  readonly errors: Fault[] | undefined
+  readonly headers: Record<string, string>
+
+  constructor(
+    { code, detail }: KnownProblem,
+    { errors, headers = {} }: { errors?: Fault[]; headers?: Record<string, string> } = {},
+  ) {
+    super(detail)
+    this.name = 'ProblemError'
+    this.code = code
+    this.errors = errors
+    this.headers = headers
+  }
+}
+
+/** Makes the error for a request with faults. */
+export function invalid(errors: Fault[]): ProblemError {
+  return new ProblemError(problems.faults(errors.length), { errors })
+}
