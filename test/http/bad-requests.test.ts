@@ -216,6 +216,11 @@ const garbage: [title: string, status: number, bytes: string][] = [
     400,
     `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n`,
   ],
+  [
+    'a plant with a byte behind it',
+    400,
+    `POST /plants HTTP/1.1\r\n${json}Content-Length: 21\r\n\r\n{"name":"a","tag":""}x`,
+  ],
   ['an unknown transfer encoding', 400, `POST /plants HTTP/1.1\r\n${json}Transfer-Encoding: gzip\r\n\r\n{}`],
 ]
 
