@@ -65,7 +65,8 @@ export async function buildApp(options: AppOptions) {
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
-    keepAliveTimeout: settings.keepAliveMs,
+    // Fastify takes 0 for its default.
+    keepAliveTimeout: settings.keepAliveMs || 1,
     maxRequestsPerSocket,
     return503OnClosing: false,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
