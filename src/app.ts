@@ -10,10 +10,10 @@ import { ajvOptions } from './plants/plant-faults.ts'
 import { type AccessLogOptions, accessLog } from './plugins/access-log.ts'
 import { auth } from './plugins/auth.ts'
 import { docs } from './plugins/docs/docs.ts'
-import { errors, makeClientErrorHandler } from './plugins/errors.ts'
+import { answerWithProblems, errors } from './plugins/errors.ts'
 import { json } from './plugins/json.ts'
 import { rateLimit } from './plugins/rate-limit.ts'
-import { makeRequestIds, nosniff, requests } from './plugins/requests.ts'
+import { makeRequestIds, requests } from './plugins/requests.ts'
 import { tracing } from './plugins/tracing.ts'
 import { addPlant } from './routes/add-plant.ts'
 import { listPlants } from './routes/list-plants.ts'
@@ -65,14 +65,12 @@ export async function buildApp(options: AppOptions) {
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
-    keepAliveTimeout: settings.keepAliveMs,
+    // Fastify takes 0 for its default.
+    keepAliveTimeout: settings.keepAliveMs || 1,
     maxRequestsPerSocket,
     return503OnClosing: false,
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
     ajv: { customOptions: ajvOptions },
-    clientErrorHandler: makeClientErrorHandler(basePath),
-    frameworkErrors: (error, request, reply) =>
-      request.server.errorHandler(error, request, reply.header(...nosniff)),
+    ...answerWithProblems(basePath),
   }).withTypeProvider<TypeBoxTypeProvider>()
 
   // A client that has closed its sending side still gets its answers, and no list that ends early.

@@ -88,6 +88,7 @@ export const basePath = decoded('a path like /store/v1', (given) => {
 })
 
 export const databaseUrl = decoded('the URL of a database', (given) => {
+  if (given.includes('\n')) return undefined
   const engine = engines.find(({ scheme }) => scheme.test(given))
   const prefixes = engines.map(({ name, prefix }) => `${prefix} (${name})`)
   if (engine === undefined) throw new SettingError(`must start with ${prefixes.join(' or ')}`)

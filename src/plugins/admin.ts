@@ -8,7 +8,7 @@ import { type Meter, openMetrics } from '../metrics.ts'
 import { explainListen } from '../setting-values.ts'
 import type { Store } from '../store/engine.ts'
 import { engineOf } from '../store/engines.ts'
-import { errors, makeClientErrorHandler } from './errors.ts'
+import { answerWithProblems, errors } from './errors.ts'
 
 /** Time that `/readyz`, whose probes commonly wait a second, and `/metrics` wait for the store. */
 const readyMs = 600
@@ -45,7 +45,7 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
     logController: new LogController({ disableRequestLogging: true }),
     requestTimeout: 10_000,
     forceCloseConnections: true,
-    clientErrorHandler: makeClientErrorHandler('/'),
+    ...answerWithProblems('/'),
   })
   app.addHook('onRequest', (_request, reply, done) => {
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })

@@ -9,6 +9,7 @@ import { Outage } from '../outage.ts'
 import { describeFaults, maxFaults } from '../plants/plant-faults.ts'
 import { invalid, ProblemError } from '../problem-error.ts'
 import { type FailedOutcome, StoreUnavailable } from '../store/errors.ts'
+import { nosniff } from './requests.ts'
 
 declare module 'fastify' {
   interface FastifyReply {
@@ -135,8 +136,18 @@ export function findSchemaFaults(request: FastifyRequest, known: Fault[] = []): 
 
 type ClientError = NodeJS.ErrnoException & { code?: string }
 
+/** Makes the options of an app that answers with problems where Node or Fastify would answer by itself. */
+export function answerWithProblems(basePath: string) {
+  return {
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 500, requireHostHeader: false },
+    clientErrorHandler: makeClientErrorHandler(basePath),
+    frameworkErrors: (error: FastifyError, request: FastifyRequest, reply: FastifyReply) =>
+      request.server.errorHandler(error, request, reply.header(...nosniff)),
+  }
+}
+
 /** Makes the handler for bytes that are no HTTP request, or that come too late: Fastify never sees those. */
-export function makeClientErrorHandler(basePath: string) {
+function makeClientErrorHandler(basePath: string) {
   return (error: ClientError, socket: Socket): void => {
     // The connection itself failed, or has been answered.
     if (error.syscall !== undefined || !socket.writable) return void socket.destroy()

@@ -38,7 +38,8 @@ export const addPlant: FastifyPluginAsyncTypebox<Options> = async (app, { log, m
       { item: serializeItem(plant), id: plant.id },
       {
         deadlineMs: Math.min(performance.now() + storeLimitMs, request.grant.untilMs + revocationMs),
-        isGone: () => !request.raw.socket.writable,
+        // Not writable either once bytes behind the body were answered 400. Undefined for `inject`.
+        isGone: () => request.raw.socket.writable === false,
       },
     )
     if (outcome === 'conflict') throw new ProblemError(problems.idTaken)

@@ -121,7 +121,7 @@ const bad: Record<string, (string | [value: string, message: string])[]> = {
   PORT: ['x', '-1', '65536', '80.5', '0x50', '1e3'],
   ADMIN_PORT: ['x', '65536'],
   DATABASE_URL: [
-    ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a'],
+    ...['plants.db', 'file:', 'mysql://a/b', 'postgres://', 'FILE:a', 'file:a\nfile:b'],
     ['file:~/plants.db', `DATABASE_URL has a ~ that is not expanded: write file:${path}`],
   ],
   FIRST_TOKEN_FILE: [['~/plants.db', `FIRST_TOKEN_FILE has a ~ that is not expanded: write ${path}`]],

@@ -58,6 +58,8 @@ test('a connection is kept longer than load balancers keep theirs', async (t) =>
     t.equal(headers.get('connection'), 'keep-alive')
     t.equal(headers.get('keep-alive'), 'timeout=72, max=1000')
   }
+  const { app: hasty } = await startApp(t, undefined, { env: { KEEP_ALIVE: '0' } })
+  t.equal(hasty.server.keepAliveTimeout, 1, 'or not at all')
 })
 
 /** Starts an app; `close` ends it and resolves to the ids in its access log. */

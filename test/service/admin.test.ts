@@ -63,10 +63,12 @@ test('the admin server answers whatever goes wrong with a problem', async (t) =>
   const bytes = (line: string) => `${line} HTTP/1.1\r\nHost: a\r\n\r\n`
   for (const [line, status] of [
     ['NONSENSE /livez', 400],
+    ['GET /%ff', 400],
     ['POST /livez', 405],
     ['GET /nothing', 404],
   ] as const)
     assertProblem(t, await send(port, bytes(line)), status)
+  assertProblem(t, await send(port, 'GET /livez HTTP/1.1\r\n\r\n'), 400)
 })
 
 test('values that the store does not give in time are left out of the metrics', async (t) => {
