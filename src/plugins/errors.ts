@@ -1,6 +1,6 @@
 // Answers every failure with problem details (RFC 9457): thrown errors, unknown paths and methods, and what is not HTTP.
 import type { Socket } from 'node:net'
-import type { FastifyError, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Fault } from '../../schemas/problem.ts'
