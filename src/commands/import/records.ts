@@ -92,17 +92,21 @@ const insideFault =
  * enclose a whole cell.
  */
 function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
-  const [blank, inside, outside] = [trim ? ' *' : '', isLine ? '[^"\n]*' : '[^"]*', isLine ? '' : '"']
+  const blank = trim ? ' *' : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
-  const opening = `${blank}"(${inside}(?:""${inside})*)`
-  const bareCell = `[^${between}${outside}\n]*?`
-  const cell = new RegExp(`(?:${opening}"${blank}|(${bareCell}))(${between}|\r?\n|\r?$)`, 'y')
+  const opening = `${blank}"([^"]*(?:""[^"]*)*)`
+  const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
   const unclosed = new RegExp(`${opening}$`, 'y')
+  const enclosed = new RegExp(`^${opening}"${blank}$`)
+  const unquote = (inner: string) => inner.replaceAll('""', '"')
   return (text, from, isLast) => {
     const line = findLine(text, from, isLast)
     if (line === undefined) return undefined
     const whole = text.slice(from, line.end)
-    if (!quote || !whole.includes('"')) return { ...line, cells: whole.split(delimiter) }
+    const parts = whole.split(delimiter)
+    if (!quote || !whole.includes('"')) return { ...line, cells: parts }
+    if (isLine)
+      return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
     const cells: string[] = []
     for (let at = from; ; at = cell.lastIndex) {
       cell.lastIndex = unclosed.lastIndex = at
@@ -113,7 +117,7 @@ function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
         return { ...(findLine(text, at, true) as Found), fault: isUnclosed ? unclosedFault : insideFault }
       }
       if (!isLast && /^\r?$/.test(separator)) return undefined
-      cells.push(inner?.replaceAll('""', '"') ?? bare)
+      cells.push(inner === undefined ? bare : unquote(inner))
       if (separator !== delimiter)
         return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }
     }
