@@ -38,8 +38,7 @@ const exposedHeaders = [
 const maxRequestsPerSocket = 1000
 
 /**
- * `log`: of an open store; `fault`: the last error of its servers, while none is usable. `write`, `mask`, `count`: see the access
- * log.
+ * `log`: of an open store. `write`, `mask`, `count`: see the access log.
  */
 export type AppOptions = AccessLogOptions & {
   log: PlantLog
@@ -47,12 +46,11 @@ export type AppOptions = AccessLogOptions & {
   verify: Verify
   logger: Logger
   meter: Meter
-  fault?: (() => string | undefined) | undefined
 }
 
 /** Builds the app. `app.close()` leaves the store open. */
 export async function buildApp(options: AppOptions) {
-  const { log, settings, verify, logger, meter, write, mask, count, fault = () => undefined } = options
+  const { log, settings, verify, logger, meter, write, mask, count } = options
   const { basePath, trustProxy, corsOrigin, rateLimit: rate } = settings
   const prefix = basePath.slice(0, -1)
   const app = fastify({
@@ -62,6 +60,8 @@ export async function buildApp(options: AppOptions) {
     childLoggerFactory: (parent) => parent,
     genReqId: makeRequestIds(mask),
     trustProxy,
+    // A slow machine may take longer than Fastify's 10 s to load the plugins.
+    pluginTimeout: 60_000,
     bodyLimit: maxBodyBytes,
     requestTimeout: 20_000,
     connectionTimeout: 30_000,
@@ -83,7 +83,7 @@ export async function buildApp(options: AppOptions) {
   await app.register(requests)
   if (corsOrigin !== false)
     await app.register(cors, { origin: corsOrigin, exposedHeaders, strictPreflight: false, maxAge: 7200 })
-  await app.register(errors, { basePath, fault })
+  await app.register(errors, { basePath })
   await app.register(json)
   const issuer = issuerOf(settings)
   const resource = issuer && describeResource(issuer)

@@ -3,7 +3,7 @@ import { CommanderError } from 'commander'
 import { CommandError, printable, watchOutput } from './cli/console.ts'
 import { buildProgram } from './cli/program.ts'
 import { SettingError } from './setting-values.ts'
-import { StoreMissing, StoreRefused, StoreUnavailable } from './store/errors.ts'
+import { StoreRefused, StoreUnavailable } from './store/errors.ts'
 
 const whereDatabasesAre =
   'DATABASE_URL or --database-url names the database, and a relative path begins at the working directory'
@@ -36,6 +36,8 @@ function explain(error: NodeJS.ErrnoException): number {
   // Name the flag if that was given.
   const flag = '--database-url'
   if (words.some((word) => word.split('=', 1)[0] === flag)) line = line.replaceAll(/\bDATABASE_URL\b/g, flag)
-  console.error(`plant-store: ${line}${error instanceof StoreMissing ? `: ${whereDatabasesAre}` : ''}`)
+  console.error(
+    `plant-store: ${line}${error instanceof StoreRefused && error.isMissing ? `: ${whereDatabasesAre}` : ''}`,
+  )
   return 1
 }

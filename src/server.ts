@@ -66,7 +66,6 @@ export async function runService({ settings, warnings }: Service): Promise<void>
       write: logger.isLevelEnabled('info') ? log.sink.write : undefined,
       mask: log.mask,
       count: admin?.count,
-      fault: () => store.fault?.(),
     })
     closers.push(() => app.close())
 
@@ -101,11 +100,9 @@ async function joinTokens(tokens: Tokens, settings: Settings, parts: { logger: L
   return makeVerifier(tokens, { accessTokens, logger: parts.logger, verifyIssued })
 }
 
-/** Opens the store, and counts what happens to its connections. `isNew`: it was made now. */
+/** Opens the store, and counts losses of plants. `isNew`: it was made now. */
 async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
-  let [isNew, reconnects, losses] = [false, 0, 0]
-  const again = 'Connections to the database that were made again.'
-  meter.counter('plant_store_database_reconnects_total', again, () => reconnects)
+  let [isNew, losses] = [false, 0]
   const gone = 'How often plants that were in the log were lost below the service.'
   meter.counter('plant_store_losses_total', gone, () => losses)
   const store = await openStore(databaseUrl, {
@@ -115,7 +112,6 @@ async function openWatched(databaseUrl: string, logger: Logger, meter: Meter) {
     made: () => {
       isNew = true
     },
-    reconnected: () => reconnects++,
     lost: () => losses++,
   })
   return { store, isNew }

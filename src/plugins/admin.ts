@@ -1,6 +1,5 @@
 // The server for operators on ADMIN_PORT: liveness, readiness and metrics, without a token. It listens before the store is
 // open, which may take a while.
-import { statfs } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import fastify, { type FastifyReply, LogController } from 'fastify'
@@ -24,14 +23,20 @@ export type AdminOptions = {
   droppedLines: () => number
 }
 
-export type Admin = Awaited<ReturnType<typeof openAdmin>>
-
 /** Starts the server. Rejects with SettingError if it cannot listen. */
 export async function openAdmin({ host, port, databaseUrl, logger, droppedLines }: AdminOptions) {
   const engine = engineOf(databaseUrl)
   const { meter, count, contentType, write } = await openMetrics(engine.name.toLowerCase())
-  const health = new Health()
-  meter.gauge('plant_store_ready', 'Whether /readyz is 200.', async () => Number(!(await health.findFault())))
+  let state: 'starting' | 'draining' | 'serving' = 'starting'
+  let isWritable = async (): Promise<true | undefined> => undefined
+  /** Resolves within a second to the reason for not being ready; undefined when ready. */
+  const findFault = async () => {
+    const isReady = state === 'serving' && (await isWritable())
+    // A shutdown may have begun meanwhile.
+    if (state !== 'serving') return state
+    return isReady ? undefined : 'store-not-writable'
+  }
+  meter.gauge('plant_store_ready', 'Whether /readyz is 200.', async () => Number(!(await findFault())))
   const help = 'Log lines that were dropped, because nobody read them in time or they could not be written.'
   meter.counter('plant_store_log_lines_dropped_total', help, droppedLines)
 
@@ -46,9 +51,9 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
     done()
   })
-  await app.register(errors, { basePath: '/', fault: () => undefined })
+  await app.register(errors, { basePath: '/' })
   app.get('/livez', () => ({ status: 'live' }))
-  app.get('/readyz', async (_request, reply) => answer(reply, await health.findFault()))
+  app.get('/readyz', async (_request, reply) => answer(reply, await findFault()))
   app.get('/metrics', async (_request, reply) => reply.type(contentType).send(await write()))
   const listenTextResolver = (address: string) => `admin server listening at ${address}`
   await app.listen({ host, port, listenTextResolver }).catch((error) => {
@@ -61,11 +66,14 @@ export async function openAdmin({ host, port, databaseUrl, logger, droppedLines 
     address: app.server.address() as AddressInfo,
     /** From now on: ready while the store is writable. */
     serve(store: Store): void {
-      health.serve(store)
-      showStore(store, meter, engine.path?.(databaseUrl))
+      isWritable = within(readyMs, () => store.ready().then((): true => true))
+      if (state === 'starting') state = 'serving'
+      showStore(store, meter, engine.path === undefined)
     },
     /** From now on: not ready. */
-    drain: () => health.drain(),
+    drain(): void {
+      state = 'draining'
+    },
     close: () => app.close(),
   }
 }
@@ -74,54 +82,17 @@ function answer(reply: FastifyReply, reason: string | undefined) {
   return reason ? reply.code(503).send({ status: 'unready', reason }) : { status: 'ready' }
 }
 
-/** Readiness: false until the service listens, during a shutdown, and while its store cannot be written. */
-class Health {
-  #isWritable: (() => Promise<true | undefined>) | undefined
-  #isDraining = false
-
-  serve(store: Pick<Store, 'ready'>): void {
-    this.#isWritable = within(readyMs, () => store.ready().then((): true => true))
-  }
-
-  drain(): void {
-    this.#isDraining = true
-  }
-
-  /** Resolves within a second to the reason for not being ready; undefined when ready. */
-  async findFault(): Promise<'starting' | 'draining' | 'store-not-writable' | undefined> {
-    if (this.#isDraining) return 'draining'
-    if (!this.#isWritable) return 'starting'
-    const isWritable = await this.#isWritable()
-    // A shutdown may have begun meanwhile.
-    if (this.#isDraining) return 'draining'
-    return isWritable ? undefined : 'store-not-writable'
-  }
-}
-
 /**
- * Publishes the head of a store's log, and the disk of its file, or the unsafe settings of its servers. Values that are not known in time are left out: the
- * others are needed most when the store does not answer.
+ * Publishes the head of a store's log, and the unsafe settings of its servers, if it has any. Values that are not known
+ * in time are left out: the others are needed most when the store does not answer.
  */
-function showStore(store: Store, meter: Meter, file: string | undefined): void {
+function showStore(store: Store, meter: Meter, hasServers: boolean): void {
   const readPosition = within(gaugeMs, async () => (await store.log.head()).position)
   meter.gauge('plant_store_head_position', 'Number of plants in the log.', readPosition)
-  if (file === undefined) {
-    const help = 'Settings of the database server that are off and protect acknowledged plants.'
-    const readUnsafe = within(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
-    meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
-    return
-  }
-  const readDisk = within(gaugeMs, () => statfs(file))
-  const readBytes = (blocks: 'bavail' | 'blocks') => async () => {
-    const disk = await readDisk()
-    return disk && disk[blocks] * disk.bsize
-  }
-  meter.gauge(
-    'plant_store_disk_free_bytes',
-    'Room left on the disk of the database file.',
-    readBytes('bavail'),
-  )
-  meter.gauge('plant_store_disk_bytes', 'Size of the disk of the database file.', readBytes('blocks'))
+  if (!hasServers) return
+  const help = 'Settings of the database server that are off and protect acknowledged plants.'
+  const readUnsafe = within(gaugeMs, async () => (await store.status()).cluster?.unsafe.length)
+  meter.gauge('plant_store_unsafe_settings', help, readUnsafe)
 }
 
 /**

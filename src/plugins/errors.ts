@@ -1,6 +1,6 @@
 // Answers every failure with problem details (RFC 9457): thrown errors, unknown paths and methods, and what is not HTTP.
 import type { Socket } from 'node:net'
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyError, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Logger } from 'pino'
 import type { Fault } from '../../schemas/problem.ts'
@@ -60,34 +60,17 @@ const frameworkProblems: Record<string, KnownProblem> = {
 /** The longest request target. */
 const maxUrlLength = 8 * 1024
 
-const overloaded = 'requests were refused: too many are in progress'
-const outageWords = {
-  gone: 'the store could not be used',
-  still: 'the store still cannot be used',
-  back: 'the store can be used again',
-}
-/** Other requests are served meanwhile, so there is no end to report. */
-const overloadWords = { gone: overloaded, still: overloaded, back: '' }
+const failed = 'requests failed, as the store could not be used'
+const refused = 'requests were refused, as too many are in progress'
 
-/** `basePath`: ends with a slash; pages of problems are below it. `fault`: the last error of the database's servers. */
-export type ErrorsOptions = { basePath: string; fault: () => string | undefined }
+/** `basePath`: ends with a slash; pages of problems are below it. */
+export type ErrorsOptions = { basePath: string }
 
-export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
-  const outage = new Outage(app.log as Logger, outageWords)
-  const overload = new Outage(app.log as Logger, overloadWords)
-  /** Methods of requests that the store has failed and not served since: it may only be readable. */
-  const failing = new Set<string>()
-  /** When the last outage ended. A request that began before that and fails later does not start another one. */
-  let backMs = 0
+export const errors = fp<ErrorsOptions>(async (app, { basePath }) => {
+  // Other requests may be served meanwhile, so there is no end to report; an engine reports that of its outage.
+  const failures = new Outage(app.log as Logger, { gone: failed, still: failed, back: '' })
+  const refusals = new Outage(app.log as Logger, { gone: refused, still: refused, back: '' })
   app.decorateReply('problem', undefined)
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    if (failing.size > 0 && reply.statusCode < 400 && request.grant && failing.delete(request.method))
-      if (failing.size === 0) {
-        outage.reportRecovery()
-        backMs = performance.now()
-      }
-    done()
-  })
 
   // What cannot be served is refused before its body is read.
   app.addHook('onRequest', (request, _reply, done) => {
@@ -101,7 +84,7 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
   app.setErrorHandler((error: FastifyError, request, reply) => {
     const problem = toProblem(error, request)
     const body = describe(problem, basePath)
-    if (body.status >= 500) logFailure(error, reply)
+    if (body.status >= 500) logFailure(error, request.id)
     reply.problem = problem.code
     if (body.status === 503) reply.header('retry-after', '1')
     return reply
@@ -116,18 +99,13 @@ export const errors = fp<ErrorsOptions>(async (app, { basePath, fault }) => {
     throw describeMiss(request)
   })
 
-  /** Logs an internal error whole; why the store refuses requests, when it begins and now and then. */
-  function logFailure(error: Error, { request: { id: requestId, method }, elapsedTime }: FastifyReply): void {
+  /** Logs an internal error whole; that the store fails or refuses requests, now and then. */
+  function logFailure(error: Error, requestId: string): void {
     // An issuer that is away is logged where its keys are loaded.
     if (error instanceof ProblemError) return
     if (!(error instanceof StoreUnavailable)) app.log.error({ err: error, requestId }, 'a request failed')
-    else if (error.outcome === 'overloaded') {
-      // During an outage an overload is part of it.
-      if (failing.size === 0) overload.reportFailure(error, { requestId })
-    } else if (!error.isLogged && performance.now() - elapsedTime > backMs) {
-      failing.add(method)
-      outage.reportFailure(error, { requestId, outcome: error.outcome, database: fault() })
-    }
+    else if (error.outcome === 'overloaded') refusals.reportFailure(error, { requestId })
+    else if (!error.isLogged) failures.reportFailure(error, { requestId, outcome: error.outcome })
   }
 })
 

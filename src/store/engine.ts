@@ -18,8 +18,8 @@ export type Engine = {
 /**
  * `mode`: `read` opens the database read-only: nothing is created or written, and writing methods reject; `write` is for
  * a command, `serve` for a service. `create`: make a missing database (not with `read`); without it a missing one is
- * refused with StoreMissing. `mustBeAlone`: make no tables beside those of others. `made`: called when a database was
- * made. `reconnected`: called for each connection that was made again. `lost`:
+ * refused (`isMissing`). `mustBeAlone`: make no tables beside those of others. `made`: called when a database was
+ * made.  `lost`:
  * called when plants that were in the log no longer are.
  */
 export type OpenOptions = {
@@ -28,7 +28,6 @@ export type OpenOptions = {
   create?: boolean
   mustBeAlone?: boolean
   made?: () => void
-  reconnected?: () => void
   lost?: () => void
 }
 
@@ -55,8 +54,6 @@ export interface Store {
   readonly checks: Record<string, () => Promise<Damage[]>>
   /** Writes rows and tokens of another store, for `copy`. Absent: `copy --to` is refused. */
   readonly copy?: CopyTarget
-  /** What the servers of the database said last, while none can be used. */
-  fault?(): string | undefined
   /** Waits for running work, then closes the database. */
   close(): Promise<void>
 }
@@ -113,7 +110,7 @@ export type Token = {
 
 /** Each change is one step, on stable storage when it resolves. A token is valid until it is revoked or expires. */
 export interface TokenTable {
-  find(ids: string[]): Promise<Token[]>
+  find(id: string): Promise<Token | undefined>
   /** Finds the tokens with a name, valid or not, in the order in which they were created. */
   named(name: string): Promise<Token[]>
   /** Reads all tokens in the order in which they were created. */

@@ -22,7 +22,15 @@ export class StoreUnavailable extends Error {
 }
 
 /** The database cannot be used; the message is one line for the operator. */
-export class StoreRefused extends Error {}
+export class StoreRefused extends Error {
+  /** True if it does not exist; the message then says where it was looked for. */
+  readonly isMissing: boolean
 
-/** The database does not exist; the message says where it was looked for. */
-export class StoreMissing extends StoreRefused {}
+  constructor(
+    message: string,
+    { isMissing = false, ...options }: ErrorOptions & { isMissing?: boolean } = {},
+  ) {
+    super(message, options)
+    this.isMissing = isMissing
+  }
+}

@@ -63,17 +63,17 @@ export class Tokens {
     return isReplaced ? { id, token, expiresAt, formerExpiresAt } : undefined
   }
 
-  async find(id: string): Promise<Token | undefined> {
-    return (await this.#table.find([id]))[0]
+  find(id: string): Promise<Token | undefined> {
+    return this.#table.find(id)
   }
 
   /** Finds the valid tokens with a name, and the token with that id. */
   async findNamed(text: string): Promise<Token[]> {
     const now = this.#now()
-    const named = await this.#table.named(text)
+    const [own, named] = await Promise.all([this.#table.find(text), this.#table.named(text)])
     const isValid = ({ id, revokedAt, expiresAt }: Token) =>
       id !== text && revokedAt === null && (expiresAt === null || expiresAt > now)
-    return [...(await this.#table.find([text])), ...named.filter(isValid)]
+    return [...(own ? [own] : []), ...named.filter(isValid)]
   }
 
   /** Number of tokens that are neither revoked nor expired. */

@@ -121,7 +121,7 @@ function makeOwnGrant(index: number): Grant {
   return { id: `ACCESS_TOKENS ${index + 1}`, scopes: new Set(scopes), untilMs: Number.POSITIVE_INFINITY }
 }
 
-/** Makes a function that notes the use of a token: one note at a time and one per minute, however many requests use it. */
+/** Makes a function that notes the use of a token, once per minute: one note at a time, as each is a transaction. */
 function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
   const outage = new Outage(logger, {
     gone: 'the last use of a token could not be stored',
@@ -130,13 +130,16 @@ function makeTouch(tokens: Tokens, logger: Logger, now: () => number) {
   })
   /** When the last note was begun, by id. */
   const begun = new LRUCache<string, number>({ max: maxVerdicts })
+  let last = Promise.resolve()
   return ({ id, lastUsedAt }: Token): void => {
     const nowMs = now()
     if (Math.max(lastUsedAt ?? 0, begun.get(id) ?? 0) + touchMs > nowMs) return
     begun.set(id, nowMs)
-    tokens.touch(id).then(
-      () => outage.reportRecovery(),
-      (error) => outage.reportFailure(error, { token: id }),
-    )
+    last = last
+      .then(() => tokens.touch(id))
+      .then(
+        () => outage.reportRecovery(),
+        (error) => outage.reportFailure(error, { token: id }),
+      )
   }
 }

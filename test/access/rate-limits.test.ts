@@ -11,7 +11,7 @@ async function buildLimited(t: Test, count: number, perMs: number) {
   let read = 0
   const app = fastify()
   t.teardown(() => app.close())
-  await app.register(errors, { basePath: '/', fault: () => undefined })
+  await app.register(errors, { basePath: '/' })
   app.decorateRequest('grant')
   app.get('/open', async () => ({}))
   await app.register(async (scope) => {

@@ -51,9 +51,9 @@ for (const engine of engines)
 test('a verdict is cached for seconds, whether the token is valid or not', async (t) => {
   let lookUps = 0
   const { clock, tokens, create, verify } = await open(t, (table) => ({
-    find(ids) {
+    find(id) {
       lookUps++
-      return table.find(ids)
+      return table.find(id)
     },
   }))
   const text = await create('a')
@@ -74,7 +74,7 @@ test('a token without the form or the checksum is refused with no look-up', asyn
   const { verify } = await open(t, () => ({
     async find() {
       lookUps++
-      return []
+      return undefined
     },
   }))
   const { token: good } = makeToken()
@@ -99,10 +99,10 @@ test('a token of many requests at once is looked up once, and too many unknown o
   let lookUps = 0
   let isSlow = false
   const { clock, create, verify } = await open(t, (table) => ({
-    async find(ids) {
+    async find(id) {
       lookUps++
       if (isSlow) await going.promise
-      return table.find(ids)
+      return table.find(id)
     },
   }))
   const known = await create('known')
@@ -126,7 +126,7 @@ test('a token of many requests at once is looked up once, and too many unknown o
 test('a look-up that fails leaves no verdict and no count behind', async (t) => {
   let isBroken = true
   const { create, verify } = await open(t, (table) => ({
-    find: (ids) => (isBroken ? Promise.reject(new Error('no database')) : table.find(ids)),
+    find: (id) => (isBroken ? Promise.reject(new Error('no database')) : table.find(id)),
   }))
   const text = await create('a')
   const attempt = async () => verify(makeToken().token)
@@ -141,8 +141,8 @@ test('a look-up that fails leaves no verdict and no count behind', async (t) => 
 
 test('a verdict is as old as its question, so that a slow answer delays no revocation', async (t) => {
   const { clock, create, verify } = await open(t, (table) => ({
-    async find(ids) {
-      const found = await table.find(ids)
+    async find(id) {
+      const found = await table.find(id)
       clock.ms += 1500
       return found
     },
@@ -175,6 +175,22 @@ test('the use of a token is noted once a minute, however many requests use it', 
   await verify(text)
   await until(async () => (await noted()) === clock.ms)
   t.equal(notes, 2)
+})
+
+test('uses of many tokens are noted one after the other', async (t) => {
+  let [running, most, noted] = [0, 0, 0]
+  const { create, verify } = await open(t, (table) => ({
+    async touch(...change) {
+      most = Math.max(most, ++running)
+      await table.touch(...change)
+      running--
+      noted++
+    },
+  }))
+  const texts = await Promise.all(Array.from({ length: 20 }, (_, n) => create(`token ${n}`)))
+  await Promise.all(texts.map(verify))
+  await until(async () => noted === texts.length)
+  t.equal(most, 1)
 })
 
 test('while a note of use waits or has failed, no other one is begun within the minute', async (t) => {

@@ -216,7 +216,7 @@ test('an interrupted import says how to continue, and the same command does', as
   t.ok(position > 0 && position < names.length, `${position} plants`)
   t.match(await startProgram(t, ['import', path], url).ended, {
     code: 0,
-    stderr: /plants? already imported\n$/,
+    stderr: /plants? already imported\n/,
   })
   t.strictSame(named(await readPlants(url)), names)
 })

@@ -50,7 +50,7 @@ export async function startApp(
   const verifyIssued = issuer && acceptIssuer(issuer, { logger, meter, ...limits })
   const makeVerify = () => makeVerifier(new Tokens(store.tokens), { accessTokens, logger, verifyIssued })
   const verify = options.verify ?? makeVerify()
-  const own = { meter, mask: String, log: store.log, fault: () => store.fault?.() }
+  const own = { meter, mask: String, log: store.log }
   const app = await buildApp({ ...own, ...options, settings, verify, logger })
   watchAnswers(app.server, settings.basePath, (fault) => t.fail(fault))
   t.teardown(async () => {

@@ -8,7 +8,7 @@ import { checkTarget } from '../../cli/new-file.ts'
 import { addWorkOptions, findDatabase, nameDatabase, type WorkOptions } from '../../cli/options.ts'
 import type { Outcome, Store } from '../../store/engine.ts'
 import { withStore } from '../../store/engines.ts'
-import { StoreMissing } from '../../store/errors.ts'
+import { StoreRefused } from '../../store/errors.ts'
 import { addPlants } from './add.ts'
 import { type CheckedSource, checkInput, type Source, writeRejects } from './check.ts'
 import { detectForm, type FormOptions } from './form.ts'
@@ -125,7 +125,7 @@ async function checkAll({ name, flags, progress, signal }: Job, source: Source, 
   const check = (store?: Store) => checkInput(source, store, { onFault, onRecords })
   const checking = withStore(url, { mode: 'read', logger: silent }, check)
   const checked = await checking.catch((error) => {
-    if (error instanceof StoreMissing) return check()
+    if (error instanceof StoreRefused && error.isMissing) return check()
     throw error
   })
   return { checked, invalid, reasons }

@@ -14,24 +14,23 @@ const advice: Record<string, string> = {
   '53300': 'all its connections are in use: raise max_connections, or run fewer processes',
 }
 
-/** A failure on one server (host:port/database), with words for operators. `cause`: the error itself. */
-export class ServerFailure extends Error {
-  constructor(server: string, cause: Error & { code?: string }) {
-    const todo = advice[String(cause.code)]
-    const reason = cause.message || String(cause.code)
-    super(`${server}: ${todo ? `${todo} (${reason})` : reason}`, { cause })
-  }
+/** Makes the error of one server (host:port/database), with words for operators. `cause`: the error itself. */
+export function failureOf(server: string, cause: Error & { code?: string }): Error {
+  const todo = advice[String(cause.code)]
+  const reason = cause.message || String(cause.code)
+  return new Error(`${server}: ${todo ? `${todo} (${reason})` : reason}`, { cause })
 }
 
 /** True if a retry would fail too, as the server refused the request itself. */
 export function isFinal(error: unknown): boolean {
-  const reason = error instanceof ServerFailure ? error.cause : error
-  if (reason instanceof StoreRefused || reason instanceof StoreUnavailable) return true
-  return reason instanceof pg.DatabaseError && !transient.test(String(reason.code))
+  const { cause = error } = error as Error
+  if ([error, cause].some((one) => one instanceof StoreRefused || one instanceof StoreUnavailable))
+    return true
+  return cause instanceof pg.DatabaseError && !transient.test(String(cause.code))
 }
 
 /** Picks the most useful failure: a refusal (wrong password, missing database) before an unreachable server. */
-export function mostTelling(failures: ServerFailure[]): Error {
+export function mostTelling(failures: Error[]): Error {
   const isAnswer = ({ cause }: Error) => cause instanceof pg.DatabaseError || cause instanceof StoreRefused
   return failures.find(isAnswer) ?? new Error(failures.map(({ message }) => message).join('; '))
 }

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreUnavailable } from '../errors.ts'
 import { storeLimitMs, withTimeout } from '../in-time.ts'
-import { isFinal, ServerFailure } from './failures.ts'
+import { failureOf, isFinal } from './failures.ts'
 import type { Role, Servers } from './servers.ts'
 import type { Session } from './session.ts'
 import { attemptMs, pauseMs, shortestAttemptMs } from './time-outs.ts'
@@ -54,7 +54,7 @@ export function makeLink(servers: Servers, role: Role): Link {
     try {
       return await withTimeout(work(session), timeoutMs, makeError)
     } catch (error) {
-      const failure = new ServerFailure(session.server, error as Error)
+      const failure = failureOf(session.server, error as Error)
       // Other work on the session may have failed before.
       if (session === current) {
         renew()

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { ClusterStatus, OpenOptions, PlantLog } from '../engine.ts'
-import { StoreMissing, StoreRefused, StoreUnavailable } from '../errors.ts'
+import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import type { Dialect, Row, Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
 import { refuse } from './failures.ts'
@@ -31,8 +31,8 @@ export async function openPostgres(url: string, options: OpenOptions): Promise<S
   } catch (error) {
     servers.close()
     const { message, cause } = error as Error
-    const Refused = cause instanceof StoreMissing ? StoreMissing : StoreRefused
-    throw new Refused(`cannot use the database: ${message}`, { cause })
+    const isMissing = cause instanceof StoreRefused && cause.isMissing
+    throw new StoreRefused(`cannot use the database: ${message}`, { cause, isMissing })
   }
 }
 
@@ -51,7 +51,6 @@ async function connect(servers: Servers, options: OpenOptions): Promise<SqlStore
     log,
     ...makeSqlStore({ select, execute }, postgresDialect, (id) => (servers.storeId = id)),
     status: () => readStatus(select),
-    fault: () => servers.fault,
     async ready() {
       // The lock of an empty batch makes its COMMIT wait for the standbys.
       await Promise.all([append([]), log.head()])

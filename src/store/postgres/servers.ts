@@ -5,7 +5,7 @@ import { Outage } from '../../outage.ts'
 import type { OpenOptions } from '../engine.ts'
 import { StoreRefused } from '../errors.ts'
 import { withTimeout } from '../in-time.ts'
-import { mostTelling, ServerFailure } from './failures.ts'
+import { failureOf, mostTelling } from './failures.ts'
 import { Session } from './session.ts'
 import { prepareStore } from './tables.ts'
 import { attemptMs, longestPauseMs, pauseMs } from './time-outs.ts'
@@ -25,8 +25,6 @@ export class Servers {
   readonly #options: OpenOptions
   readonly #outage: Outage
   readonly #closing = new AbortController()
-  /** Roles that have had a session. */
-  readonly #served = new Set<Role>()
   /** The origin that is followed. */
   #followed: string | undefined
   /** The last pause between two attempts to connect, while there is no server; otherwise 0. */
@@ -34,10 +32,9 @@ export class Servers {
   #nextAttemptMs = 0
   /** The one attempt to connect that is running while there is no server. */
   #scout: Promise<Session> | undefined
+  #hasWarned = false
   /** True for a store that is only read: what reads all of it may take long. */
   readonly isReading: boolean
-  /** The latest failure, while there is no connection. */
-  fault: string | undefined
   /** The store's id, once a first connection was made. */
   storeId: string | undefined
 
@@ -77,7 +74,7 @@ export class Servers {
       const winner = await withTimeout(Promise.any(admitted), attemptMs, makeError)
       this.#follow(winner, before)
       for (const other of sessions) if (other !== winner) other.destroy()
-      this.#noteMade(role)
+      this.#noteMade()
       return winner
     } catch (error) {
       for (const session of sessions) session.destroy()
@@ -104,7 +101,7 @@ export class Servers {
       await session.passBarrier()
       return session
     } catch (error) {
-      throw new ServerFailure(session.server, error as Error)
+      throw failureOf(session.server, error as Error)
     }
   }
 
@@ -120,12 +117,9 @@ export class Servers {
     this.#followed = origin
   }
 
-  #noteMade(role: Role): void {
+  #noteMade(): void {
     this.#pauseMs = 0
-    this.fault = undefined
     this.#outage.reportRecovery()
-    if (this.#served.has(role)) this.#options.reconnected?.()
-    this.#served.add(role)
   }
 
   /** The longer an outage, the longer the pauses; replicas do not come at the same moment. */
@@ -138,9 +132,9 @@ export class Servers {
   reportFailure(error: Error, role: Role): void {
     if (this.#closing.signal.aborted) return
     if (this.#followed) this.#outage.reportFailure(error, { role })
-    else if (this.fault === undefined)
+    else if (!this.#hasWarned)
       this.#options.logger.warn({ reason: error.message }, 'cannot connect to the database yet')
-    this.fault = error.message
+    this.#hasWarned = true
   }
 
   /** Ends all sessions; what runs on them rejects. */

@@ -2,7 +2,7 @@
 // others are never written.
 import { randomBytes } from 'node:crypto'
 import type { OpenOptions } from '../engine.ts'
-import { StoreMissing, StoreRefused } from '../errors.ts'
+import { StoreRefused } from '../errors.ts'
 import { checkVersion, earlierSchemaKey, refuseEarlier, schemaKey, steps, version } from '../sql/schema.ts'
 import type { Session } from './session.ts'
 
@@ -11,13 +11,13 @@ export const tables = ['meta', 'plants', 'tokens', 'head']
 const shownTables = 5
 
 /**
- * Resolves to the store's id. Makes a missing store if `create` is set, in one transaction. Rejects with StoreMissing or
+ * Resolves to the store's id. Makes a missing store if `create` is set, in one transaction. Rejects with
  * StoreRefused, with the database untouched.
  */
 export async function prepareStore(session: Session, options: OpenOptions): Promise<string> {
   const found = await findStore(session)
   if (found !== undefined) return found
-  if (!options.create) throw new StoreMissing('it holds no plant store')
+  if (!options.create) throw new StoreRefused('it holds no plant store', { isMissing: true })
   await session.query('BEGIN ISOLATION LEVEL READ COMMITTED')
   await session.query("SELECT pg_advisory_xact_lock(hashtext('plant-store'))")
   // Another replica may have made it before this one had the lock.

@@ -49,7 +49,7 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
     return rows.map((row) => ({ ...row, scopes: String(row.scopes).split(' ') }) as Token)
   }
   return {
-    find: (ids) => read(`id IN (${listParameters(1, ids.length)})`, ids),
+    find: async (id) => (await read('id = $1', [id]))[0],
     named: (name) => read('name = $1', [name]),
     all: () => read('true'),
     async count(at) {
@@ -66,39 +66,11 @@ export function makeTokens({ select, execute }: Sql): TokenTable {
       const text = 'UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL'
       return (await execute(text, [id, at])) === 1
     },
-    touch: makeTouch(execute),
+    async touch(id, at, since) {
+      const text = 'UPDATE tokens SET last_used_at = $2 WHERE id = $1 AND coalesce(last_used_at, 0) <= $3'
+      await execute(text, [id, at, since])
+    },
   }
-}
-
-/** Makes a function that notes uses. Uses that come while a statement runs share the next one. */
-function makeTouch(execute: Sql['execute']): TokenTable['touch'] {
-  let ids: string[] = []
-  let times: [at: number, since: number]
-  /** The end of the last statement, and the statement that will note the uses of `ids`. */
-  let last: Promise<void> = Promise.resolve()
-  let next: Promise<void> | undefined
-  const note = async () => {
-    const noted = ids
-    ids = []
-    next = undefined
-    const text = `UPDATE tokens SET last_used_at = $1
-      WHERE id IN (${listParameters(3, noted.length)}) AND coalesce(last_used_at, 0) <= $2`
-    await execute(text, [...times, ...noted])
-  }
-  return (id, at, since) => {
-    ids.push(id)
-    times = [at, since]
-    if (next === undefined) {
-      next = last.then(note)
-      last = next.catch(() => {})
-    }
-    return next
-  }
-}
-
-/** Makes a list of parameters. PostgreSQL refuses an empty one; NULL equals no id. */
-function listParameters(first: number, count: number): string {
-  return ['NULL', ...Array.from({ length: count }, (_, n) => `$${first + n}`)].join()
 }
 
 /** Adds a token of another store, or brings it up to date. */

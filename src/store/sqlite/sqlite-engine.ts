@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import type { EngineStatus, OpenOptions, Outcome, PlantLog } from '../engine.ts'
-import { StoreMissing, StoreUnavailable } from '../errors.ts'
+import { StoreRefused, StoreUnavailable } from '../errors.ts'
 import { storeLimitMs } from '../in-time.ts'
 import type { Sql, SqlStore } from '../sql/sql.ts'
 import { makeSqlStore } from '../sql/sql-store.ts'
@@ -28,7 +28,7 @@ export async function openSqlite(url: string, options: OpenOptions): Promise<Sql
   const { mode, create = false } = options
   const path = sqlitePath(url)
   const isNew = identify(path) === undefined
-  if (isNew && !create) throw new StoreMissing(`there is no file ${resolve(path)}`)
+  if (isNew && !create) throw new StoreRefused(`there is no file ${resolve(path)}`, { isMissing: true })
   if (mode === 'read') return makeStore(path, makeReader(openReadOnly(path)))
   if (create) makeDirectory(dirname(path))
   const writer = await startWriter({ path, create }, options.logger)
