@@ -42,11 +42,10 @@ type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 export async function* readRecords(input: Input, form: Form) {
   const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
   const sha256 = createHash('sha256')
-  let [rest, line, at, hashed, isLast] = ['', 1, 0, 0, false]
-  for (const chunks = input.read(); !isLast; ) {
-    const { value } = await chunks.next()
-    isLast = value === undefined
-    const text: string = rest + (value?.toString('latin1') ?? '')
+  let [rest, line, at, hashed] = ['', 1, 0, 0]
+  for await (const chunk of input.read()) {
+    const isLast = chunk.length === 0
+    const text = rest + chunk.toString('latin1')
     const hashTo = (end: number) => {
       sha256.update(text.slice(hashed - at, end - at), 'latin1')
       hashed = end
