@@ -148,7 +148,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ],
   ['name,tags\na,b\n', /^input: line 1: no column "tag" for the tag/],
   ['name,tag\n', /^input: line 1: no column "no" for the id/, '--map', 'id=no'],
-  ['name,tag,a,b\n1,2,3,4\n', /^input: line 1: unknown columns: "a", "b"; --ignore-unknown ignores them$/],
+  ['name,tag,a,b\n1,2,3,4\n', /^input: line 1: unknown columns: "a","b"; --ignore-unknown ignores them$/],
   ['\n\nname,tag,name\na,b,c\n', /^input: line 3: duplicate column "name"$/],
 ]
 

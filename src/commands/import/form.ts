@@ -10,11 +10,10 @@ export type FormOptions = {
   quote?: string
   trim?: boolean
 }
-/** `quote`: false if quotation marks are text; `isLine`: each line is a row. */
+/** `quote`: false if quotation marks are text. */
 export type Form = Required<Pick<FormOptions, 'map' | 'ignoreUnknown' | 'delimiter' | 'trim'>> & {
   format: 'ndjson' | 'json' | 'csv'
   quote: boolean
-  isLine: boolean
 }
 
 const delimiters = [',', ';', '|', '\t']
@@ -47,8 +46,7 @@ export function detectForm(head: Buffer, options: FormOptions): Form {
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
   const delimiter = options.delimiter ?? findDelimiter(text)
-  const isLine = delimiter === '\t' || delimiter === '|'
-  return { format, map, ignoreUnknown, delimiter, trim, quote: options.quote !== 'none', isLine }
+  return { format, map, ignoreUnknown, delimiter, trim, quote: options.quote !== 'none' }
 }
 
 /** Whether a line is an object with the members of a plant: others may be arrays. */

@@ -99,11 +99,7 @@ function makeRowReader(form: Form) {
  */
 function readHeader(line: number, names: string[], { map, ignoreUnknown }: Form) {
   const refuse = (reason: string) => new InputError(`line ${line}: ${reason}`)
-  const list = (some: string[]) =>
-    some
-      .map((name) => `"${name}"`)
-      .join(', ')
-      .slice(0, 500)
+  const list = (some: string[]) => JSON.stringify(some).slice(1, -1).slice(0, 500)
   const all = fieldNames.map((field) => ({ field, name: map[field] ?? field }))
   const columns = all.map((one) => ({ ...one, column: names.indexOf(one.name) }))
   for (const { field, name, column } of columns) {

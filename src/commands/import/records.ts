@@ -87,10 +87,10 @@ const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, or use --quote none'
 
 /**
- * CSV as people have it. A quoted cell may span lines, unless each line is a row: then quotation marks are text, unless they
- * enclose a whole cell.
+ * CSV as people have it. A quoted cell may span lines. Between tabs and |, each line is a row, and quotation marks are text
+ * unless they enclose a whole cell.
  */
-function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
+function makeRowFinder({ delimiter, quote, trim }: Form): Find {
   const blank = trim ? ' *' : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
   const opening = `${blank}"([^"]*(?:""[^"]*)*)`
@@ -104,7 +104,7 @@ function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
     const whole = text.slice(from, line.end)
     const parts = whole.split(delimiter)
     if (!quote || !whole.includes('"')) return { ...line, cells: parts }
-    if (isLine)
+    if (/[\t|]/.test(delimiter))
       return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
     const cells: string[] = []
     for (let at = from; ; at = cell.lastIndex) {
@@ -125,22 +125,19 @@ function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
 
 /** The elements of an array of any size, which are parsed later. */
 function makeElementFinder(): Find {
-  let place: 'before' | 'first' | 'next' | 'behind' = 'before'
+  let before: string | undefined
   return (text, from, isLast) => {
-    const space = /[ \t\r\n]*/y
-    space.lastIndex = from
-    space.test(text)
-    const start = space.lastIndex
+    const start = from + text.slice(from).search(/[^ \t\r\n]|$/)
     const refuse = (refusal: string) => ({ start, end: start, next: start, refusal })
-    if (place === 'behind' && start < text.length) return refuse('text follows the JSON array')
-    const next = place === 'before' ? start : findElementEnd(text, start)
+    if (before === ']' && start < text.length) return refuse('text follows the JSON array')
+    const next = before === undefined ? start : findElementEnd(text, start)
     if (next === text.length) {
-      const isCut = isLast && place !== 'behind'
+      const isCut = isLast && before !== ']'
       return isCut ? refuse('the JSON array does not end: the input is cut short') : undefined
     }
     const end = start + text.slice(start, next).replace(/[ \t\r\n]+$/, '').length
-    const isBlank = place === 'before' || (place === 'first' && end === start && text[next] === ']')
-    place = place === 'before' ? 'first' : text[next] === ',' ? 'next' : 'behind'
+    const isBlank = before === undefined || (before === '[' && end === start && text[next] === ']')
+    before = text[next]
     return { start, end, next: next + 1, isBlank }
   }
 }
