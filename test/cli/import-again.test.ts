@@ -1,9 +1,11 @@
 // import: an input that comes again, because it has grown, was interrupted, or was changed. Each plant is there once.
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { test } from 'tap'
+import { runCommand } from '../support/commands.ts'
 import { createDirectory, engines, sqlite } from '../support/engines.ts'
 import { countRounds, makeRandom, tellSeed } from '../support/full.ts'
 import { until } from '../support/until.ts'
@@ -219,6 +221,21 @@ test('an interrupted import says how to continue, and the same command does', as
     stderr: /plants? already imported\n/,
   })
   t.strictSame(named(await readPlants(url)), names)
+})
+
+test('a database that a killed import has made, but not filled, is filled by the same command', async (t) => {
+  for (const journal of [undefined, 'wal']) {
+    const database = join(createDirectory(t), 'plants.db')
+    writeFileSync(database, '')
+    if (journal) {
+      const db = new DatabaseSync(database)
+      db.exec(`PRAGMA journal_mode = ${journal}`)
+      db.close()
+    }
+    t.match(await runCommand(['status'], { DATABASE_URL: `file:${database}` }), { code: 1 })
+    const ran = await runCommand(['import', writeInput(t, a)], { DATABASE_URL: `file:${database}` })
+    t.match(ran, { code: 0, stdout: /^1 added/, stderr: '' })
+  }
 })
 
 test('a full disk ends the import with one line; with room again the same command continues', async (t) => {

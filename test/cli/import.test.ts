@@ -56,6 +56,7 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
     ['a/', 'b/', 'c/', 'd/', 'e/', 'f/'],
     any,
   ],
+  ['x\ty\tname\ttag\n"see\tbelow"\tFern\t"a ""b"""\n', ['Fern/a "b"'], any],
   [
     'id|taxon|tag|note\n37|Abies "alba|P|"wet" form\n38|Abies|P|\n',
     ['Abies "alba/P/37', 'Abies/P/38'],
@@ -73,6 +74,8 @@ const sound: [input: string, plants: string[], ...options: string[]][] = [
   ['name,tag\n"a,9 "x 7\n', ['"a/9 "x 7'], '--quote', 'none'],
   ['{"common":"a","tag":"","other":[1],"no":27}\n', ['a//27'], '--map', 'name=common', '--map', 'id=no'],
   // JSON.
+  ['{"name":"a","tag":"","synonyms":[{}]}\n', ['a/'], any],
+  ['{"known":[],"name":"a","tag":""}\n{"tag":"","name":"b","known":["c"]}\n', ['a/', 'b/'], any],
   [
     '{"name": "a", "tag": "\\u00e9\\ud83c\\udf34"}\r\n\r\n\n {"tag":"b","name":"c","id":5} ',
     ['a/é🌴', 'c/b/5'],
@@ -145,7 +148,7 @@ const refused: [input: string | Buffer, reason: RegExp, ...options: string[]][] 
   ],
   ['name,tags\na,b\n', /^input: line 1: no column "tag" for the tag/],
   ['name,tag\n', /^input: line 1: no column "no" for the id/, '--map', 'id=no'],
-  ['name,tag,a,b\n1,2,3,4\n', /^input: line 1: unknown columns: "a", "b"; --ignore-unknown ignores them$/],
+  ['name,tag,a,b\n1,2,3,4\n', /^input: line 1: unknown columns: "a","b"; --ignore-unknown ignores them$/],
   ['\n\nname,tag,name\na,b,c\n', /^input: line 3: duplicate column "name"$/],
 ]
 
@@ -204,6 +207,7 @@ const faulty: [
   ['name,tag\nb"c",\nd,\n', { 2: /^a quotation mark is inside a cell/ }, 'name,tag\nb"c",\n'],
   // Files that were joined.
   ['name,tag\na,\nname,tag\nb,\n', { 3: again }, 'name,tag\nname,tag\n'],
+  ['name,tag,,\na,\n"name","tag"\nb,\n', { 3: again }, 'name,tag,,\n"name","tag"\n'],
   ['\ufeffname,tag\na,\n\ufeffname,tag\nb,\n', { 3: joined }, 'name,tag\n\ufeffname,tag\n'],
   [`${good}\ufeff${good}`, { 2: joined }, `\ufeff${good}`],
   // Ids.

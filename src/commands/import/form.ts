@@ -1,5 +1,5 @@
 // Detects the form of an input by its beginning. Other forms are named, with a command that converts them.
-import type { NewPlant } from '../../../schemas/plant.ts'
+import { NewPlant } from '../../../schemas/plant.ts'
 import { byteOrderMark, InputError } from './input.ts'
 
 /** `map`: names of members or columns that are not those of their fields; it implies `ignoreUnknown`. */
@@ -10,11 +10,10 @@ export type FormOptions = {
   quote?: string
   trim?: boolean
 }
-/** `quote`: false if quotation marks are text; `isLine`: each line is a row. */
+/** `quote`: false if quotation marks are text. */
 export type Form = Required<Pick<FormOptions, 'map' | 'ignoreUnknown' | 'delimiter' | 'trim'>> & {
   format: 'ndjson' | 'json' | 'csv'
   quote: boolean
-  isLine: boolean
 }
 
 const delimiters = [',', ';', '|', '\t']
@@ -38,16 +37,26 @@ const others: [beginning: RegExp, reason: string][] = [
 /** `head`: the first bytes of the text. Throws InputError. */
 export function detectForm(head: Buffer, options: FormOptions): Form {
   const text = head.toString('latin1').replace(byteOrderMark, '')
+  const { map = {}, ignoreUnknown = Object.keys(map).length > 0, trim = false } = options
   for (const [beginning, reason] of others) {
     const [begun] = beginning.exec(text) ?? []
-    if (begun !== undefined) throw new InputError(begun.replace(beginning, reason))
+    if (begun !== undefined && !isPlant(text.trimStart().split('\n', 1)[0] as string, map))
+      throw new InputError(begun.replace(beginning, reason))
   }
-  const { map = {}, ignoreUnknown = Object.keys(map).length > 0, trim = false } = options
   const [first] = text.trimStart()
   const format = first === '[' ? 'json' : first === '{' ? 'ndjson' : 'csv'
   const delimiter = options.delimiter ?? findDelimiter(text)
-  const isLine = delimiter === '\t' || delimiter === '|'
-  return { format, map, ignoreUnknown, delimiter, trim, quote: options.quote !== 'none', isLine }
+  return { format, map, ignoreUnknown, delimiter, trim, quote: options.quote !== 'none' }
+}
+
+/** Whether a line is an object with the members of a plant: others may be arrays. */
+function isPlant(latin1: string, map: Form['map']): boolean {
+  try {
+    const value = JSON.parse(Buffer.from(latin1, 'latin1').toString())
+    return NewPlant.required?.every((field) => Object.hasOwn(value, map[field as keyof NewPlant] ?? field))
+  } catch {
+    return false
+  }
 }
 
 /** Finds the delimiter that a line like `sep=;` names, or that makes the most columns of the header row. */

@@ -15,12 +15,15 @@ export const byteOrderMark = '\xef\xbb\xbf'
 /** The input cannot be imported, not even in part. */
 export class InputError extends Error {}
 
-/** What is read at a time, whose plants are added in one transaction. */
+/** What is read or decompressed at a time: its plants are added in one transaction. */
 const chunkBytes = 128 * 1024
 
 export type Input = Awaited<ReturnType<typeof openInput>>
 
-/** Opens a file, or stdin as `-`. `path`: of a regular file, without links; `read`: the bytes, decompressed. */
+/**
+ * Opens a file, or stdin as `-`. `path`: of a regular file, without links; `read`: the bytes, decompressed, and an empty
+ * chunk at the end.
+ */
 export async function openInput(name: string, signal: AbortSignal) {
   const path = name !== '-' && statSync(name).isFile() ? realpathSync(name) : undefined
   const file = path
@@ -44,44 +47,35 @@ async function copyPipe(pipe: Readable, signal: AbortSignal): Promise<FileHandle
   }
 }
 
-/** Reads chunks of at least `chunkBytes`, but the last. */
-async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
-  let chunk = Buffer.alloc(0)
-  for await (const bytes of decode(file)) {
-    chunk = Buffer.concat([chunk, bytes])
-    if (chunk.length < chunkBytes) continue
-    yield chunk
-    chunk = Buffer.alloc(0)
-  }
-  yield chunk
-}
-
 /** `magic`: the first bytes, in hex; zstd may begin with a frame to be skipped. */
 const codings = [
   { name: 'gzip', magic: /^1f8b/, open: createGunzip },
   { name: 'zstd', magic: /^(28b52ffd|5.2a4d18)/, open: createZstdDecompress },
 ]
 
-/** Decompresses members or frames in a row. Node's decoder of gzip reads all members, that of zstd a single frame. */
-async function* decode(file: FileHandle): AsyncGenerator<Buffer> {
+async function* readChunks(file: FileHandle): AsyncGenerator<Buffer> {
   const { buffer } = await file.read(Buffer.alloc(4), 0, 4, 0)
   const coding = codings.find(({ magic }) => magic.test(buffer.toString('hex')))
-  if (coding === undefined) return yield* readBytes(file, 0)
+  yield* coding ? decompress(file, coding) : readBytes(file, 0)
+  yield Buffer.alloc(0)
+}
+
+/** Decompresses members or frames in a row. Node's decoder of gzip reads all members, that of zstd a single frame. */
+async function* decompress(file: FileHandle, { name, open }: (typeof codings)[number]) {
   const { size } = await file.stat()
   try {
     for (let at = 0; at < size; ) {
-      const decoder = coding.open({ chunkSize: chunkBytes })
+      const decoder = open({ chunkSize: chunkBytes })
       // Its errors reach the decoder. It is cut short where the decoder ends.
       pipeline(readBytes(file, at), decoder).catch(() => {})
       yield* decoder
-      at = coding.name === 'zstd' ? at + decoder.bytesWritten : size
+      at = name === 'zstd' ? at + decoder.bytesWritten : size
     }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'Z_BUF_ERROR') throw new InputError(`the ${coding.name} data is cut short`)
-    throw /^(Z_|ZSTD_)/.test(`${code}`)
-      ? new InputError(`the ${coding.name} data is damaged: ${message}`)
-      : error
+    if (code === 'Z_BUF_ERROR') throw new InputError(`the ${name} data is cut short`)
+    if (!/^(Z_|ZSTD_)/.test(`${code}`)) throw error
+    throw new InputError(`the ${name} data is damaged: ${message}`)
   }
 }
 

@@ -68,19 +68,22 @@ function makeMemberReader({ map, ignoreUnknown }: Form) {
 function makeRowReader(form: Form) {
   let header: ReturnType<typeof readHeader> | undefined
   return (record: InputRecord, decode: Decode): Read => {
-    const { text, cells, fault } = record
+    const { line, text, cells, fault } = record
+    const readCell = (cell = '') => (form.trim ? decode(cell).trim() : decode(cell))
     if (header === undefined) {
-      if (!/^sep=.\r?\n$/i.test(text)) header = readHeader(record, decode, form)
+      if (fault !== undefined) throw new InputError(`line ${line}: the header row: ${fault}`)
+      if (!/^sep=.\r?\n$/i.test(text)) header = readHeader(line, cells.map(readCell), form)
       return undefined
     }
     if (fault !== undefined) return fault
-    if (text.trimEnd() === header.text) return 'is the header row again'
-    if (cells.length > header.width && cells.slice(header.width).some((cell) => cell !== ''))
-      return `has ${cells.length} cells, but the header row has ${header.width}`
+    const { columns, width } = header
+    if (columns.every(({ name, column }) => readCell(cells[column]) === name))
+      return 'is the header row again'
+    if (cells.length > width && cells.slice(width).some((cell) => cell !== ''))
+      return `has ${cells.length} cells, but the header row has ${width}`
     const plant: Record<string, unknown> = {}
-    for (const [field, column] of header.columns) {
-      const whole = decode(cells[column] ?? '')
-      const cell = form.trim ? whole.trim() : whole
+    for (const { field, column } of columns) {
+      const cell = readCell(cells[column])
       // An empty cell of an optional field means no value.
       if (cell === '' && !required.has(field)) continue
       const [pattern, parse] = cellForms[(NewPlant.properties[field] as TSchema).type] ?? []
@@ -91,32 +94,24 @@ function makeRowReader(form: Form) {
 }
 
 /**
- * Finds the column of each field, and the number of columns without empty ones at the end. Columns that are not used may
+ * Finds the columns of the fields, and the number of columns without empty ones at the end. Columns that are not used may
  * have no name, or the same one.
  */
-function readHeader({ line, text, cells, fault }: InputRecord, decode: Decode, form: Form) {
+function readHeader(line: number, names: string[], { map, ignoreUnknown }: Form) {
   const refuse = (reason: string) => new InputError(`line ${line}: ${reason}`)
-  if (fault !== undefined) throw refuse(`the header row: ${fault}`)
-  const all = cells.map((cell) => (form.trim ? decode(cell).trim() : decode(cell)))
-  const list = (names: string[]) =>
-    names
-      .map((name) => `"${name}"`)
-      .join(', ')
-      .slice(0, 500)
-  const columns: [field: FieldName, column: number][] = []
-  for (const field of fieldNames) {
-    const name = form.map[field] ?? field
-    const column = all.indexOf(name)
+  const list = (some: string[]) => JSON.stringify(some).slice(1, -1).slice(0, 500)
+  const all = fieldNames.map((field) => ({ field, name: map[field] ?? field }))
+  const columns = all.map((one) => ({ ...one, column: names.indexOf(one.name) }))
+  for (const { field, name, column } of columns) {
     if (column === -1 && (required.has(field) || name !== field))
       throw refuse(
-        `no column "${name}" for the ${field}; use --map ${field}=COLUMN with one of: ${list(all)}`,
+        `no column "${name}" for the ${field}; use --map ${field}=COLUMN with one of: ${list(names)}`,
       )
-    if (all.lastIndexOf(name) !== column) throw refuse(`duplicate column "${name}"`)
-    columns.push([field, column])
+    if (names.lastIndexOf(name) !== column) throw refuse(`duplicate column "${name}"`)
   }
-  const used = columns.map(([, column]) => column)
-  const unknown = all.filter((name, column) => name !== '' && !used.includes(column))
-  if (unknown.length > 0 && !form.ignoreUnknown)
+  const used = columns.filter(({ column }) => column !== -1)
+  const unknown = names.filter((name) => name !== '' && !used.some((one) => one.name === name))
+  if (unknown.length > 0 && !ignoreUnknown)
     throw refuse(`unknown columns: ${list(unknown)}; --ignore-unknown ignores them`)
-  return { text: text.trimEnd(), columns, width: all.findLastIndex((name) => name !== '') + 1 }
+  return { columns: used, width: names.findLastIndex((name) => name !== '') + 1 }
 }

@@ -42,11 +42,10 @@ type Find = (text: string, from: number, isLast: boolean) => Found | undefined
 export async function* readRecords(input: Input, form: Form) {
   const find = { ndjson: findLine, json: makeElementFinder(), csv: makeRowFinder(form) }[form.format]
   const sha256 = createHash('sha256')
-  let [rest, line, at, hashed, isLast] = ['', 1, 0, 0, false]
-  for (const chunks = input.read(); !isLast; ) {
-    const { value } = await chunks.next()
-    isLast = value === undefined
-    const text: string = rest + (value?.toString('latin1') ?? '')
+  let [rest, line, at, hashed] = ['', 1, 0, 0]
+  for await (const chunk of input.read()) {
+    const isLast = chunk.length === 0
+    const text = rest + chunk.toString('latin1')
     const hashTo = (end: number) => {
       sha256.update(text.slice(hashed - at, end - at), 'latin1')
       hashed = end
@@ -88,21 +87,25 @@ const insideFault =
   'a quotation mark is inside a cell: enclose the cell in quotation marks and double this one, or use --quote none'
 
 /**
- * CSV as people have it. A quoted cell may span lines, unless each line is a row: then quotation marks are text, unless they
- * enclose a whole cell.
+ * CSV as people have it. A quoted cell may span lines. Between tabs and |, each line is a row, and quotation marks are text
+ * unless they enclose a whole cell.
  */
-function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
-  const [blank, inside, outside] = [trim ? ' *' : '', isLine ? '[^"\n]*' : '[^"]*', isLine ? '' : '"']
+function makeRowFinder({ delimiter, quote, trim }: Form): Find {
+  const blank = trim ? ' *' : ''
   const between = `\\x${delimiter.charCodeAt(0).toString(16).padStart(2, '0')}`
-  const opening = `${blank}"(${inside}(?:""${inside})*)`
-  const bareCell = `[^${between}${outside}\n]*?`
-  const cell = new RegExp(`(?:${opening}"${blank}|(${bareCell}))(${between}|\r?\n|\r?$)`, 'y')
+  const opening = `${blank}"([^"]*(?:""[^"]*)*)`
+  const cell = new RegExp(`(?:${opening}"${blank}|([^${between}"\n]*?))(${between}|\r?\n|\r?$)`, 'y')
   const unclosed = new RegExp(`${opening}$`, 'y')
+  const enclosed = new RegExp(`^${opening}"${blank}$`)
+  const unquote = (inner: string) => inner.replaceAll('""', '"')
   return (text, from, isLast) => {
     const line = findLine(text, from, isLast)
     if (line === undefined) return undefined
     const whole = text.slice(from, line.end)
-    if (!quote || !whole.includes('"')) return { ...line, cells: whole.split(delimiter) }
+    const parts = whole.split(delimiter)
+    if (!quote || !whole.includes('"')) return { ...line, cells: parts }
+    if (/[\t|]/.test(delimiter))
+      return { ...line, cells: parts.map((part) => part.replace(enclosed, (_, inner) => unquote(inner))) }
     const cells: string[] = []
     for (let at = from; ; at = cell.lastIndex) {
       cell.lastIndex = unclosed.lastIndex = at
@@ -113,7 +116,7 @@ function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
         return { ...(findLine(text, at, true) as Found), fault: isUnclosed ? unclosedFault : insideFault }
       }
       if (!isLast && /^\r?$/.test(separator)) return undefined
-      cells.push(inner?.replaceAll('""', '"') ?? bare)
+      cells.push(inner === undefined ? bare : unquote(inner))
       if (separator !== delimiter)
         return { end: cell.lastIndex - separator.length, next: cell.lastIndex, cells }
     }
@@ -122,22 +125,19 @@ function makeRowFinder({ delimiter, quote, trim, isLine }: Form): Find {
 
 /** The elements of an array of any size, which are parsed later. */
 function makeElementFinder(): Find {
-  let place: 'before' | 'first' | 'next' | 'behind' = 'before'
+  let before: string | undefined
   return (text, from, isLast) => {
-    const space = /[ \t\r\n]*/y
-    space.lastIndex = from
-    space.test(text)
-    const start = space.lastIndex
+    const start = from + text.slice(from).search(/[^ \t\r\n]|$/)
     const refuse = (refusal: string) => ({ start, end: start, next: start, refusal })
-    if (place === 'behind' && start < text.length) return refuse('text follows the JSON array')
-    const next = place === 'before' ? start : findElementEnd(text, start)
+    if (before === ']' && start < text.length) return refuse('text follows the JSON array')
+    const next = before === undefined ? start : findElementEnd(text, start)
     if (next === text.length) {
-      const isCut = isLast && place !== 'behind'
+      const isCut = isLast && before !== ']'
       return isCut ? refuse('the JSON array does not end: the input is cut short') : undefined
     }
     const end = start + text.slice(start, next).replace(/[ \t\r\n]+$/, '').length
-    const isBlank = place === 'before' || (place === 'first' && end === start && text[next] === ']')
-    place = place === 'before' ? 'first' : text[next] === ',' ? 'next' : 'behind'
+    const isBlank = before === undefined || (before === '[' && end === start && text[next] === ']')
+    before = text[next]
     return { start, end, next: next + 1, isBlank }
   }
 }

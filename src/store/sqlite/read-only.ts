@@ -15,7 +15,7 @@ const headerBytes = 100
 export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   const { size, uid } = statSync(path)
   // SQLite treats a file shorter than its header as empty.
-  if (size < headerBytes) throw new StoreRefused(`${path} is not a plant store`)
+  if (size < headerBytes) throw notOurs(path, size === 0)
   let db: DatabaseSync | undefined
   try {
     // SQLite itself would not report why it cannot open the file.
@@ -55,7 +55,12 @@ export function checkStore(db: DatabaseSync, path: string, mayBeEmpty: boolean):
   const application = pragma(db, 'application_id')
   if (application === earlierApplicationId) throw refuseEarlier(path)
   if (application === applicationId) checkVersion(path, readVersion(db))
-  else if (!mayBeEmpty || !isEmpty) throw new StoreRefused(`${path} is not a plant store`)
+  else if (!mayBeEmpty || !isEmpty) throw notOurs(path, isEmpty)
+}
+
+/** An empty database counts as missing: a process that was killed while it made one has left it. */
+function notOurs(path: string, isMissing: boolean): StoreRefused {
+  return new StoreRefused(`${path} is not a plant store`, { isMissing })
 }
 
 /** Reads the version of the schema; 0 for an empty database. */
