@@ -26,7 +26,7 @@ export type PlantStoreOptions = {
 export type CallOptions = {
   /** Ends the call when it is aborted; the call rejects with the signal's reason. */
   signal?: AbortSignal | undefined
-  /** How this call is repeated, where it is to differ. */
+  /** Retry options of this call; they override those of the client. */
   retry?: RetryOptions | undefined
 }
 
@@ -44,7 +44,10 @@ export type ListOptions = CallOptions & {
   limit?: number | undefined
   /** Where the page starts: `next` of the page before. */
   after?: string | undefined
-  /** The `etag` of a list that is at hand: while that is still the same, the answer is `notModified`, without plants. */
+  /**
+   * The `etag` of a list that you have already. If the list has not changed, the result is `notModified`, without
+   * plants.
+   */
   ifNoneMatch?: string | undefined
 }
 
@@ -62,7 +65,7 @@ export type PlantPage = {
 
 /** The plants of a list, one by one. */
 export type Plants = AsyncGenerator<Plant, void, undefined> & {
-  /** Where the list goes on behind the plant that was taken last: pass it to `all` later, for the plants that are new then. */
+  /** Marks the position after the last plant that was taken. Pass it to `all` later to get only newer plants. */
   readonly after: string
 }
 
@@ -154,7 +157,7 @@ export class PlantStore {
     for (;;) {
       const after = place.cursor
       const { plants, next } = await this.list({ ...options, limit: pageSize + place.seen, after })
-      // As from a cache that disregards the query: this would go on for ever.
+      // For example from a cache that ignores the query. Without this check the loop would never end.
       if (after && next === after)
         throw new PlantStoreUnreachable(new Error('A page links to itself'), { url: this.#url })
       for (const plant of plants.slice(place.seen)) {
@@ -189,7 +192,7 @@ export class PlantStore {
   }
 }
 
-/** All that was sent comes back, but for the id. */
+/** The answer must have everything that was sent, except the id. */
 function isSame(added: Plant | null, plant: NewPlant): boolean {
   const isBack = ([field, value]: [string, unknown]) =>
     field === 'id' || added?.[field as keyof Plant] === value

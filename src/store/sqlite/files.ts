@@ -33,8 +33,8 @@ export function noteFiles(path: string, known?: FileId[]) {
   }
 
   /**
-   * Finds the reason, for the operator, why nothing may be added; undefined if there is none. Never throws: a file that
-   * cannot be examined counts as lost.
+   * Returns why nothing may be added, as a message for the operator; undefined if all is well. Never throws: a file
+   * that cannot be examined counts as lost.
    */
   function findFault(): string | undefined {
     const fault = paths.map(findFaultIn).find((one) => one !== undefined)

@@ -1,4 +1,4 @@
-// Finds, from outside, the processes that have a SQLite file open.
+// Finds the processes that have a SQLite file open, without their cooperation.
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { ServiceStatus } from '../engine.ts'

@@ -1,4 +1,5 @@
-// Opens SQLite files for reading, and checks that they are ours. Nothing is made that the owner of the file cannot use.
+// Opens SQLite files for reading, and checks that they are ours. Never creates files that the owner of the database
+// cannot use.
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../errors.ts'
