@@ -9,8 +9,8 @@ import * as is from './setting-values.ts'
 import { maskUrl, SettingError } from './setting-values.ts'
 
 /**
- * `mask`: hides the secrets of a text. `hasFile`: the variable with `_FILE` behind its name may name a file that holds
- * the text. `unset`: what help, `config` and docs show if there is no text.
+ * `mask`: hides the secrets of a text. `hasFile`: the variable with `_FILE` at the end of its name may name a file that
+ * contains the text. `unset`: what help, `config` and docs show if there is no text.
  */
 type About = { mask?: (text: string) => string; hasFile?: true; unset?: string }
 
@@ -217,7 +217,10 @@ function shareTraceVariables({ env, file }: Sources): void {
   for (const name of names) env[name] = clean(env[name] || file[name] || '', name)
 }
 
-/** Finds tokens that can be guessed, the audience that Keycloak puts into all tokens, and a secret in a flag. */
+/**
+ * Finds likely mistakes: tokens that can be guessed, the audience that Keycloak puts into all tokens, and secrets in
+ * flags.
+ */
 function findMistakes({ accessTokens, oidcAudience }: Settings, flags: Flags): string[] {
   const short = 'has fewer than 16 characters and may be guessed'
   const warnings = accessTokens.flatMap(({ length }, index) =>

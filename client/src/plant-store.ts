@@ -14,7 +14,7 @@ type ListQuery = NonNullable<operations['listPlants']['parameters']['query']>
 export type PlantStoreOptions = {
   /** Where the API is, for instance `https://plants.example.org/store/v1`. */
   baseUrl: string | undefined
-  /** An access token of the service. It is sent with each request and appears in no message of an error. */
+  /** An access token of the service. It is sent with each request, and never appears in the message of an error. */
   token: string | undefined
   /** Sends the requests; the global `fetch` by default. */
   fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
@@ -34,7 +34,7 @@ export type CallOptions = {
 export type AllOptions = CallOptions & {
   /** How many plants one request asks for; 1000 by default. */
   pageSize?: number | undefined
-  /** Where to go on: `after` of an earlier `all`. */
+  /** Where to continue: `after` of an earlier `all`. */
   after?: string | undefined
 }
 
@@ -92,7 +92,7 @@ export class PlantStore {
       )
     this.#url = new Request(`${baseUrl.replace(/\/+$/, '')}/plants`).url
     this.#token = token as string
-    // Called as a function of its own: the fetch of browsers refuses to be a method of anything else.
+    // Called as a plain function, because the fetch of browsers must not be called as a method of another object.
     this.#fetch = (url, init) => fetch(url, init)
     this.#retry = retry
   }

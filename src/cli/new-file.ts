@@ -32,7 +32,7 @@ export async function writeNewFile<T>(
   const target = resolveLinks(path)
   checkTarget(target, options)
   const temporary = join(dirname(target), `.${basename(target)}.${randomUUID()}.partial`)
-  // The files of SQLite beside it, too.
+  // Removes the files that SQLite creates next to it, too.
   const discard = () => {
     for (const ending of ['', '-journal', '-wal', '-shm']) rmSync(temporary + ending, { force: true })
   }

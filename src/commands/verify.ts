@@ -149,7 +149,9 @@ function addUnread(unread: Unread[], position: number, reason: string): void {
   else unread.push({ first: position, last: position, reason })
 }
 
-/** Resolves to the reason why a part is unreadable; rejects when it is another error, or the whole database is away. */
+/**
+ * Resolves to the reason why a part is unreadable; rejects for another error, or if the whole database is unavailable.
+ */
 async function explainUnread(store: Store, error: unknown): Promise<string> {
   if (!(error instanceof StoreUnavailable)) throw error
   await store.status()

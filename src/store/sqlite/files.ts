@@ -1,4 +1,4 @@
-// Checks that the path still names the open files. SQLite goes on writing to a file that was deleted or replaced, and
+// Checks that the path still names the open files. SQLite keeps writing to a file that was deleted or replaced, and
 // everything acknowledged from then on would be lost with the process.
 import { statSync } from 'node:fs'
 import { StoreRefused } from '../errors.ts'
@@ -7,8 +7,8 @@ import { type FileId, isSameFile, resolveLinks } from './file-system.ts'
 export type OpenFiles = ReturnType<typeof noteFiles>
 
 /**
- * Notes the open files of a database: those with these `ids`, or those that the path and the ones beside it (`-wal`,
- * `-shm`) name now. Throws errors of the file system.
+ * Notes the open files of a database: those with these `ids`, or those that are at the path now, with the `-wal` and
+ * `-shm` next to it. Throws errors of the file system.
  */
 export function noteFiles(path: string, known?: FileId[]) {
   const target = resolveLinks(path)

@@ -10,8 +10,8 @@ import { lockMs } from './locks.ts'
 const headerBytes = 100
 
 /**
- * Opens a plant store, or an empty database if `mayBeEmpty`, beside its writers. A log that a killed process left is
- * synced before it is believed. Throws StoreRefused.
+ * Opens a plant store, or an empty database if `mayBeEmpty`, while others may write to it. A write-ahead log that a
+ * killed process left is synced before it is used. Throws StoreRefused.
  */
 export function openReadOnly(path: string, mayBeEmpty = false): DatabaseSync {
   const { size, uid } = statSync(path)
